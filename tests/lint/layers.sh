@@ -1,0 +1,32 @@
+#!/bin/sh
+# Fails when an include under src/ points upwards. Usage: layers.sh SOURCE_DIR
+# Allowed: every layer may include itself and what is listed here (see docs/architecture.md).
+set -eu
+src=${1:?source folder}/src
+bad=0
+check() { # check LAYER ALLOWED...
+  layer=$1
+  shift
+  allowed=" $layer $* "
+  for file in "$src/$layer"/*.cpp "$src/$layer"/*.hpp; do
+    [ -f "$file" ] || continue
+    # shellcheck disable=SC2013  # words are wanted: they hold no blanks
+    for target in $(sed -n 's/^#include "\([a-z_]*\)\/[^"]*".*/\1/p' "$file"); do
+      case $allowed in
+        *" $target "*) ;;
+        *) echo "$file: layer '$layer' must not include '$target/'"; bad=1 ;;
+      esac
+    done
+  done
+}
+check base
+check scripts
+check config base
+check ui base
+check ssh base config
+check servers ssh config base scripts
+check jobs servers ssh config base scripts
+check launch servers config base scripts
+check cli launch jobs servers ssh config ui base scripts
+[ "$bad" = 0 ] && echo "layers: every include points downwards"
+exit "$bad"
