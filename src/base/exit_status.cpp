@@ -1,0 +1,67 @@
+#include "base/exit_status.hpp"
+
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <utility>
+
+#include <sys/wait.h>
+
+namespace remote {
+namespace {
+
+constexpr std::array<std::pair<int, std::string_view>, 31> linux_signals{{
+    {1, "HUP"},   {2, "INT"},     {3, "QUIT"},  {4, "ILL"},   {5, "TRAP"},    {6, "ABRT"},  {7, "BUS"},
+    {8, "FPE"},   {9, "KILL"},    {10, "USR1"}, {11, "SEGV"}, {12, "USR2"},   {13, "PIPE"}, {14, "ALRM"},
+    {15, "TERM"}, {16, "STKFLT"}, {17, "CHLD"}, {18, "CONT"}, {19, "STOP"},   {20, "TSTP"}, {21, "TTIN"},
+    {22, "TTOU"}, {23, "URG"},    {24, "XCPU"}, {25, "XFSZ"}, {26, "VTALRM"}, {27, "PROF"}, {28, "WINCH"},
+    {29, "IO"},   {30, "PWR"},    {31, "SYS"},
+}};
+
+}  // namespace
+
+ExitStatus ExitStatus::from_wait(int status) {
+  return WIFSIGNALED(status) ? signalled(WTERMSIG(status)) : exited(WEXITSTATUS(status));
+}
+
+std::optional<int> ExitStatus::code() const {
+  return signal_ != 0 ? std::nullopt : std::optional<int>(code_);
+}
+
+std::optional<int> ExitStatus::signal() const {
+  return signal_ != 0 ? std::optional<int>(signal_) : std::nullopt;
+}
+
+std::string ExitStatus::describe() const {
+  return signal_ != 0 ? signal_name(signal_) : "exit " + std::to_string(code_);
+}
+
+std::string signal_name(int number) {
+  for (const auto& [value, name] : linux_signals) {
+    if (value == number) {
+      return "SIG" + std::string(name);
+    }
+  }
+  return "SIG" + std::to_string(number);
+}
+
+std::optional<int> signal_number(std::string_view name) {
+  std::string upper;
+  for (const char c : name) {
+    upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  int number = 0;
+  const auto [end, error] = std::from_chars(upper.data(), upper.data() + upper.size(), number);
+  if (error == std::errc() && end == upper.data() + upper.size()) {
+    return number >= 1 && number <= 64 ? std::optional<int>(number) : std::nullopt;
+  }
+  const std::string_view bare = upper.starts_with("SIG") ? std::string_view(upper).substr(3) : upper;
+  for (const auto& [value, known] : linux_signals) {
+    if (known == bare) {
+      return value;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace remote

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <sys/types.h>
+
+namespace remote {
+
+// An open file descriptor that closes itself.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(other.release()) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept;
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+  ~UniqueFd() { reset(); }
+
+  int get() const { return fd_; }
+  explicit operator bool() const { return fd_ >= 0; }
+  int release();
+  void reset(int fd = -1);
+
+ private:
+  int fd_ = -1;
+};
+
+// Writes all bytes to a descriptor; false on an error (errno tells).
+bool write_all(int fd, std::string_view data);
+
+// The whole file. Throws Error naming the file.
+std::string read_file(const std::filesystem::path& path);
+// nullopt when there is no such file; other errors throw.
+std::optional<std::string> read_file_if_there(const std::filesystem::path& path);
+
+// Replaces or creates `path` so that a reader (or a crash) sees the old content or the new, never a part:
+// writes a temporary file beside it, syncs it and renames it. Throws Error naming the file; the old content
+// then stays.
+void write_file_atomic(const std::filesystem::path& path, std::string_view content, mode_t mode = 0644);
+
+// Creates a folder and its parents. Throws Error naming it.
+void make_folders(const std::filesystem::path& path, mode_t mode = 0755);
+
+// An exclusive flock(2) on a file (created if missing) for as long as the object lives. The kernel drops it
+// when the process dies, so a stale lock cannot exist.
+class FileLock {
+ public:
+  // Waits until it has the lock. Throws Error when the file cannot be opened.
+  explicit FileLock(const std::filesystem::path& path);
+  // nullopt when another process has it.
+  static std::optional<FileLock> try_lock(const std::filesystem::path& path);
+
+ private:
+  FileLock() = default;
+  UniqueFd fd_;
+};
+
+// A temporary folder that removes itself and what is in it.
+class TempFolder {
+ public:
+  explicit TempFolder(std::string_view prefix = "remote-");
+  ~TempFolder();
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// "~" and "~/x" replaced by $HOME (or the password database's home folder).
+std::filesystem::path expand_home(std::string_view path);
+std::filesystem::path home_folder();
+
+}  // namespace remote

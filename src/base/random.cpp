@@ -1,0 +1,25 @@
+#include "base/random.hpp"
+
+#include <random>
+
+namespace remote {
+
+std::string random_hex(std::size_t digits) {
+  // std::random_device reads the kernel's random source on Linux (libstdc++) and macOS (libc++).
+  std::random_device source;
+  std::string text;
+  while (text.size() < digits) {
+    std::uint32_t value = source();
+    for (int i = 0; i < 8 && text.size() < digits; ++i, value >>= 4U) {
+      text += "0123456789abcdef"[value & 15U];
+    }
+  }
+  return text;
+}
+
+std::uint32_t random_between(std::uint32_t low, std::uint32_t high) {
+  std::random_device source;
+  return std::uniform_int_distribution<std::uint32_t>(low, high)(source);
+}
+
+}  // namespace remote

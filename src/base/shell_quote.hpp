@@ -1,0 +1,20 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace remote {
+
+// The one way by which a value becomes text of a POSIX sh script: quoted so that sh reads exactly these bytes
+// back, whatever they are (spaces, quotes, $, backslashes, newlines, UTF-8). A NUL byte cannot stand in a
+// shell word: Error (usage).
+std::string shell_quote(std::string_view value);
+
+// The words of a command, each quoted where it needs it, joined by spaces.
+std::string shell_join(std::span<const std::string> words);
+
+// A path on a server as a shell word: "~" and "~/x" are under $HOME, a relative path too, "/x" is absolute.
+std::string remote_path_word(std::string_view path);
+
+}  // namespace remote

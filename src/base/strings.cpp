@@ -1,0 +1,177 @@
+#include "base/strings.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace remote {
+
+std::vector<std::string> split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  if (text.empty()) {
+    return parts;
+  }
+  for (;;) {
+    const std::size_t at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) {
+      return parts;
+    }
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::vector<std::string> split_words(std::string_view text) {
+  std::vector<std::string> words;
+  std::size_t at = 0;
+  constexpr std::string_view blanks = " \t\r\n";
+  while ((at = text.find_first_not_of(blanks, at)) != std::string_view::npos) {
+    const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+    words.emplace_back(text.substr(at, end - at));
+    at = end;
+  }
+  return words;
+}
+
+std::string_view trim(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string_view::npos) {
+    return {};
+  }
+  return text.substr(first, text.find_last_not_of(" \t\r\n") - first + 1);
+}
+
+std::string join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string text;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (i != 0) {
+      text += separator;
+    }
+    text += parts[i];
+  }
+  return text;
+}
+
+namespace {
+
+// Matches one character against the set that starts at pattern[0] == '['. Sets `length` to the set's size, or
+// to 0 when it has no end (then '[' stands for itself).
+bool match_set(std::string_view pattern, char c, std::size_t& length) {
+  std::size_t i = 1;
+  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
+  if (negated) {
+    ++i;
+  }
+  bool found = false;
+  bool first = true;
+  for (; i < pattern.size() && (first || pattern[i] != ']'); ++i, first = false) {
+    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
+      found = found || (pattern[i] <= c && c <= pattern[i + 2]);
+      i += 2;
+    } else {
+      found = found || pattern[i] == c;
+    }
+  }
+  length = i < pattern.size() ? i + 1 : 0;
+  return found != negated;
+}
+
+}  // namespace
+
+bool glob_match(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t star_name = 0;
+  while (n < name.size()) {
+    bool matched = false;
+    if (p < pattern.size()) {
+      if (pattern[p] == '*') {
+        star = p++;
+        star_name = n;
+        continue;
+      }
+      std::size_t length = 1;
+      if (pattern[p] == '[') {
+        matched = match_set(pattern.substr(p), name[n], length);
+        if (length == 0) {
+          length = 1;
+          matched = name[n] == '[';
+        }
+      } else {
+        matched = pattern[p] == '?' || pattern[p] == name[n];
+      }
+      if (matched) {
+        p += length;
+        ++n;
+      }
+    }
+    if (!matched) {
+      if (star == std::string_view::npos) {
+        return false;
+      }
+      p = star + 1;
+      n = ++star_name;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::optional<std::string> found;
+  for (const std::string& candidate : candidates) {
+    std::vector<std::vector<std::size_t>> cost(word.size() + 1,
+                                               std::vector<std::size_t>(candidate.size() + 1));
+    for (std::size_t i = 0; i <= word.size(); ++i) {
+      for (std::size_t j = 0; j <= candidate.size(); ++j) {
+        if (i == 0 || j == 0) {
+          cost[i][j] = i + j;
+          continue;
+        }
+        const std::size_t change = word[i - 1] == candidate[j - 1] ? 0 : 1;
+        cost[i][j] = std::min({cost[i - 1][j] + 1, cost[i][j - 1] + 1, cost[i - 1][j - 1] + change});
+        if (i > 1 && j > 1 && word[i - 1] == candidate[j - 2] && word[i - 2] == candidate[j - 1]) {
+          cost[i][j] = std::min(cost[i][j], cost[i - 2][j - 2] + 1);
+        }
+      }
+    }
+    if (cost[word.size()][candidate.size()] < best) {
+      best = cost[word.size()][candidate.size()];
+      found = candidate;
+    }
+  }
+  return found;
+}
+
+std::string last_lines(std::string_view text, std::size_t count) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == '\r')) {
+    text.remove_suffix(1);
+  }
+  std::size_t at = text.size();
+  while (count-- > 0 && at != std::string_view::npos && at != 0) {
+    at = text.rfind('\n', at - 1);
+  }
+  return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
+}
+
+bool looks_secret(std::string_view name) {
+  std::string upper;
+  for (const char c : name) {
+    upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  }
+  for (const std::string_view word :
+       {"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN", "CREDENTIAL", "APIKEY"}) {
+    if (upper.find(word) != std::string::npos) {
+      return true;
+    }
+  }
+  // KEY and PASS only as whole words of the name: API_KEY is a secret, KEYBOARD and MONKEY are none.
+  for (const std::string& word : split(upper, '_')) {
+    if (word == "KEY" || word == "KEYS" || word == "PASS" || word == "PWD" || word == "AUTH") {
+      return upper != "PWD" && upper != "OLDPWD";
+    }
+  }
+  return false;
+}
+
+}  // namespace remote

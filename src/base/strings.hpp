@@ -1,0 +1,43 @@
+#pragma once
+
+#include <charconv>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace remote {
+
+// The pieces between the separators; "a,,b" has three. Empty text has none.
+std::vector<std::string> split(std::string_view text, char separator);
+// The pieces between runs of spaces, tabs and newlines.
+std::vector<std::string> split_words(std::string_view text);
+std::string_view trim(std::string_view text);
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// Shell-style match of a whole name: *, ? and [..], without any meaning for '/'.
+bool glob_match(std::string_view pattern, std::string_view name);
+
+// The candidate nearest to `word` (Damerau-Levenshtein), when it is near enough to be a likely typing error.
+std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// A whole decimal number, nothing before or after it.
+template <typename Number>
+std::optional<Number> parse_number(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+// The last `count` lines of a text, without a trailing newline.
+std::string last_lines(std::string_view text, std::size_t count);
+
+// Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
+// shown instead of its value.
+bool looks_secret(std::string_view name);
+inline constexpr std::string_view secret_mask = "********";
+
+}  // namespace remote
