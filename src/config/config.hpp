@@ -1,0 +1,104 @@
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+// .remote/configs.yaml as plain structs. docs/configuration.md documents every key.
+
+namespace remote::config {
+
+// One value and where it came from ("configs.yaml:12", "~/.ssh/config:3", "default"): `remote servers` shows
+// it.
+template <typename Value>
+struct Setting {
+  Value value{};
+  std::string origin = "default";
+  bool is_default() const { return origin == "default"; }
+};
+
+enum class HostKeys { accept_new, strict };
+
+// A server as configs.yaml has it. What is absent there is nullopt here: ssh/target.hpp fills it in from
+// ~/.ssh/config and the defaults.
+struct Server {
+  std::string name;
+  std::string hostname;  // an address, a name, or an alias of ~/.ssh/config
+  std::optional<std::string> username;
+  std::optional<std::filesystem::path> private_key;  // absolute (made so from the project folder, ~ expanded)
+  std::optional<std::string> password;
+  std::optional<std::string> password_env;
+  std::optional<std::string> password_command;
+  std::optional<int> port;
+  std::optional<std::filesystem::path> known_hosts;  // absolute, like private_key; default: the user's own
+  std::optional<std::string> proxy_jump;             // [USER@]HOST[:PORT], several with commas
+  std::optional<std::string> internal_address;
+  std::optional<int> gpus;
+  std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
+  int line = 0;                            // where it stands in configs.yaml
+  std::map<std::string, int> key_lines;    // key -> its line, for `remote servers`
+};
+
+enum class PythonManager { conda, venv, uv, system };
+std::string to_string(PythonManager manager);
+
+struct Python {
+  PythonManager manager = PythonManager::conda;
+  bool manager_given = false;
+  std::optional<std::string> version;  // "3.11"; conda's default: the laptop's python3
+  bool system_site_packages = false;   // venv: sees the server's own packages
+  std::string miniconda_url;           // "" = the default mirror; "{arch}" is x86_64 or aarch64
+  std::map<std::string, std::string> miniconda_sha256;  // by architecture
+  std::string environment;  // conda's environment, default <name>_env; venv's folder, .venv
+  // pip's options, in the order of its manual page
+  std::optional<std::string> index_url;
+  std::vector<std::string> extra_index_urls;
+  std::vector<std::string> find_links;   // folder (relative ones: in the project) or URL
+  std::vector<std::string> constraints;  // files of the project
+  bool no_index = false;
+};
+
+struct Config {
+  std::filesystem::path project;  // the project's folder on this machine, absolute
+  std::filesystem::path file;     // project/.remote/configs.yaml
+  std::string name;
+  std::vector<Server> servers;  // in the order of the file
+  std::string scripts_folder = ".remote/scripts";
+  std::string logs_folder = ".remote/logs";
+  std::string jobs_folder = ".remote/jobs";
+  std::string exclude_file = ".remote/exclude.txt";
+  std::string remote_scripts_folder_name = ".remote-scripts";
+  std::string remote_jobs_folder_name = ".jobs";
+  std::optional<std::string> remote_path;  // for all servers; a server's own wins
+  Python python;
+  std::vector<std::string> system_packages;
+  HostKeys host_keys = HostKeys::accept_new;
+  int connect_timeout_s = 10;
+  std::vector<std::string> warnings;  // "configs.yaml:7: unknown key 'hostnme' …; did you mean …?"
+
+  std::filesystem::path local(const std::string& relative) const { return project / relative; }
+  // The project's folder on a server, as remote_path_word() takes it: "~/name", "~/x" or "/x".
+  std::string project_path_on(const Server& server) const;
+};
+
+// Walks up from `start` to a folder that holds .remote/configs.yaml, as git does for .git. Throws Error
+// (usage) that names `start` and suggests `remote init`.
+std::filesystem::path find_project(const std::filesystem::path& start);
+
+// Reads and checks PROJECT/.remote/configs.yaml. Throws Error (usage) with "FILE:LINE:COLUMN: …" for what is
+// wrong; unknown keys become warnings. `project` is made absolute.
+Config load(const std::filesystem::path& project);
+// The same from text, for tests and the fuzzer; `project` need not exist.
+Config parse(const std::string& text, const std::filesystem::path& project);
+
+// A server name: letters, digits, '.', '_', '-', not beginning with '.' or '-'. It becomes part of file
+// names.
+bool valid_server_name(const std::string& name);
+
+// The servers whose name matches one of the globs, in the order of the file; all when there are none. A glob
+// that matches nothing is an Error (usage) that names the servers there are.
+std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs);
+
+}  // namespace remote::config

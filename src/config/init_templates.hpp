@@ -1,0 +1,116 @@
+#pragma once
+
+#include <string_view>
+
+// The fixed parts of the files that `remote init` writes.
+
+namespace remote::config {
+
+inline constexpr std::string_view config_head =
+    R"(# How `remote` reaches the servers of this project. Every key: docs/configuration.md.
+)";
+
+inline constexpr std::string_view config_server_example = R"(servers:
+  # first-server:
+  #   hostname: 3.19.32.53         # an address, a name, or an alias from ~/.ssh/config
+  #   username: ubuntu
+  #   private_key: ./.remote/key   # relative to the project; default: the agent, then the keys in ~/.ssh
+)";
+
+inline constexpr std::string_view config_tail = R"(
+# More keys of a server:
+#   password: ...                # better: password_env: NAME, or password_command: COMMAND
+#   port: 22
+#   proxy_jump: user@bastion     # [USER@]HOST[:PORT], several with commas
+#   internal_address: 10.0.0.4   # what the other servers reach it by; default: hostname
+#   gpus: 8                      # how many GPUs `remote check` expects
+#   remote_path: ~/elsewhere     # the project's folder on the server; default: ~/NAME
+
+# The Python environment on the servers.
+# python:
+#   manager: conda               # conda, venv, uv or system
+#   version: "3.11"
+#   system_site_packages: false  # venv: see the packages that the server has
+#   environment: my_env          # conda: default NAME_env; venv and uv: the folder, default .venv
+#   index_url: https://pypi.org/simple
+#   extra_index_urls: []
+#   find_links: []
+#   constraints: []
+#   no_index: false
+#   miniconda_url: https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-{arch}.sh
+#   miniconda_sha256: {}         # {x86_64: DIGEST, aarch64: DIGEST}
+
+# Packages of the servers' distribution, installed with `sudo -n`.
+# system_packages: [git]
+
+# host_keys: accept-new          # or strict: a server whose key is not known is refused
+# connect_timeout: 10            # seconds
+# remote_path: ~/elsewhere       # for all servers
+
+# scripts_folder: .remote/scripts
+# logs_folder: .remote/logs
+# jobs_folder: .remote/jobs
+# exclude_file: .remote/exclude.txt
+# remote_scripts_folder_name: .remote-scripts
+# remote_jobs_folder_name: .jobs
+)";
+
+inline constexpr std::string_view exclude_text =
+    R"(# What is not sent to the servers: patterns as rsync's --exclude-from takes them.
+# NAME matches anywhere, /NAME only at the top of the project, NAME/ only a folder.
+
+# this program's own files
+/.remote/
+/.remote-scripts/
+/.jobs/
+
+# version control
+.git
+.hg
+.svn
+
+# Python
+__pycache__/
+*.py[cod]
+*.egg-info/
+.eggs/
+.venv/
+venv/
+.ipynb_checkpoints/
+.mypy_cache/
+.pytest_cache/
+.ruff_cache/
+.tox/
+/build/
+/dist/
+
+# what training writes
+/logs/
+/runs/
+/wandb/
+/checkpoints/
+
+# editors and systems
+.idea/
+.vscode/
+.*.sw[op]
+*~
+.DS_Store
+)";
+
+inline constexpr std::string_view gitignore_text = R"(# written by `remote`, of use on this machine only
+/jobs/
+/logs/
+/sandbox/
+/scripts/
+
+# never commit a private key
+/key
+/key.pub
+/private_key
+/private_key.pub
+*.pem
+id_*
+)";
+
+}  // namespace remote::config

@@ -1,0 +1,141 @@
+#include <algorithm>
+#include <cctype>
+
+#include "base/strings.hpp"
+#include "config/sections.hpp"
+
+namespace remote::config {
+namespace {
+
+const std::vector<std::pair<std::string, PythonManager>>& managers() {
+  static const std::vector<std::pair<std::string, PythonManager>> table = {{"conda", PythonManager::conda},
+                                                                           {"venv", PythonManager::venv},
+                                                                           {"uv", PythonManager::uv},
+                                                                           {"system", PythonManager::system}};
+  return table;
+}
+
+PythonManager read_manager(const Section& section, const Found<std::string>& found) {
+  std::vector<std::string> names;
+  for (const auto& [name, manager] : managers()) {
+    if (name == found.value) {
+      return manager;
+    }
+    names.push_back(name);
+  }
+  const auto near = found.value.size() > 64 ? std::nullopt : nearest(found.value, names);
+  throw section.error(
+      found.mark,
+      "'manager' must be one of " + join(names, ", ") + ", and is '" + printable(found.value) + "'",
+      near ? "did you mean '" + *near + "'?" : "");
+}
+
+std::string read_version(const Section& section, const Found<std::string>& found) {
+  const std::string& version = found.value;
+  const bool plain = version.size() <= 32 && std::isdigit(static_cast<unsigned char>(version[0])) != 0 &&
+                     std::all_of(version.begin(), version.end(),
+                                 [](unsigned char c) { return std::isalnum(c) != 0 || c == '.'; });
+  if (!plain) {
+    throw section.error(found.mark,
+                        "'version' must be a version such as 3.11, and is '" + printable(version) + "'");
+  }
+  return version;
+}
+
+// A value that becomes an argument of pip, conda or venv: it must not be taken for an option.
+std::string argument(const Section& section, const std::string& key, const Found<std::string>& found) {
+  const bool control =
+      std::any_of(found.value.begin(), found.value.end(), [](unsigned char c) { return c < 0x20; });
+  if (found.value[0] == '-' || control) {
+    throw section.error(found.mark, "'" + key + "' cannot be '" + printable(found.value) + "'",
+                        control ? "it has a control character" : "it begins with '-'");
+  }
+  return found.value;
+}
+
+std::map<std::string, std::string> read_sha256(const Section& section, Warnings& warnings) {
+  std::map<std::string, std::string> sums;
+  const YamlNode* node = section.node("miniconda_sha256");
+  if (node == nullptr) {
+    return sums;
+  }
+  if (node->kind != YamlNode::Kind::map) {
+    throw section.error(node->mark, "'miniconda_sha256' must be a map of architectures to digests",
+                        "write miniconda_sha256: {x86_64: …, aarch64: …}");
+  }
+  for (const YamlNode::Entry& entry : node->entries) {
+    if (entry.key != "x86_64" && entry.key != "aarch64") {
+      warnings.add(entry.mark, "unknown architecture '" + printable(entry.key) +
+                                   "' of 'miniconda_sha256' is ignored; known are x86_64 and aarch64");
+      continue;
+    }
+    std::string digest = entry.value->text;
+    std::transform(digest.begin(), digest.end(), digest.begin(),
+                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    if (entry.value->kind != YamlNode::Kind::scalar || digest.size() != 64 ||
+        digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
+      throw section.error(entry.value->mark, "a SHA-256 digest has 64 hexadecimal digits");
+    }
+    sums[entry.key] = digest;
+  }
+  return sums;
+}
+
+std::vector<std::string> arguments(const Section& section, const std::string& key) {
+  std::vector<std::string> values;
+  for (const auto& found : section.texts(key)) {
+    values.push_back(argument(section, key, found));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string to_string(PythonManager manager) {
+  for (const auto& [name, value] : managers()) {
+    if (value == manager) {
+      return name;
+    }
+  }
+  return "conda";
+}
+
+Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings) {
+  const Section section(node, Level::python, "'python'", file, warnings);
+  Python python;
+  if (const auto manager = section.text("manager")) {
+    python.manager = read_manager(section, *manager);
+    python.manager_given = true;
+  }
+  if (const auto version = section.text("version")) {
+    python.version = read_version(section, *version);
+  }
+  if (const auto wanted = section.boolean("system_site_packages")) {
+    python.system_site_packages = wanted->value;
+  }
+  if (const auto environment = section.text("environment")) {
+    python.environment = argument(section, "environment", *environment);
+  }
+  if (const auto url = section.text("miniconda_url")) {
+    python.miniconda_url = argument(section, "miniconda_url", *url);
+    if (python.miniconda_url.find("://") == std::string::npos) {
+      throw section.error(url->mark, "'miniconda_url' must be a URL, and is '" + printable(url->value) + "'");
+    }
+  }
+  python.miniconda_sha256 = read_sha256(section, warnings);
+  if (const auto index = section.text("index_url")) {
+    python.index_url = argument(section, "index_url", *index);
+  }
+  python.extra_index_urls = arguments(section, "extra_index_urls");
+  for (std::string& url : arguments(section, "extra_index_url")) {  // pip's own name of the option
+    python.extra_index_urls.push_back(std::move(url));
+  }
+  python.find_links = arguments(section, "find_links");
+  python.constraints = arguments(section, "constraints");
+  if (const auto wanted = section.boolean("no_index")) {
+    python.no_index = wanted->value;
+  }
+  return python;
+}
+
+}  // namespace remote::config

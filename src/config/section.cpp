@@ -1,0 +1,230 @@
+#include "config/section.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+#include "base/strings.hpp"
+
+namespace remote::config {
+namespace {
+
+constexpr std::size_t max_warnings = 20;
+
+bool knows(Level level, const std::string& key) {
+  const auto& keys = known_keys(level);
+  return std::find(keys.begin(), keys.end(), key) != keys.end();
+}
+
+std::string place_of(Level level) {
+  switch (level) {
+    case Level::top:
+      return "at the top level";
+    case Level::server:
+      return "under a server's name";
+    case Level::python:
+      return "under 'python'";
+  }
+  return {};
+}
+
+// What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
+std::string advice(Level level, const std::string& key) {
+  std::string plain;
+  for (const char c : key) {
+    plain += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (plain == "python_version") {
+    return "; write python: {version: …}";
+  }
+  if (plain == "use_conda") {
+    return "; write python: {manager: conda} or {manager: venv}";
+  }
+  for (const Level other : {Level::top, Level::server, Level::python}) {
+    if (other != level && knows(other, plain)) {
+      return "; it belongs " + place_of(other);
+    }
+  }
+  // Longer words than any key are no typing errors, and comparing them would take long.
+  const auto near = plain.size() > 64 ? std::nullopt : nearest(plain, known_keys(level));
+  return near ? "; did you mean '" + *near + "'?" : "";
+}
+
+std::string kind_of(const YamlNode& node) {
+  switch (node.kind) {
+    case YamlNode::Kind::null:
+      return "nothing";
+    case YamlNode::Kind::scalar:
+      return "'" + printable(node.text) + "'";
+    case YamlNode::Kind::list:
+      return "a list";
+    case YamlNode::Kind::map:
+      return "a map";
+  }
+  return {};
+}
+
+}  // namespace
+
+void Warnings::add(Mark mark, const std::string& text) {
+  if (full()) {
+    leave_out();
+  } else {
+    texts_.push_back(file_ + ":" + std::to_string(mark.line) + ": " + text);
+  }
+}
+
+bool Warnings::full() const {
+  return texts_.size() >= max_warnings;
+}
+
+std::vector<std::string> Warnings::take() {
+  if (left_out_ > 0) {
+    texts_.push_back(file_ + ": and " + std::to_string(left_out_) + " more such warnings");
+  }
+  return std::move(texts_);
+}
+
+const std::vector<std::string>& known_keys(Level level) {
+  static const std::vector<std::string> top = {"name",
+                                               "servers",
+                                               "scripts_folder",
+                                               "logs_folder",
+                                               "jobs_folder",
+                                               "exclude_file",
+                                               "remote_scripts_folder_name",
+                                               "remote_jobs_folder_name",
+                                               "remote_path",
+                                               "python",
+                                               "system_packages",
+                                               "host_keys",
+                                               "connect_timeout"};
+  static const std::vector<std::string> server = {
+      "hostname", "username",   "private_key",      "password", "password_env", "password_command",
+      "port",     "proxy_jump", "internal_address", "gpus",     "remote_path",  "known_hosts"};
+  static const std::vector<std::string> python = {"manager",     "version",          "system_site_packages",
+                                                  "environment", "miniconda_url",    "miniconda_sha256",
+                                                  "index_url",   "extra_index_urls", "extra_index_url",
+                                                  "find_links",  "constraints",      "no_index"};
+  switch (level) {
+    case Level::top:
+      return top;
+    case Level::server:
+      return server;
+    case Level::python:
+      break;
+  }
+  return python;
+}
+
+Section::Section(const YamlNode& node, Level level, std::string what, const std::string& file,
+                 Warnings& warnings)
+    : map_(&node), what_(std::move(what)), file_(file) {
+  if (node.kind != YamlNode::Kind::map && node.kind != YamlNode::Kind::null) {
+    throw error(node.mark, what_ + " takes keys with values (key: value), and has " + kind_of(node));
+  }
+  // A server has a dozen keys; aliases could give thousands of servers thousands of keys each.
+  if (level == Level::server && node.entries.size() > 100) {
+    throw error(node.mark, what_ + " has more than 100 keys");
+  }
+  warn_of_unknown_keys(level, warnings);
+}
+
+void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
+  for (const YamlNode::Entry& entry : map_->entries) {
+    // "x-…" is the usual name of a map that is there to be merged into others ("<<: *defaults").
+    if (!knows(level, entry.key) && !entry.key.starts_with("x-")) {
+      if (warnings.full()) {
+        warnings.leave_out();
+        continue;  // looking for the nearest key takes time
+      }
+      warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "' " +
+                                   (level == Level::top ? "" : "of " + what_ + " ") + "is ignored" +
+                                   advice(level, entry.key));
+    }
+  }
+}
+
+void Section::wrong_type(const std::string& key, const YamlNode& found, const std::string& wanted) const {
+  throw error(found.mark, "'" + key + "' must be " + wanted + ", and is " + kind_of(found));
+}
+
+const YamlNode* Section::node(const std::string& key) const {
+  const YamlNode::Entry* entry = map_->find(key);
+  return entry == nullptr || entry->value->kind == YamlNode::Kind::null ? nullptr : entry->value.get();
+}
+
+std::optional<Found<std::string>> Section::text(const std::string& key) const {
+  const YamlNode* found = node(key);
+  if (found == nullptr) {
+    return std::nullopt;
+  }
+  if (found->kind != YamlNode::Kind::scalar) {
+    wrong_type(key, *found, "a text");
+  }
+  if (found->text.empty()) {
+    return std::nullopt;
+  }
+  return Found<std::string>{found->text, found->mark};
+}
+
+std::optional<Found<int>> Section::number(const std::string& key, int low, int high) const {
+  const auto written = text(key);
+  if (!written) {
+    return std::nullopt;
+  }
+  const std::string range = "a whole number from " + std::to_string(low) + " to " + std::to_string(high);
+  const auto value = parse_number<int>(written->value);
+  // 022 is 18 to one YAML reader and 22 to the next.
+  const bool ambiguous = written->value.size() > 1 && written->value[0] == '0';
+  if (!value || ambiguous || *value < low || *value > high) {
+    throw error(written->mark,
+                "'" + key + "' must be " + range + ", and is '" + printable(written->value) + "'");
+  }
+  return Found<int>{*value, written->mark};
+}
+
+std::optional<Found<bool>> Section::boolean(const std::string& key) const {
+  const auto written = text(key);
+  if (!written) {
+    return std::nullopt;
+  }
+  std::string lower;
+  for (const char c : written->value) {
+    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  }
+  if (lower == "true" || lower == "yes" || lower == "on") {
+    return Found<bool>{true, written->mark};
+  }
+  if (lower == "false" || lower == "no" || lower == "off") {
+    return Found<bool>{false, written->mark};
+  }
+  throw error(written->mark,
+              "'" + key + "' must be true or false, and is '" + printable(written->value) + "'");
+}
+
+std::vector<Found<std::string>> Section::texts(const std::string& key) const {
+  std::vector<Found<std::string>> values;
+  const YamlNode* found = node(key);
+  if (found == nullptr) {
+    return values;
+  }
+  if (found->kind != YamlNode::Kind::list) {
+    if (found->kind != YamlNode::Kind::scalar) {
+      wrong_type(key, *found, "a list of texts");
+    }
+    if (!found->text.empty()) {
+      values.push_back({found->text, found->mark});
+    }
+    return values;
+  }
+  for (const NodePtr& item : found->items) {
+    if (item->kind != YamlNode::Kind::scalar || item->text.empty()) {
+      throw error(item->mark, "each item of '" + key + "' must be a text, and this is " +
+                                  (item->kind == YamlNode::Kind::scalar ? "empty" : kind_of(*item)));
+    }
+    values.push_back({item->text, item->mark});
+  }
+  return values;
+}
+
+}  // namespace remote::config

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "config/report.hpp"
+#include "config/yaml_reader.hpp"
+
+namespace remote::config {
+
+// A value and where it stands.
+template <typename Value>
+struct Found {
+  Value value;
+  Mark mark;
+};
+
+// The warnings that reading one file gives, bounded: a file full of unknown keys is one mistake, not a
+// million.
+class Warnings {
+ public:
+  explicit Warnings(std::string file) : file_(std::move(file)) {}
+  void add(Mark mark, const std::string& text);  // "configs.yaml:7: text"
+  bool full() const;
+  void leave_out() { ++left_out_; }  // counts one that is not worth its text
+  std::vector<std::string> take();
+
+ private:
+  std::string file_;
+  std::vector<std::string> texts_;
+  std::size_t left_out_ = 0;
+};
+
+// Where a key may stand.
+enum class Level { top, server, python };
+const std::vector<std::string>& known_keys(Level level);
+
+// One map of the file, read key by key with the type that the caller expects. A key that is absent or has no
+// value ("password:") is nullopt, as is an empty text: labml_remote's guide says "leave blank". A wrong type
+// is an Error with file, line and column.
+class Section {
+ public:
+  // `what` is how messages call it: "server 'first'". Warns about keys that the level does not know. A null
+  // node is an empty section; anything but a map is an Error.
+  Section(const YamlNode& node, Level level, std::string what, const std::string& file, Warnings& warnings);
+
+  std::optional<Found<std::string>> text(const std::string& key) const;
+  std::optional<Found<int>> number(const std::string& key, int low, int high) const;
+  std::optional<Found<bool>> boolean(const std::string& key) const;
+  // A list of texts; one text alone is a list of one.
+  std::vector<Found<std::string>> texts(const std::string& key) const;
+  // The node of a key that is there and not null.
+  const YamlNode* node(const std::string& key) const;
+
+  Mark mark() const { return map_->mark; }
+  const std::vector<YamlNode::Entry>& entries() const { return map_->entries; }
+  Error error(Mark mark, const std::string& reason, const std::string& hint = {}) const {
+    return config_error(file_, mark, reason, hint);
+  }
+
+ private:
+  void warn_of_unknown_keys(Level level, Warnings& warnings) const;
+  [[noreturn]] void wrong_type(const std::string& key, const YamlNode& found,
+                               const std::string& wanted) const;
+
+  const YamlNode* map_;
+  std::string what_;
+  const std::string& file_;
+};
+
+}  // namespace remote::config

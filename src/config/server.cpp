@@ -1,0 +1,107 @@
+#include "base/files.hpp"
+#include "config/sections.hpp"
+#include "config/validate.hpp"
+
+namespace remote::config {
+namespace {
+
+using Problem = std::optional<std::string> (*)(const std::string&);
+
+// A text that passes a check.
+std::optional<std::string> checked(const Section& section, const std::string& key, Problem problem_of) {
+  const auto found = section.text(key);
+  if (!found) {
+    return std::nullopt;
+  }
+  if (const auto problem = problem_of(found->value)) {
+    throw section.error(found->mark, "'" + key + "' cannot be '" + printable(found->value) + "'", *problem);
+  }
+  return found->value;
+}
+
+// "[::1]" is how an IPv6 address is written beside a port; the brackets are no part of it.
+std::optional<std::string> host(const Section& section, const std::string& key) {
+  const auto found = section.text(key);
+  if (found && found->value.starts_with('[') && found->value.ends_with(']')) {
+    const std::string inner = found->value.substr(1, found->value.size() - 2);
+    if (inner.find(':') != std::string::npos && !host_problem(inner)) {
+      return inner;
+    }
+  }
+  return checked(section, key, host_problem);
+}
+
+std::optional<std::filesystem::path> file_path(const Section& section, const char* key,
+                                               const Config& config) {
+  const auto found = section.text(key);
+  if (!found) {
+    return std::nullopt;
+  }
+  const std::string& path = found->value;
+  if (path.starts_with('~') && path != "~" && !path.starts_with("~/")) {
+    throw section.error(found->mark, "'" + std::string(key) + "' cannot be '" + printable(path) + "'",
+                        "only your own home can be named by '~'");
+  }
+  return (config.project / expand_home(path)).lexically_normal();
+}
+
+void read_passwords(const Section& section, Server& server) {
+  std::string first;
+  for (const auto& [key, target] : {std::pair{"password", &server.password},
+                                    {"password_env", &server.password_env},
+                                    {"password_command", &server.password_command}}) {
+    const auto found = section.text(key);
+    if (!found) {
+      continue;
+    }
+    if (!first.empty()) {
+      throw section.error(found->mark, "both '" + first + "' and '" + key + "' are given",
+                          "keep one of password, password_env and password_command");
+    }
+    first = key;
+    *target = found->value;
+    if (first == "password_env" && found->value.find_first_of("= $") != std::string::npos) {
+      throw section.error(found->mark, "'password_env' must be the name of a variable",
+                          "write it without '$', and without its value");
+    }
+  }
+}
+
+}  // namespace
+
+Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
+                   Warnings& warnings) {
+  if (const auto problem = server_name_problem(entry.key)) {
+    throw config_error(file, entry.mark, "'" + printable(entry.key) + "' cannot be a server's name",
+                       *problem);
+  }
+  const Section section(*entry.value, Level::server, "server '" + entry.key + "'", file, warnings);
+  Server server;
+  server.name = entry.key;
+  server.line = entry.mark.line;
+  for (const YamlNode::Entry& key : section.entries()) {
+    server.key_lines[key.key] = key.mark.line;
+  }
+  const auto hostname = host(section, "hostname");
+  if (!hostname) {
+    throw config_error(file, entry.mark, "server '" + entry.key + "' has no 'hostname'",
+                       "give an address, a name, or an alias from ~/.ssh/config");
+  }
+  server.hostname = *hostname;
+  server.username = checked(section, "username", user_problem);
+  server.private_key = file_path(section, "private_key", config);
+  server.known_hosts = file_path(section, "known_hosts", config);
+  read_passwords(section, server);
+  if (const auto port = section.number("port", 1, 65535)) {
+    server.port = port->value;
+  }
+  server.proxy_jump = checked(section, "proxy_jump", proxy_jump_problem);
+  server.internal_address = host(section, "internal_address");
+  if (const auto gpus = section.number("gpus", 0, 1024)) {
+    server.gpus = gpus->value;
+  }
+  server.remote_path = checked(section, "remote_path", remote_path_problem);
+  return server;
+}
+
+}  // namespace remote::config

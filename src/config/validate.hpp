@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+// What a value of configs.yaml may look like. Each check returns why a value cannot be, or nullopt when it
+// can; `remote init` asks the same checks as the loader.
+
+namespace remote::config {
+
+// The project's name: a folder on the servers and a part of an environment's name.
+std::optional<std::string> name_problem(const std::string& name);
+// An address, a name, or an alias of ~/.ssh/config: it ends up in command lines and in known_hosts.
+std::optional<std::string> host_problem(const std::string& host);
+std::optional<std::string> user_problem(const std::string& user);
+// [USER@]HOST[:PORT], several with commas, or "none".
+std::optional<std::string> proxy_jump_problem(const std::string& jumps);
+// A path that must stay in the project.
+std::optional<std::string> inside_problem(const std::string& path);
+// The project's folder on a server.
+std::optional<std::string> remote_path_problem(const std::string& path);
+// One component of a path.
+std::optional<std::string> component_problem(const std::string& name);
+std::optional<std::string> server_name_problem(const std::string& name);
+
+struct HostPort {
+  std::optional<std::string> user;
+  std::string host;  // an IPv6 address without its brackets
+  std::optional<int> port;
+};
+// "[USER@]HOST[:PORT]" taken apart; HOST is [IPv6], or a bare IPv6 address when there is no port. Throws
+// Error (usage) whose what_failed() is `where`.
+HostPort parse_host_port(const std::string& text, const std::string& where);
+
+}  // namespace remote::config

@@ -1,0 +1,317 @@
+#include "config/yaml_reader.hpp"
+
+#include <map>
+#include <new>
+#include <sstream>
+#include <unordered_map>
+#include <utility>
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include "base/error.hpp"
+#include "base/utf8.hpp"
+#include "config/report.hpp"
+
+namespace remote::config {
+namespace {
+
+Mark mark_of(const YAML::Mark& mark) {
+  return {mark.line + 1, mark.column + 1};
+}
+
+// Builds the tree from yaml-cpp's events; stops at the first thing that a configuration cannot have.
+class TreeBuilder : public YAML::EventHandler {
+ public:
+  explicit TreeBuilder(const std::string& file) : file_(file) {}
+
+  NodePtr root() const { return root_; }
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (document_started_) {
+      fail(mark_of(mark), "a second YAML document begins here", "remove the line that holds ---");
+    }
+    document_started_ = true;
+  }
+  void OnDocumentEnd() override {}
+
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    add(make(YamlNode::Kind::null, mark_of(mark)), anchor);
+  }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto found = anchors_.find(anchor);
+    if (found == anchors_.end()) {
+      fail(mark_of(mark), "this alias stands inside what it refers to");
+    }
+    count(mark_of(mark));
+    place(found->second, mark_of(mark));
+  }
+
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    check_tag(tag, mark);
+    auto node = make(YamlNode::Kind::scalar, mark_of(mark));
+    node->text = value;
+    plain_merge_key_ = value == "<<" && tag == "?";
+    add(std::move(node), anchor);
+  }
+
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    check_tag(tag, mark);
+    open(YamlNode::Kind::list, mark, anchor);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    check_tag(tag, mark);
+    open(YamlNode::Kind::map, mark, anchor);
+  }
+  void OnMapEnd() override {
+    merge();
+    close();
+  }
+
+ private:
+  // A list or map whose end has not come yet.
+  struct Open {
+    std::shared_ptr<YamlNode> node;
+    YAML::anchor_t anchor;
+    std::unordered_map<std::string, int> lines;  // key -> its line
+    bool has_key = false;                        // map: `key` waits for its value
+    YamlNode::Entry key{};
+    bool key_is_merge = false;
+    std::vector<std::pair<Mark, NodePtr>> merges{};  // values of "<<"
+  };
+
+  [[noreturn]] void fail(Mark mark, const std::string& reason, const std::string& hint = {}) const {
+    throw config_error(file_, mark, reason, hint);
+  }
+
+  void count(Mark mark) {
+    if (++nodes_ > max_config_nodes) {
+      fail(mark, "the file is too large: more than " + std::to_string(max_config_nodes) + " values");
+    }
+  }
+
+  std::shared_ptr<YamlNode> make(YamlNode::Kind kind, Mark mark) {
+    count(mark);
+    auto node = std::make_shared<YamlNode>();
+    node->kind = kind;
+    node->mark = mark;
+    return node;
+  }
+
+  void check_tag(const std::string& tag, const YAML::Mark& mark) const {
+    if (!tag.empty() && tag != "?" && tag != "!" && !tag.starts_with("tag:yaml.org,2002:")) {
+      fail(mark_of(mark), "the tag '" + printable(tag) + "' is not supported", "remove the tag");
+    }
+  }
+
+  void open(YamlNode::Kind kind, const YAML::Mark& mark, YAML::anchor_t anchor) {
+    if (open_.size() >= max_config_depth) {
+      fail(mark_of(mark), "too deeply nested: more than " + std::to_string(max_config_depth) + " levels");
+    }
+    open_.push_back(Open{make(kind, mark_of(mark)), anchor, {}});
+  }
+
+  void close() {
+    Open top = std::move(open_.back());
+    open_.pop_back();
+    plain_merge_key_ = false;
+    add(top.node, top.anchor);
+  }
+
+  void add(std::shared_ptr<YamlNode> node, YAML::anchor_t anchor) {
+    const Mark mark = node->mark;
+    if (anchor != 0) {
+      anchors_[anchor] = node;
+    }
+    place(std::move(node), mark);
+  }
+
+  // Puts a finished node where it belongs: into the list or map that is open, or at the root.
+  void place(NodePtr node, Mark mark) {
+    if (open_.empty()) {
+      root_ = std::move(node);
+      return;
+    }
+    Open& top = open_.back();
+    if (top.node->kind == YamlNode::Kind::list) {
+      top.node->items.push_back(std::move(node));
+    } else if (!top.has_key) {
+      take_key(top, *node, mark);
+    } else if (top.key_is_merge) {
+      top.merges.emplace_back(mark, std::move(node));
+      top.has_key = false;
+    } else {
+      top.key.value = std::move(node);
+      top.node->entries.push_back(std::move(top.key));
+      top.has_key = false;
+    }
+    plain_merge_key_ = false;
+  }
+
+  void take_key(Open& top, const YamlNode& node, Mark mark) const {
+    if (node.kind != YamlNode::Kind::scalar) {
+      fail(mark,
+           node.kind == YamlNode::Kind::null ? "there is no key before the ':'" : "a key must be plain text");
+    }
+    const auto [first, fresh] = top.lines.emplace(node.text, mark.line);
+    if (!fresh) {
+      fail(mark,
+           "'" + printable(node.text) + "' is given twice: first on line " + std::to_string(first->second),
+           "remove one of the two");
+    }
+    top.has_key = true;
+    top.key_is_merge = plain_merge_key_;
+    top.key = YamlNode::Entry{node.text, mark, nullptr};
+  }
+
+  // "<<: *defaults" and "<<: [*a, *b]": entries of other maps, where this one has none of that key.
+  void merge() {
+    Open& top = open_.back();
+    for (const auto& [mark, value] : std::exchange(top.merges, {})) {
+      if (value->kind == YamlNode::Kind::map) {
+        merge_one(top, *value, mark);
+        continue;
+      }
+      if (value->kind != YamlNode::Kind::list) {
+        fail(mark, "'<<' takes a map or a list of maps");
+      }
+      for (const NodePtr& item : value->items) {
+        if (item->kind != YamlNode::Kind::map) {
+          fail(mark, "'<<' takes a map or a list of maps");
+        }
+        merge_one(top, *item, mark);
+      }
+    }
+  }
+
+  void merge_one(Open& top, const YamlNode& source, Mark mark) {
+    for (const YamlNode::Entry& entry : source.entries) {
+      count(mark);
+      if (top.lines.emplace(entry.key, entry.mark.line).second) {
+        top.node->entries.push_back(entry);
+      }
+    }
+  }
+
+  const std::string& file_;
+  NodePtr root_;
+  std::vector<Open> open_;
+  std::map<YAML::anchor_t, NodePtr> anchors_;
+  std::size_t nodes_ = 0;
+  bool document_started_ = false;
+  bool plain_merge_key_ = false;
+};
+
+Mark mark_at(const std::string& text, std::size_t offset) {
+  Mark mark;
+  for (std::size_t i = 0; i < offset;) {
+    const Utf8Char c = utf8_at(text, i);
+    i += c.length;
+    if (c.code == '\n') {
+      ++mark.line;
+      mark.column = 1;
+    } else {
+      ++mark.column;
+    }
+  }
+  return mark;
+}
+
+void check_bytes(const std::string& text, const std::string& file) {
+  if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF")) {
+    throw config_error(file, {}, "the file is UTF-16, not UTF-8", "save it as UTF-8");
+  }
+  if (const std::size_t nul = text.find('\0'); nul != std::string::npos) {
+    throw config_error(file, mark_at(text, nul), "there is a NUL byte here: this is not a text file");
+  }
+  if (const auto invalid = first_invalid_utf8(text)) {
+    throw config_error(file, mark_at(text, *invalid), "this is not UTF-8", "save the file as UTF-8");
+  }
+}
+
+bool tab_in_indentation(const std::string& text, int line) {
+  std::istringstream lines(text);
+  std::string content;
+  for (int i = 0; i < line && std::getline(lines, content); ++i) {
+  }
+  const std::size_t end = content.find_first_not_of(" \t");
+  return content.substr(0, end).find('\t') != std::string::npos;
+}
+
+// yaml-cpp's words, where they help nobody, as a reason and a hint.
+Error syntax_error(const YAML::ParserException& error, const std::string& text, const std::string& file) {
+  const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
+  for (int line = mark.line; line >= mark.line - 1 && line >= 1; --line) {
+    if (tab_in_indentation(text, line)) {
+      return config_error(file, {line, 1}, "a tab in the indentation: YAML takes spaces only",
+                          "replace the tabs at the start of the line by spaces");
+    }
+  }
+  static const std::map<std::string, std::pair<const char*, const char*>> words = {
+      {"illegal map value",
+       {"a ':' where no key can stand", "is the line above complete? Put a value that holds ': ' in quotes"}},
+      {"end of map not found",
+       {"the indentation does not fit the lines above", "lines of one map begin in the same column"}},
+      {"end of sequence not found",
+       {"the indentation does not fit the list above", "items of one list begin in the same column"}},
+      {"end of map flow not found", {"a '{' is not closed, or a ',' is missing", "close it with '}'"}},
+      {"end of sequence flow not found", {"a '[' is not closed, or a ',' is missing", "close it with ']'"}},
+      {"illegal flow end", {"a '}' or ']' that nothing opened", "put the value in quotes"}},
+      {"illegal EOF in scalar", {"a quoted text has no end", "close the quotes"}},
+      {"illegal document indicator in scalar", {"a quoted text has no end", "close the quotes"}},
+      {"unknown token", {"a character that no value may begin with", "put the value in quotes"}},
+      {"the referenced anchor is not defined",
+       {"this alias refers to nothing above", "name it with & first"}},
+      {"unknown escape character: ",
+       {"an unknown escape in a \"…\" text", "write \\\\ for a backslash, or use '…' quotes"}},
+  };
+  const std::string raw = error.msg;
+  for (const auto& [theirs, ours] : words) {
+    if (raw.starts_with(theirs)) {
+      return config_error(file, mark, ours.first, ours.second);
+    }
+  }
+  return config_error(file, mark, "not valid YAML: " + printable(raw));
+}
+
+}  // namespace
+
+const YamlNode::Entry* YamlNode::find(const std::string& key) const {
+  for (const Entry& entry : entries) {
+    if (entry.key == key) {
+      return &entry;
+    }
+  }
+  return nullptr;
+}
+
+NodePtr read_yaml(const std::string& text, const std::string& file) {
+  if (text.size() > max_config_bytes) {
+    throw Error::usage(file, "the file is too large: more than 1 MiB",
+                       "is this the right file? Thousands of servers fit in it");
+  }
+  check_bytes(text, file);
+  TreeBuilder builder(file);
+  try {
+    // yaml-cpp takes a quoted text without an end for whole when the file ends in a newline.
+    std::istringstream stream(text.substr(0, text.find_last_not_of(" \t\r\n") + 1));
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::ParserException& error) {
+    throw syntax_error(error, text, file);
+  } catch (const YAML::Exception& error) {
+    throw config_error(file, mark_of(error.mark), "not valid YAML: " + printable(error.msg));
+  }
+  return builder.root() ? builder.root() : std::make_shared<const YamlNode>();
+}
+
+}  // namespace remote::config
