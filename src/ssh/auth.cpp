@@ -1,0 +1,413 @@
+#include "ssh/auth.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "ssh/agent_filter.hpp"
+#include "ssh/errors.hpp"
+#include "ssh/hashing.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+// One login. Each try_… returns true when the server let us in.
+class Login {
+ public:
+  Login(ssh_session session, const Target& target, Secrets& secrets, Patience& patience)
+      : session_(session), target_(target), secrets_(secrets), patience_(patience) {}
+
+  void run() {
+    if (target_.only_first_identity) {
+      if (try_file(target_.identities.front().value)) {
+        return;
+      }
+      fail();
+    }
+    if (target_.identities_given && try_files()) {
+      return;
+    }
+    if (has_configured_password() && try_configured_password()) {
+      return;
+    }
+    if (try_agent()) {
+      return;
+    }
+    if (!target_.identities_given && try_files()) {
+      return;
+    }
+    if (!has_configured_password() && try_typed_password()) {
+      return;
+    }
+    fail();
+  }
+
+ private:
+  // Calls a non-blocking function of libssh until it has an answer.
+  template <typename Call>
+  int finish(const Call& call) {
+    for (;;) {
+      const int rc = call();
+      if (rc != SSH_AUTH_AGAIN && rc != SSH_AGAIN) {
+        return rc;
+      }
+      if (!wait_for_session(session_, patience_)) {
+        if (!alive() || !patience_.over()) {
+          broken();
+        }
+        throw Unreachable("cannot log in", fmt::format("{} stopped answering", target_.describe()),
+                          "check the server's load; connect_timeout_s in configs.yaml allows more time");
+      }
+    }
+  }
+
+  // True when the server let us in; else remembers the attempt.
+  bool accepted(int rc, const std::string& what) {
+    if (rc == SSH_AUTH_SUCCESS) {
+      return true;
+    }
+    if (rc == SSH_AUTH_PARTIAL) {
+      tried_.push_back(what + " (accepted, but the server wants more)");
+      any_answer_ = true;
+      return false;
+    }
+    if (rc == SSH_AUTH_ERROR && !alive()) {
+      tried_.push_back(what);
+      broken();
+    }
+    any_answer_ = any_answer_ || rc == SSH_AUTH_DENIED;
+    tried_.push_back(what +
+                     (rc == SSH_AUTH_ERROR ? fmt::format(" ({})", last_error(session_)) : " (refused)"));
+    return false;
+  }
+
+  bool alive() const { return (ssh_get_status(session_) & (SSH_CLOSED | SSH_CLOSED_ERROR)) == 0; }
+
+  [[noreturn]] void broken() const {
+    const std::string reason = last_error(session_, "it closed the connection");
+    if (reason.find("Too many authentication") != std::string::npos) {
+      throw Error(
+          fmt::format("cannot log in as {}", target_.user.value),
+          fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
+          "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
+    }
+    throw Unreachable(fmt::format("cannot log in as {}", target_.user.value),
+                      fmt::format("the connection to {} broke: {}", target_.describe(), reason),
+                      "run the command again; if it stays so, look at the server's sshd log");
+  }
+
+  // What the server allows; everything before it has answered once.
+  bool allows(unsigned method) const {
+    return !any_answer_ || (static_cast<unsigned>(ssh_userauth_list(session_, nullptr)) & method) != 0;
+  }
+
+  bool try_key(ssh_key key, const std::string& what) {
+    const int rc = finish([&] { return ssh_userauth_publickey(session_, nullptr, key); });
+    return accepted(rc, what);
+  }
+
+  // A certificate for the key: <key>-cert.pub, or one that CertificateFile names.
+  bool try_certificates(ssh_key key, const fs::path& file) {
+    std::vector<fs::path> candidates{file.string() + "-cert.pub"};
+    for (const auto& named : target_.certificates) {
+      candidates.push_back(named.value);
+    }
+    for (const fs::path& candidate : candidates) {
+      std::error_code ignored;
+      ssh_key raw = nullptr;
+      if (!fs::exists(candidate, ignored) || ssh_pki_import_cert_file(candidate.c_str(), &raw) != SSH_OK) {
+        continue;
+      }
+      const KeyPtr certificate(raw);
+      const KeyPtr with(ssh_key_dup(key));
+      if (!with || ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) != SSH_OK) {
+        continue;
+      }
+      if (try_key(with.get(), "certificate " + candidate.string())) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  bool try_file(const fs::path& file) {
+    Secrets::KeyResult result = secrets_.key(file, false);
+    if (result.locked || (result.missing && target_.only_first_identity)) {
+      // The agent may hold it; only then is a person asked.
+      if (try_agent_for(file)) {
+        return true;
+      }
+      learn_methods();
+      if (!allows(SSH_AUTH_METHOD_PUBLICKEY)) {
+        return false;
+      }
+      result = secrets_.key(file, true);
+      patience_.restart();
+    }
+    if (!result.key) {
+      if (!result.missing || target_.identities_given) {
+        problems_.push_back(fmt::format("key {}: {}", file.string(), result.problem));
+        missing_key_ = missing_key_ || result.missing;
+      }
+      return false;
+    }
+    return (!target_.only_first_identity && try_certificates(result.key.get(), file)) ||
+           try_key(result.key.get(), "key " + file.string());
+  }
+
+  bool try_files() {
+    for (const auto& identity : target_.identities) {
+      if (!allows(SSH_AUTH_METHOD_PUBLICKEY)) {
+        return false;
+      }
+      if (try_file(identity.value)) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // The agent's socket; empty when there is none or it is switched off.
+  std::string agent_socket() const {
+    if (target_.identity_agent.value == "none") {
+      return {};
+    }
+    if (!target_.identity_agent.value.empty()) {
+      return target_.identity_agent.value;
+    }
+    const char* socket = std::getenv("SSH_AUTH_SOCK");
+    return socket != nullptr ? socket : "";
+  }
+
+  // The public half of a key file, readable also when the private half is encrypted: in the wire format.
+  static std::optional<std::string> public_half(const fs::path& file) {
+    for (const std::string& name : {file.string() + ".pub", file.string()}) {
+      ssh_key raw = nullptr;
+      std::error_code ignored;
+      if (fs::exists(name, ignored) && ssh_pki_import_pubkey_file(name.c_str(), &raw) == SSH_OK) {
+        const KeyPtr key(raw);
+        return base64_decode(key_base64(key.get()));
+      }
+    }
+    return std::nullopt;
+  }
+
+  // The agent holds one particular key, perhaps.
+  bool try_agent_for(const fs::path& file) {
+    const auto wanted = public_half(file);
+    return wanted && use_agent({*wanted}, fmt::format("key {} in the agent", file.string()));
+  }
+
+  // All that the agent has; with IdentitiesOnly, what the configuration names too.
+  bool try_agent() {
+    if (!target_.identities_only.value) {
+      return use_agent({}, "the agent's keys");
+    }
+    std::set<std::string> wanted;
+    for (const auto& identity : target_.identities) {
+      if (const auto key = public_half(identity.value)) {
+        wanted.insert(*key);
+      }
+    }
+    return !wanted.empty() && use_agent(std::move(wanted), "the named keys in the agent");
+  }
+
+  bool use_agent(std::set<std::string> only, const std::string& what) {
+    const std::string socket = agent_socket();
+    std::error_code ignored;
+    if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
+      return false;
+    }
+    if (!only.empty() && !filter_) {
+      filter_.emplace(socket);
+    }
+    if (filter_) {
+      filter_->show(std::move(only));
+    }
+    // libssh keeps the first socket that it opened, so once there is a filter it stays in the way.
+    ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
+    const int rc = finish([&] { return ssh_userauth_agent(session_, nullptr); });
+    if (rc == SSH_AUTH_ERROR && alive()) {
+      problems_.emplace_back("the agent cannot be used");
+      return false;
+    }
+    // libssh does not say whether the agent had a key to show, so a refusal may have been none.
+    any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
+    if (rc == SSH_AUTH_DENIED && !any_answer_) {
+      return false;
+    }
+    return accepted(rc, what);
+  }
+
+  bool has_configured_password() const {
+    return !target_.password.value.empty() || !target_.password_env.value.empty() ||
+           !target_.password_command.value.empty();
+  }
+
+  bool try_configured_password() {
+    std::string password = target_.password.value;
+    std::string what = fmt::format("password ({})", target_.password.origin);
+    if (!target_.password_env.value.empty()) {
+      const char* value = std::getenv(target_.password_env.value.c_str());
+      if (value == nullptr) {
+        throw Error::usage("no password",
+                           fmt::format("the variable {} is not set ({})", target_.password_env.value,
+                                       target_.password_env.origin),
+                           fmt::format("export {}=… and run the command again", target_.password_env.value));
+      }
+      password = value;
+      what = fmt::format("password from ${}", target_.password_env.value);
+    } else if (!target_.password_command.value.empty()) {
+      password = secrets_.from_command(target_.password_command.value, patience_.cancel());
+      patience_.restart();
+      what = "password from password_command";
+    }
+    return try_password(password, what);
+  }
+
+  bool try_typed_password() {
+    if (!secrets_.can_ask()) {
+      return false;
+    }
+    learn_methods();
+    if (!(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
+      return false;
+    }
+    const auto shared = secrets_.shared_password(target_.user.value, target_.describe());
+    patience_.restart();
+    if (shared && try_password(*shared, "the typed password")) {
+      return true;
+    }
+    // Another server's password, perhaps: ask for this one's own.
+    if (!shared || !(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
+      return false;
+    }
+    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
+    patience_.restart();
+    return own && !own->empty() && try_password(*own, "the second typed password");
+  }
+
+  bool try_password(const std::string& password, const std::string& what) {
+    if (allows(SSH_AUTH_METHOD_PASSWORD)) {
+      const int rc = finish([&] { return ssh_userauth_password(session_, nullptr, password.c_str()); });
+      if (accepted(rc, what)) {
+        return true;
+      }
+    }
+    return any_answer_ && allows(SSH_AUTH_METHOD_INTERACTIVE) && try_interactive(password, what);
+  }
+
+  // The server asks what it likes. A hidden first question is taken for the password; others go to the
+  // person at the terminal.
+  bool try_interactive(const std::string& password, const std::string& what) {
+    bool password_used = false;
+    for (;;) {
+      const int rc = finish([&] { return ssh_userauth_kbdint(session_, nullptr, nullptr); });
+      if (rc != SSH_AUTH_INFO) {
+        return accepted(rc, what + ", asked interactively");
+      }
+      const int count = ssh_userauth_kbdint_getnprompts(session_);
+      for (int i = 0; i < count; ++i) {
+        char echo = 0;
+        const char* prompt = ssh_userauth_kbdint_getprompt(session_, static_cast<unsigned>(i), &echo);
+        std::optional<std::string> answer;
+        if (echo == 0 && !password_used) {
+          answer = password;
+          password_used = true;
+        } else {
+          answer = secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt != nullptr ? prompt : ""));
+          patience_.restart();
+        }
+        if (!answer) {
+          problems_.push_back(fmt::format("the server asks '{}' and there is no terminal to answer on",
+                                          trim(prompt != nullptr ? prompt : "")));
+          answer = "";
+        }
+        ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
+      }
+    }
+  }
+
+  // A server says what it allows when it refuses something.
+  void learn_methods() {
+    if (!any_answer_) {
+      finish([&] { return ssh_userauth_none(session_, nullptr); });
+      any_answer_ = true;
+    }
+  }
+
+  std::string allowed_methods() {
+    learn_methods();
+    const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
+    std::vector<std::string> names;
+    if ((methods & SSH_AUTH_METHOD_PUBLICKEY) != 0) {
+      names.emplace_back("publickey");
+    }
+    if ((methods & SSH_AUTH_METHOD_PASSWORD) != 0) {
+      names.emplace_back("password");
+    }
+    if ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0) {
+      names.emplace_back("keyboard-interactive");
+    }
+    if ((methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0) {
+      names.emplace_back("gssapi");
+    }
+    return names.empty() ? "nothing that is supported here" : join(names, ", ");
+  }
+
+  [[noreturn]] void fail() {
+    std::string reason = fmt::format("{} allows {}", host_of(), allowed_methods());
+    reason += tried_.empty() ? "; there was nothing to try" : "; tried " + join(tried_, ", ");
+    if (!problems_.empty()) {
+      reason += "; " + join(problems_, "; ");
+    }
+    throw Error(fmt::format("cannot log in as {}", target_.user.value), reason, hint());
+  }
+
+  std::string host_of() const { return target_.host.value; }
+
+  std::string hint() const {
+    if (missing_key_) {
+      const auto& key = target_.identities.front();
+      return fmt::format("correct the key's path ({})", key.origin);
+    }
+    const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
+    const bool passwords = (methods & (SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE)) != 0;
+    if (passwords && !has_configured_password() && !secrets_.can_ask()) {
+      return "run it on a terminal to be asked for the password, or set password_env in configs.yaml";
+    }
+    if (passwords && has_configured_password()) {
+      return "check user name and password";
+    }
+    return fmt::format(
+        "check that the user name is right, and put your public key on the server: "
+        "ssh-copy-id -p {} {}@{}",
+        target_.port.value, target_.user.value, target_.host.value);
+  }
+
+  ssh_session session_;
+  const Target& target_;
+  Secrets& secrets_;
+  Patience& patience_;
+  std::vector<std::string> tried_;
+  std::vector<std::string> problems_;
+  std::optional<AgentFilter> filter_;
+  bool any_answer_ = false;
+  bool missing_key_ = false;
+};
+
+}  // namespace
+
+void authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
+  Login(session, target, secrets, patience).run();
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,72 @@
+#include "ssh/connection.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace remote::ssh {
+
+ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
+  using clock = std::chrono::steady_clock;
+  const auto deadline = clock::now() + request.timeout;
+  ExecResult result;
+  bool too_much = false;
+  const Sink sink = request.sink ? request.sink : [&](Stream stream, std::string_view data) {
+    if (result.out.size() + result.err.size() + data.size() > request.max_output) {
+      too_much = true;
+      return;
+    }
+    (stream == Stream::out ? result.out : result.err).append(data);
+  };
+  const std::unique_ptr<Channel> channel = open(request.command, sink);
+  std::string_view input = request.input;
+  bool input_open = true;
+  while (!channel->finished()) {
+    if (input_open) {
+      const std::size_t count = std::min(input.size(), channel->writable());
+      if (count > 0) {
+        channel->write(input.substr(0, count));
+        input.remove_prefix(count);
+      }
+      if (input.empty()) {
+        channel->close_input();
+        input_open = false;
+      }
+    }
+    auto wait = std::chrono::milliseconds(60000);
+    if (request.timeout.count() > 0) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
+      if (left.count() <= 0) {
+        throw Error("no answer", fmt::format("the server did not finish within {:.0f} s",
+                                             std::chrono::duration<double>(request.timeout).count()));
+      }
+      wait = std::min(wait, left + std::chrono::milliseconds(1));
+    }
+    std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
+    pump(wait, also);
+    cancel.check();
+    if (too_much) {
+      throw Error("too much output",
+                  fmt::format("the server sent more than {} MB for an answer that is a few lines",
+                              request.max_output >> 20U),
+                  "look at what the login shell's start files print");
+    }
+  }
+  if (!channel->status()) {
+    throw Error("connection lost", "the server closed it before the command ended");
+  }
+  result.status = *channel->status();
+  return result;
+}
+
+std::string wrap_script(std::string_view script) {
+  std::string text = "{\nexec </dev/null\n";
+  text += script;
+  text += "\n}\n";
+  return text;
+}
+
+}  // namespace remote::ssh

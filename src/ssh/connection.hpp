@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <poll.h>
+
+#include "base/cancel.hpp"
+#include "base/exit_status.hpp"
+
+// What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
+// is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).
+
+namespace remote::ssh {
+
+enum class Stream { out, err };
+
+// Receives output as it arrives, in pieces of any size, on the thread that pumps the connection.
+using Sink = std::function<void(Stream, std::string_view)>;
+
+// One command that runs on the server. Lives no longer than its Connection; used by the connection's thread
+// alone.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+
+  // How many bytes write() would take now without waiting: the room of the peer's receive window. 0 = full.
+  virtual std::size_t writable() const = 0;
+  // Hands bytes to the command's stdin; the caller keeps within writable(). Throws Error when the link is
+  // gone.
+  virtual void write(std::string_view data) = 0;
+  // End of file on the command's stdin.
+  virtual void close_input() = 0;
+  // While paused, no output is taken from the link, so that the peer's window fills and the command waits.
+  virtual void pause(bool paused) = 0;
+  // True when both outputs came to their end and the command's end is known.
+  virtual bool finished() const = 0;
+  // How it ended; nullopt when the link went away before the server said.
+  virtual std::optional<ExitStatus> status() const = 0;
+};
+
+struct ExecRequest {
+  std::string command = "exec sh -s";    // as the login shell gets it: keep it free of anything to quote
+  std::string input;                     // stdin, followed by end of file
+  Sink sink;                             // where output goes; without one it is collected in the result
+  std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
+  std::size_t max_output = std::size_t{64} << 20U;  // collected output past this: Error (a server gone mad)
+};
+
+struct ExecResult {
+  ExitStatus status = ExitStatus::exited(0);
+  std::string out;
+  std::string err;
+};
+
+// An authenticated connection to one server. Owned and used by one thread (libssh forbids sharing a session).
+// Every function that talks to the server throws Error, without a server name: the fan-out adds it.
+class Connection {
+ public:
+  virtual ~Connection() = default;
+
+  // Starts a command. Its output goes to `sink` during pump(). Throws TooManyChannels when the server refuses
+  // a further one (sshd's MaxSessions): open it on another connection.
+  virtual std::unique_ptr<Channel> open(const std::string& command, Sink sink) = 0;
+
+  // Serves all channels once: sends what is queued, hands what has arrived to the sinks. Waits up to
+  // `timeout` for the link or one of `also` to become ready (their revents are filled in); returns at once
+  // when something was served. Throws Error when the link is dead.
+  virtual void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) = 0;
+
+  // Runs one command to its end. Throws Error on timeout, on a lost link, and Error::interrupted() on cancel.
+  ExecResult exec(const ExecRequest& request, const Cancel& cancel = Cancel());
+
+  // The address this connection reached, numeric, for MASTER_ADDR of a name that only the laptop resolves.
+  virtual std::string peer_address() const = 0;
+};
+
+// Runs `script` with sh on the server in one exec: the whole text is one compound command, so that nothing of
+// it runs if it arrives cut short, and its commands do not read the rest of it as their stdin (it is
+// /dev/null).
+std::string wrap_script(std::string_view script);
+
+}  // namespace remote::ssh

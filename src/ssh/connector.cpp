@@ -1,0 +1,187 @@
+#include "ssh/connector.hpp"
+
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "ssh/auth.hpp"
+#include "ssh/errors.hpp"
+#include "ssh/handshake.hpp"
+#include "ssh/host_keys.hpp"
+#include "ssh/jump.hpp"
+#include "ssh/libssh.hpp"
+#include "ssh/secrets.hpp"
+#include "ssh/session.hpp"
+#include "ssh/target.hpp"
+#include "ssh/tcp.hpp"
+
+namespace remote::ssh {
+namespace {
+
+class LibsshConnector final : public Connector {
+ public:
+  LibsshConnector(config::Config config, ConnectorOptions options)
+      : config_(std::move(config)), options_(std::move(options)), secrets_(options_.ask, config_.project) {
+    initialise_libssh();
+    if (options_.user_config.empty()) {
+      options_.user_config = home_folder() / ".ssh" / "config";
+    }
+  }
+
+  std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel) override {
+    return connect_patiently(target_of(server), cancel);
+  }
+
+  std::unique_ptr<Connection> connect_with_key(const config::Server& server, const std::filesystem::path& key,
+                                               const Cancel& cancel) override {
+    Target target = target_of(server);
+    target.identities = {{key, "option"}};
+    target.identities_given = true;
+    target.only_first_identity = true;
+    return connect_patiently(target, cancel);
+  }
+
+  std::vector<NewHostKey> take_new_host_keys() override {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(new_keys_, {});
+  }
+
+ private:
+  Target target_of(const config::Server& server) const {
+    Target target = resolve(config_, server, options_.user_config);
+    if (!options_.known_hosts.empty()) {
+      target.known_hosts = {{options_.known_hosts}, "option"};
+      for (Target& jump : target.jumps) {
+        jump.known_hosts = target.known_hosts;
+      }
+    }
+    return target;
+  }
+
+  std::unique_ptr<Session> connect_patiently(const Target& target, const Cancel& cancel) {
+    Patience patience(std::chrono::seconds(target.connect_timeout_s.value), cancel);
+    return connect_target(target, patience);
+  }
+
+  // A server under load (sshd's MaxStartups) drops connections before they log in: such a one is tried again
+  // until the time is over.
+  std::unique_ptr<Session> connect_target(const Target& target, Patience& patience) {
+    auto pause = std::chrono::milliseconds(50);
+    for (;;) {
+      try {
+        return connect_once(target, patience);
+      } catch (const Dropped& dropped) {
+        const auto jitter =
+            std::chrono::milliseconds(random_between(0, static_cast<unsigned>(pause.count())));
+        if (patience.left() <= pause + jitter) {
+          throw Unreachable(dropped.what_failed(), dropped.reason(), dropped.hint());
+        }
+        patience.sleep(pause + jitter);
+        pause = std::min(pause * 2, std::chrono::milliseconds(2000));
+      }
+    }
+  }
+
+  // What carries the bytes to a server's SSH port.
+  struct Transport {
+    UniqueFd fd;
+    std::string address;               // of the peer, where this machine sees it
+    std::shared_ptr<void> keep;        // lives as long as the connection
+    std::function<std::string()> why;  // what the carrier has to say when the connection broke
+  };
+
+  Transport open_transport(const Target& target, Patience& patience) {
+    if (!target.jumps.empty()) {
+      const auto bastion = bastion_for(target, patience);
+      auto tunnel = bastion->open(target.host.value, target.port.value);
+      const std::string name = bastion->name();
+      return {tunnel->take_fd(), target.host.value, tunnel, [tunnel, name] {
+                const std::string refusal = tunnel->refusal();
+                return refusal.empty() ? "" : fmt::format("jump host {} cannot reach it: {}", name, refusal);
+              }};
+    }
+    if (!target.proxy_command.value.empty()) {
+      auto proxy = std::make_shared<ProxyProcess>(target.proxy_command.value);
+      return {proxy->take_fd(), target.host.value, proxy, [proxy] {
+                const std::string text = proxy->complaint();
+                return text.empty() ? "" : fmt::format("ProxyCommand says: {}", text);
+              }};
+    }
+    TcpLink link = connect_tcp(target.host.value, target.port.value, patience);
+    return {std::move(link.fd), std::move(link.address), nullptr, [] { return std::string(); }};
+  }
+
+  // The connection to the last of the target's jump hosts, shared by all servers behind it.
+  std::shared_ptr<Bastion> bastion_for(const Target& target, Patience& patience) {
+    Target hop = target.jumps.back();
+    hop.jumps.assign(target.jumps.begin(), target.jumps.end() - 1);
+    std::string key = hop.proxy_command.value;
+    for (const Target& jump : target.jumps) {
+      key += " " + jump.describe();
+    }
+    const auto make = [&] {
+      Patience own(std::chrono::seconds(hop.connect_timeout_s.value), patience.cancel());
+      try {
+        return std::make_shared<Bastion>(connect_target(hop, own), hop.describe());
+      } catch (const Unreachable& error) {
+        throw Unreachable(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()),
+                          error.reason(), error.hint());
+      } catch (const Error& error) {
+        throw Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()), error.reason(),
+                    error.hint(), error.kind());
+      }
+    };
+    auto bastion = bastions_.get(key, patience.cancel(), make);
+    patience.restart();  // each hop has its own time
+    return bastion;
+  }
+
+  std::unique_ptr<Session> connect_once(const Target& target, Patience& patience) {
+    Transport transport = open_transport(target, patience);
+    const HostKeyChecker checker;
+    SessionPtr session;
+    try {
+      session =
+          shake_hands(std::move(transport.fd), target, preferred_algorithms(checker.known(target)), patience);
+    } catch (const Error& error) {
+      const std::string why = transport.why();
+      if (why.empty() || error.kind() == ErrorKind::interrupted) {
+        throw;
+      }
+      throw Unreachable("cannot connect",
+                        fmt::format("{}: {}", host_and_port(target.host.value, target.port.value), why),
+                        "check the way to it from there");
+    }
+    if (auto fresh = checker.check(session.get(), target)) {
+      const std::lock_guard lock(mutex_);
+      new_keys_.push_back(std::move(*fresh));
+    }
+    authenticate(session.get(), target, secrets_, patience);
+    return std::make_unique<Session>(std::move(session), std::move(transport.address),
+                                     std::move(transport.keep));
+  }
+
+  config::Config config_;
+  ConnectorOptions options_;
+  Secrets secrets_;
+  std::mutex mutex_;
+  std::vector<NewHostKey> new_keys_;
+  BastionPool bastions_;
+};
+
+}  // namespace
+
+std::unique_ptr<Connection> Connector::connect_with_key(const config::Server&, const std::filesystem::path&,
+                                                        const Cancel&) {
+  throw Error("cannot prove the key", "this connector has no keys");
+}
+
+std::unique_ptr<Connector> make_connector(const config::Config& config, ConnectorOptions options) {
+  return std::make_unique<LibsshConnector>(config, std::move(options));
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "config/config.hpp"
+#include "ssh/connection.hpp"
+
+namespace remote::ssh {
+
+// Asks the person at the terminal for a secret (a password, a key's passphrase): returns nullopt when there
+// is no terminal or nothing was typed. Called by one thread at a time.
+using AskSecret = std::function<std::optional<std::string>(const std::string& prompt)>;
+
+// A host key that was accepted on first use.
+struct NewHostKey {
+  std::string server;
+  std::string host;         // as known_hosts names it
+  std::string type;         // "ssh-ed25519"
+  std::string fingerprint;  // "SHA256:…"
+  std::string warning;      // why it could not be saved in known_hosts; empty when it was
+};
+
+// Makes connections. One object serves all threads of a command: connect() may be called from several at
+// once.
+class Connector {
+ public:
+  virtual ~Connector() = default;
+  // Connects and authenticates. Throws Error (Unreachable where the server cannot be reached), without server
+  // name.
+  virtual std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel) = 0;
+  // As connect(), but logs in to the server with this private key alone: no other key, no password, no
+  // question but for the key's passphrase; the agent only where it holds this very key and the file cannot be
+  // used. Jump hosts are passed as ever. Proves that the key is enough. Only the real connector can.
+  virtual std::unique_ptr<Connection> connect_with_key(const config::Server& server,
+                                                       const std::filesystem::path& key,
+                                                       const Cancel& cancel);
+  // The host keys accepted since the last call, for one notice to the user.
+  virtual std::vector<NewHostKey> take_new_host_keys() { return {}; }
+};
+
+struct ConnectorOptions {
+  AskSecret ask;
+  std::filesystem::path user_config;  // default: ~/.ssh/config
+  std::filesystem::path known_hosts;  // default: ssh_config's UserKnownHostsFile, else ~/.ssh/known_hosts
+};
+
+// The real one, over libssh. `config` gives host_keys and connect_timeout_s.
+std::unique_ptr<Connector> make_connector(const config::Config& config, ConnectorOptions options = {});
+
+}  // namespace remote::ssh

@@ -1,0 +1,306 @@
+#include "ssh/host_keys.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+#include <mutex>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "ssh/hashing.hpp"
+#include "ssh/ssh_config.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* system_known_hosts = "/etc/ssh/ssh_known_hosts";
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
+bool hash_matches(std::string_view field, const std::string& name) {
+  // "|1|base64(salt)|base64(HMAC-SHA1(salt, name))"
+  if (!field.starts_with("|1|")) {
+    return false;
+  }
+  const std::size_t bar = field.find('|', 3);
+  if (bar == std::string_view::npos) {
+    return false;
+  }
+  const auto salt = base64_decode(field.substr(3, bar - 3));
+  const auto hash = base64_decode(field.substr(bar + 1));
+  return salt && hash && hmac_sha1(*salt, name) == *hash;
+}
+
+bool names_match(const std::string& field, const std::string& name) {
+  if (field.starts_with('|')) {
+    return hash_matches(field, name);
+  }
+  return match_pattern_list(name, split(lower(field), ',')) > 0;
+}
+
+std::string fingerprint_of(const KnownKey& key) {
+  ssh_key raw = nullptr;
+  if (ssh_pki_import_pubkey_base64(key.base64.c_str(), ssh_key_type_from_name(key.type.c_str()), &raw) !=
+      SSH_OK) {
+    return "a key that cannot be read";
+  }
+  const KeyPtr parsed(raw);
+  return fingerprint(parsed.get());
+}
+
+// The file's own lock: the line is appended to it and the file is never replaced, so its lock holds for all.
+class LockedFile {
+ public:
+  explicit LockedFile(const fs::path& path)
+      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
+    while (fd_ && ::flock(fd_.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) {
+        break;  // a file system without locks: one write(2) of a whole line is then all we can do
+      }
+    }
+  }
+  bool open() const { return static_cast<bool>(fd_); }
+  bool append(const std::string& text) {
+    return ::write(fd_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
+  }
+  bool ends_with_newline() const {
+    const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
+    char last = '\n';
+    return size <= 0 || (::pread(fd_.get(), &last, 1, size - 1) == 1 && last == '\n');
+  }
+
+ private:
+  UniqueFd fd_;
+};
+
+}  // namespace
+
+std::string known_hosts_name(const std::string& host, int port) {
+  const std::string name = lower(host);
+  return port == 22 ? name : fmt::format("[{}]:{}", name, port);
+}
+
+std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& name, const fs::path& file) {
+  std::vector<KnownKey> found;
+  int number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    std::vector<std::string> words = split_words(line);
+    if (words.empty() || words[0].starts_with('#')) {
+      continue;
+    }
+    KnownKey key;
+    if (words[0] == "@cert-authority") {
+      continue;  // libssh checks no host certificates
+    }
+    if (words[0] == "@revoked") {
+      key.revoked = true;
+      words.erase(words.begin());
+    }
+    if (words.size() < 3 || !names_match(words[0], name)) {
+      continue;
+    }
+    key.file = file;
+    key.line = number;
+    key.type = words[1];
+    key.base64 = words[2];
+    found.push_back(std::move(key));
+  }
+  return found;
+}
+
+std::string hashed_name(const std::string& name) {
+  std::string salt;
+  for (int i = 0; i < 20; ++i) {
+    salt += static_cast<char>(random_between(0, 255));
+  }
+  return "|1|" + base64_encode(salt) + "|" + base64_encode(hmac_sha1(salt, name));
+}
+
+KeyState judge_key(const std::vector<KnownKey>& known, const std::string& type, const std::string& base64) {
+  bool same_type = false;
+  bool equal = false;
+  bool any = false;
+  for (const KnownKey& key : known) {
+    const bool is_it = key.type == type && key.base64 == base64;
+    if (key.revoked) {
+      if (is_it) {
+        return KeyState::revoked;
+      }
+      continue;
+    }
+    any = true;
+    equal = equal || is_it;
+    same_type = same_type || key.type == type;
+  }
+  if (equal) {
+    return KeyState::known;
+  }
+  if (same_type) {
+    return KeyState::changed;
+  }
+  return any ? KeyState::other_type : KeyState::fresh;
+}
+
+std::string preferred_algorithms(const std::vector<KnownKey>& known) {
+  std::vector<std::string> order;
+  const auto add = [&](const std::string& algorithm) {
+    if (std::ranges::find(order, algorithm) == order.end()) {
+      order.push_back(algorithm);
+    }
+  };
+  for (const KnownKey& key : known) {
+    if (key.revoked) {
+      continue;
+    }
+    if (key.type == "ssh-rsa") {
+      add("rsa-sha2-512");
+      add("rsa-sha2-256");
+    } else if (key.type == "ssh-ed25519" || key.type.starts_with("ecdsa-sha2-nistp")) {
+      add(key.type);
+    }
+  }
+  if (order.empty()) {
+    return {};
+  }
+  for (const char* algorithm : {"ssh-ed25519", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384",
+                                "ecdsa-sha2-nistp521", "rsa-sha2-512", "rsa-sha2-256"}) {
+    add(algorithm);
+  }
+  return join(order, ",");
+}
+
+std::vector<KnownKey> HostKeyChecker::known(const Target& target) const {
+  const std::string name = target.host_key_alias.value.empty()
+                               ? known_hosts_name(target.host.value, target.port.value)
+                               : lower(target.host_key_alias.value);
+  std::vector<fs::path> files = target.known_hosts.value;
+  files.emplace_back(system_known_hosts);
+  std::vector<KnownKey> found;
+  for (const fs::path& file : files) {
+    if (const auto text = read_file_if_there(file)) {
+      std::ranges::move(find_known_keys(*text, name, file), std::back_inserter(found));
+    }
+  }
+  return found;
+}
+
+namespace {
+
+std::string remove_command(const KnownKey& key, const std::string& name) {
+  return fmt::format("ssh-keygen -R {} -f {}", shell_quote(name), shell_quote(key.file.string()));
+}
+
+[[noreturn]] void refuse(KeyState state, const std::vector<KnownKey>& known, ssh_key server_key,
+                         const std::string& name) {
+  const std::string type = key_type_name(server_key);
+  const std::string shown = fmt::format("{} {}", type, fingerprint(server_key));
+  if (state == KeyState::revoked) {
+    throw Error("the server's key is revoked",
+                fmt::format("{} is marked @revoked in known_hosts; the server showed {}", name, shown),
+                "do not connect; ask who runs the server for its new key");
+  }
+  const auto line = std::ranges::find_if(known, [&](const KnownKey& key) {
+    return !key.revoked && (state == KeyState::other_type || key.type == type);
+  });
+  const std::string told =
+      fmt::format("{} {} ({}:{})", line->type, fingerprint_of(*line), line->file.string(), line->line);
+  if (state == KeyState::changed) {
+    throw Error("the server's key has changed",
+                fmt::format("{} showed {}, but known is {}", name, shown, told),
+                fmt::format("this may be an attack, or a new server at that address. If you trust it: {}",
+                            remove_command(*line, name)));
+  }
+  throw Error("the server shows a key of another type",
+              fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told),
+              fmt::format("this may be an attack, or the server was set up anew. If you trust it: {}",
+                          remove_command(*line, name)));
+}
+
+// Why the line could not be written; empty when it was.
+std::string write_failure(const fs::path& file, int error) {
+  return fmt::format("the key could not be saved in {}: {}", file.string(), std::strerror(error));
+}
+
+}  // namespace
+
+std::optional<NewHostKey> HostKeyChecker::check(ssh_session session, const Target& target) const {
+  ssh_key raw = nullptr;
+  if (ssh_get_server_publickey(session, &raw) != SSH_OK) {
+    throw Error("cannot check the server's key", last_error(session, "the server showed none"));
+  }
+  const KeyPtr key(raw);
+  const std::string type = key_type_name(key.get());
+  const std::string base64 = key_base64(key.get());
+  const std::string name = target.host_key_alias.value.empty()
+                               ? known_hosts_name(target.host.value, target.port.value)
+                               : lower(target.host_key_alias.value);
+  std::vector<KnownKey> found = known(target);
+  KeyState state = judge_key(found, type, base64);
+  if (state == KeyState::known) {
+    return std::nullopt;
+  }
+  if (state != KeyState::fresh) {
+    refuse(state, found, key.get(), name);
+  }
+  if (target.host_keys.value == config::HostKeys::strict) {
+    const std::string file =
+        target.known_hosts.value.empty() ? "known_hosts" : target.known_hosts.value.front().string();
+    throw Error(
+        "the server's key is not known",
+        fmt::format("{} showed {} {}, and host_keys is strict ({})", name, type, fingerprint(key.get()),
+                    target.host_keys.origin),
+        fmt::format("compare the fingerprint with the server's, then: ssh-keyscan -t {} -p {} {} >> {}",
+                    type.starts_with("ecdsa") ? "ecdsa"
+                    : type == "ssh-rsa"       ? "rsa"
+                                              : "ed25519",
+                    target.port.value, target.host.value, file));
+  }
+  NewHostKey fresh{target.name, name, type, fingerprint(key.get()), {}};
+  if (target.known_hosts.value.empty()) {
+    return fresh;  // UserKnownHostsFile none
+  }
+  const fs::path& file = target.known_hosts.value.front();
+  std::error_code ignored;
+  if (!fs::exists(file.parent_path(), ignored)) {
+    ::mkdir(file.parent_path().c_str(), 0700);
+  }
+  LockedFile locked(file);
+  if (!locked.open()) {
+    fresh.warning = write_failure(file, errno);
+    return fresh;
+  }
+  // Another connection may have written it while we waited.
+  found = known(target);
+  state = judge_key(found, type, base64);
+  if (state == KeyState::known) {
+    return std::nullopt;
+  }
+  if (state != KeyState::fresh) {
+    refuse(state, found, key.get(), name);
+  }
+  const std::string line =
+      fmt::format("{}{} {} {}\n", locked.ends_with_newline() ? "" : "\n",
+                  target.hash_known_hosts.value ? hashed_name(name) : name, type, base64);
+  if (!locked.append(line)) {
+    fresh.warning = write_failure(file, errno);
+  }
+  return fresh;
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <future>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/files.hpp"
+#include "ssh/libssh.hpp"
+#include "ssh/session.hpp"
+
+// Ways to a server that are not plain TCP: a jump host, which one connection and one thread serve for all
+// servers behind it, and a ProxyCommand.
+
+namespace remote::ssh {
+
+class Bastion;
+
+// A socket that leads to one server through a jump host.
+class Tunnel {
+ public:
+  UniqueFd take_fd() { return std::move(fd_); }
+  // Why the jump host did not connect; empty while it may still, or has.
+  std::string refusal() const;
+
+ private:
+  friend class Bastion;
+  UniqueFd fd_;
+  std::shared_ptr<Bastion> bastion_;  // lives as long as somebody goes through it
+  // Shared with the bastion's thread, which must never hold the last reference to a Bastion.
+  struct Verdict {
+    std::mutex mutex;
+    std::string refusal;
+  };
+  std::shared_ptr<Verdict> verdict_ = std::make_shared<Verdict>();
+};
+
+// A connection to a jump host and the thread that owns it. Ends with its last Tunnel and BastionPool.
+class Bastion : public std::enable_shared_from_this<Bastion> {
+ public:
+  // `name` is for messages.
+  Bastion(std::unique_ptr<Session> session, std::string name);
+  ~Bastion();
+  Bastion(const Bastion&) = delete;
+  Bastion& operator=(const Bastion&) = delete;
+
+  const std::string& name() const { return name_; }
+  bool alive() const { return !dead_; }
+  // Begins a connection to host:port as the jump host sees it, and returns at once: what is written to the
+  // socket waits until the way stands. Any thread.
+  std::shared_ptr<Tunnel> open(const std::string& host, int port);
+
+ private:
+  struct Way;
+  void run();
+  void take_requests();
+  void serve();
+  void wake() const;
+
+  std::string name_;
+  std::unique_ptr<Session> session_;
+  UniqueFd wake_read_;
+  UniqueFd wake_write_;
+  std::atomic<bool> stop_{false};
+  std::atomic<bool> dead_{false};
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Way>> requests_;
+  std::vector<std::unique_ptr<Way>> ways_;  // the thread's own
+  std::thread thread_;
+};
+
+// The jump hosts of one command. Any thread.
+class BastionPool {
+ public:
+  // The living connection under this key, or what `make` returns; who asks while another thread makes it
+  // waits for that and shares the outcome, also a failure.
+  std::shared_ptr<Bastion> get(const std::string& key, const Cancel& cancel,
+                               const std::function<std::shared_ptr<Bastion>()>& make);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, std::shared_future<std::shared_ptr<Bastion>>> bastions_;
+};
+
+// A ProxyCommand that runs: its stdin and stdout are the socket.
+class ProxyProcess {
+ public:
+  // Starts `sh -c "exec COMMAND"`, as OpenSSH does.
+  explicit ProxyProcess(const std::string& command);
+  ~ProxyProcess();
+  UniqueFd take_fd() { return std::move(fd_); }
+  // The last lines that it wrote to stderr, for an error message.
+  std::string complaint() const;
+
+ private:
+  struct Process;
+  UniqueFd fd_;
+  std::unique_ptr<Process> process_;
+};
+
+}  // namespace remote::ssh

@@ -1,0 +1,78 @@
+#include "ssh/key_files.hpp"
+
+#include <cstring>
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "ssh/libssh.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+// Refuses to give a passphrase: libssh would ask on the terminal.
+int no_passphrase(const char*, char*, std::size_t, int, int, void*) {
+  return -1;
+}
+
+std::string line_of(ssh_key key, const std::string& comment) {
+  return fmt::format("{} {}{}{}\n", key_type_name(key), key_base64(key), comment.empty() ? "" : " ", comment);
+}
+
+}  // namespace
+
+void generate_key(const fs::path& file, const std::string& comment) {
+  initialise_libssh();
+  const std::string what = "cannot make the key " + file.string();
+  const fs::path public_file = file.string() + ".pub";
+  std::error_code ignored;
+  for (const fs::path& path : {file, public_file}) {
+    if (fs::exists(fs::symlink_status(path, ignored))) {
+      throw Error(what, path.string() + " exists and is not replaced");
+    }
+  }
+  if (!file.parent_path().empty() && !fs::exists(file.parent_path(), ignored)) {
+    make_folders(file.parent_path(), 0700);
+  }
+  ssh_key raw = nullptr;
+  if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &raw) != SSH_OK) {
+    throw Error(what, "libssh could not generate it");
+  }
+  const KeyPtr key(raw);
+  char* text = nullptr;
+  if (ssh_pki_export_privkey_base64(key.get(), nullptr, nullptr, nullptr, &text) != SSH_OK) {
+    throw Error(what, "libssh could not write it");
+  }
+  const auto forget = [](char* secret) {
+    explicit_bzero(secret, std::strlen(secret));
+    ssh_string_free_char(secret);
+  };
+  const std::unique_ptr<char, decltype(forget)> content(text, forget);
+  write_file_atomic(file, content.get(), 0600);
+  write_file_atomic(public_file, line_of(key.get(), comment), 0644);
+}
+
+std::string public_half_of(const fs::path& file) {
+  initialise_libssh();
+  if (auto text = read_file_if_there(file.string() + ".pub")) {
+    return *text;
+  }
+  ssh_key raw = nullptr;
+  const std::string what = "cannot use the key " + file.string();
+  if (!fs::exists(file)) {
+    throw Error::usage(what, "no such file", "--generate makes it");
+  }
+  if (ssh_pki_import_privkey_base64(read_file(file).c_str(), nullptr, no_passphrase, nullptr, &raw) !=
+      SSH_OK) {
+    throw Error::usage(what,
+                       "it cannot be read without a passphrase and there is no " + file.string() + ".pub",
+                       fmt::format("make it: ssh-keygen -y -f {0} >{0}.pub", file.string()));
+  }
+  const KeyPtr key(raw);
+  return line_of(key.get(), "");
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,379 @@
+#include "ssh/rsync_tunnel.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/self_path.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "ssh/rsync_pipe.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t piece = 65536;
+constexpr std::size_t max_greeting = std::size_t{1} << 20U;
+constexpr std::size_t max_error_text = 65536;
+// What the login shell prints before this line is a greeting; rsync's bytes begin behind it.
+constexpr std::string_view begin_mark = "remote-rsync-begins";
+
+// Keeps the end of a text.
+void append_end(std::string& text, std::string_view data) {
+  text += data;
+  if (text.size() > 2 * max_error_text) {
+    text.erase(0, text.size() - max_error_text);
+  }
+}
+
+// Cuts a stream into lines; rsync ends its progress lines with '\r'.
+class LineCutter {
+ public:
+  template <typename Take>
+  void add(std::string_view data, const Take& take) {
+    for (const char c : data) {
+      if (c == '\n' || c == '\r') {
+        if (!line_.empty()) {
+          take(std::string_view(line_));
+        }
+        line_.clear();
+      } else if (line_.size() < piece) {
+        line_ += c;
+      }
+    }
+  }
+  template <typename Take>
+  void end(const Take& take) {
+    if (!line_.empty()) {
+      take(std::string_view(line_));
+    }
+  }
+
+ private:
+  std::string line_;
+};
+
+class Tunnel {
+ public:
+  Tunnel(Connection& connection, const RsyncRequest& request);
+  ~Tunnel();
+  Tunnel(const Tunnel&) = delete;
+  Tunnel& operator=(const Tunnel&) = delete;
+
+  RsyncResult run(const Cancel& cancel);
+
+ private:
+  SubprocessSpec spec();
+  void open_channel();
+  void take_output(Stream stream, std::string_view data);
+  std::string_view skip_greeting(std::string_view data);
+  void feed_rsync();
+  void feed_server();
+  void end_helper_when_finished();
+  void drain(UniqueFd& fd, Stream stream);
+  void take_line(std::string_view line);
+
+  Connection& connection_;
+  const RsyncRequest& request_;
+  TempFolder folder_;
+  UniqueFd control_;     // to the helper
+  UniqueFd helper_end_;  // the helper's end, until it is started
+  UniqueFd from_rsync_;  // what the server is to get
+  UniqueFd to_rsync_;    // what the server said
+  std::string waiting_;  // for to_rsync_ to take it; the channel is paused as long as there is some
+  std::string greeting_;
+  LineCutter lines_;
+  RsyncResult result_;
+  std::unique_ptr<Channel> channel_;
+  std::optional<Subprocess> rsync_;
+};
+
+Tunnel::Tunnel(Connection& connection, const RsyncRequest& request)
+    : connection_(connection), request_(request), folder_("remote-rsync-") {
+  auto [ours, theirs] = socket_pair();
+  control_ = std::move(ours);
+  helper_end_ = std::move(theirs);
+  // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
+  // that rsync runs in needs no quoting, wherever the program lies.
+  std::error_code error;
+  const fs::path program = request.pipe_program ? *request.pipe_program : self_path();
+  fs::create_symlink(program, folder_.path() / "pipe", error);
+  if (error) {
+    throw Error("cannot start rsync", (folder_.path() / "pipe").string() + ": " + error.message());
+  }
+}
+
+Tunnel::~Tunnel() {
+  if (!rsync_ || rsync_->poll()) {
+    return;
+  }
+  // It may have a part of a file to put aside.
+  rsync_->kill(SIGTERM);
+  control_.reset();
+  from_rsync_.reset();
+  to_rsync_.reset();
+  const auto give_up = Clock::now() + std::chrono::seconds(2);
+  while (!rsync_->poll() && Clock::now() < give_up) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+}
+
+SubprocessSpec Tunnel::spec() {
+  SubprocessSpec spec;
+  const int number = helper_end_.get();
+  spec.argv = {"rsync", "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
+               // Paths go over the protocol, past the login shell of the server.
+               "-s"};
+  spec.argv.insert(spec.argv.end(), request_.args.begin(), request_.args.end());
+  spec.directory = folder_.path();
+  spec.set_env = {{"LC_ALL", "C"}};
+  spec.pass_fds = {{number, number}};
+  spec.pipe_stdout = true;
+  spec.pipe_stderr = true;
+  spec.new_session = true;  // Ctrl-C reaches us, and we end it
+  return spec;
+}
+
+void Tunnel::open_channel() {
+  std::optional<PipeOffer> offer = receive_offer(control_.get());
+  if (!offer) {
+    control_.reset();  // rsync will say why it ended
+    return;
+  }
+  from_rsync_ = std::move(offer->from_rsync);
+  to_rsync_ = std::move(offer->to_rsync);
+  // Words without a meaning to any login shell, be it fish or tcsh.
+  const std::string command = "echo " + std::string(begin_mark) + "; exec " + shell_join(offer->command);
+  channel_ =
+      connection_.open(command, [this](Stream stream, std::string_view data) { take_output(stream, data); });
+}
+
+std::string_view Tunnel::skip_greeting(std::string_view data) {
+  const std::size_t before = greeting_.size();
+  greeting_ += data;
+  const std::string mark = std::string(begin_mark) + "\n";
+  const std::size_t at = greeting_.find(mark);
+  if (at == std::string::npos) {
+    if (greeting_.size() > max_greeting) {
+      throw Error("cannot start rsync on the server", "its login shell prints without end",
+                  "look at what the login shell's start files print");
+    }
+    return {};
+  }
+  result_.server_began = true;
+  const std::size_t end = at + mark.size() - before;  // the mark's end lies in this piece
+  greeting_.resize(at);
+  return data.substr(end);
+}
+
+void Tunnel::take_output(Stream stream, std::string_view data) {
+  if (stream == Stream::err) {
+    append_end(result_.err, data);
+    if (request_.log) {
+      request_.log(Stream::err, data);
+    }
+    return;
+  }
+  if (!result_.server_began) {
+    data = skip_greeting(data);
+  }
+  waiting_ += data;
+  feed_rsync();
+}
+
+void Tunnel::feed_rsync() {
+  std::string_view rest = waiting_;
+  while (!rest.empty() && to_rsync_) {
+    const ssize_t count = ::write(to_rsync_.get(), rest.data(), rest.size());
+    if (count > 0) {
+      rest.remove_prefix(static_cast<std::size_t>(count));
+    } else if (errno == EAGAIN) {
+      break;
+    } else if (errno != EINTR) {
+      to_rsync_.reset();  // rsync is gone, and says why itself
+    }
+  }
+  if (!to_rsync_) {
+    rest = {};
+  }
+  waiting_.erase(0, waiting_.size() - rest.size());
+  if (channel_) {
+    channel_->pause(!waiting_.empty());
+  }
+}
+
+void Tunnel::feed_server() {
+  std::array<char, piece> buffer{};
+  while (from_rsync_) {
+    const std::size_t room = std::min(channel_->writable(), buffer.size());
+    if (room == 0) {
+      return;
+    }
+    const ssize_t count = ::read(from_rsync_.get(), buffer.data(), room);
+    if (count > 0) {
+      channel_->write({buffer.data(), static_cast<std::size_t>(count)});
+    } else if (count < 0 && errno == EINTR) {
+      continue;
+    } else if (count < 0 && errno == EAGAIN) {
+      return;
+    } else {
+      from_rsync_.reset();
+      channel_->close_input();
+    }
+  }
+}
+
+void Tunnel::end_helper_when_finished() {
+  if (!channel_ || !channel_->finished() || !waiting_.empty()) {
+    return;
+  }
+  result_.remote_status = channel_->status();
+  to_rsync_.reset();
+  const char code = static_cast<char>(result_.remote_status ? result_.remote_status->shell_code() : 255);
+  write_all(control_.get(), {&code, 1});
+  control_.reset();
+  from_rsync_.reset();
+  channel_.reset();
+}
+
+void Tunnel::take_line(std::string_view line) {
+  if (const auto progress = parse_rsync_progress(line)) {
+    if (request_.on_progress) {
+      request_.on_progress(*progress);
+    }
+    return;
+  }
+  if (request_.log) {
+    request_.log(Stream::out, std::string(line) + "\n");
+  }
+  if (request_.on_line) {
+    request_.on_line(line);
+  }
+}
+
+void Tunnel::drain(UniqueFd& fd, Stream stream) {
+  std::array<char, piece> buffer{};
+  const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+  if (count > 0) {
+    const std::string_view data(buffer.data(), static_cast<std::size_t>(count));
+    if (stream == Stream::out) {
+      lines_.add(data, [this](std::string_view line) { take_line(line); });
+      return;
+    }
+    append_end(result_.err, data);
+    if (request_.log) {
+      request_.log(Stream::err, data);
+    }
+  } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
+    fd.reset();
+  }
+}
+
+RsyncResult Tunnel::run(const Cancel& cancel) {
+  rsync_.emplace(spec());
+  helper_end_.reset();
+  while (rsync_->stdout_fd || rsync_->stderr_fd) {
+    const bool room = channel_ && channel_->writable() > 0;
+    std::array<pollfd, 6> fds{{{cancel.fd(), POLLIN, 0},
+                               {rsync_->stdout_fd.get(), POLLIN, 0},
+                               {rsync_->stderr_fd.get(), POLLIN, 0},
+                               {channel_ || result_.remote_status ? -1 : control_.get(), POLLIN, 0},
+                               {room ? from_rsync_.get() : -1, POLLIN, 0},
+                               {waiting_.empty() ? -1 : to_rsync_.get(), POLLOUT, 0}}};
+    connection_.pump(std::chrono::seconds(1), fds);
+    cancel.check();
+    if (rsync_->stdout_fd && fds[1].revents != 0) {
+      drain(rsync_->stdout_fd, Stream::out);
+    }
+    if (rsync_->stderr_fd && fds[2].revents != 0) {
+      drain(rsync_->stderr_fd, Stream::err);
+    }
+    if (fds[3].fd >= 0 && fds[3].revents != 0) {
+      open_channel();
+    }
+    if (channel_) {
+      feed_rsync();
+      feed_server();
+    }
+    end_helper_when_finished();
+    // rsync gone before its time: its helper, which holds its stderr open, need not wait for the server.
+    if (rsync_->poll()) {
+      control_.reset();
+    }
+  }
+  lines_.end([this](std::string_view line) { take_line(line); });
+  result_.status = rsync_->wait();
+  if (!result_.server_began) {
+    append_end(result_.err, greeting_);
+  }
+  return std::move(result_);
+}
+
+}  // namespace
+
+RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
+  if (!find_program("rsync")) {
+    throw Error("cannot send files", "rsync was not found on this machine",
+                "install it: apt-get install rsync, or brew install rsync");
+  }
+  return Tunnel(connection, request).run(cancel);
+}
+
+std::string remote_spec(std::string_view path) {
+  std::string plain;
+  if (path.starts_with("~/")) {
+    path.remove_prefix(2);  // rsync's server starts in the home folder
+  } else if (path == "~" || path.empty()) {
+    path = ".";
+  }
+  if (path.find_first_of("*?[") == std::string_view::npos) {
+    plain = path;
+  } else {
+    // The server's rsync takes these as a pattern, and the backslash as its escape in patterns alone.
+    for (const char c : path) {
+      if (std::string_view("*?[\\").find(c) != std::string_view::npos) {
+        plain += '\\';
+      }
+      plain += c;
+    }
+  }
+  return "remote:" + plain;
+}
+
+std::optional<RsyncProgress> parse_rsync_progress(std::string_view line) {
+  const std::vector<std::string> words = split_words(line);
+  if (words.size() < 4 || line[0] != ' ' || !words[1].ends_with('%') || !words[2].ends_with("/s") ||
+      words[3].find(':') == std::string::npos) {
+    return std::nullopt;
+  }
+  RsyncProgress progress;
+  std::string digits = words[0];
+  std::erase(digits, ',');
+  const auto bytes = parse_number<std::uint64_t>(digits);
+  const auto percent = parse_number<int>(std::string_view(words[1]).substr(0, words[1].size() - 1));
+  if (!bytes || !percent) {
+    return std::nullopt;
+  }
+  progress.bytes = *bytes;
+  progress.percent = std::clamp(*percent, 0, 100);
+  progress.rate = words[2];
+  progress.left = words[3];
+  return progress;
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "base/exit_status.hpp"
+#include "ssh/connection.hpp"
+
+// rsync over a connection that is there already: no second handshake, no ssh(1), one way to authenticate.
+// The local rsync starts this very binary as its "remote shell" (`remote __rsync-pipe`), which hands its two
+// pipes over to us and waits; we run rsync's server command in a channel and carry the bytes.
+
+namespace remote::ssh {
+
+struct RsyncProgress {
+  std::uint64_t bytes = 0;
+  int percent = 0;
+  std::string rate;  // "12.34MB/s"
+  std::string left;  // "0:00:03"; what has passed, once all is there
+};
+
+struct RsyncRequest {
+  // Options, sources and destination. Local paths must be absolute. The server's side is remote_spec(path).
+  std::vector<std::string> args;
+  std::function<void(std::string_view)> on_line;          // each line of rsync's stdout
+  std::function<void(const RsyncProgress&)> on_progress;  // with --info=progress2
+  Sink log;                                               // all output, the server's stderr included
+  std::optional<std::filesystem::path> pipe_program;      // the `remote` binary; default: self_path()
+};
+
+struct RsyncResult {
+  ExitStatus status = ExitStatus::exited(0);  // the local rsync's
+  std::optional<ExitStatus> remote_status;  // the server's shell's; nullopt when it was not asked or not told
+  bool server_began = false;                // the login shell came as far as starting rsync
+  std::string err;                          // the end of both sides' stderr
+};
+
+// Runs rsync to its end. Throws Error when there is no rsync on this machine, when the link breaks, and
+// Error::interrupted() on cancel; rsync's own failure is in the result.
+RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel);
+
+// A path on the server as an argument of rsync. "~/x" and "x" are under the home folder.
+std::string remote_spec(std::string_view path);
+
+// A line of --info=progress2; nullopt for any other line.
+std::optional<RsyncProgress> parse_rsync_progress(std::string_view line);
+
+// The hidden subcommand's work: `arguments` is all behind "__rsync-pipe". Returns its exit code.
+int serve_rsync_pipe(const std::vector<std::string>& arguments);
+inline constexpr const char* rsync_pipe_command = "__rsync-pipe";
+
+}  // namespace remote::ssh

@@ -1,0 +1,309 @@
+#include "ssh/session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include <libssh/server.h>  // ssh_send_keepalive
+
+#include "ssh/errors.hpp"
+#include "ssh/session_channel.hpp"
+
+namespace remote::ssh {
+namespace {
+
+// One step of libssh reads 4 KB. This many steps are done before what arrived is handed on.
+constexpr int steps_a_round = 64;
+// When this much waits for paused channels, nothing more is read from the link at all. libssh's windows keep
+// it far below, except for a peer that ignores them.
+constexpr std::size_t held_limit = std::size_t{16} << 20U;
+constexpr std::chrono::seconds open_timeout{30};
+// How long a refusal may come from a channel that was closed just before.
+constexpr std::chrono::milliseconds reuse_time{500};
+
+}  // namespace
+
+SessionChannel::~SessionChannel() {
+  state_->release();
+}
+std::size_t SessionChannel::writable() const {
+  return state_->writable();
+}
+void SessionChannel::write(std::string_view data) {
+  state_->write(data);
+}
+void SessionChannel::close_input() {
+  state_->close_input();
+  state_->serve_input();
+}
+void SessionChannel::pause(bool paused) {
+  state_->pause(paused);
+}
+bool SessionChannel::finished() const {
+  return state_->finished();
+}
+std::optional<ExitStatus> SessionChannel::status() const {
+  return state_->status();
+}
+bool SessionChannel::opening() const {
+  return state_->opening();
+}
+std::string SessionChannel::refusal() const {
+  return state_->refusal();
+}
+bool SessionChannel::output_ended() const {
+  return state_->output_ended();
+}
+
+Session::Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep)
+    : keep_(std::move(keep)), session_(std::move(session)), peer_address_(std::move(peer_address)) {
+  ssh_set_blocking(session_.get(), 0);
+  ssh_set_counters(session_.get(), &traffic_, nullptr);
+  event_ = ssh_event_new();
+  if (event_ == nullptr || ssh_event_add_session(event_, session_.get()) != SSH_OK) {
+    ssh_event_free(event_);
+    throw Unreachable("connection lost", last_error(session_.get(), "the session is closed"));
+  }
+}
+
+Session::~Session() {
+  channels_.clear();  // closes them: the commands see the end of their input
+  flush_before_end();
+  ssh_event_remove_session(event_, session_.get());
+  ssh_event_free(event_);
+  // No ssh_disconnect(): it forgets a socket that was set by SSH_OPTIONS_FD without closing it. ssh_free()
+  // closes it, and the server takes the end of the stream for the same.
+}
+
+// What the last calls sent may still be in libssh's buffer.
+void Session::flush_before_end() {
+  const auto end = clock::now() + std::chrono::milliseconds(500);
+  while (lost_.empty() && (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0 &&
+         clock::now() < end) {
+    pollfd slot{ssh_get_fd(session_.get()), POLLOUT, 0};
+    if (::poll(&slot, 1, 100) > 0 && ssh_event_dopoll(event_, 0) == SSH_ERROR) {
+      return;
+    }
+  }
+}
+
+void Session::throw_lost() const {
+  throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
+}
+
+std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  drop_released();
+  const std::size_t others = open_channels();
+  auto pause = std::chrono::milliseconds(0);
+  for (;;) {
+    auto state = std::make_shared<ChannelState>(session_.get(), command, sink);
+    channels_.push_back(state);
+    auto channel = std::make_unique<SessionChannel>(state);
+    wait_until_open(*state);
+    if (state->refusal().empty() || state->status()) {
+      return channel;
+    }
+    // sshd frees the place of a channel that was closed only when its command has ended as well.
+    if (clock::now() - closed_at_ < reuse_time) {
+      channel.reset();
+      std::this_thread::sleep_for(std::exchange(pause, std::chrono::milliseconds(5)));
+      continue;
+    }
+    if (others > 0) {
+      throw TooManyChannels();
+    }
+    throw Error("cannot open a channel", state->refusal(),
+                "the server allows no command on this connection: look at MaxSessions in its sshd_config");
+  }
+}
+
+// Waits for the server's word on a channel. What arrives for others meanwhile is kept for pump().
+void Session::wait_until_open(ChannelState& state) {
+  const auto deadline = clock::now() + open_timeout;
+  while (state.opening()) {
+    const int fd = ssh_get_fd(session_.get());
+    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
+    pollfd slot{fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+    acknowledge_at_once(fd);
+    if (fd >= 0 && ::poll(&slot, 1, 1000) > 0) {
+      take_input();
+    }
+    state.proceed();
+    if (lost_.empty() && state.opening() && (fd < 0 || clock::now() > deadline)) {
+      lost_ = "the server did not answer for 30 s";
+    }
+    if (!lost_.empty()) {
+      throw_lost();
+    }
+  }
+}
+
+std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, int port, Sink sink) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  auto state = std::make_shared<ChannelState>(session_.get(), host, port, std::move(sink));
+  channels_.push_back(state);
+  return std::make_unique<SessionChannel>(state);
+}
+
+std::size_t Session::open_channels() const {
+  return static_cast<std::size_t>(
+      std::ranges::count_if(channels_, [](const auto& state) { return !state->released(); }));
+}
+
+// Closes the channels whose handles are gone.
+void Session::drop_released() {
+  std::erase_if(channels_, [this](const auto& state) {
+    const bool done = state->released() && !state->opening();
+    if (done && state->refusal().empty()) {
+      closed_at_ = clock::now();
+    }
+    return done;
+  });
+}
+
+// Serves every channel once.
+bool Session::serve_channels() {
+  drop_released();
+  const auto serving = channels_;  // a copy, because sinks open and close channels
+  bool done = false;
+  for (const auto& state : serving) {
+    done = state->serve() || done;
+    if (state->take_closed()) {
+      closed_at_ = clock::now();
+    }
+  }
+  return done;
+}
+
+bool Session::deliver_rest() {
+  const auto serving = channels_;
+  bool done = false;
+  for (const auto& state : serving) {
+    done = state->deliver() || done;
+  }
+  return done;
+}
+
+// Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
+bool Session::take_input() {
+  for (int step = 0; step < steps_a_round; ++step) {
+    const int rc = ssh_event_dopoll(event_, 0);
+    const int status = ssh_get_status(session_.get());
+    if (rc == SSH_ERROR || (status & (SSH_CLOSED | SSH_CLOSED_ERROR)) != 0) {
+      const char* farewell = ssh_get_disconnect_message(session_.get());
+      lost_ = farewell != nullptr ? std::string("the server ended it: ") + farewell
+                                  : last_error(session_.get(), "the server closed it");
+      return false;
+    }
+    if (rc == SSH_AGAIN) {
+      break;
+    }
+  }
+  return true;
+}
+
+bool Session::overfull() const {
+  std::size_t held = 0;
+  for (const auto& state : channels_) {
+    held += state->held();
+  }
+  return held > held_limit;
+}
+
+void Session::set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after) {
+  ask_after_ = ask_after;
+  dead_after_ = dead_after;
+}
+
+Session::clock::time_point Session::next_check() const {
+  return asked_ ? *asked_ + dead_after_ : heard_ + ask_after_;
+}
+
+// Whether bytes have come since the last call: then the server lives. libssh reads in many places, and an
+// answer that it took within one of its own calls never shows in poll(2).
+bool Session::note_traffic() {
+  if (traffic_.in_bytes == traffic_seen_) {
+    return false;
+  }
+  traffic_seen_ = traffic_.in_bytes;
+  heard_ = clock::now();
+  asked_.reset();
+  return true;
+}
+
+// Called when nothing has come for a while: asks the server for a sign of life, or gives the link up.
+void Session::check_link() {
+  if (note_traffic()) {
+    return;
+  }
+  if (asked_) {
+    lost_ = "the server has not answered for " +
+            std::to_string(std::chrono::duration_cast<std::chrono::seconds>(clock::now() - heard_).count()) +
+            " s";
+    throw_lost();
+  }
+  // Twice, because libssh's first call may only collect the answer to the request before.
+  ssh_send_keepalive(session_.get());
+  ssh_send_keepalive(session_.get());
+  if (!note_traffic()) {
+    asked_ = clock::now();
+  }
+}
+
+void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  const auto until = clock::now() + timeout;
+  bool served = serve_channels();
+  for (;;) {
+    const bool stopped = overfull();
+    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
+    fds_.clear();
+    fds_.push_back({stopped ? -1 : ssh_get_fd(session_.get()),
+                    static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
+    fds_.insert(fds_.end(), also.begin(), also.end());
+    const auto wake = stopped ? until : std::min(until, next_check());
+    const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - clock::now());
+    const int wait_ms = served ? 0 : static_cast<int>(std::clamp<long long>(wait.count(), 0, 3600000));
+    if (hurried_rounds_ > 0) {
+      --hurried_rounds_;
+      acknowledge_at_once(fds_[0].fd);
+    }
+    const int ready = ::poll(fds_.data(), fds_.size(), wait_ms);
+    if (ready < 0 && errno != EINTR) {
+      throw Error("cannot wait for the server", std::generic_category().message(errno));
+    }
+    bool others = false;
+    for (std::size_t i = 0; i < also.size(); ++i) {
+      also[i].revents = ready > 0 ? fds_[i + 1].revents : static_cast<short>(0);
+      others = others || also[i].revents != 0;
+    }
+    if (ready > 0 && fds_[0].revents != 0) {
+      const bool readable = (fds_[0].revents & ~POLLOUT) != 0;
+      if (!take_input()) {
+        // What came before the end still counts, and perhaps it says how the command ended.
+        if (deliver_rest() || served) {
+          return;
+        }
+        throw_lost();
+      }
+      note_traffic();
+      served = serve_channels() || served || readable;
+    } else if (!stopped && clock::now() >= next_check()) {
+      check_link();
+    }
+    if (served || others || clock::now() >= until) {
+      return;
+    }
+  }
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ssh/connection.hpp"
+#include "ssh/libssh.hpp"
+
+namespace remote::ssh {
+
+class ChannelState;
+
+// A channel of a Session; what it adds to Channel is for the tunnels through a jump host.
+class SessionChannel final : public Channel {
+ public:
+  explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
+  ~SessionChannel() override;
+  std::size_t writable() const override;
+  void write(std::string_view data) override;
+  void close_input() override;
+  void pause(bool paused) override;
+  bool finished() const override;
+  std::optional<ExitStatus> status() const override;
+
+  // The server has not said yet whether it opens the channel.
+  bool opening() const;
+  // Why it refused; empty when it did not.
+  std::string refusal() const;
+  // The peer will send no more; it may still read.
+  bool output_ended() const;
+
+ private:
+  std::shared_ptr<ChannelState> state_;
+};
+
+// A Connection over an authenticated libssh session. Session and socket are in non-blocking mode: nothing
+// waits but pump() and open(), and they wait in poll(2).
+class Session final : public Connection {
+ public:
+  // `keep` lives as long as the connection: the tunnel through a jump host, a ProxyCommand.
+  Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep = nullptr);
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
+  // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
+  std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
+  void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
+  std::string peer_address() const override { return peer_address_; }
+
+  // How long silence may last before a sign of life is asked for, and how long the answer may then take until
+  // the link counts as dead. Together under 30 s.
+  void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
+
+ private:
+  using clock = std::chrono::steady_clock;
+
+  void wait_until_open(ChannelState& state);
+  void drop_released();
+  bool serve_channels();
+  bool deliver_rest();
+  bool take_input();
+  bool overfull() const;
+  std::size_t open_channels() const;
+  clock::time_point next_check() const;
+  void check_link();
+  bool note_traffic();
+  void flush_before_end();
+  [[noreturn]] void throw_lost() const;
+
+  std::shared_ptr<void> keep_;    // outlives the session
+  ssh_counter_struct traffic_{};  // libssh counts the link's bytes here; outlives the session
+  std::uint64_t traffic_seen_ = 0;
+  SessionPtr session_;
+  ssh_event event_ = nullptr;
+  std::string peer_address_;
+  std::vector<std::shared_ptr<ChannelState>> channels_;
+  std::vector<pollfd> fds_;
+  std::chrono::milliseconds ask_after_{10000};
+  std::chrono::milliseconds dead_after_{15000};
+  clock::time_point heard_ = clock::now();
+  std::optional<clock::time_point> asked_;
+  int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
+  clock::time_point closed_at_;  // when the last channel was closed
+  std::string lost_;             // why the link is gone; empty while it is there
+};
+
+}  // namespace remote::ssh

@@ -1,0 +1,236 @@
+#include "ssh/session_channel.hpp"
+
+#include <algorithm>
+
+#include "ssh/errors.hpp"
+
+namespace remote::ssh {
+namespace {
+
+// More than this is left in libssh's buffer, so that the peer's window fills instead of our memory.
+constexpr std::size_t arrived_limit = std::size_t{4} << 20U;
+
+// sshd names a signal that SSH has no name for "SIG@openssh.com": that it was one is all that is known.
+constexpr int unknown_signal_code = 255;
+
+}  // namespace
+
+ChannelState::ChannelState(ssh_session session, std::string command, Sink sink)
+    : session_(session), command_(std::move(command)), sink_(std::move(sink)) {
+  start();
+}
+
+ChannelState::ChannelState(ssh_session session, std::string host, int port, Sink sink)
+    : session_(session), host_(std::move(host)), port_(port), sink_(std::move(sink)) {
+  start();
+}
+
+void ChannelState::start() {
+  channel_ = ssh_channel_new(session_);
+  if (channel_ == nullptr) {
+    throw Unreachable("connection lost", last_error(session_, "the session is closed"));
+  }
+  callbacks_.userdata = this;
+  callbacks_.channel_data_function = on_data;
+  callbacks_.channel_close_function = on_close;
+  callbacks_.channel_exit_status_function = on_exit_status;
+  callbacks_.channel_exit_signal_function = on_exit_signal;
+  ssh_callbacks_init(&callbacks_);
+  ssh_set_channel_callbacks(channel_, &callbacks_);
+  proceed();
+}
+
+ChannelState::~ChannelState() {
+  // libssh keeps the channel until the peer closes it too, and would call into this object.
+  ssh_remove_channel_callbacks(channel_, &callbacks_);
+  ssh_channel_free(channel_);
+}
+
+int ChannelState::on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr,
+                          void* self) {
+  auto& state = *static_cast<ChannelState*>(self);
+  const Stream stream = is_stderr != 0 ? Stream::err : Stream::out;
+  std::size_t& held = state.held_[is_stderr != 0 ? 1 : 0];
+  if (state.released_) {
+    return static_cast<int>(size);
+  }
+  if (state.paused_ || state.arrived_bytes_ + size > arrived_limit) {
+    held = size;  // libssh passes all that it holds
+    return 0;
+  }
+  held = 0;
+  state.arrived_bytes_ += size;
+  const char* bytes = static_cast<const char*>(data);
+  if (!state.arrived_.empty() && state.arrived_.back().stream == stream) {
+    state.arrived_.back().data.append(bytes, size);
+  } else {
+    state.arrived_.push_back({stream, std::string(bytes, size)});
+  }
+  return static_cast<int>(size);
+}
+
+void ChannelState::on_close(ssh_session, ssh_channel, void* self) {
+  static_cast<ChannelState*>(self)->remote_closed_ = true;
+}
+
+void ChannelState::on_exit_status(ssh_session, ssh_channel, int code, void* self) {
+  static_cast<ChannelState*>(self)->status_ = ExitStatus::exited(code);
+}
+
+void ChannelState::on_exit_signal(ssh_session, ssh_channel, const char* signal, int, const char*, const char*,
+                                  void* self) {
+  const auto number = signal_number(signal != nullptr ? signal : "");
+  static_cast<ChannelState*>(self)->status_ =
+      number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
+}
+
+bool ChannelState::proceed() {
+  if (phase_ == Phase::opening) {
+    const int rc = host_.empty() ? ssh_channel_open_session(channel_)
+                                 : ssh_channel_open_forward(channel_, host_.c_str(), port_, "127.0.0.1", 0);
+    if (rc == SSH_AGAIN) {
+      return false;
+    }
+    if (rc != SSH_OK) {
+      refusal_ = last_error(session_);
+      phase_ = Phase::refused;
+      return true;
+    }
+    phase_ = host_.empty() ? Phase::requesting : Phase::open;
+  }
+  if (phase_ == Phase::requesting && !released_) {
+    // The reply is not waited for: input may follow at once, as with OpenSSH's client.
+    const int rc = ssh_channel_request_exec(channel_, command_.c_str());
+    if (rc == SSH_AGAIN) {
+      return false;
+    }
+    if (rc == SSH_OK) {
+      phase_ = Phase::open;
+    } else {
+      refusal_ = last_error(session_);
+      phase_ = Phase::refused;
+      arrived_.push_back({Stream::err, "the server refused to run the command: " + refusal_ + "\n"});
+      status_ = ExitStatus::exited(unknown_signal_code);
+    }
+    return true;
+  }
+  return false;
+}
+
+bool ChannelState::send_input() {
+  if (phase_ == Phase::opening || phase_ == Phase::refused || remote_closed_ || closed_) {
+    outgoing_.clear();
+    return false;
+  }
+  bool done = false;
+  if (!outgoing_.empty() && ssh_channel_window_size(channel_) > 0) {
+    const auto size = std::min<std::size_t>(outgoing_.size(), ssh_channel_window_size(channel_));
+    const int count = ssh_channel_write(channel_, outgoing_.data(), static_cast<std::uint32_t>(size));
+    if (count > 0) {
+      outgoing_.erase(0, static_cast<std::size_t>(count));
+      done = true;
+    }
+  }
+  if (input_closed_ && !eof_sent_ && outgoing_.empty()) {
+    eof_sent_ = true;
+    ssh_channel_send_eof(channel_);
+    done = true;
+  }
+  return done;
+}
+
+bool ChannelState::deliver() {
+  bool done = false;
+  while (!paused_ && !released_ && !arrived_.empty()) {
+    std::vector<Piece> pieces = std::exchange(arrived_, {});
+    arrived_bytes_ = 0;
+    for (std::size_t i = 0; i < pieces.size(); ++i) {
+      if (paused_) {
+        for (std::size_t k = i; k < pieces.size(); ++k) {
+          arrived_bytes_ += pieces[k].data.size();
+        }
+        arrived_.insert(arrived_.begin(), std::make_move_iterator(pieces.begin() + static_cast<long>(i)),
+                        std::make_move_iterator(pieces.end()));
+        break;
+      }
+      done = true;
+      if (sink_) {
+        sink_(pieces[i].stream, pieces[i].data);
+      }
+      if (released_) {
+        break;
+      }
+    }
+  }
+  return done;
+}
+
+bool ChannelState::read_held() {
+  bool done = false;
+  std::array<char, 65536> buffer{};
+  for (const Stream stream : {Stream::out, Stream::err}) {
+    std::size_t& held = held_[stream == Stream::err ? 1 : 0];
+    while (held > 0 && !paused_ && !released_) {
+      const int count =
+          ssh_channel_read_nonblocking(channel_, buffer.data(), buffer.size(), stream == Stream::err ? 1 : 0);
+      if (count <= 0) {
+        held = 0;
+        break;
+      }
+      held -= std::min(held, static_cast<std::size_t>(count));
+      done = true;
+      if (sink_) {
+        sink_(stream, std::string_view(buffer.data(), static_cast<std::size_t>(count)));
+      }
+    }
+  }
+  return done;
+}
+
+bool ChannelState::serve() {
+  bool done = proceed();
+  done = send_input() || done;
+  done = deliver() || done;
+  if (held() > 0 && !paused_ && arrived_.empty()) {
+    done = read_held() || done;
+  }
+  if (!closed_ && phase_ == Phase::open && finished()) {
+    close_news_ = true;
+    closed_ = true;  // at once, also while the handle lives: the server counts open ones (MaxSessions)
+    ssh_channel_close(channel_);
+  }
+  return done;
+}
+
+bool ChannelState::release() {
+  released_ = true;  // the sink is not called again; it lives on, because this may be called from within it
+  arrived_.clear();
+  return phase_ != Phase::opening;
+}
+
+bool ChannelState::output_ended() const {
+  return arrived_.empty() && held() == 0 &&
+         (phase_ == Phase::refused || remote_closed_ || ssh_channel_is_eof(channel_) != 0);
+}
+
+bool ChannelState::finished() const {
+  return closed_ || (output_ended() && (remote_closed_ || phase_ == Phase::refused || status_.has_value()));
+}
+
+std::size_t ChannelState::writable() const {
+  if (phase_ == Phase::opening || phase_ == Phase::refused || remote_closed_ || closed_ || input_closed_ ||
+      !outgoing_.empty()) {
+    return 0;
+  }
+  return ssh_channel_window_size(channel_);
+}
+
+void ChannelState::write(std::string_view data) {
+  if (remote_closed_ || closed_ || data.empty()) {
+    return;  // the command is gone and nobody reads this: finished() tells, with its status
+  }
+  outgoing_.append(data);
+  send_input();
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <libssh/callbacks.h>
+
+#include "ssh/connection.hpp"
+#include "ssh/libssh.hpp"
+
+namespace remote::ssh {
+
+// What one libssh channel is doing. Its Session drives it with serve(); the handle that callers hold
+// (SessionChannel) may go away at any time, also from within the sink.
+//
+// libssh hands over data in a callback, from inside whatever call reads the socket. The callback only copies:
+// sinks are called from serve(), so that they may use the connection and may throw.
+class ChannelState {
+ public:
+  // A session channel that runs `command`.
+  ChannelState(ssh_session session, std::string command, Sink sink);
+  // A channel to a TCP port as the server sees it.
+  ChannelState(ssh_session session, std::string host, int port, Sink sink);
+  ~ChannelState();
+  ChannelState(const ChannelState&) = delete;
+  ChannelState& operator=(const ChannelState&) = delete;
+
+  // Goes on with what is under way and hands what arrived to the sink; true when something was done.
+  bool serve();
+  // Opens, or asks for the command; true when that went on.
+  bool proceed();
+  // Sends what waits to be sent.
+  bool serve_input() { return send_input(); }
+  // Hands over what arrived without touching the link, which is gone.
+  bool deliver();
+  // The handle is gone: close as soon as that is possible. True when nothing is left to wait for.
+  bool release();
+
+  bool opening() const { return phase_ == Phase::opening; }
+  // Why the server refused to open it; empty when it did not.
+  const std::string& refusal() const { return refusal_; }
+  bool released() const { return released_; }
+  // True once after it was closed because it ended, though the handle may live on.
+  bool take_closed() { return std::exchange(close_news_, false); }
+  bool output_ended() const;
+  bool finished() const;
+  std::size_t writable() const;
+  void write(std::string_view data);
+  void close_input() { input_closed_ = true; }
+  void pause(bool paused) { paused_ = paused; }
+  const std::optional<ExitStatus>& status() const { return status_; }
+  // Bytes that wait in memory because the channel is paused.
+  std::size_t held() const { return held_[0] + held_[1]; }
+  ssh_channel raw() const { return channel_; }
+
+ private:
+  enum class Phase { opening, requesting, open, refused };
+  struct Piece {
+    Stream stream;
+    std::string data;
+  };
+
+  void start();
+  bool send_input();
+  bool read_held();
+  static int on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr, void* self);
+  static void on_close(ssh_session, ssh_channel, void* self);
+  static void on_exit_status(ssh_session, ssh_channel, int code, void* self);
+  static void on_exit_signal(ssh_session, ssh_channel, const char* signal, int core, const char* message,
+                             const char* language, void* self);
+
+  ssh_session session_;
+  ssh_channel channel_ = nullptr;
+  ssh_channel_callbacks_struct callbacks_{};
+  std::string command_;
+  std::string host_;
+  int port_ = 0;
+  Sink sink_;
+  Phase phase_ = Phase::opening;
+  std::string refusal_;
+  std::vector<Piece> arrived_;
+  std::size_t arrived_bytes_ = 0;
+  std::array<std::size_t, 2> held_{};  // bytes left with libssh, by stream
+  std::string outgoing_;               // bytes that libssh did not take yet (it re-keys)
+  bool paused_ = false;
+  bool input_closed_ = false;
+  bool eof_sent_ = false;
+  bool remote_closed_ = false;
+  bool closed_ = false;  // by us, after the end
+  bool close_news_ = false;
+  bool released_ = false;
+  std::optional<ExitStatus> status_;
+};
+
+}  // namespace remote::ssh

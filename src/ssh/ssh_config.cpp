@@ -1,0 +1,443 @@
+#include "ssh/ssh_config.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <glob.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/strings.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int include_depth = 16;
+constexpr int include_limit = 1000;  // files in all: two Includes of itself would read 2^16
+
+// The keys this program understands; the rest of ssh_config(5) is passed by.
+constexpr std::array keys{
+    "hostname",     "user",           "port",           "identityfile",          "identityagent",
+    "proxyjump",    "proxycommand",   "identitiesonly", "certificatefile",       "userknownhostsfile",
+    "hostkeyalias", "hashknownhosts", "connecttimeout", "stricthostkeychecking",
+};
+
+bool adds_up(std::string_view key) {
+  return key == "identityfile" || key == "certificatefile";
+}
+
+std::string lower(std::string_view text) {
+  std::string result(text);
+  std::ranges::transform(result, result.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return result;
+}
+
+bool is_blank(char c) {
+  return c == ' ' || c == '\t' || c == '\r' || c == '\f';
+}
+
+std::string_view trim_left(std::string_view text) {
+  while (!text.empty() && is_blank(text.front())) {
+    text.remove_prefix(1);
+  }
+  return text;
+}
+
+// Takes the keyword off a line: letters up to blanks or one "=".
+std::string take_keyword(std::string_view& line) {
+  line = trim_left(line);
+  if (line.starts_with('"')) {
+    const std::size_t end = line.find('"', 1);
+    const std::string word(line.substr(1, end == std::string_view::npos ? end : end - 1));
+    line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+    line = trim_left(line);
+    return word;
+  }
+  std::size_t end = 0;
+  while (end < line.size() && !is_blank(line[end]) && line[end] != '=') {
+    ++end;
+  }
+  const std::string word(line.substr(0, end));
+  line = trim_left(line.substr(end));
+  if (line.starts_with('=')) {
+    line = trim_left(line.substr(1));
+  }
+  return word;
+}
+
+}  // namespace
+
+bool split_arguments(std::string_view text, std::vector<std::string>& words) {
+  std::size_t i = 0;
+  while (i < text.size()) {
+    if (is_blank(text[i])) {
+      ++i;
+      continue;
+    }
+    if (text[i] == '#') {
+      return true;
+    }
+    std::string word;
+    char quote = '\0';
+    for (; i < text.size(); ++i) {
+      const char c = text[i];
+      const char next = i + 1 < text.size() ? text[i + 1] : '\0';
+      if (c == '\\' && (next == '\'' || next == '"' || next == '\\' || (quote == '\0' && next == ' '))) {
+        word += next;
+        ++i;
+      } else if (quote == '\0' && is_blank(c)) {
+        break;
+      } else if (quote == '\0' && (c == '"' || c == '\'')) {
+        quote = c;
+      } else if (quote != '\0' && c == quote) {
+        quote = '\0';
+      } else {
+        word += c;
+      }
+    }
+    if (quote != '\0') {
+      return false;
+    }
+    words.push_back(std::move(word));
+  }
+  return true;
+}
+
+namespace {
+
+// OpenSSH's patterns know "*" and "?" alone, and compare host names without regard to case.
+bool match_pattern(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0;
+  std::size_t n = 0;
+  std::size_t star = std::string_view::npos;
+  std::size_t mark = 0;
+  while (n < name.size()) {
+    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n]) && pattern[p] != '*') {
+      ++p;
+      ++n;
+    } else if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      mark = n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++mark;
+    } else {
+      return false;
+    }
+  }
+  while (p < pattern.size() && pattern[p] == '*') {
+    ++p;
+  }
+  return p == pattern.size();
+}
+
+}  // namespace
+
+int match_pattern_list(std::string_view name, const std::vector<std::string>& patterns) {
+  int result = 0;
+  for (const std::string& pattern : patterns) {
+    const bool negated = pattern.starts_with('!');
+    if (match_pattern(std::string_view(pattern).substr(negated ? 1 : 0), name)) {
+      if (negated) {
+        return -1;
+      }
+      result = 1;
+    }
+  }
+  return result;
+}
+
+std::string expand_tokens(std::string_view text, const Tokens& tokens) {
+  std::string result;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%' || i + 1 == text.size()) {
+      result += text[i];
+      continue;
+    }
+    const char letter = text[++i];
+    if (letter == '%') {
+      result += '%';
+    } else if (const auto found = tokens.find(letter); found != tokens.end()) {
+      result += found->second;
+    } else {
+      result += '%';
+      result += letter;
+    }
+  }
+  return result;
+}
+
+fs::path expand_path(std::string_view text, const Tokens& tokens, const fs::path& home) {
+  std::string path = expand_tokens(text, tokens);
+  std::size_t start = 0;
+  while ((start = path.find("${", start)) != std::string::npos) {
+    const std::size_t end = path.find('}', start);
+    if (end == std::string::npos) {
+      break;
+    }
+    const char* value = std::getenv(path.substr(start + 2, end - start - 2).c_str());
+    const std::string replacement = value != nullptr ? value : "";
+    path.replace(start, end - start + 1, replacement);
+    start += replacement.size();
+  }
+  if (path == "~") {
+    return home;
+  }
+  if (path.starts_with("~/")) {
+    return home / path.substr(2);
+  }
+  return path;
+}
+
+const ConfigValue* HostOptions::find(std::string_view key) const {
+  const auto found = values_.find(key);
+  return found == values_.end() || found->second.empty() ? nullptr : &found->second.front();
+}
+
+const std::vector<ConfigValue>& HostOptions::all(std::string_view key) const {
+  static const std::vector<ConfigValue> none;
+  const auto found = values_.find(key);
+  return found == values_.end() ? none : found->second;
+}
+
+// Reads files line by line and keeps what holds for the one host that is asked about.
+class ConfigReader {
+ public:
+  explicit ConfigReader(const ConfigQuery& query) : query_(query) {}
+
+  HostOptions read(const std::vector<ConfigSource>& sources) {
+    for (const ConfigSource& source : sources) {
+      read_source(source, true, 0);
+    }
+    if (wants_final_ && !final_) {
+      final_ = true;
+      for (const ConfigSource& source : sources) {
+        read_source(source, true, 0);
+      }
+    }
+    return std::move(options_);
+  }
+
+ private:
+  void read_source(const ConfigSource& source, bool applies, int depth) {
+    const bool outer = applies;
+    int number = 0;
+    for (const std::string& raw : split(source.text, '\n')) {
+      ++number;
+      std::string_view line = trim(raw);
+      if (line.empty() || line.front() == '#') {
+        continue;
+      }
+      const std::string origin = fmt::format("{}:{}", shown(source.path), number);
+      const std::string key = lower(take_keyword(line));
+      std::vector<std::string> words;
+      if (key == "proxycommand") {
+        // The rest of the line as it is: a shell reads it.
+        if (applies && lower(line) != "none") {
+          keep(key, std::string(line), origin);
+        } else if (applies) {
+          keep(key, "none", origin);
+        }
+        continue;
+      }
+      if (!split_arguments(line, words)) {
+        warn(origin, "a quote is not closed");
+        continue;
+      }
+      if (words.empty()) {
+        continue;
+      }
+      if (key == "host") {
+        applies = match_pattern_list(query_.host, words) > 0 && outer;
+      } else if (key == "match") {
+        applies = matches(words, origin, outer) && outer;
+      } else if (key == "include") {
+        for (const std::string& pattern : words) {
+          include(pattern, source, applies, depth, origin);
+        }
+      } else if (applies && std::ranges::find(keys, key) != keys.end()) {
+        keep(key, key == "userknownhostsfile" ? join_words(words) : words.front(), origin);
+      }
+    }
+  }
+
+  // Several files in one value: they are told apart again by split_arguments().
+  static std::string join_words(const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) {
+      text += text.empty() ? "" : " ";
+      text += '"' + word + '"';
+    }
+    return text;
+  }
+
+  void include(const std::string& pattern, const ConfigSource& from, bool applies, int depth,
+               const std::string& origin) {
+    if (depth + 1 > include_depth || included_ > include_limit) {
+      warn(origin, "files include each other too deep");
+      return;
+    }
+    fs::path path = expand_path(pattern, {}, query_.home);
+    if (path.is_relative()) {
+      path = from.include_base / path;
+    }
+    glob_t found{};
+    if (::glob(path.c_str(), 0, nullptr, &found) == 0) {
+      for (std::size_t i = 0; i < found.gl_pathc; ++i) {
+        std::error_code ignored;
+        if (++included_ > include_limit || fs::is_directory(found.gl_pathv[i], ignored)) {
+          continue;
+        }
+        try {
+          if (auto text = read_file_if_there(found.gl_pathv[i])) {
+            read_source({found.gl_pathv[i], std::move(*text), from.include_base}, applies, depth + 1);
+          }
+        } catch (const Error& error) {
+          warn(origin, error.message());
+        }
+      }
+    }
+    ::globfree(&found);
+  }
+
+  // Whether the criteria of a Match line hold. `outer` is false inside a block that does not apply: then
+  // nothing is run.
+  bool matches(const std::vector<std::string>& words, const std::string& origin, bool outer) {
+    bool result = true;
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      std::string word = words[i];
+      const bool negated = word.starts_with('!');
+      std::string criterion = lower(std::string_view(word).substr(negated ? 1 : 0));
+      std::string argument;
+      if (const std::size_t equals = criterion.find('='); equals != std::string::npos) {
+        argument = word.substr(equals + 1 + (negated ? 1 : 0));
+        criterion.resize(equals);
+      }
+      bool holds = false;
+      if (criterion == "all") {
+        holds = true;
+      } else if (criterion == "final" || criterion == "canonical") {
+        wants_final_ = wants_final_ || (criterion == "final" && outer);
+        holds = final_;
+      } else {
+        if (argument.empty()) {
+          if (++i >= words.size()) {
+            warn(origin, "Match " + criterion + " needs a value");
+            return false;
+          }
+          argument = words[i];
+        }
+        const auto verdict = judge(criterion, argument, result && outer);
+        if (verdict < 0) {
+          warn(origin, "Match " + criterion + " is not supported, so the block is passed by");
+          return false;
+        }
+        holds = verdict > 0;
+      }
+      result = result && holds != negated;
+    }
+    return result;
+  }
+
+  // 1 holds, 0 does not, -1 unknown criterion.
+  int judge(const std::string& criterion, const std::string& argument, bool run) {
+    const auto listed = [&](const std::string& name) {
+      return match_pattern_list(name, split(argument, ',')) > 0 ? 1 : 0;
+    };
+    if (criterion == "host") {
+      return listed(host_so_far());
+    }
+    if (criterion == "originalhost") {
+      return listed(query_.host);
+    }
+    if (criterion == "user") {
+      return listed(user_so_far());
+    }
+    if (criterion == "localuser") {
+      return listed(query_.local_user);
+    }
+    if (criterion == "exec") {
+      if (!run || !query_.exec) {
+        return 0;
+      }
+      const ConfigValue* port = options_.find("port");
+      const Tokens tokens{
+          {'h', host_so_far()}, {'n', query_.host},       {'p', port != nullptr ? port->text : "22"},
+          {'r', user_so_far()}, {'u', query_.local_user}, {'d', query_.home.string()}};
+      return query_.exec(expand_tokens(argument, tokens)) ? 1 : 0;
+    }
+    return -1;
+  }
+
+  std::string host_so_far() const {
+    const ConfigValue* name = options_.find("hostname");
+    return name == nullptr ? query_.host : expand_tokens(name->text, {{'h', query_.host}});
+  }
+
+  std::string user_so_far() const {
+    const ConfigValue* user = options_.find("user");
+    if (!query_.user.empty()) {
+      return query_.user;
+    }
+    return user == nullptr ? query_.local_user : user->text;
+  }
+
+  void keep(const std::string& key, std::string text, const std::string& origin) {
+    auto& values = options_.values_[key];
+    if (adds_up(key)) {
+      const bool known = std::ranges::any_of(values, [&](const auto& value) { return value.text == text; });
+      if (!known) {
+        values.push_back({std::move(text), origin});
+      }
+    } else if (values.empty()) {
+      // The two ways through a proxy exclude each other: the first one named wins.
+      if ((key == "proxyjump" && options_.find("proxycommand") != nullptr) ||
+          (key == "proxycommand" && options_.find("proxyjump") != nullptr)) {
+        return;
+      }
+      values.push_back({std::move(text), origin});
+    }
+  }
+
+  std::string shown(const fs::path& path) const {
+    const std::string home = query_.home.string();
+    const std::string text = path.string();
+    return !home.empty() && home != "/" && text.starts_with(home + "/") ? "~" + text.substr(home.size())
+                                                                        : text;
+  }
+
+  void warn(const std::string& origin, const std::string& text) {
+    if (options_.warnings_.size() < 100) {
+      options_.warnings_.push_back(origin + ": " + text);
+    }
+  }
+
+  const ConfigQuery& query_;
+  HostOptions options_;
+  bool final_ = false;
+  bool wants_final_ = false;
+  int included_ = 0;
+};
+
+HostOptions read_ssh_config(const std::vector<ConfigSource>& sources, const ConfigQuery& query) {
+  return ConfigReader(query).read(sources);
+}
+
+std::vector<ConfigSource> ssh_config_sources(const fs::path& user_config) {
+  std::vector<ConfigSource> sources;
+  const auto add = [&](const fs::path& path, const fs::path& base) {
+    if (auto text = read_file_if_there(path)) {
+      sources.push_back({path, std::move(*text), base});
+    }
+  };
+  add(user_config, user_config.parent_path());
+  add("/etc/ssh/ssh_config", "/etc/ssh");
+  return sources;
+}
+
+}  // namespace remote::ssh
