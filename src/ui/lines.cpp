@@ -1,0 +1,51 @@
+#include "ui/lines.hpp"
+
+#include <algorithm>
+
+namespace remote::ui {
+
+void LineAssembler::emit(std::string& out) {
+  out += prefix_;
+  out += line_;
+  out += '\n';
+  line_.clear();
+  return_pending_ = false;
+}
+
+std::string LineAssembler::take(std::string_view piece) {
+  std::string out;
+  while (!piece.empty()) {
+    if (return_pending_ && piece.front() != '\n' && piece.front() != '\r') {
+      line_.clear();
+      return_pending_ = false;
+    }
+    const std::size_t end = std::min(piece.find_first_of("\r\n"), piece.size());
+    const std::size_t count = std::min(end, max_line_ - std::min(max_line_, line_.size()));
+    line_.append(piece.substr(0, count));
+    piece.remove_prefix(count);
+    if (count < end) {  // the line is as long as one may get
+      emit(out);
+      continue;
+    }
+    if (piece.empty()) {
+      break;
+    }
+    if (piece.front() == '\n') {
+      emit(out);
+    } else {
+      return_pending_ = true;
+    }
+    piece.remove_prefix(1);
+  }
+  return out;
+}
+
+std::string LineAssembler::finish() {
+  std::string out;
+  if (!line_.empty()) {
+    emit(out);
+  }
+  return out;
+}
+
+}  // namespace remote::ui

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace remote::ui {
+
+// Makes whole lines out of pieces of a stream, for output of several sources on one screen: each line gets a
+// prefix, a progress bar's carriage returns are reduced to the last state, and a line longer than `max_line`
+// is broken so that memory stays bounded. Bytes are passed as they are otherwise. One thread.
+class LineAssembler {
+ public:
+  explicit LineAssembler(std::string prefix, std::size_t max_line = std::size_t{64} << 10U)
+      : prefix_(std::move(prefix)), max_line_(max_line) {}
+
+  // Takes a piece; returns the lines that are complete now, prefixed, each with its newline.
+  std::string take(std::string_view piece);
+  // What is left at the end of the stream, with a newline; "" when nothing is.
+  std::string finish();
+
+ private:
+  void emit(std::string& out);
+
+  std::string prefix_;
+  std::size_t max_line_;
+  std::string line_;
+  bool return_pending_ = false;  // a '\r' was seen: the next character but '\n' starts the line anew
+};
+
+}  // namespace remote::ui

@@ -1,0 +1,177 @@
+#include "ui/progress.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/strings.hpp"
+#include "ui/text_width.hpp"
+
+namespace remote::ui {
+namespace {
+
+constexpr std::chrono::milliseconds redraw_every{100};
+
+std::size_t screen_rows() {
+  winsize size{};
+  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+}
+
+std::string seconds_since(std::chrono::steady_clock::time_point begun) {
+  const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
+  return passed.count() < 60 ? fmt::format("{:.1f}s", passed.count())
+                             : fmt::format("{}m {:02}s", static_cast<int>(passed.count()) / 60,
+                                           static_cast<int>(passed.count()) % 60);
+}
+
+std::string bar(double fraction) {
+  constexpr int width = 20;
+  const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width);
+  return fmt::format("[{}{}] {:3.0f}%", std::string(static_cast<std::size_t>(full), '#'),
+                     std::string(static_cast<std::size_t>(width - full), '.'), fraction * 100);
+}
+
+}  // namespace
+
+Progress::Progress(Terminal& terminal, std::vector<std::string> names, bool quiet)
+    : terminal_(terminal), live_(terminal.stderr_is_terminal() && !quiet), quiet_(quiet) {
+  for (std::string& name : names) {
+    name_width_ = std::max(name_width_, display_width(name));
+    Line line;
+    line.name = std::move(name);
+    line.step = "connecting";
+    lines_.push_back(std::move(line));
+  }
+  if (live_) {
+    thread_ = std::thread([this] { redraw_loop(); });
+  }
+}
+
+Progress::~Progress() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  wake_.notify_all();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
+}
+
+void Progress::redraw_loop() {
+  std::unique_lock lock(mutex_);
+  while (!stop_) {
+    wake_.wait_for(lock, redraw_every, [this] { return stop_; });
+    if (!stop_) {
+      std::string screen = erase();  // before draw(), and `+` promises no order
+      screen += draw();
+      terminal_.err(screen);
+    }
+  }
+  terminal_.err(erase());
+}
+
+std::string Progress::erase() {
+  if (drawn_ == 0) {
+    return {};
+  }
+  // The cursor stands at the end of the last live line.
+  std::string text = "\r";
+  if (drawn_ > 1) {
+    text += fmt::format("\033[{}A", drawn_ - 1);
+  }
+  drawn_ = 0;
+  return text + "\033[J";
+}
+
+std::string Progress::draw() {
+  const std::size_t columns = terminal_.columns();
+  const std::size_t room = std::max<std::size_t>(screen_rows(), 3) - 1;
+  std::vector<std::string> shown;
+  std::size_t hidden = 0;
+  const auto active = static_cast<std::size_t>(
+      std::count_if(lines_.begin(), lines_.end(), [](const Line& line) { return !line.ended; }));
+  for (const Line& line : lines_) {
+    if (line.ended) {
+      continue;
+    }
+    if (shown.size() + (active > room ? 1 : 0) < room) {
+      shown.push_back(live_line(line, columns));
+    } else {
+      ++hidden;
+    }
+  }
+  if (hidden > 0) {
+    shown.push_back(shorten(fmt::format("… and {} more", hidden), columns - 1));
+  }
+  drawn_ = shown.size();
+  return join(shown, "\n");
+}
+
+std::string Progress::live_line(const Line& line, std::size_t columns) const {
+  std::string text = line.name + std::string(name_width_ - display_width(line.name), ' ');
+  text += fmt::format("  {:<10} {:>7}  ", line.step, seconds_since(line.begun));
+  if (line.fraction) {
+    text += bar(*line.fraction) + "  ";
+  }
+  text += one_line(line.detail);
+  // One cell less than the terminal has: some break the line when the last is used.
+  return shorten(text, std::max<std::size_t>(columns, 2) - 1);
+}
+
+void Progress::step(std::size_t index, const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  Line& line = lines_.at(index);
+  line.step = name;
+  line.detail.clear();
+  line.fraction.reset();
+  if (!live_ && !quiet_) {
+    terminal_.err(line.name + ": " + name + "\n");
+  }
+}
+
+void Progress::detail(std::size_t index, const std::string& text, std::optional<double> fraction) {
+  const std::lock_guard lock(mutex_);
+  lines_.at(index).detail = text;
+  lines_.at(index).fraction = fraction;
+}
+
+void Progress::done(std::size_t index, const std::string& summary) {
+  const std::lock_guard lock(mutex_);
+  const Line& line = lines_.at(index);
+  const std::string passed = seconds_since(line.begun);
+  const std::string mark = terminal_.paint_err(Style::green, "ok");
+  finish(index, quiet_ ? std::string()
+                       : fmt::format("{}: {} {} ({})\n", line.name, mark, one_line(summary), passed));
+}
+
+void Progress::failed(std::size_t index, const std::string& reason, const std::string& lines,
+                      const std::string& log) {
+  const std::lock_guard lock(mutex_);
+  const Line& line = lines_.at(index);
+  std::string text = fmt::format("{}: {} {} ({})\n", line.name, terminal_.paint_err(Style::red, "failed"),
+                                 one_line(reason), seconds_since(line.begun));
+  for (const std::string& shown : split(lines, '\n')) {
+    text += "    | " + one_line(shown) + "\n";
+  }
+  if (!log.empty()) {
+    text += "    full log: " + log + "\n";
+  }
+  finish(index, text);
+}
+
+void Progress::finish(std::size_t index, const std::string& text) {
+  lines_.at(index).ended = true;
+  if (live_) {
+    std::string screen = erase() + text;
+    screen += draw();
+    terminal_.err(screen);
+  } else {
+    terminal_.err(text);
+  }
+}
+
+}  // namespace remote::ui

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ui/terminal.hpp"
+
+namespace remote::ui {
+
+// What goes on with several servers side by side, on stderr. On a terminal: one live line a server (step,
+// time, progress) at the bottom; lines that are finished move above them and stay. Elsewhere: a plain line
+// for each step that begins and ends, and none of the details. All functions may be called from any thread.
+// With
+// --quiet only failures are shown.
+class Progress {
+ public:
+  Progress(Terminal& terminal, std::vector<std::string> names, bool quiet);
+  // Takes the live lines away; what was not finished leaves nothing behind.
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void step(std::size_t index, const std::string& name);
+  void detail(std::size_t index, const std::string& text, std::optional<double> fraction);
+  void done(std::size_t index, const std::string& summary);
+  // `lines`: what to show of the failed command's stderr; `log`: where all of it is. Both may be empty.
+  void failed(std::size_t index, const std::string& reason, const std::string& lines, const std::string& log);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Line {
+    std::string name;
+    std::string step;
+    std::string detail;
+    std::optional<double> fraction;
+    Clock::time_point begun = Clock::now();
+    bool ended = false;
+  };
+
+  void finish(std::size_t index, const std::string& text);
+  void redraw_loop();
+  std::string erase();  // takes the live lines off the screen
+  std::string draw();   // puts them on
+  std::string live_line(const Line& line, std::size_t columns) const;
+
+  Terminal& terminal_;
+  const bool live_;
+  const bool quiet_;
+  std::size_t name_width_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Line> lines_;
+  std::size_t drawn_ = 0;  // live lines on the screen
+  bool stop_ = false;
+  std::thread thread_;
+};
+
+}  // namespace remote::ui

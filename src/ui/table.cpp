@@ -1,0 +1,111 @@
+#include "ui/table.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "ui/text_width.hpp"
+
+namespace remote::ui {
+namespace {
+
+constexpr std::size_t gap = 2;        // spaces between columns
+constexpr std::size_t narrowest = 6;  // a column is not cut below this
+
+}  // namespace
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::add(std::vector<Cell> row) {
+  row.resize(columns_.size());
+  for (Cell& cell : row) {
+    cell.text = one_line(cell.text);
+  }
+  rows_.push_back(std::move(row));
+}
+
+std::vector<std::size_t> Table::widths(std::optional<std::size_t> width) const {
+  std::vector<std::size_t> result;
+  for (std::size_t i = 0; i < columns_.size(); ++i) {
+    std::size_t widest = display_width(columns_[i].title);
+    for (const auto& row : rows_) {
+      widest = std::max(widest, display_width(row[i].text));
+    }
+    result.push_back(widest);
+  }
+  if (!width || result.empty()) {
+    return result;
+  }
+  std::size_t total = gap * (result.size() - 1);
+  for (const std::size_t one : result) {
+    total += one;
+  }
+  // The widest gives way first, down to the next widest, and so on.
+  while (total > *width) {
+    auto widest = std::max_element(result.begin(), result.end());
+    const std::size_t floor =
+        std::max(narrowest, display_width(columns_[static_cast<std::size_t>(widest - result.begin())].title));
+    if (*widest <= floor) {
+      break;  // a line that wraps is better than one that says nothing
+    }
+    std::size_t second = 0;
+    for (auto it = result.begin(); it != result.end(); ++it) {
+      if (it != widest) {
+        second = std::max(second, *it);
+      }
+    }
+    const std::size_t lowest = std::max(floor, std::min(second, *widest - 1));
+    const std::size_t cut = std::min(total - *width, *widest - lowest);
+    *widest -= cut;
+    total -= cut;
+  }
+  return result;
+}
+
+template <typename Paint>
+std::string Table::render(std::optional<std::size_t> width, const Paint& paint) const {
+  const std::vector<std::size_t> cells = widths(width);
+  std::string out;
+  const auto line = [&](const auto& cell_of) {
+    std::size_t blanks = 0;  // owed before the next text: those at the end are never paid
+    for (std::size_t i = 0; i < columns_.size(); ++i) {
+      const Cell& cell = cell_of(i);
+      const std::string shown = shorten(cell.text, cells[i]);
+      const std::size_t used = display_width(shown);
+      const std::size_t padding = cells[i] > used ? cells[i] - used : 0;
+      if (columns_[i].right_aligned) {
+        blanks += padding;
+      }
+      if (!shown.empty()) {
+        out.append(blanks, ' ');
+        out += paint(cell.style, shown);
+        blanks = 0;
+      }
+      blanks += gap + (columns_[i].right_aligned ? 0 : padding);
+    }
+    out += '\n';
+  };
+  std::vector<Cell> header;
+  for (const Column& column : columns_) {
+    header.emplace_back(column.title, Style::bold);
+  }
+  line([&](std::size_t i) -> const Cell& { return header[i]; });
+  for (const auto& row : rows_) {
+    line([&](std::size_t i) -> const Cell& { return row[i]; });
+  }
+  return out;
+}
+
+std::string Table::text(const Terminal& terminal) const {
+  std::optional<std::size_t> width;
+  if (terminal.stdout_is_terminal()) {
+    width = terminal.columns();
+  }
+  return render(width,
+                [&](Style style, const std::string& shown) { return terminal.paint_out(style, shown); });
+}
+
+std::string Table::text(std::optional<std::size_t> width) const {
+  return render(width, [](Style, const std::string& shown) { return shown; });
+}
+
+}  // namespace remote::ui

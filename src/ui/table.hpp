@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ui/terminal.hpp"
+
+namespace remote::ui {
+
+// Text in one style.
+struct Cell {
+  Cell(std::string cell_text = {}, Style cell_style = Style::plain)  // NOLINT: a text is a cell
+      : text(std::move(cell_text)), style(cell_style) {}
+  Cell(const char* cell_text) : text(cell_text) {}  // NOLINT: a text is a cell
+  std::string text;
+  Style style = Style::plain;
+};
+
+struct Column {
+  Column(std::string column_title, bool numbers = false)  // NOLINT: a title is a column
+      : title(std::move(column_title)), right_aligned(numbers) {}
+  Column(const char* column_title) : title(column_title) {}  // NOLINT: a title is a column
+  std::string title;
+  bool right_aligned = false;
+};
+
+// Rows under a header line, in columns as wide as their widest cell, two spaces between them, no blanks at
+// the end of a line. Every row is one line: control characters in cells are made visible.
+class Table {
+ public:
+  explicit Table(std::vector<Column> columns);
+
+  // Cells that are missing at the end are empty; there must not be more than columns.
+  void add(std::vector<Cell> row);
+  bool empty() const { return rows_.empty(); }
+
+  // For stdout of this terminal: where it is one, coloured and cut to its width (the widest column gives way,
+  // with "…"); where it is a pipe or file, whole.
+  std::string text(const Terminal& terminal) const;
+  // The same with the width given (nullopt: whole) and without colours.
+  std::string text(std::optional<std::size_t> width) const;
+
+ private:
+  template <typename Paint>
+  std::string render(std::optional<std::size_t> width, const Paint& paint) const;
+  std::vector<std::size_t> widths(std::optional<std::size_t> width) const;
+
+  std::vector<Column> columns_;
+  std::vector<std::vector<Cell>> rows_;
+};
+
+}  // namespace remote::ui

@@ -1,0 +1,168 @@
+#include "ui/terminal.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+
+namespace remote::ui {
+namespace {
+
+bool color_wanted(bool is_terminal) {
+  const char* no_color = std::getenv("NO_COLOR");
+  const char* term = std::getenv("TERM");
+  return is_terminal && (no_color == nullptr || *no_color == '\0') &&
+         (term == nullptr || std::strcmp(term, "dumb") != 0);
+}
+
+std::string paint(bool color, Style style, std::string_view text) {
+  if (!color || style == Style::plain) {
+    return std::string(text);
+  }
+  const char* code = "0";
+  switch (style) {
+    case Style::plain:
+      break;
+    case Style::bold:
+      code = "1";
+      break;
+    case Style::dim:
+      code = "2";
+      break;
+    case Style::red:
+      code = "31";
+      break;
+    case Style::green:
+      code = "32";
+      break;
+    case Style::yellow:
+      code = "33";
+      break;
+    case Style::blue:
+      code = "34";
+      break;
+    case Style::magenta:
+      code = "35";
+      break;
+    case Style::cyan:
+      code = "36";
+      break;
+  }
+  return "\033[" + std::string(code) + "m" + std::string(text) + "\033[0m";
+}
+
+}  // namespace
+
+Terminal::Terminal()
+    : out_terminal_(::isatty(STDOUT_FILENO) == 1), err_terminal_(::isatty(STDERR_FILENO) == 1) {
+  set_color(Color::automatic);
+}
+
+void Terminal::set_color(Color color) {
+  out_color_ = color == Color::always || (color == Color::automatic && color_wanted(out_terminal_));
+  err_color_ = color == Color::always || (color == Color::automatic && color_wanted(err_terminal_));
+}
+
+bool Terminal::stdin_is_terminal() const {
+  return ::isatty(STDIN_FILENO) == 1;
+}
+
+std::size_t Terminal::columns() const {
+  winsize size{};
+  for (const int fd : {STDERR_FILENO, STDOUT_FILENO}) {
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+      return size.ws_col;
+    }
+  }
+  return 80;
+}
+
+std::string Terminal::paint_out(Style style, std::string_view text) const {
+  return paint(out_color_, style, text);
+}
+
+std::string Terminal::paint_err(Style style, std::string_view text) const {
+  return paint(err_color_, style, text);
+}
+
+void Terminal::out(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  while (!text.empty()) {
+    // poll(2) promises room for PIPE_BUF bytes of a pipe: a piece of that size never blocks.
+    std::size_t piece = text.size();
+    if (cancel_) {
+      piece = std::min<std::size_t>(piece, 4096);
+      std::array<pollfd, 2> slots{{{STDOUT_FILENO, POLLOUT, 0}, {cancel_->fd(), POLLIN, 0}}};
+      static_cast<void>(::poll(slots.data(), slots.size(), -1));
+      cancel_->check();
+    }
+    if (!write_all(STDOUT_FILENO, text.substr(0, piece))) {
+      throw Error("cannot write to stdout", std::strerror(errno));
+    }
+    text.remove_prefix(piece);
+  }
+}
+
+void Terminal::err(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  // A stderr that is gone is no reason to stop: the command's work goes on.
+  static_cast<void>(write_all(STDERR_FILENO, text));
+}
+
+void Terminal::notice(std::string_view line) {
+  if (!quiet_) {
+    err(std::string(line) + "\n");
+  }
+}
+
+void Terminal::warning(std::string_view line) {
+  err(paint_err(Style::yellow, "warning:") + " " + std::string(line) + "\n");
+}
+
+std::optional<std::string> Terminal::ask_secret(const std::string& prompt) {
+  const UniqueFd tty(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
+  termios before{};
+  if (!tty || ::tcgetattr(tty.get(), &before) != 0) {
+    return std::nullopt;
+  }
+  const std::lock_guard lock(mutex_);
+  termios silent = before;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  ::tcsetattr(tty.get(), TCSAFLUSH, &silent);
+  write_all(tty.get(), prompt);
+  std::string answer;
+  char c = 0;
+  ssize_t count = 0;
+  while ((count = ::read(tty.get(), &c, 1)) == 1 && c != '\n') {
+    answer += c;
+  }
+  ::tcsetattr(tty.get(), TCSAFLUSH, &before);
+  write_all(tty.get(), "\n");
+  return count == 1 ? std::optional(answer) : std::nullopt;
+}
+
+std::optional<std::string> Terminal::ask(const std::string& prompt) {
+  if (!stdin_is_terminal()) {
+    return std::nullopt;
+  }
+  err(prompt);
+  std::string answer;
+  char c = 0;
+  ssize_t count = 0;
+  while ((count = ::read(STDIN_FILENO, &c, 1)) == 1 && c != '\n') {
+    answer += c;
+  }
+  return count == 1 ? std::optional(answer) : std::nullopt;
+}
+
+}  // namespace remote::ui

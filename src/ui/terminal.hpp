@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/cancel.hpp"
+
+namespace remote::ui {
+
+enum class Color { automatic, always, never };
+enum class Style { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
+
+// Where a command prints: data to stdout, everything else to stderr. Every function may be called from any
+// thread; each call's text comes out whole.
+class Terminal {
+ public:
+  Terminal();
+
+  // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
+  void set_color(Color color);
+  void set_quiet(bool quiet) { quiet_ = quiet; }
+  // From now on out() gives up with Error::interrupted() when this is cancelled, also while the reader of
+  // stdout takes nothing. Call before other threads print.
+  void set_cancel(const Cancel& cancel) { cancel_ = cancel; }
+
+  bool stdout_is_terminal() const { return out_terminal_; }
+  bool stderr_is_terminal() const { return err_terminal_; }
+  bool stdin_is_terminal() const;
+  // Columns of stderr's (else stdout's) terminal; 80 when there is none.
+  std::size_t columns() const;
+
+  // The text in this style for stdout or stderr; unchanged where that stream has no colour.
+  std::string paint_out(Style style, std::string_view text) const;
+  std::string paint_err(Style style, std::string_view text) const;
+
+  void out(std::string_view text);      // raw bytes to stdout; throws Error when stdout is gone
+  void err(std::string_view text);      // raw bytes to stderr
+  void notice(std::string_view line);   // a line to stderr, not with --quiet
+  void warning(std::string_view line);  // "warning: …" to stderr, also with --quiet
+
+  // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
+  std::optional<std::string> ask_secret(const std::string& prompt);
+  // Asks on the terminal, with echo; nullopt when stdin is none.
+  std::optional<std::string> ask(const std::string& prompt);
+
+ private:
+  bool out_terminal_;
+  bool err_terminal_;
+  bool out_color_;
+  bool err_color_;
+  bool quiet_ = false;
+  std::optional<Cancel> cancel_;
+  mutable std::mutex mutex_;
+};
+
+}  // namespace remote::ui
