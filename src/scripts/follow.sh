@@ -1,0 +1,129 @@
+#!/bin/sh
+# Follows one job: follow_job ID OUT ERR LINES FOLLOW. job.out to stdout and job.err to stderr, from byte offsets
+# (or the last LINES lines, if LINES is not empty), until the job has ended and all is read, or fd 3 (the channel's
+# stdin) comes to its end: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
+# wait (send nothing, only end with the job).
+# shellcheck disable=SC2154
+
+# tail_offset FILE LINES: the offset at which the last lines begin, into $offset. Only the end of the file is read:
+# in windows that grow until the lines fit.
+tail_offset() {
+  to_size=$(($(wc -c <"$1")))
+  for to_window in 65536 4194304 268435456 "$to_size"; do
+    [ "$to_window" -lt "$to_size" ] || to_window=$to_size
+    to_bytes=$(($(tail -c "+$((to_size - to_window + 1))" "$1" | head -c "$to_window" | tail -n "$2" | wc -c)))
+    [ "$to_bytes" -lt "$to_window" ] && break
+    [ "$to_window" -lt "$to_size" ] || break
+  done
+  offset=$((to_size - to_bytes))
+}
+
+# Waits for the job's end. The supervisor holds a FIFO open for writing as long as it lives, so reading it costs
+# nothing and ends with it. Where there is none, or the supervisor is dead and the job lives on: by looking.
+wait_for_end() {
+  if [ -p "$f_dir/.alive" ] && [ -n "$f_sup" ]; then
+    # opened for both first, or the open would wait when the supervisor is dead already
+    exec 4<>"$f_dir/.alive"
+    exec 5<"$f_dir/.alive" 4>&-
+    while read -r _ <&5; do :; done
+    exec 5<&-
+  fi
+  while facts "$id" && [ -z "$f_end" ]; do
+    if [ -n "$f_sup" ]; then
+      [ "$f_boot" = "$boot" ] || break
+      alive "$f_sup" "$f_sup_start" || alive "$f_pid" "$f_pid_start" || break
+    fi
+    sleep 0.2 2>/dev/null || sleep 1
+  done
+}
+
+# what_is_there FILE OFFSET: up to the end as it is now. A file may grow faster than it is read.
+what_is_there() {
+  wt_size=$(($(wc -c <"$1")))
+  if [ "$wt_size" -gt "$2" ]; then
+    tail -c "+$(($2 + 1))" "$1" | head -c "$((wt_size - $2))"
+  fi
+}
+
+# copy_loop: where tail cannot be told to stop with a process (busybox). Two shared file offsets: cat goes on where
+# the last cat stopped.
+copy_loop() {
+  while :; do
+    last=$ended
+    cat <&6 || break
+    cat <&7 >&8 || break
+    [ -z "$last" ] || break
+    [ -n "$ended" ] || sleep 0.1 || [ -n "$ended" ] || sleep 1
+  done
+}
+
+# watch_input PID…: ends these when the client closes the channel's stdin, or is gone.
+watch_input() {
+  while read -r _ <&3; do :; done
+  kill "$@"
+}
+
+follow_job() {
+  id=$1 out=$2 err=$3
+  facts "$id" || give_up "the server has no job $id"
+  if [ "$f_end" = never ] || ! [ -r "$f_dir/job.out" ] || ! [ -r "$f_dir/job.err" ]; then
+    give_up "job $id was never started"
+  fi
+  if [ -n "$4" ]; then
+    tail_offset "$f_dir/job.out" "$4"
+    out=$offset
+    tail_offset "$f_dir/job.err" "$4"
+    err=$offset
+  fi
+  # On both streams: what comes before it on either is the login shell's.
+  say "follow $out $err"
+  say "follow $out $err" >&2
+  if [ "$5" = wait ]; then
+    exec 2>/dev/null
+    wait_for_end 3<&- >/dev/null &
+    ender=$!
+    watch_input $ender >/dev/null &
+    watcher=$!
+    trap 'kill $watcher' EXIT
+    wait $ender
+    exit 0
+  fi
+  if [ "$5" = 0 ] || [ -n "$f_end" ]; then
+    what_is_there "$f_dir/job.out" "$out" &
+    what_is_there "$f_dir/job.err" "$err" >&2
+    wait
+    exit 0
+  fi
+  # From here on only the job's bytes may reach stderr, and no word of the shell or of tail.
+  exec 8>&2 2>/dev/null
+  ender='' out_tail='' err_tail='' ended=''
+  trap 'kill $ender $out_tail $err_tail $watcher' EXIT
+  trap 'exit 1' HUP TERM PIPE
+  trap 'ended=1' USR1
+  if tail --pid=$$ -s 0.02 -c 0 /dev/null >/dev/null; then
+    # tail goes on for as long as this waiting process lives, and then reads to the end once more.
+    wait_for_end 3<&- 8>&- >/dev/null &
+    ender=$!
+    tail -c "+$((out + 1))" -f --pid=$ender -s 0.02 "$f_dir/job.out" 3<&- 8>&- &
+    out_tail=$!
+    tail -c "+$((err + 1))" -f --pid=$ender -s 0.02 "$f_dir/job.err" >&8 3<&- 8>&- &
+    err_tail=$!
+    watch_input $ender $out_tail $err_tail 8>&- >/dev/null &
+    watcher=$!
+    exec 8>&-
+    wait $out_tail $err_tail
+  else
+    exec 6<"$f_dir/job.out" 7<"$f_dir/job.err"
+    dd bs=1 skip="$out" count=0 <&6
+    dd bs=1 skip="$err" count=0 <&7
+    {
+      wait_for_end
+      kill -s USR1 $$
+    } 3<&- 6<&- 7<&- 8>&- >/dev/null &
+    ender=$!
+    watch_input $ender $$ 6<&- 7<&- 8>&- >/dev/null &
+    watcher=$!
+    copy_loop
+  fi
+  exit 0
+}

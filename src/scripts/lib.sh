@@ -1,0 +1,154 @@
+#!/bin/sh
+# What every script of this folder begins with. POSIX sh: dash, bash and busybox ash alike. Composed in
+# src/jobs/protocol.cpp, which sets $project and $jobs before it; docs/protocol.md tells the whole protocol.
+# No process is started where a builtin does: on a busy server every fork costs a millisecond.
+# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+LC_ALL=C
+export LC_ALL
+unset REMOTE_JOB_ID
+
+# One line of the answer.
+say() {
+  printf '@remote1 %s\n' "$*"
+}
+
+# Ends the action with an error for the person at the laptop.
+give_up() {
+  say "error $*"
+  exit 1
+}
+
+now() {
+  date +%s
+}
+
+# What a login shell's start files printed may lack its last newline.
+echo
+
+[ -r /proc/self/stat ] || give_up "the server has no /proc: only Linux servers can run jobs"
+boot=
+read -r boot 2>/dev/null </proc/sys/kernel/random/boot_id || boot=unknown
+
+# stat_of PID: facts of a process from /proc/PID/stat, into st_*. Fails when there is none. The name in
+# parentheses may itself hold blanks, parentheses and newlines.
+stat_of() {
+  st_line=
+  {
+    while IFS= read -r st_part || [ -n "$st_part" ]; do
+      st_line="$st_line$st_part "
+    done <"/proc/$1/stat"
+  } 2>/dev/null
+  stat_line "$st_line"
+}
+
+# stat_line TEXT: the same from the text of such a file.
+stat_line() {
+  case $1 in
+    *' ('*') '?' '*) ;;
+    *) return 1 ;;
+  esac
+  st_pid=${1%%' ('*}
+  st_comm=${1#*' ('}
+  st_comm=${st_comm%') '*}
+  # shellcheck disable=SC2086
+  set -- ${1##*') '}
+  [ $# -ge 31 ] || return 1
+  st_state=$1 st_ppid=$2 st_pgrp=$3 st_sid=$4 st_start=${20} st_ignored=${31}
+}
+
+# alive PID START: whether that very process lives. A zombie does not; nor does a later process of that pid.
+alive() {
+  [ -n "$1" ] && stat_of "$1" && [ "$st_start" = "$2" ] || return 1
+  case $st_state in
+    [ZXx]) return 1 ;;
+  esac
+}
+
+# facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there.
+facts() {
+  f_dir=$jobs/$1
+  f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended=''
+  [ -d "$f_dir" ] || return 1
+  read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
+  read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
+  read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
+  return 0
+}
+
+# claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file
+# is the lock: whoever creates it wins (the shell's noclobber is open(2) with O_EXCL).
+claim() {
+  (
+    umask 077
+    mkdir -p "$jobs/$1"
+    set -C
+    printf 'claimed\n' >"$jobs/$1/supervisor"
+  ) 2>/dev/null || return 1
+  put_result "$1" "never 0 $(now)"
+}
+
+# put_result ID TEXT: by rename, so that nobody reads half of it.
+put_result() {
+  (
+    umask 077
+    printf '%s\n' "$2" >"$jobs/$1/.result.$$" && mv -f "$jobs/$1/.result.$$" "$jobs/$1/result"
+  ) 2>/dev/null
+}
+
+# scan_cookies: " PID:ID PID:ID …" of all processes that carry a job's cookie, into $cookies. The line on
+# grep's stdin proves that this grep sees past a NUL byte (busybox's does not; then the shell reads, slowly).
+scan_cookies() {
+  cookies=' '
+  sc_proof=00000000000000000000000000000000
+  sc_found=$(
+    printf 'x\000REMOTE_JOB_ID=%s\n' "$sc_proof" |
+      grep -aosH 'REMOTE_JOB_ID=[0-9a-f]\{32\}' - /proc/[0-9]*/environ 2>/dev/null
+  )
+  case $sc_found in
+    *"=$sc_proof"*)
+      for sc_word in $sc_found; do
+        case $sc_word in
+          /proc/*)
+            sc_pid=${sc_word#/proc/}
+            cookies="$cookies${sc_pid%%/*}:${sc_word##*=} "
+            ;;
+        esac
+      done
+      ;;
+    *)
+      for sc_file in /proc/[0-9]*/environ; do
+        sc_text=
+        {
+          # read drops NUL bytes, which is all that is needed here
+          while IFS= read -r sc_part || [ -n "$sc_part" ]; do
+            sc_text="$sc_text$sc_part "
+          done <"$sc_file"
+        } 2>/dev/null
+        case $sc_text in
+          *REMOTE_JOB_ID=*)
+            sc_text=${sc_text#*REMOTE_JOB_ID=}
+            sc_pid=${sc_file#/proc/}
+            sc_rest=${sc_text#????????????????????????????????}
+            cookies="$cookies${sc_pid%%/*}:${sc_text%"$sc_rest"} "
+            ;;
+        esac
+      done
+      ;;
+  esac
+}
+
+# cookie_pid ID: a living process of this job by its cookie, into $ck_pid.
+cookie_pid() {
+  for ck_word in $cookies; do
+    if [ "${ck_word#*:}" = "$1" ]; then
+      ck_pid=${ck_word%%:*}
+      if [ "$ck_pid" != $$ ] && stat_of "$ck_pid"; then
+        case $st_state in
+          [ZXx]) ;;
+          *) return 0 ;;
+        esac
+      fi
+    fi
+  done
+  return 1
+}

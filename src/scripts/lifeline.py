@@ -1,0 +1,520 @@
+"""The lifeline of a launch: its servers tell each other of a failure, without the laptop.
+
+One such process a server and launch, started by start.sh beside the supervisors, in a session of its own and
+without the cookie of any job. The one on the first server is the hub: it listens, the others hold a connection to
+it. What it needs comes as one JSON object on stdin; the token in it proves who belongs to the launch, is never sent,
+and is neither in a file nor among the arguments. A message is a line "TEXT MAC"; the MAC's key is made of the
+token and of a random number of either side, and the MAC covers direction and number of the message, so that no
+line of a stranger and no old line is believed. docs/protocol.md tells the messages.
+
+argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, standard library only.
+"""
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import selectors
+import socket
+import subprocess
+import sys
+import time
+from urllib.parse import quote, unquote
+
+LINE_LIMIT = 4096
+STRANGERS = 64  # connections that have not proved anything yet
+PROOF_SECONDS = 10
+KILL_GRACE = 5  # between TERM and KILL
+
+
+def read_words(path):
+    """The blank-separated words of a file's first line; none for a file that is not there."""
+    try:
+        with open(path, errors="replace") as file:
+            line = file.readline()
+    except OSError:
+        return []
+    return line.split() if line.endswith("\n") else []
+
+
+def lives(pid, start):
+    """Whether that very process lives: as alive() of lib.sh."""
+    try:
+        with open("/proc/%d/stat" % int(pid), errors="replace") as file:
+            fields = file.read().rpartition(") ")[2].split()
+    except (OSError, ValueError):
+        return False
+    return len(fields) > 19 and fields[19] == start and fields[0] not in "ZXx"
+
+
+class Job:
+    """One job of this server, as its folder tells."""
+
+    def __init__(self, folder, job_id, rank):
+        self.folder = os.path.join(folder, job_id)
+        self.id = job_id
+        self.rank = rank
+        self.ended = False
+        self.failed = False
+        self.fifo = None
+
+    def open_fifo(self):
+        # The supervisor holds .alive open for writing: its end comes as an end of file, at once and for nothing.
+        try:
+            self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            self.fifo = None
+
+    def close_fifo(self):
+        if self.fifo is not None:
+            os.close(self.fifo)
+            self.fifo = None
+
+    def result(self):
+        words = read_words(os.path.join(self.folder, "result"))
+        return words if len(words) == 3 else None
+
+    def look(self):
+        """Brings `ended` and `failed` up to date; returns the failure in words when it is a new one."""
+        if self.ended:
+            return None
+        result = self.result()
+        if result is None:
+            if not os.path.isdir(self.folder):
+                self.ended = True  # removed
+                return None
+            supervisor = read_words(os.path.join(self.folder, "supervisor"))
+            if len(supervisor) < 3 or lives(supervisor[0], supervisor[1]):
+                return None
+            main = read_words(os.path.join(self.folder, "job.pid"))
+            if len(main) == 2 and lives(main[0], main[1]):
+                return None
+            result = self.result() or ["gone", "0", str(int(time.time()))]
+        self.ended = True
+        stopped = os.path.exists(os.path.join(self.folder, "stop"))
+        if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
+            return None
+        self.failed = True
+        return " ".join(result)
+
+
+class Link:
+    """A connection to a peer: lines with MACs, both ways, without ever waiting."""
+
+    def __init__(self, sock, token, is_hub):
+        self.sock = sock
+        self.token = token
+        self.is_hub = is_hub
+        self.nonce = secrets.token_hex(16)
+        self.key = None
+        self.sent = 0
+        self.received = 0
+        self.incoming = b""
+        self.outgoing = b""
+        self.name = None  # on the hub: the server at the other end, once it has proved itself
+        self.born = self.heard = time.monotonic()
+        self.open = True
+        self.greeted = False  # something that is proved has come
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.raw("lifeline1 " + self.nonce)
+
+    def raw(self, text):
+        self.outgoing += text.encode() + b"\n"
+        self.flush()
+
+    def mac(self, from_hub, number, text):
+        what = "%s %d %s" % ("hub" if from_hub else "member", number, text)
+        return hmac.new(self.key, what.encode(), hashlib.sha256).hexdigest()
+
+    def send(self, text):
+        if self.open and self.key is not None:
+            self.raw(text + " " + self.mac(self.is_hub, self.sent, text))
+            self.sent += 1
+
+    def flush(self):
+        while self.open and self.outgoing:
+            try:
+                count = self.sock.send(self.outgoing)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError:
+                self.close()
+                return
+            self.outgoing = self.outgoing[count:]
+
+    def receive(self):
+        """The messages that have come; closes the link at its end and for anything that is not right."""
+        try:
+            data = self.sock.recv(65536)
+        except (BlockingIOError, InterruptedError):
+            return []
+        except OSError:
+            data = b""
+        if not data:
+            self.close()
+            return []
+        self.incoming += data
+        *lines, self.incoming = self.incoming.split(b"\n")
+        messages = []
+        for line in lines:
+            text = self.check(line.decode("ascii", "replace"))
+            if text is None:
+                self.close()
+                return messages
+            if text:
+                messages.append(text)
+        if len(self.incoming) > LINE_LIMIT:
+            self.close()
+        return messages
+
+    def check(self, line):
+        if self.key is None:
+            greeting, _, nonce = line.partition(" ")
+            # its own number back would be its own messages back
+            if greeting != "lifeline1" or len(nonce) != 32 or nonce == self.nonce:
+                return None
+            nonces = [self.nonce, nonce] if self.is_hub else [nonce, self.nonce]
+            self.key = hmac.new(self.token, " ".join(nonces).encode(), hashlib.sha256).digest()
+            return ""
+        text, _, mac = line.rpartition(" ")
+        wanted = self.mac(not self.is_hub, self.received, text)
+        if not hmac.compare_digest(wanted.encode(), mac.encode()):
+            return None
+        self.received += 1
+        self.heard = time.monotonic()
+        return text
+
+    def close(self):
+        # The descriptor itself goes with Lifeline.drop, after the selector has let go of its number.
+        self.open = False
+
+
+class Lifeline:
+    def __init__(self, request, folder, kill_script):
+        self.request = request
+        self.folder = folder
+        self.kill_script = kill_script
+        self.token = request["token"].encode()
+        self.own = request["server"]
+        self.hub = request["servers"][0]
+        self.is_hub = self.own == self.hub
+        self.others = [name for name in request["servers"] if name != self.own]
+        self.grace = float(request["grace"])
+        self.timeout = float(request["timeout"])
+        self.beat = min(5.0, self.timeout / 6)
+        self.time_to_come = min(30.0, self.timeout)  # for the first connection
+        self.jobs = [Job(folder, job["id"], job["rank"]) for job in request["jobs"]]
+        self.start = self.last = time.monotonic()
+        self.selector = selectors.DefaultSelector()
+        self.listener = None
+        self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
+        self.last_heard = {}  # of servers that have been here
+        self.gone = {}  # servers that have said good bye, or are lost
+        self.next_try = 0.0
+        self.refused = ""
+        self.next_beat = 0.0
+        self.by = None  # why the jobs are to be ended, once they are
+        self.told = False
+        self.end_at = 0.0
+        self.killer = None
+        self.kills = 0
+        self.status = None
+
+    # ---- what is told to people: the file `lifeline` in each job's folder
+
+    def tell(self, status):
+        if status == self.status:
+            return
+        self.status = status
+        for job in self.jobs:
+            try:
+                part = os.path.join(job.folder, ".lifeline")
+                with open(part, "w") as file:
+                    file.write(status + "\n")
+                os.rename(part, os.path.join(job.folder, "lifeline"))
+            except OSError:
+                pass
+
+    def tell_how_it_is(self):
+        if self.is_hub:
+            missing = [name for name in self.others if name not in self.last_heard]
+            if self.others and self.listener is None:
+                self.tell("unreachable: cannot listen: " + self.refused)
+            elif missing and time.monotonic() - self.start > min(10, self.time_to_come):
+                self.tell("waiting for " + " ".join(missing))
+            elif not missing:
+                self.tell("ok")
+        elif self.hub in self.last_heard:
+            self.tell("ok" if self.links else "cut off from %s since %s" % (self.hub, self.refused))
+        elif self.refused:
+            self.tell("unreachable: %s: %s" % (self.hub, self.refused))
+
+    # ---- connections
+
+    def listen(self):
+        address, port = self.request["address"], int(self.request["port"])
+        for family, _, _, _, where in socket.getaddrinfo(address, port, 0, socket.SOCK_STREAM):
+            wildcard = ("::" if family == socket.AF_INET6 else "0.0.0.0", port)
+            for place in (where, wildcard):  # an address that is translated on the way is not this server's own
+                sock = socket.socket(family, socket.SOCK_STREAM)
+                try:
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    sock.bind(place)
+                    sock.listen(128)
+                except OSError as error:
+                    self.refused = error.strerror or str(error)
+                    sock.close()
+                    continue
+                sock.setblocking(False)
+                self.listener = sock
+                self.selector.register(sock, selectors.EVENT_READ, "listener")
+                return
+
+    def accept(self):
+        try:
+            sock, _ = self.listener.accept()
+        except OSError:
+            return
+        if sum(1 for link in self.links if link.name is None) >= STRANGERS:
+            sock.close()
+            return
+        self.add(Link(sock, self.token, True))
+
+    def connect(self):
+        now = time.monotonic()
+        patient = self.hub not in self.last_heard and now - self.start > self.time_to_come
+        self.next_try = now + (30 if patient else min(0.5, self.beat))
+        try:
+            sock = socket.create_connection((self.request["address"], int(self.request["port"])), timeout=2)
+        except OSError as error:
+            self.refused = self.refused or error.strerror or str(error)
+            return
+        finally:
+            self.last += time.monotonic() - now  # this wait was a known one: see forgive()
+        self.add(Link(sock, self.token, False))
+
+    def add(self, link):
+        self.links.append(link)
+        self.selector.register(link.sock, selectors.EVENT_READ, link)
+
+    def serve(self, link):
+        had_key = link.key is not None
+        messages = link.receive()
+        if not self.is_hub and link.key is not None and not had_key:
+            link.send("hello " + quote(self.own, safe=""))
+            self.report(link)
+        for message in messages:
+            self.understand(link, message)
+        if not link.open:
+            self.drop(link)
+
+    def drop(self, link):
+        if link not in self.links:
+            return
+        self.links.remove(link)
+        self.selector.unregister(link.sock)
+        link.close()
+        link.sock.close()
+        if not self.is_hub:
+            self.refused = time.strftime("%H:%M:%S") if self.hub in self.last_heard else "it closes the connection"
+
+    def understand(self, link, message):
+        word, _, rest = message.partition(" ")
+        if self.is_hub and word == "hello":
+            name = unquote(rest)
+            if name not in self.others:
+                link.close()
+                return
+            for old in [other for other in self.links if other.name == name and other is not link]:
+                self.drop(old)
+            link.name = name
+            link.send("welcome")
+            if self.by is not None:
+                link.send("end " + quote(self.by, safe=""))
+        elif self.is_hub and link.name is None:
+            link.close()
+            return
+        if word == "end":
+            by = unquote(rest)
+            self.end(by, 0 if by.startswith("loss of ") else self.grace)
+        elif word == "bye":
+            self.gone[link.name if self.is_hub else self.hub] = "bye"
+        self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
+        link.greeted = True
+
+    def report(self, link):
+        if self.by is not None:
+            link.send("end " + quote(self.by, safe=""))
+
+    def broadcast(self, text):
+        for link in list(self.links):
+            if not self.is_hub or link.name is not None:
+                link.send(text)
+
+    # ---- what is done
+
+    def end(self, by, grace):
+        """From now on the jobs of the launch are to be ended, after a grace; the first reason counts."""
+        if self.by is None:
+            self.by = by
+            self.end_at = time.monotonic() + grace
+            self.broadcast("end " + quote(by, safe=""))
+
+    def look_at_jobs(self):
+        for job in self.jobs:
+            failure = job.look()
+            if job.ended and job.fifo is not None:
+                self.selector.unregister(job.fifo)
+                job.close_fifo()
+            if failure is not None:
+                self.broadcast("ended %d %s" % (job.rank, failure))
+                self.end("rank %d" % job.rank, self.grace)
+
+    def look_at_peers(self, now):
+        if self.is_hub:
+            for link in list(self.links):
+                if link.name is None and now - link.born > PROOF_SECONDS:
+                    self.drop(link)
+            for name, heard in self.last_heard.items():
+                if name not in self.gone and now - heard > self.timeout:
+                    self.gone[name] = "lost"
+                    self.end("loss of " + name, 0)
+            return
+        for link in list(self.links):
+            silent = now - link.heard
+            if silent > self.timeout or (self.hub not in self.last_heard and silent > PROOF_SECONDS):
+                self.drop(link)
+        heard = self.last_heard.get(self.hub)
+        if heard is not None and now - heard > self.timeout and self.hub not in self.gone:
+            self.gone[self.hub] = "lost"
+            self.end("loss of " + self.hub, 0)
+        if not self.links and now >= self.next_try:
+            self.connect()
+
+    def kill_jobs(self, now):
+        """Ends what is left of this server's jobs, and what a failed one has left behind."""
+        if self.killer is not None:
+            if self.killer.poll() is None:
+                return
+            self.killer = None
+            self.look_at_jobs()
+        if self.by is None or now < self.end_at or self.kills >= 3:
+            return
+        ids = [job.id for job in self.jobs if not job.ended or (job.failed and self.kills == 0)]
+        if not ids:
+            self.kills = 3
+            return
+        self.kills += 1
+        try:
+            # its own session: the script leaves alone what is in it
+            self.killer = subprocess.Popen(
+                ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by, safe="._@-")] + ids,
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                start_new_session=True)
+        except OSError:
+            pass
+
+    def is_over(self, now):
+        if self.killer is not None or not all(job.ended for job in self.jobs):
+            return self.kills >= 3 and self.killer is None
+        if self.by is not None and self.kills < 3:
+            return False
+        if not self.is_hub:
+            # a failure has to get through, and good bye too; to a hub that never was there it cannot
+            if any(link.greeted for link in self.links) or self.hub in self.gone:
+                return True
+            return self.hub not in self.last_heard and now - self.start > self.time_to_come
+        # The hub stays as long as others need it. Those that never came get their time to come.
+        for name in self.others:
+            if name in self.gone or (name not in self.last_heard and now - self.start > self.time_to_come):
+                continue
+            if self.listener is not None:
+                return False
+        return True
+
+    def say_bye(self):
+        self.broadcast("bye")
+        limit = time.monotonic() + 2
+        for link in self.links:
+            while link.open and link.outgoing and time.monotonic() < limit:
+                link.flush()
+                time.sleep(0.02)
+            link.sock.close()
+
+    def run(self):
+        if self.is_hub and self.others:
+            self.listen()
+        for job in self.jobs:
+            job.open_fifo()
+            if job.fifo is not None:
+                self.selector.register(job.fifo, selectors.EVENT_READ, job)
+        next_look = 0.0
+        while True:
+            now = time.monotonic()
+            self.forgive(now)
+            if now >= next_look:
+                self.look_at_jobs()
+                next_look = now + (0.5 if any(not job.ended and job.fifo is None for job in self.jobs) else 5)
+            self.look_at_peers(now)
+            self.kill_jobs(now)
+            if now >= self.next_beat:
+                self.next_beat = now + self.beat
+                self.broadcast("beat")
+            self.tell_how_it_is()
+            if self.is_over(now):
+                self.say_bye()
+                return
+            for link in list(self.links):
+                link.flush()
+                if not link.open:
+                    self.drop(link)
+            busy = self.killer is not None or self.by is not None
+            for key, _ in self.selector.select(0.05 if busy else min(0.5, self.beat)):
+                if key.data == "listener":
+                    self.accept()
+                elif isinstance(key.data, Job):
+                    self.drain(key.data)
+                    next_look = 0.0
+                elif key.data in self.links:
+                    self.serve(key.data)
+
+    def forgive(self, now):
+        """When this process was stopped, or its whole server: its own sleep is nobody's silence."""
+        gap = now - self.last
+        self.last = now
+        if gap > 1:
+            for name in self.last_heard:
+                self.last_heard[name] += gap
+            for link in self.links:
+                link.heard += gap
+
+    def drain(self, job):
+        """Reads a supervisor's FIFO; at its end it is watched by looking only, as the job may live on."""
+        try:
+            if os.read(job.fifo, 512):
+                return
+        except BlockingIOError:
+            return
+        except OSError:
+            pass
+        self.selector.unregister(job.fifo)
+        job.close_fifo()
+
+
+def main():
+    request = json.load(sys.stdin)
+    os.chdir("/")
+    os.umask(0o077)
+    if os.fork() != 0:
+        os._exit(0)  # the shell that started this waits no longer
+    os.setsid()
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):
+        os.dup2(null, fd)
+    os.closerange(3, 256)
+    Lifeline(request, sys.argv[1], sys.argv[2]).run()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,204 @@
+#!/bin/sh
+# Looks at a server before a launch. Set before this text by src/launch/probe.cpp:
+#   addr  the master's address, as this server reaches it: an IP address or a name
+#   port  on the master: the port wanted, 0 for any free one; empty on the other servers
+#   ip    the program ip(8); a test may name one that is not there
+# Answers in lines "@remote1 probe KEY …", at last "@remote1 end". Nothing is opened, bound or written.
+# shellcheck disable=SC2154  # addr, port and ip are set before
+LC_ALL=C
+PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
+export LC_ALL PATH
+unset OMP_NUM_THREADS OMP_THREAD_LIMIT # nproc would tell them instead of the cores
+
+say() {
+  printf '@remote1 probe %s\n' "$*"
+}
+
+# What a login shell's start files printed may lack its last newline.
+echo
+
+host=
+read -r host 2>/dev/null </proc/sys/kernel/hostname || host=$(hostname 2>/dev/null)
+case $host in
+  '' | *[!A-Za-z0-9._-]*) host=unknown ;;
+esac
+say "host $host"
+
+cpus=$(nproc 2>/dev/null) || cpus=$(grep -c '^processor' /proc/cpuinfo 2>/dev/null)
+case $cpus in
+  '' | *[!0-9]* | 0) cpus=1 ;;
+esac
+say "cpus $cpus"
+
+gpus=0
+if command -v nvidia-smi >/dev/null 2>&1; then
+  # A driver that hangs must not hold up the launch.
+  limit=
+  command -v timeout >/dev/null 2>&1 && limit='timeout 10'
+  gpus=$($limit nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
+fi
+say "gpus $gpus"
+
+version=$(python3 -V 2>&1) || version=$(python -V 2>&1) || version=
+case $version in
+  'Python '[0-9]*)
+    version=${version#Python }
+    version=${version%%[!0-9.]*}
+    say "python $version"
+    ;;
+  *) say "python none" ;;
+esac
+
+# ---- the way to the master ------------------------------------------------------------------------------
+
+# The first address of a name, into $address.
+resolve() {
+  case $1 in
+    *:* | *[0-9].*[0-9]) # an address, unless it has a letter that no IPv4 address has
+      case $1 in
+        *:*) address=$1 && return ;;
+        *[!0-9.]*) ;;
+        *) address=$1 && return ;;
+      esac
+      ;;
+  esac
+  address=$(getent ahosts "$1" 2>/dev/null)
+  address=${address%%[!0-9A-Fa-f.:]*}
+  [ -n "$address" ] && return
+  address=$(awk -v name="$1" '!/^#/ { for (i = 2; i <= NF; i++) if ($i == name) { print $1; exit } }' \
+    /etc/hosts 2>/dev/null)
+}
+
+# The interface that has an address, into $dev: the route to one's own address is lo, but the others cannot reach
+# a process that listens there.
+own_interface() {
+  own=$("$ip" -o addr show 2>/dev/null |
+    awk -v a="$1" '{ split($4, net, "/"); if (net[1] == a) { sub(/@.*/, "", $2); print $2; exit } }')
+  [ -n "$own" ] && dev=$own
+}
+
+# The way by /proc/net/route alone: the longest prefix wins, then the lowest metric.
+kernel_route() {
+  case $1 in
+    127.*) dev=lo && return ;;
+    *[!0-9.]*) return ;;
+  esac
+  dev=$(awk -v address="$1" '
+    function hex(text,  i, value) {
+      value = 0
+      for (i = 1; i <= length(text); i++)
+        value = value * 16 + index("0123456789ABCDEF", toupper(substr(text, i, 1))) - 1
+      return value
+    }
+    BEGIN { split(address, octet, "."); best = -1 }
+    NR > 1 && hex($4) % 2 == 1 {
+      fits = 1
+      bits = 0
+      for (i = 0; i < 4; i++) { # little endian: the last two digits are the first octet
+        width = 256 - hex(substr($8, 7 - 2 * i, 2))
+        if (octet[i + 1] - octet[i + 1] % width != hex(substr($2, 7 - 2 * i, 2))) fits = 0
+        bits += 256 - width
+      }
+      if (fits && (bits > best || (bits == best && $7 + 0 < metric))) {
+        best = bits; metric = $7 + 0; dev = $1
+      }
+    }
+    END { print dev }' /proc/net/route 2>/dev/null)
+}
+
+dev='' src=''
+resolve "$addr"
+if [ -z "$address" ]; then
+  say "route unresolved"
+else
+  if command -v "$ip" >/dev/null 2>&1; then
+    way=$("$ip" route get "$address" 2>/dev/null)
+    # shellcheck disable=SC2086
+    set -- $way
+    [ "${1-}" = local ] && is_local=1 || is_local=
+    while [ $# -ge 2 ]; do
+      case $1 in
+        dev) dev=${dev:-$2} ;;
+        src) src=${src:-$2} ;;
+      esac
+      shift
+    done
+    [ -n "$is_local" ] && own_interface "$address"
+  else
+    kernel_route "$address"
+  fi
+  case $dev in
+    '' | *[!A-Za-z0-9._-]*) say "route unknown $address" ;;
+    *) say "route via $dev $address${src:+ $src}" ;;
+  esac
+fi
+
+# ---- the master's port ----------------------------------------------------------------------------------
+
+# All TCP sockets of the server: "PORT STATE UID INODE", in hexadecimal as the kernel has the first two.
+sockets() {
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null |
+    awk '$2 ~ /:[0-9A-F][0-9A-F][0-9A-F][0-9A-F]$/ { print substr($2, length($2) - 3), $4, $8, $10 }'
+}
+
+# Who holds the socket of an inode: "PID NAME" where this user may see it.
+holder() {
+  # shellcheck disable=SC2012  # of the names, only numbers and the kernel's own "socket:[N]" are read
+  pid=$(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v want="socket:[$1]" '
+    /^\/proc\// { split($1, part, "/"); pid = part[3] }
+    $NF == want { print pid; exit }')
+  [ -n "$pid" ] || return 1
+  name=$(tr -d '\000-\037\177' 2>/dev/null <"/proc/$pid/comm")
+  printf '%s %s' "$pid" "${name:-unknown}"
+}
+
+if [ -n "$port" ]; then
+  all=$(sockets)
+  if [ "$port" -gt 0 ]; then
+    hex=$(printf '%04X' "$port")
+    taken=$(printf '%s\n' "$all" | awk -v p="$hex" '$1 == p && $2 == "0A" { print $3, $4; exit }')
+    if [ -n "$taken" ]; then
+      uid=${taken%% *}
+      user=$(getent passwd "$uid" 2>/dev/null || grep "^[^:]*:[^:]*:$uid:" /etc/passwd 2>/dev/null)
+      user=${user%%:*}
+      case $user in
+        '' | *[!A-Za-z0-9._-]*) user=$uid ;;
+      esac
+      if who=$(holder "${taken#* }"); then
+        say "port $port taken $user $who"
+      else
+        say "port $port taken $user"
+      fi
+    else
+      say "port $port free"
+    fi
+  fi
+  # Another one: outside of the range from which the kernel takes ports for outgoing connections, or a connection
+  # might have it by the time that it is needed.
+  low=0 high=0
+  read -r low high 2>/dev/null </proc/sys/net/ipv4/ip_local_port_range
+  seed=$(od -An -N3 -tu4 /dev/urandom 2>/dev/null) || seed=$$
+  # And a second one, for the lifeline.
+  free=$(printf '%s\n' "$all" | awk -v seed="${seed:-$$}" -v low="${low:-0}" -v high="${high:-0}" -v p="$port" '
+    { used[$1] = 1 }
+    END {
+      used[sprintf("%04X", p)] = 1
+      first = 20000; count = 12768 # up to 32767
+      for (pass = 0; pass < 2; pass++) { # in the second, the range does not matter: it may be all there is
+        for (i = 0; i < count; i++) {
+          port = first + (seed + i * 7919) % count # 7919 is a prime: all are tried
+          if (pass == 0 && port >= low && port <= high) continue
+          if (!(sprintf("%04X", port) in used)) {
+            print port
+            used[sprintf("%04X", port)] = 1
+            if (++found == 2) exit
+          }
+        }
+      }
+    }')
+  # shellcheck disable=SC2086
+  set -- $free
+  [ $# -ge 1 ] && say "suggest $1"
+  [ $# -ge 2 ] && say "second $2"
+fi
+printf '@remote1 end\n'

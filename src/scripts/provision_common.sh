@@ -1,0 +1,91 @@
+#!/bin/sh
+# Shared by the scripts that prepare a server; stands before them in one text. Set by the caller:
+#   PROJECT      the project's folder               SCRIPTS      PROJECT/.remote-scripts
+#   MANAGER      conda, venv, uv or system          ENV_PREFIX   the environment's folder
+#   CONDA_ROOT   where Miniconda is or goes
+#   SETUP_STAMP, PACKAGES_STAMP  where the digest of what was set up, and of what was installed, is kept: in the
+#                environment, so that they go with it
+# Lines on stdout that begin with "@remote1 " are for the caller: step, fail, hint, note, have.
+: "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}"
+umask 022
+exec 3>&1
+
+say() { printf '@remote1 %s %s\n' "$1" "$2" >&3; }
+
+# fail REASON [HINT]
+fail() {
+  say fail "$1"
+  [ -z "${2-}" ] || say hint "$2"
+  exit 1
+}
+
+stamp_is() { # stamp_is FILE DIGEST
+  stamp_found=
+  [ -f "$1" ] && IFS= read -r stamp_found <"$1"
+  [ "$stamp_found" = "$2" ]
+}
+
+write_stamp() { # write_stamp FILE LINE...
+  stamp=$1
+  shift
+  { printf '%s\n' "$@" >"$stamp.new" && mv -f "$stamp.new" "$stamp"; } || fail "cannot write $stamp"
+}
+
+# The interpreter of the environment; fails when there is none that is executable.
+env_python() {
+  case $MANAGER in
+    system)
+      if [ -x "$SCRIPTS/bin/python" ]; then
+        printf '%s\n' "$SCRIPTS/bin/python"
+      else
+        command -v python
+      fi
+      ;;
+    *) [ -x "$ENV_PREFIX/bin/python" ] && printf '%s\n' "$ENV_PREFIX/bin/python" ;;
+  esac
+}
+
+setup_is_done() { # setup_is_done DIGEST
+  stamp_is "${SETUP_STAMP:?}" "$1" && env_python >/dev/null
+}
+
+# One preparation at a time in this home folder (several servers may share it over NFS).
+lock_home() {
+  command -v flock >/dev/null 2>&1 || return 0
+  exec 9>"$HOME/.remote-setup.lock" || return 0
+  flock -n 9 && return 0
+  say step "waiting for another remote that prepares this server"
+  flock 9
+}
+
+# A version such as 3.11 or 3.11.4, against an interpreter.
+python_is() { # python_is PYTHON VERSION
+  "$1" -c 'import sys
+want = sys.argv[1].split(".")
+sys.exit([str(n) for n in sys.version_info[:len(want)]] != want)' "$2"
+}
+
+find_python() { # find_python VERSION: prints the interpreter
+  if [ -n "$1" ]; then
+    command -v "python$1" && return 0
+    for candidate in python3 python; do
+      candidate=$(command -v "$candidate") && python_is "$candidate" "$1" && printf '%s\n' "$candidate" && return 0
+    done
+    return 1
+  fi
+  command -v python3 || command -v python
+}
+
+find_uv() {
+  for candidate in uv "$HOME/.local/bin/uv" "$HOME/.cargo/bin/uv"; do
+    command -v "$candidate" && return 0
+  done
+  return 1
+}
+
+# Packages of the distribution that are listed and not there.
+missing_system_packages() { # missing_system_packages NAME...
+  for package in "$@"; do
+    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || printf ' %s' "$package"
+  done
+}

@@ -1,0 +1,86 @@
+#!/bin/sh
+# Installs what the project asks for. After provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND
+# (pipenv, requirements, pyproject or none), LOCKED (1: there is a Pipfile.lock), and pip's options as arguments.
+: "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}"
+cd "$PROJECT" || fail "there is no folder $PROJECT" "run: remote rsync"
+lock_home
+python=$(env_python) || fail "there is no Python environment here" "run: remote setup"
+mkdir -p "$ENV_PREFIX" || fail "cannot write to $ENV_PREFIX"
+rm -f "$PACKAGES_STAMP"
+PIP_DISABLE_PIP_VERSION_CHECK=1
+PIP_NO_INPUT=1
+export PIP_DISABLE_PIP_VERSION_CHECK PIP_NO_INPUT
+
+is_externally_managed() {
+  "$python" -c 'import os, sys, sysconfig
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("stdlib"), "EXTERNALLY-MANAGED")))'
+}
+
+# The distribution owns the system's packages: look whether all is there already, and change nothing.
+check_system() { # check_system PIP-ARGUMENTS...
+  # Some pips refuse even a dry run unless they are told this.
+  report=$(PIP_BREAK_SYSTEM_PACKAGES=1 "$python" -m pip install --dry-run --no-index --progress-bar off "$@" 2>&1)
+  code=$?
+  printf '%s\n' "$report"
+  if [ "$code" -eq 0 ]; then
+    case $report in
+      *"Would install"*) ;;
+      *) return 0 ;;
+    esac
+  fi
+  printf '%s\n' "$report" >&2
+  fail "the system's Python belongs to the distribution (PEP 668), and it lacks what the project asks for" \
+    "set python: {manager: venv, system_site_packages: true} in configs.yaml, or install the distribution's packages (system_packages)"
+}
+
+pip_install() { # pip_install PIP-ARGUMENTS...
+  if [ "$MANAGER" = uv ]; then
+    uv=$(find_uv) || fail "uv was not found on this server"
+    "$uv" pip install --python "$python" "$@" || fail "uv could not install the packages"
+    return 0
+  fi
+  "$python" -c 'import pip' || fail "this server's Python has no pip" \
+    "apt-get install python3-pip there, list it under system_packages, or set python: {manager: venv}"
+  if [ "$MANAGER" = system ] && is_externally_managed; then
+    check_system "$@"
+    return 0
+  fi
+  "$python" -m pip install --progress-bar off "$@" || fail "pip could not install the packages"
+}
+
+find_pipenv() {
+  for candidate in "${python%/*}/pipenv" pipenv "$HOME/.local/bin/pipenv"; do
+    command -v "$candidate" && return 0
+  done
+  return 1
+}
+
+pipenv_install() { # pipenv_install PIP-ARGUMENTS...
+  if ! pipenv=$(find_pipenv); then
+    say step "installing pipenv"
+    pip_install "$@" pipenv
+    pipenv=$(find_pipenv) || fail "pipenv was installed and cannot be found"
+  fi
+  export PIPENV_IGNORE_VIRTUALENVS=1 PIPENV_NOSPIN=1 PIPENV_YES=1 PIPENV_VERBOSITY=-1 CI=1
+  say step "pipenv"
+  # --python names the environment's own interpreter, unless the Pipfile's environment is there already.
+  "$pipenv" --venv >/dev/null 2>&1 || "$pipenv" --python "$python" || fail "pipenv could not make its environment"
+  if [ -n "$LOCKED" ]; then
+    "$pipenv" sync || fail "pipenv sync failed"
+  else
+    "$pipenv" install --skip-lock || fail "pipenv install failed"
+  fi
+  folder=$("$pipenv" --venv) || fail "pipenv does not say where its environment is"
+  # Commands enter it by this, because asking pipenv takes half a second.
+  mkdir -p "$SCRIPTS" || fail "cannot write to $SCRIPTS"
+  write_stamp "$SCRIPTS/pipenv" "$folder"
+}
+
+[ "$KIND" = pipenv ] || rm -f "$SCRIPTS/pipenv"
+case $KIND in
+  none) ;;
+  requirements) pip_install "$@" -r requirements.txt ;;
+  pyproject) pip_install "$@" -e . ;;
+  pipenv) pipenv_install "$@" ;;
+esac
+write_stamp "$PACKAGES_STAMP" "$PACKAGES_DIGEST"

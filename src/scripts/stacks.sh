@@ -1,0 +1,182 @@
+#!/bin/sh
+# The Python stacks of running jobs: stacks_begin, stacks_one ID for each, stacks_finish. A process is only read, but
+# for signal 50, which goes to processes alone that catch it and have the file for its answer open: those that were
+# started with --enable-stacks.
+# shellcheck disable=SC2154
+
+stacks_begin() {
+  scan_cookies
+  st_tab=$(printf '\t')
+  most_bytes=262144
+}
+
+# show PID: the lines on stdin as lines of the answer.
+show() {
+  head -c "$most_bytes" | tr '\000-\010\013-\037\177' '?' | sed "s/^/@remote1 line $1 |/"
+  # the last line may have come without its newline
+  echo
+}
+
+# variable PID NAME: a variable of a process's environment, into $va_value.
+variable() {
+  va_value=$(tr '\n\000' '?\n' 2>/dev/null <"/proc/$1/environ" | sed -n "s/^$2=//p" | head -n 1)
+}
+
+is_python() {
+  ip_exe=$(readlink "/proc/$1/exe" 2>/dev/null) || return 1
+  case ${ip_exe##*/} in
+    python* | pypy*) return 0 ;;
+  esac
+  grep -q 'libpython[0-9.]*\.so' "/proc/$1/maps" 2>/dev/null
+}
+
+# by_pyspy PID: py-spy of the server or of the process's own environment.
+by_pyspy() {
+  variable "$1" PATH
+  py_program=$(PATH=$va_value:$PATH command -v py-spy) || {
+    py_why='there is no py-spy'
+    return 1
+  }
+  py_limit=
+  command -v timeout >/dev/null 2>&1 && py_limit='timeout 20'
+  if py_text=$($py_limit "$py_program" dump --pid "$1" 2>&1) && [ -n "$py_text" ]; then
+    return 0
+  fi
+  py_why="py-spy failed: $(printf '%s' "$py_text" | tr '\n' ' ' | tr '\000-\037\177' '?' | head -c 200)"
+  return 1
+}
+
+# answers PID FILE: whether the process catches signal 50 and has the file open for its stacks.
+answers() {
+  an_caught=
+  while IFS=":$st_tab" read -r an_key an_rest; do
+    [ "$an_key" = SigCgt ] && an_caught=$an_rest
+  done 2>/dev/null <"/proc/$1/status"
+  case $an_caught in
+    ???[2367abef]????????????) ;;
+    *) return 1 ;;
+  esac
+  # shellcheck disable=SC2010,SC2012
+  ls -l "/proc/$1/fd" 2>/dev/null | grep -q -F -e "-> $2"
+}
+
+size_of() {
+  sz_bytes=$(($(wc -c <"$1")))
+}
+
+# by_signal PID FILE: asks for the stacks and waits until they stand in the file: up to 3 s for the first byte.
+by_signal() {
+  bs_why=
+  answers "$1" "$2" || {
+    bs_why='it was not started with --enable-stacks'
+    return 1
+  }
+  size_of "$2"
+  bs_from=$sz_bytes
+  kill -50 "$1" 2>/dev/null || {
+    bs_why='it takes no signal'
+    return 1
+  }
+  bs_tries=0
+  bs_last=$bs_from
+  while [ $bs_tries -lt 30 ]; do
+    sleep 0.1 2>/dev/null || sleep 1
+    size_of "$2"
+    [ "$sz_bytes" -gt "$bs_from" ] && [ "$sz_bytes" = "$bs_last" ] && return 0
+    bs_last=$sz_bytes
+    bs_tries=$((bs_tries + 1))
+  done
+  bs_why='it did not answer the signal within 3 s'
+  return 1
+}
+
+# by_kernel PID: what the kernel says of its threads, as far as we may read it.
+by_kernel() {
+  bk_count=0
+  for bk_task in "/proc/$1/task"/*; do
+    bk_count=$((bk_count + 1))
+    [ $bk_count -le 20 ] || {
+      echo '… and more threads'
+      break
+    }
+    bk_name='' bk_state='' bk_wchan='' bk_call=''
+    {
+      read -r bk_name <"$bk_task/comm"
+      while IFS=":$st_tab" read -r bk_key bk_rest; do
+        [ "$bk_key" = State ] && bk_state=$bk_rest
+      done <"$bk_task/status"
+      read -r bk_wchan <"$bk_task/wchan" || :
+      read -r bk_call _ <"$bk_task/syscall"
+    } 2>/dev/null
+    bk_line="thread ${bk_task##*/} ($bk_name): state $bk_state"
+    case $bk_wchan in
+      0 | '') ;;
+      *) bk_line="$bk_line, waits in $bk_wchan" ;;
+    esac
+    case $bk_call in
+      '' | running | -1) ;;
+      *) bk_line="$bk_line, system call $bk_call" ;;
+    esac
+    printf '%s\n' "$bk_line"
+  done
+}
+
+# process ID PID RANK: one process of a job.
+process() {
+  if by_pyspy "$2"; then
+    say "process $1 $2 $3 py-spy"
+    printf '%s\n' "$py_text" | show "$2"
+    return
+  fi
+  # as the process has it open, without symlinks
+  pr_file=$(cd "$f_dir" && pwd -P)/stacks
+  if by_signal "$2" "$pr_file"; then
+    say "process $1 $2 $3 faulthandler"
+    tail -c "+$((bs_from + 1))" "$pr_file" | show "$2"
+    return
+  fi
+  say "process $1 $2 $3 kernel $py_why, and $bs_why"
+  by_kernel "$2" | show "$2"
+}
+
+# stacks_one ID: its Python processes whose parent is none of the same rank: the ranks themselves, not the data
+# loaders that they forked.
+stacks_one() {
+  if ! facts "$1" || [ -n "$f_end" ]; then
+    say "ended $1"
+    return
+  fi
+  so_pythons=' '
+  for so_word in $cookies; do
+    so_pid=${so_word%%:*}
+    if [ "${so_word#*:}" = "$1" ] && [ "$so_pid" != "$f_sup" ] && is_python "$so_pid"; then
+      variable "$so_pid" RANK
+      case $va_value in
+        *[!0-9]* | '') va_value=- ;;
+      esac
+      so_pythons="$so_pythons$so_pid:$va_value "
+    fi
+  done
+  so_any=
+  for so_word in $so_pythons; do
+    so_pid=${so_word%%:*}
+    stat_of "$so_pid" || continue
+    case $so_pythons in
+      *" $st_ppid:${so_word#*:} "*) continue ;;
+    esac
+    process "$1" "$so_pid" "${so_word#*:}"
+    so_any=1
+  done
+  if [ -z "$so_any" ]; then
+    if alive "$f_pid" "$f_pid_start"; then
+      say "process $1 $f_pid - kernel it is not a Python process"
+      by_kernel "$f_pid" | show "$f_pid"
+    else
+      say "ended $1"
+    fi
+  fi
+}
+
+stacks_finish() {
+  say end
+}

@@ -1,0 +1,96 @@
+#!/bin/sh
+# The parent of one job: sh .../.jobs/.bin/supervisor-DIGEST.sh ID UMASK TIME OOM (the last
+# two: when it was started, and the count of oom.sh then). Started by start.sh in a session of
+# its own; its stdout is a pipe to the starter, let go as soon as this stands.
+# shellcheck disable=SC2154  # $oom is oom.sh's
+# Signals: caught with a no-op, so that this survives them while the job below gets the defaults.
+trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
+exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+umask 077
+id=$1
+mask=$2
+time=$3
+before=$4
+cd "${0%/.bin/*}/$id" || exit 1
+REMOTE_JOB_ID=$id
+export REMOTE_JOB_ID
+
+# own_stat: pid, session and start time of the process that calls it, from one read and without a fork.
+own_stat() {
+  read -r stat </proc/self/stat
+  pid=${stat%% *}
+  # shellcheck disable=SC2086
+  set -- ${stat##*') '}
+  session=$4 start=${20}
+}
+
+#include oom.sh
+
+own_stat
+[ "$session" = "$pid" ] || session=-
+boot=
+read -r boot </proc/sys/kernel/random/boot_id || boot=unknown
+
+# The one lock between this start, a repeated one, and a status or kill that says "never": who creates the
+# file (O_EXCL) wins.
+set -C
+printf '%s\n' "$pid $start $boot $session" >supervisor || exit 0
+set +C
+# Room for the result and for the shell's note below, taken while there is room: a job that fills the disk
+# still gets its result.
+printf '%100s\n' '' >.result
+printf '%200s\n' '' >.note
+# Whoever reads this FIFO gets its end when this process ends: followers wait so for the job's end.
+[ -p .alive ] && exec 5<>.alive
+printf '+%s+' "$id"
+exec >/dev/null
+
+shell='sh'
+command -v bash >/dev/null && shell=bash
+[ -n "$time" ] && printf '%s\n' "$time" >started
+
+# The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
+# only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
+# writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
+[ -f .note ] && exec 2<>.note
+(
+  exec 2>>job.err
+  own_stat
+  if ! printf '%s\n' "$pid $start" >job.pid; then
+    echo "remote: cannot write the job's folder: is the disk full?" >&2
+    exit 127
+  fi
+  [ -p .alive ] && printf '%s\n' "$pid" >.alive
+  exec 5>&- >>job.out
+  umask "$mask"
+  exec $shell job.sh
+)
+code=$?
+exec 2>/dev/null
+
+note=
+read -r note <.note
+kind='exit'
+if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
+  # No shell writes a note for SIGINT and SIGPIPE; such a code means the signal, in all likelihood.
+  if [ -n "$note" ] || [ "$code" -eq 130 ] || [ "$code" -eq 141 ]; then
+    kind=signal
+    code=$((code - 128))
+  fi
+fi
+oom_source
+oom_kills
+if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$oom" -gt "$before" ]; then
+  printf '%s\n' "$((oom - before))" >oom
+fi
+ended=$(date +%s)
+tries=0
+until printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; do
+  tries=$((tries + 1))
+  # in vain when the folder has been removed
+  if ! [ -e job.sh ] || [ $tries -ge 600 ]; then
+    break
+  fi
+  sleep 1
+done
+rm -f .note
