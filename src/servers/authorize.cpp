@@ -1,0 +1,137 @@
+#include "servers/authorize.hpp"
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "base/utf8.hpp"
+#include "scripts/scripts.hpp"
+#include "ssh/hashing.hpp"
+
+namespace remote::servers {
+namespace {
+
+constexpr std::string_view mark = "@remote1 ";
+constexpr std::size_t longest_key = 64 * 1024;
+
+// The type that a key's binary form begins with: a length of four bytes, then the name.
+std::optional<std::string> inner_type(const std::string& binary) {
+  if (binary.size() < 4) {
+    return std::nullopt;
+  }
+  std::size_t length = 0;
+  for (int i = 0; i < 4; ++i) {
+    length = length << 8U | static_cast<unsigned char>(binary[static_cast<std::size_t>(i)]);
+  }
+  return length <= binary.size() - 4 ? std::optional(binary.substr(4, length)) : std::nullopt;
+}
+
+Error not_a_key(const std::string& file, const std::string& reason) {
+  return Error::usage("cannot use " + file, reason, "name the public half: the file that ends in .pub");
+}
+
+}  // namespace
+
+std::string PublicKey::line() const {
+  return type + " " + blob + (comment.empty() ? "" : " " + comment);
+}
+
+PublicKey parse_public_key(std::string_view text, const std::string& file) {
+  if (text.find("PRIVATE KEY") != std::string_view::npos) {
+    throw not_a_key(file, "it is a private key, and that never leaves this machine");
+  }
+  std::optional<PublicKey> found;
+  for (const std::string& raw : split(text, '\n')) {
+    const std::string_view line = trim(raw);
+    if (line.empty() || line.front() == '#') {
+      continue;
+    }
+    const std::vector<std::string> words = split_words(line);
+    if (found) {
+      throw not_a_key(file, "there is more than one line in it");
+    }
+    const auto binary =
+        words.size() >= 2 && line.size() <= longest_key ? ssh::base64_decode(words[1]) : std::nullopt;
+    if (!binary || inner_type(*binary) != words[0]) {
+      throw not_a_key(file, "it holds no public key in OpenSSH's form");
+    }
+    if (words[0].find("-cert-v0") != std::string::npos) {
+      throw not_a_key(file, "it is a certificate; authorized_keys takes the key itself");
+    }
+    PublicKey key{words[0], words[1], ""};
+    for (std::size_t i = 2; i < words.size(); ++i) {
+      key.comment += (i > 2 ? " " : "") + words[i];
+    }
+    // A comment may be anything; on a server it shall be one line of text.
+    if (first_invalid_utf8(key.comment) ||
+        key.comment.find_first_of(std::string_view("\0\r\t\x1b\x7f", 5)) != std::string::npos) {
+      key.comment.clear();
+    }
+    found = std::move(key);
+  }
+  if (!found) {
+    throw not_a_key(file, "it is empty");
+  }
+  return *found;
+}
+
+std::string authorize_script(const PublicKey& key) {
+  return ssh::wrap_script("KEY_TYPE=" + shell_quote(key.type) + "\nKEY_BLOB=" + shell_quote(key.blob) +
+                          "\nKEY_LINE=" + shell_quote(key.line()) + "\n" +
+                          std::string(scripts::text("authorize.sh")));
+}
+
+AuthorizeReport parse_authorize(std::string_view out) {
+  AuthorizeReport report;
+  std::optional<AuthorizeReport::State> state;
+  std::optional<std::string> failure;
+  bool ended = false;
+  for (const std::string& raw : split(out, '\n')) {
+    std::string_view line = raw;
+    if (!line.starts_with(mark) || ended) {
+      continue;
+    }
+    line.remove_prefix(mark.size());
+    if (line == "added") {
+      state = AuthorizeReport::State::added;
+    } else if (line == "present") {
+      state = AuthorizeReport::State::present;
+    } else if (line == "restricted") {
+      state = AuthorizeReport::State::restricted;
+    } else if (line.starts_with("open ")) {
+      report.open_folder = line.substr(5);
+    } else if (line.starts_with("fail ")) {
+      failure = line.substr(5);
+    } else if (line == "end") {
+      ended = true;
+    } else {
+      throw Error("cannot authorize the key", "an answer that is not understood: " + std::string(line));
+    }
+  }
+  if (failure) {
+    throw Error("cannot authorize the key", *failure);
+  }
+  if (!ended || !state) {
+    throw Error("cannot authorize the key", "the server's answer is not complete");
+  }
+  report.state = *state;
+  return report;
+}
+
+AuthorizeReport authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel) {
+  ssh::ExecRequest request;
+  request.input = authorize_script(key);
+  request.timeout = std::chrono::seconds(60);
+  request.max_output = std::size_t{1} << 20U;
+  const ssh::ExecResult result = connection.exec(request, cancel);
+  if (!result.status.success()) {
+    throw Error("cannot authorize the key",
+                result.status.describe() + ": " + last_lines(trim(result.err), 3));
+  }
+  return parse_authorize(result.out);
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,115 @@
+#include "servers/logs.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <chrono>
+#include <ctime>
+#include <vector>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+namespace remote::servers {
+namespace fs = std::filesystem;
+namespace {
+
+// "20261121-073000.123": sorts by time.
+std::string time_stamp() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+  std::string text;
+  for (const char c : format_utc(millis / 1000)) {
+    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
+      text += c;
+    } else if (c == 'T') {
+      text += '-';
+    }
+  }
+  return text + fmt::format(".{:03}", millis % 1000);
+}
+
+bool is_log_folder(const std::string& name) {
+  const std::string_view form = "00000000-000000.000-";
+  if (name.size() <= form.size()) {
+    return false;
+  }
+  for (std::size_t i = 0; i < form.size(); ++i) {
+    const bool digit = std::isdigit(static_cast<unsigned char>(name[i])) != 0;
+    if (form[i] == '0' ? !digit : name[i] != form[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+}  // namespace
+
+CommandLog::CommandLog(const config::Config& config, std::string name, std::string server)
+    : logs_(config.local(config.logs_folder)), folder_(logs_ / (time_stamp() + "-" + name + "-" + server)) {}
+
+bool CommandLog::open() {
+  if (tried_) {
+    return static_cast<bool>(out_) && static_cast<bool>(err_);
+  }
+  tried_ = true;
+  try {
+    make_folders(logs_);
+    // Two commands of one name on one server in one millisecond: the second takes the next free name.
+    std::error_code error;
+    const fs::path base = folder_;
+    for (int i = 2; !fs::create_directory(folder_, error) && !error && i < 1000; ++i) {
+      folder_ = base.string() + "-" + std::to_string(i);
+    }
+    const auto create = [this](const char* file) {
+      return UniqueFd(::open((folder_ / file).c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    };
+    out_ = create("stdout.log");
+    err_ = create("stderr.log");
+    prune_logs(logs_, kept);
+  } catch (const Error&) {
+    return false;
+  }
+  return static_cast<bool>(out_) && static_cast<bool>(err_);
+}
+
+void CommandLog::write(ssh::Stream stream, std::string_view data) {
+  if (open()) {
+    write_all(stream == ssh::Stream::out ? out_.get() : err_.get(), data);
+  }
+}
+
+void CommandLog::finish(const ExitStatus& status) {
+  if (open()) {
+    const UniqueFd file(
+        ::open((folder_ / "exit_code").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    write_all(file.get(), std::to_string(status.shell_code()) + "\n");
+  }
+}
+
+void CommandLog::give_up(std::string_view reason) {
+  write(ssh::Stream::err, std::string(reason) + "\n");
+}
+
+void prune_logs(const fs::path& logs_folder, std::size_t kept) {
+  std::error_code error;
+  std::vector<fs::path> folders;
+  for (fs::directory_iterator entry(logs_folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    if (is_log_folder(entry->path().filename().string())) {
+      folders.push_back(entry->path());
+    }
+  }
+  if (folders.size() <= kept) {
+    return;
+  }
+  std::sort(folders.begin(), folders.end());
+  folders.resize(folders.size() - kept);
+  for (const fs::path& folder : folders) {
+    fs::remove_all(folder, error);  // another process may be at it too
+  }
+}
+
+}  // namespace remote::servers

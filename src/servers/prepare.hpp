@@ -1,0 +1,55 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "config/config.hpp"
+#include "servers/sync.hpp"
+#include "ssh/connection.hpp"
+
+// Makes one server ready: Python environment, project files, packages. What is done already is found out in
+// one round trip and skipped.
+
+namespace remote::servers {
+
+struct PrepareSteps {
+  bool setup = false;
+  bool sync = false;
+  bool packages = false;
+  bool force = false;   // do setup and packages although they are done
+  bool verify = false;  // after the sync, compare contents and name what differs
+  SyncOptions sync_options = {};
+  std::string default_python = {};  // conda's version where configs.yaml names none
+};
+
+enum class StepResult { not_asked, skipped, done };
+std::string to_string(StepResult result);  // "", "already", "done"
+
+struct PrepareReport {
+  StepResult setup = StepResult::not_asked;
+  StepResult sync = StepResult::not_asked;
+  StepResult packages = StepResult::not_asked;
+  std::string package_source;  // "requirements", "pipenv", …; when packages were asked for
+  SyncReport files;
+  std::vector<std::string> differences;  // with verify
+  std::vector<std::string> notes;        // what the user should know
+};
+
+// Hears of the progress; called on the thread of the server.
+class PrepareListener {
+ public:
+  virtual ~PrepareListener() = default;
+  virtual void step(const std::string& name) = 0;
+  // What the step is at; `fraction` of it, where that is known.
+  virtual void detail(const std::string& text, std::optional<double> fraction) = 0;
+  // A command failed: the last lines of its stderr, and where its whole log is. An Error follows.
+  virtual void failed_output(const std::string& last_lines, const std::string& log) = 0;
+};
+
+// Throws Error. Logs of what ran are kept under config.logs_folder.
+PrepareReport prepare(ssh::Connection& connection, const config::Config& config, const config::Server& server,
+                      const PrepareSteps& steps, PrepareListener& listener, const Cancel& cancel);
+
+}  // namespace remote::servers

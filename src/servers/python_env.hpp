@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+
+#include "config/config.hpp"
+
+// The Python environment of a project on a server: where it is, how commands enter it, and the words that the
+// scripts which make it (src/scripts/provision_*.sh) get.
+
+namespace remote::servers {
+
+// POSIX sh text that enters the environment: PATH, the variables that conda and virtualenv set, and
+// PYTHONPATH with the project and its src. Stands before a command, in any folder. Where there is no
+// environment yet, it leaves PATH alone. It sets no options, ends no shell and starts no process (conda's own
+// hooks apart).
+std::string activation(const config::Config& config, const config::Server& server);
+
+// The environment's folder on the server, as remote_path_word() takes it. For `system` a folder that only
+// holds records.
+std::string environment_folder(const config::Config& config, const config::Server& server);
+
+// What setup makes, as a digest: another manager, version or option makes another environment.
+std::string setup_digest(const config::Config& config);
+
+// Assignments at the head of every provision script.
+std::string provision_variables(const config::Config& config, const config::Server& server);
+
+// Further ones, for provision_setup.sh. `default_version` is used where configs.yaml names none.
+std::string setup_variables(const config::Config& config, const std::string& default_version, bool force);
+
+// "3.11": this machine's python3, for conda when configs.yaml names no version; empty when there is none.
+std::string local_python_version();
+
+}  // namespace remote::servers

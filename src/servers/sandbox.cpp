@@ -1,0 +1,245 @@
+#include "servers/sandbox.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "servers/fanout.hpp"
+#include "servers/processes.hpp"
+#include "servers/sandbox_node.hpp"
+
+namespace remote::servers {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr int max_nodes = 1000;
+constexpr std::size_t start_width = 32;  // sshd processes that start at the same time
+
+// Every session begins here, as ForceCommand. The login shell of the user may be any; what it is given has to
+// mean the same in all of them, so the path of this script comes as a variable.
+constexpr std::string_view entry_script =
+    R"(# Written by `remote sandbox up`: what a session of a practice server runs.
+unset REMOTE_SANDBOX_ENTRY SHLVL
+cd "$HOME" || exit 1
+if [ -z "${SSH_ORIGINAL_COMMAND+set}" ]; then
+  exec "$SHELL"
+fi
+command=$SSH_ORIGINAL_COMMAND
+unset SSH_ORIGINAL_COMMAND
+exec "$SHELL" -c "$command"
+)";
+
+// The nodes whose folders exist, in the order of their numbers.
+std::vector<SandboxNode> nodes_there(const fs::path& folder) {
+  std::vector<int> numbers;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    const std::string name = entry.path().filename().string();
+    const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
+    if (number && *number > 0) {
+      numbers.push_back(*number);
+    }
+  }
+  std::sort(numbers.begin(), numbers.end());
+  std::vector<SandboxNode> nodes;
+  for (const int number : numbers) {
+    nodes.emplace_back(folder, number);
+  }
+  return nodes;
+}
+
+SandboxServer describe(const SandboxNode& node) {
+  const auto process = node.running();
+  return {.name = node.name(),
+          .port = node.port().value_or(0),
+          .pid = process ? process->pid : 0,
+          .home = node.home()};
+}
+
+// An sshd of root chroots into this folder before anyone is authenticated, and ends if it is missing. The
+// system makes it when its own sshd starts, which may never have happened.
+void make_privilege_separation_folder() {
+  if (::geteuid() == 0) {
+    make_folders("/run/sshd", 0755);
+  }
+}
+
+SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, const SshdProgram& sshd,
+                       const Cancel& cancel) {
+  SandboxServer server = describe(node);
+  if (server.pid != 0) {
+    return server;
+  }
+  node.prepare(cancel);
+  const auto former = node.port();
+  bool up = former && node.start(*former, options, sshd, cancel);
+  server.port_changed = former && !up;
+  for (int attempt = 0; !up && attempt < 20; ++attempt) {
+    up = node.start(free_port(), options, sshd, cancel);
+  }
+  if (!up) {
+    throw Error("cannot start sshd", "20 ports that seemed free were taken when it asked for them");
+  }
+  SandboxServer result = describe(node);
+  result.started = true;
+  result.port_changed = server.port_changed;
+  return result;
+}
+
+void write_known_hosts(const fs::path& file, const std::vector<SandboxNode>& nodes) {
+  std::string text;
+  for (const SandboxNode& node : nodes) {
+    if (const auto port = node.port(); port && fs::exists(node.folder() / "host_key.pub")) {
+      text += "[127.0.0.1]:" + std::to_string(*port) + " " + node.host_key() + "\n";
+    }
+  }
+  if (read_file_if_there(file) != text) {
+    write_file_atomic(file, text, 0600);
+  }
+}
+
+// The sandbox's processes: the sshds and all that descends from them, whatever has the sandbox's mark in its
+// environment with its descendants, and the session's sshd of such a process, whose listener may be gone.
+// Without this process and its ancestors: `down` may be run in a session of the sandbox.
+std::vector<Process> processes_of(const fs::path& folder, const std::vector<SandboxNode>& nodes) {
+  const std::vector<Process> all = list_processes("REMOTE_SANDBOX=" + folder.string());
+  std::vector<pid_t> roots;
+  std::vector<pid_t> spared;
+  for (const Process& process : all) {
+    if (process.marked || std::any_of(nodes.begin(), nodes.end(),
+                                      [&](const SandboxNode& node) { return node.is_listener(process); })) {
+      roots.push_back(process.pid);
+    }
+  }
+  const auto by_pid = [&](pid_t pid) {
+    return std::find_if(all.begin(), all.end(), [&](const Process& process) { return process.pid == pid; });
+  };
+  for (const Process& process : all) {
+    if (process.marked) {
+      const auto parent = by_pid(process.parent);
+      if (parent != all.end() &&
+          (parent->command.starts_with("sshd: ") || parent->command.starts_with("sshd-session: "))) {
+        roots.push_back(parent->pid);
+      }
+    }
+  }
+  for (auto self = by_pid(::getpid()); self != all.end(); self = by_pid(self->parent)) {
+    spared.push_back(self->pid);
+  }
+  std::vector<Process> result = with_descendants(all, roots);
+  std::erase_if(result, [&](const Process& process) {
+    return process.zombie || std::find(spared.begin(), spared.end(), process.pid) != spared.end();
+  });
+  return result;
+}
+
+int end_all(const fs::path& folder) {
+  const std::vector<SandboxNode> nodes = nodes_there(folder);
+  std::vector<pid_t> listeners;
+  for (const SandboxNode& node : nodes) {
+    if (const auto process = node.running()) {
+      listeners.push_back(process->pid);
+    }
+  }
+  end_processes([&] { return processes_of(folder, nodes); }, std::chrono::seconds(2));
+  for (const pid_t pid : listeners) {
+    ::waitpid(pid, nullptr, WNOHANG);  // collects those that this very process started
+  }
+  for (const SandboxNode& node : nodes) {
+    std::error_code ignored;
+    fs::remove(node.folder() / "sshd.pid", ignored);
+  }
+  return static_cast<int>(listeners.size());
+}
+
+}  // namespace
+
+Sandbox::Sandbox(const fs::path& project) {
+  // The path is written into files and environments and compared later: one spelling for good.
+  project_ = fs::weakly_canonical(fs::absolute(project));
+  if (!project_.has_filename()) {
+    project_ = project_.parent_path();
+  }
+  folder_ = project_ / ".remote/sandbox";
+}
+
+std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Cancel& cancel) {
+  if (options.nodes < 0 || options.nodes > max_nodes) {
+    throw Error::usage("sandbox up",
+                       "the number of nodes must lie between 1 and " + std::to_string(max_nodes));
+  }
+  sshd_word(folder_.string());  // refuses a path that sshd cannot take before anything is written
+  const SshdProgram sshd = find_sshd(options.sshd);
+  make_privilege_separation_folder();
+  make_folders(folder_, 0700);
+  const FileLock lock(folder_ / "lock");
+  write_file_atomic(folder_ / ".gitignore", "*\n");
+  if (!fs::exists(private_key())) {
+    make_key(private_key(), "remote sandbox", cancel);
+  }
+  if (!fs::exists(folder_ / "id")) {
+    write_file_atomic(folder_ / "id", random_hex(12) + "\n");
+  }
+  write_file_atomic(folder_ / "entry.sh", entry_script);
+  const auto there = static_cast<int>(nodes_there(folder_).size());
+  const int wanted = options.nodes > 0 ? options.nodes : std::max(there, 2);
+  std::vector<SandboxNode> nodes;
+  for (int number = 1; number <= wanted; ++number) {
+    nodes.emplace_back(folder_, number);
+    make_folders(nodes.back().folder(), 0700);  // all of them first, so that down() finds each
+  }
+  const auto outcomes = fan_out(
+      nodes, [](const SandboxNode& node) { return node.name(); },
+      [&](const SandboxNode& node, std::size_t) { return bring_up(node, options, sshd, cancel); },
+      start_width);
+  std::vector<SandboxServer> servers;
+  for (const auto& outcome : outcomes) {
+    if (outcome.error) {
+      throw *outcome.error;
+    }
+    servers.push_back(*outcome.value);
+  }
+  write_known_hosts(known_hosts(), nodes_there(folder_));
+  return servers;
+}
+
+int Sandbox::down() {
+  if (!fs::exists(folder_)) {
+    return 0;
+  }
+  const FileLock lock(folder_ / "lock");
+  return end_all(folder_);
+}
+
+int Sandbox::purge() {
+  if (!fs::exists(folder_)) {
+    return 0;
+  }
+  const FileLock lock(folder_ / "lock");
+  const int ended = end_all(folder_);
+  std::error_code error;
+  fs::remove_all(folder_, error);
+  if (error) {
+    throw Error("cannot remove " + folder_.string(), error.message());
+  }
+  return ended;
+}
+
+std::vector<SandboxServer> Sandbox::status() const {
+  std::vector<SandboxServer> servers;
+  for (const SandboxNode& node : nodes_there(folder_)) {
+    servers.push_back(describe(node));
+  }
+  return servers;
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "config/config.hpp"
+#include "servers/sandbox.hpp"
+
+// The sandbox's servers in a project's configs.yaml.
+
+namespace remote::servers {
+
+// What became of configs.yaml.
+enum class SandboxConfigState {
+  created,    // there was none
+  updated,    // the sandbox wrote it, nobody changed it, and it now has the new servers or ports
+  names_all,  // it has every server with its port
+  lacks_some  // it is the user's own: it is left alone, and these servers are to be added or changed
+};
+
+struct SandboxConfigResult {
+  SandboxConfigState state = SandboxConfigState::names_all;
+  std::vector<SandboxServer> lacking;  // with lacks_some
+  std::optional<std::string> problem;  // with lacks_some: why the file could not be read
+};
+
+// The `servers:` part of configs.yaml for these servers, ending with a newline.
+std::string sandbox_servers_yaml(const std::vector<SandboxServer>& servers, const std::string& user);
+
+// Those of `servers` that a configuration does not reach: no entry has 127.0.0.1 and their port.
+std::vector<SandboxServer> not_in_config(const config::Config& config,
+                                         const std::vector<SandboxServer>& servers);
+
+// Writes configs.yaml (and exclude.txt, where there is none) if there is none yet, brings it up to date if it
+// is as the sandbox wrote it, and otherwise only looks at it.
+SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers);
+
+// Removes configs.yaml if it is as the sandbox wrote it; false when it is not. Call before Sandbox::purge().
+bool remove_config(const Sandbox& sandbox);
+
+// The name of the user that runs this, for `username`.
+std::string user_name();
+
+}  // namespace remote::servers

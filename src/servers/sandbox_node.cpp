@@ -1,0 +1,299 @@
+#include "servers/sandbox_node.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+
+namespace remote::servers {
+namespace fs = std::filesystem;
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+sockaddr_in loopback(int port) {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  return address;
+}
+
+UniqueFd tcp_socket() {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  if (!fd) {
+    throw Error("cannot make a socket", std::strerror(errno));
+  }
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  return fd;
+}
+
+bool port_is_free(int port) {
+  const UniqueFd fd = tcp_socket();
+  const int on = 1;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+  const sockaddr_in address = loopback(port);
+  return ::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 &&
+         ::listen(fd.get(), 1) == 0;
+}
+
+// Whether an SSH server whose greeting ends with this token answers on the port within a second.
+bool greets(int port, const std::string& token) {
+  const UniqueFd fd = tcp_socket();
+  const sockaddr_in address = loopback(port);
+  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    return false;
+  }
+  pollfd slot{fd.get(), POLLIN, 0};
+  std::array<char, 255> line{};  // the longest greeting that the protocol allows, and sent in one piece
+  if (::poll(&slot, 1, 1000) <= 0) {
+    return false;
+  }
+  const ssize_t count = ::recv(fd.get(), line.data(), line.size(), 0);
+  const std::string_view greeting(line.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
+  return greeting.starts_with("SSH-") && trim(greeting).ends_with(" " + token);
+}
+
+// "OpenSSH_9.8p1, …" as 908; 0 when it cannot be told.
+int sshd_version(const fs::path& program) {
+  SubprocessSpec spec;
+  spec.argv = {program.string(), "-V"};
+  const RunResult result = run_subprocess(spec);
+  const std::string text = result.out + result.err;
+  const std::size_t at = text.find("OpenSSH_");
+  if (at == std::string::npos) {
+    return 0;
+  }
+  const std::size_t start = at + 8;
+  const std::size_t dot = text.find('.', start);
+  const std::size_t end = text.find_first_not_of("0123456789", dot + 1);
+  const auto major = parse_number<int>(std::string_view(text).substr(start, dot - start));
+  const auto minor = parse_number<int>(std::string_view(text).substr(dot + 1, end - dot - 1));
+  return major && minor ? *major * 100 + *minor : 0;
+}
+
+// Whether this is root with a locked password, as Debian's installer leaves it for those who use sudo.
+// Without PAM, sshd lets a locked account in by no means, not by key either. (Only root can read this, and an
+// sshd of another user cannot see it either.)
+bool account_is_locked() {
+  if (::geteuid() != 0) {
+    return false;
+  }
+  const std::string shadow = "\n" + read_file_if_there("/etc/shadow").value_or("");
+  return shadow.find("\nroot:!") != std::string::npos;
+}
+
+std::string sftp_server() {
+  for (const char* path : {"/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server",
+                           "/usr/lib/ssh/sftp-server", "/usr/libexec/sftp-server"}) {
+    if (::access(path, X_OK) == 0) {
+      return path;
+    }
+  }
+  return {};
+}
+
+std::string replace_all(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+std::string config_text(const fs::path& sandbox, const SandboxNode& node, int port,
+                        const SandboxOptions& options, const SshdProgram& sshd) {
+  const auto word = [](const fs::path& path) { return sshd_word(path.string()); };
+  std::string text = "# Written by `remote sandbox up`.\n";
+  for (const std::string& line : options.sshd_config) {
+    text += line + "\n";
+  }
+  text += "AddressFamily inet\nListenAddress 127.0.0.1:" + std::to_string(port) + "\n";
+  text += "HostKey " + word(node.folder() / "host_key") + "\n";
+  text += "PidFile " + word(node.folder() / "sshd.pid") + "\n";
+  // sshd takes % as the start of a token here.
+  const auto key_file = [](const fs::path& path) { return sshd_word(replace_all(path.string(), "%", "%%")); };
+  text += "AuthorizedKeysFile " + key_file(sandbox / "id_ed25519.pub") + " " +
+          key_file(node.home() / ".ssh/authorized_keys") + "\n";
+  text +=
+      "StrictModes no\n"
+      "PasswordAuthentication no\n"
+      "KbdInteractiveAuthentication no\n"
+      "PrintMotd no\n"
+      "PrintLastLog no\n"
+      "UseDNS no\n"
+      "MaxStartups 1000\n";
+  text += std::string("UsePAM ") + (sshd.locked_account ? "yes" : "no") + "\n";
+  text += "MaxSessions " + std::to_string(options.max_sessions) + "\n";
+  if (sshd.version >= 908) {
+    text += "PerSourcePenalties no\n";  // every client here has the same address
+  }
+  if (const std::string sftp = sftp_server(); !sftp.empty()) {
+    text += "Subsystem sftp " + sftp + "\n";
+  }
+  std::map<std::string, std::string> environment = options.environment;
+  environment["HOME"] = node.home().string();
+  environment["SHELL"] = options.shell;
+  environment["REMOTE_SANDBOX"] = sandbox.string();
+  environment["REMOTE_SANDBOX_NODE"] = node.name();
+  environment["REMOTE_SANDBOX_ENTRY"] = (sandbox / "entry.sh").string();
+  text += "SetEnv";  // one line: sshd takes the first SetEnv only
+  for (const auto& [name, value] : environment) {
+    text += " " + sshd_word(name + "=" + value);
+  }
+  text += "\nForceCommand exec /bin/sh \"$REMOTE_SANDBOX_ENTRY\"\n";
+  return text;
+}
+
+}  // namespace
+
+SshdProgram find_sshd(const std::string& name) {
+  const auto program = find_program(name);
+  if (!program) {
+    throw Error("cannot start practice servers", name + " was not found on this machine",
+                "install OpenSSH's server: apt-get install openssh-server");
+  }
+  const fs::path path = fs::absolute(*program);  // sshd insists on being called by its full path
+  return {path, sshd_version(path), account_is_locked()};
+}
+
+std::string sshd_word(const std::string& text) {
+  if (text.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos) {
+    throw Error::usage("cannot make a sandbox in " + text, "sshd takes no path with a line break in it",
+                       "put the project into another folder");
+  }
+  return "\"" + replace_all(replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
+}
+
+void make_key(const fs::path& file, const std::string& comment, const Cancel& cancel) {
+  if (!find_program("ssh-keygen")) {
+    throw Error("cannot make an SSH key", "ssh-keygen was not found on this machine",
+                "install OpenSSH: apt-get install openssh-server (it brings openssh-client)");
+  }
+  SubprocessSpec spec;
+  spec.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file.string()};
+  const RunResult result = run_subprocess(spec, {}, cancel);
+  if (!result.status.success()) {
+    throw Error("cannot make the SSH key " + file.string(), last_lines(result.err, 1));
+  }
+}
+
+int free_port() {
+  for (int attempt = 0; attempt < 500; ++attempt) {
+    const int port = static_cast<int>(random_between(20000, 32000));
+    if (port_is_free(port)) {
+      return port;
+    }
+  }
+  throw Error("cannot find a free port", "500 tries between 20000 and 32000 met a port in use");
+}
+
+SandboxNode::SandboxNode(const fs::path& sandbox, int number)
+    : sandbox_(sandbox), name_("node-" + std::to_string(number)) {
+  folder_ = sandbox / name_;
+}
+
+std::optional<int> SandboxNode::port() const {
+  return parse_number<int>(trim(read_file_if_there(folder_ / "port").value_or("")));
+}
+
+// What tells this sshd from all others: it stands in its command line and in its greeting. Not the path of
+// its files, because sshd shows that in an encoded form once it has chosen its own title.
+std::string SandboxNode::token() const {
+  return "remote-sandbox-" + std::string(trim(read_file_if_there(sandbox_ / "id").value_or("none"))) + "-" +
+         name_;
+}
+
+bool SandboxNode::is_listener(const Process& process) const {
+  // As started: "/usr/sbin/sshd -o …". Soon after, sshd calls itself "sshd: /usr/sbin/sshd -o …".
+  const std::string& command = process.command;
+  const std::size_t program = command.find("sshd");
+  return program != std::string::npos && command.substr(0, program).find(' ') == std::string::npos &&
+         command.find(" VersionAddendum=" + token() + " ") != std::string::npos;
+}
+
+std::optional<Process> SandboxNode::running() const {
+  // sshd writes the file and removes it at its end, unless it is killed: then the pid may be a stranger's.
+  const auto pid = parse_number<pid_t>(trim(read_file_if_there(folder_ / "sshd.pid").value_or("")));
+  auto process = pid ? find_process(*pid) : std::nullopt;
+  if (process && !is_listener(*process)) {
+    process.reset();
+  }
+  return process;
+}
+
+void SandboxNode::prepare(const Cancel& cancel) const {
+  make_folders(home(), 0700);
+  if (!fs::exists(folder_ / "host_key")) {
+    make_key(folder_ / "host_key", name_, cancel);
+  }
+}
+
+bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgram& sshd,
+                        const Cancel& cancel) const {
+  if (!port_is_free(port)) {
+    return false;
+  }
+  write_file_atomic(config_file(), config_text(sandbox_, *this, port, options, sshd), 0600);
+  write_file_atomic(folder_ / "port", std::to_string(port) + "\n");
+  std::error_code ignored;
+  for (const char* old : {"sshd.pid", "sshd.log"}) {
+    fs::remove(folder_ / old, ignored);
+  }
+  // It keeps no end of a pipe or terminal of ours: who waits for our output to end must not wait for it.
+  const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  SubprocessSpec spec;
+  spec.argv = {sshd.path.string(),
+               "-o",
+               "VersionAddendum=" + token(),
+               "-f",
+               config_file().string(),
+               "-D",
+               "-E",
+               (folder_ / "sshd.log").string()};
+  spec.directory = "/";
+  spec.pass_fds = {{null.get(), 1}, {null.get(), 2}};
+  spec.new_session = true;
+  Subprocess process(spec);
+  const auto give_up = Clock::now() + std::chrono::seconds(30);
+  // sshd writes its pid file when it listens; the greeting then shows that it can serve.
+  bool listens = false;
+  while (!(listens && greets(port, token()))) {
+    listens = listens || fs::exists(folder_ / "sshd.pid");
+    const bool ended = process.poll().has_value();
+    if (ended || Clock::now() > give_up) {
+      const std::string log = read_file_if_there(folder_ / "sshd.log").value_or("");
+      if (ended && log.find("Address already in use") != std::string::npos) {
+        return false;
+      }
+      throw Error("cannot start sshd for " + name_,
+                  ended ? last_lines(trim(log), 3) : "it does not answer on port " + std::to_string(port),
+                  "see " + (folder_ / "sshd.log").string());
+    }
+    cancel.check();
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  }
+  process.release();
+  return true;
+}
+
+std::string SandboxNode::host_key() const {
+  const auto words = split_words(read_file(folder_ / "host_key.pub"));
+  return words.size() < 2 ? std::string() : words[0] + " " + words[1];
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "config/config.hpp"
+#include "ssh/connection.hpp"
+#include "ssh/rsync_tunnel.hpp"
+
+// Sends the project to a server, and brings files back. Semantics of labml_remote's rsync: archive, compress,
+// never overwrite what is newer on the other side, follow symlinks, exclude.txt.
+
+namespace remote::servers {
+
+struct SyncOptions {
+  bool dry_run = false;
+  bool remove = false;    // --delete: remove what is gone here; never what is excluded or what jobs wrote
+  bool checksum = false;  // compare contents, not size and time
+  bool update = true;     // leave what is newer on the server alone
+  int kilobytes_per_second = 0;  // 0: as fast as it goes
+  // The parents of the project's folder on the server are there for certain (else one more round trip, where
+  // it lies deeper than the home folder).
+  bool parents_exist = false;
+  std::function<void(const ssh::RsyncProgress&)> on_progress = {};
+  ssh::Sink log = {};
+  std::optional<std::filesystem::path> pipe_program = {};  // see RsyncRequest
+};
+
+struct SyncReport {
+  std::vector<std::string> changed;   // files that went (with dry_run: would go), as rsync names them
+  std::vector<std::string> removed;   // files that --delete took away
+  std::vector<std::string> newer;     // left alone, because they are newer on the server
+  std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
+  std::uint64_t bytes = 0;            // sizes of the files that went
+};
+
+// Sends config.project to the server. Throws Error.
+SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
+                   const SyncOptions& options, const Cancel& cancel);
+
+// What differs between the project here and on the server, by content; nothing is changed.
+std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
+                                     const config::Server& server, SyncOptions options, const Cancel& cancel);
+
+// Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
+std::vector<std::string> always_excluded(const config::Config& config);
+
+struct PullOptions {
+  bool recursive = true;
+  bool dry_run = false;
+  bool update = false;                    // leave local files that are newer alone
+  bool append = false;                    // files that only grow (logs): send what was added
+  bool copy_links = false;                // what symlinks lead to, instead of the links
+  std::vector<std::string> filters = {};  // rsync filter rules in order: "+ */", "- *.tmp"
+  std::function<void(const ssh::RsyncProgress&)> on_progress = {};
+  ssh::Sink log = {};
+  std::optional<std::filesystem::path> pipe_program = {};
+};
+
+// Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its
+// end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated.
+// Throws Error.
+SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
+                     const std::filesystem::path& local_folder, const PullOptions& options,
+                     const Cancel& cancel);
+
+}  // namespace remote::servers
