@@ -1,0 +1,130 @@
+#include "jobs/ask.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "base/clock.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/fanout.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+struct Group {
+  std::string server;
+  std::vector<std::size_t> indices;
+};
+
+std::vector<Group> unfinished_by_server(const std::vector<Job>& jobs) {
+  std::vector<Group> groups;
+  std::map<std::string, std::size_t> where;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (is_final(jobs[i].state)) {
+      continue;
+    }
+    const auto [at, is_new] = where.emplace(jobs[i].server, groups.size());
+    if (is_new) {
+      groups.push_back({jobs[i].server, {}});
+    }
+    groups[at->second].indices.push_back(i);
+  }
+  return groups;
+}
+
+// Asks, and stores nothing.
+std::vector<Job> question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
+                          milliseconds limit, const Cancel& cancel) {
+  std::map<RemoteFolder, std::vector<std::size_t>> by_folder;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    try {
+      by_folder[remote_folder_of(jobs[i])].push_back(i);
+    } catch (const Error& error) {
+      jobs[i].state = State::unknown;  // one damaged record; the others are asked about
+      jobs[i].reason = error.reason();
+    }
+  }
+  for (const auto& [folder, indices] : by_folder) {
+    std::vector<std::string> ids;
+    std::vector<std::string> claim;
+    std::map<std::string, std::pair<std::size_t, Starter>> by_id;
+    for (const std::size_t i : indices) {
+      // Looked at before asking: a starter that dies later is found out the next time.
+      const bool dead = jobs[i].state == State::starting && store.starter_is_dead(start_id_of(jobs[i]));
+      ids.push_back(jobs[i].id);
+      if (dead) {
+        claim.push_back(jobs[i].id);
+      }
+      by_id.emplace(jobs[i].id, std::pair(i, dead ? Starter::dead : Starter::alive));
+    }
+    ssh::ExecRequest request;
+    request.input = status_script(folder.project, folder.jobs_folder, ids, claim);
+    request.timeout = limit;
+    const StatusAnswer answer = parse_status(connection.exec(request, cancel).out);
+    const Clocks clocks{answer.server_now, now_seconds()};
+    for (const StatusReply& reply : answer.jobs) {
+      const auto found = by_id.find(reply.id);
+      if (found != by_id.end()) {
+        const auto& [index, starter] = found->second;
+        jobs[index] = apply_status(jobs[index], reply, clocks, starter);
+      }
+    }
+  }
+  return jobs;
+}
+
+}  // namespace
+
+std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                          milliseconds limit, const Cancel& cancel) {
+  jobs = question(connection, store, std::move(jobs), limit, cancel);
+  store.update(jobs);
+  return jobs;
+}
+
+News ask(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
+         milliseconds limit, const Cancel& cancel) {
+  const std::vector<Group> groups = unfinished_by_server(jobs);
+  const auto outcomes = servers::fan_out(
+      groups, [](const Group& group) { return group.server; },
+      [&](const Group& group, std::size_t) {
+        const auto begin = clock::now();
+        std::vector<Job> mine;
+        for (const std::size_t i : group.indices) {
+          mine.push_back(jobs[i]);
+        }
+        const auto connection = connector.connect(server_of(config, mine.front()), cancel);
+        const auto left = limit - std::chrono::duration_cast<milliseconds>(clock::now() - begin);
+        return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), cancel);
+      });
+  cancel.check();
+  News news;
+  news.jobs = std::move(jobs);
+  const std::int64_t now = now_seconds();
+  std::vector<Job> answered;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t k = 0; k < groups[g].indices.size(); ++k) {
+      Job& job = news.jobs[groups[g].indices[k]];
+      job = outcomes[g].ok() ? (*outcomes[g].value)[k] : as_unanswered(job, now);
+      if (outcomes[g].ok()) {
+        answered.push_back(job);
+      }
+    }
+    if (!outcomes[g].ok()) {
+      news.silent.push_back(*outcomes[g].error);
+    }
+  }
+  // All at once, and apart from the asking: a disk that is full says nothing about the servers.
+  try {
+    store.update(answered);
+  } catch (const Error& error) {
+    news.unsaved.emplace(error);
+  }
+  return news;
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "base/error.hpp"
+#include "config/config.hpp"
+#include "jobs/job.hpp"
+#include "jobs/store.hpp"
+#include "ssh/connector.hpp"
+
+namespace remote::jobs {
+
+struct News {
+  std::vector<Job> jobs;  // all that were given, in their order, as they are now; unanswered ones `unknown`
+  std::vector<Error> silent;     // a server each that could not be asked
+  std::optional<Error> unsaved;  // the store could not take the news; they are true all the same
+};
+
+// Asks the servers of the unfinished jobs how they are (one exec a server, side by side), and stores what
+// they say. A server that does not answer within `limit` (connecting included, if the connector has that
+// limit too) leaves its jobs `unknown` in the result and untouched in the store. Throws only on cancel.
+News ask(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
+         std::chrono::milliseconds limit, const Cancel& cancel);
+
+// The same for jobs of one server, over a connection that is there. Throws Error.
+std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                          std::chrono::milliseconds limit, const Cancel& cancel);
+
+}  // namespace remote::jobs

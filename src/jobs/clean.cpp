@@ -1,0 +1,128 @@
+#include "jobs/clean.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "jobs/protocol_parts.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/fanout.hpp"
+#include "ssh/connection.hpp"
+
+namespace remote::jobs {
+namespace {
+
+struct Group {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+};
+
+std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const Group& group,
+                                         const Cancel& cancel) {
+  std::vector<std::string> ids;
+  for (const Job& job : group.jobs) {
+    ids.push_back(job.id);
+  }
+  ssh::ExecRequest request;
+  request.input = clean_script(group.folder.project, group.folder.jobs_folder, ids);
+  request.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
+  const std::vector<CleanReply> replies = parse_clean(connection.exec(request, cancel).out);
+  std::vector<CleanResult::Entry> entries;
+  std::vector<std::string> gone;
+  for (const Job& job : group.jobs) {
+    const auto reply =
+        std::find_if(replies.begin(), replies.end(), [&](const CleanReply& one) { return one.id == job.id; });
+    if (reply == replies.end()) {
+      entries.push_back({job, {job.id, CleanReply::Outcome::failed, "the server's answer does not name it"}});
+      continue;
+    }
+    if (reply->gone()) {
+      gone.push_back(job.id);
+    }
+    entries.push_back({job, *reply});
+  }
+  store.remove(gone);
+  return entries;
+}
+
+}  // namespace
+
+std::string clean_script(const std::string& project, const std::string& jobs_folder,
+                         const std::vector<std::string>& ids) {
+  std::string script = prelude(project, jobs_folder, "clean.sh");
+  script += "clean_begin\n";
+  for (const std::string& id : ids) {
+    script += "clean_one " + checked_id(id) + '\n';
+  }
+  script += "clean_finish\n";
+  return ssh::wrap_script(script);
+}
+
+std::vector<CleanReply> parse_clean(std::string_view out) {
+  using Outcome = CleanReply::Outcome;
+  std::vector<CleanReply> replies;
+  read_lines(out, [&](std::string_view first, std::string_view rest) {
+    const std::string_view id = rest.substr(0, rest.find(' '));
+    if (first != "clean" || !valid_job_id(id) || rest.size() == id.size()) {
+      return false;
+    }
+    rest.remove_prefix(id.size() + 1);
+    CleanReply reply;
+    reply.id = id;
+    const std::string_view outcome = rest.substr(0, rest.find(' '));
+    if (outcome.size() < rest.size()) {
+      reply.reason = rest.substr(outcome.size() + 1);
+    }
+    if (outcome == "removed") {
+      reply.outcome = Outcome::removed;
+    } else if (outcome == "none") {
+      reply.outcome = Outcome::none;
+    } else if (outcome == "running") {
+      reply.outcome = Outcome::running;
+    } else if (outcome != "failed") {
+      return false;
+    }
+    if (reply.gone() != reply.reason.empty()) {
+      return false;
+    }
+    replies.push_back(std::move(reply));
+    return true;
+  });
+  return replies;
+}
+
+CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
+                  const std::vector<Job>& jobs, const Cancel& cancel) {
+  CleanResult result;
+  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
+  for (const Job& job : jobs) {
+    try {
+      by_place[{job.server, remote_folder_of(job)}].push_back(job);
+    } catch (const Error& error) {
+      result.errors.push_back(error);
+    }
+  }
+  std::vector<Group> groups;
+  for (auto& [place, members] : by_place) {
+    groups.push_back({place.first, place.second, std::move(members)});
+  }
+  const auto outcomes = servers::fan_out(
+      groups, [](const Group& group) { return group.server; },
+      [&](const Group& group, std::size_t) {
+        const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
+        return clean_on(*connection, store, group, cancel);
+      });
+  cancel.check();
+  for (const auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      result.entries.insert(result.entries.end(), outcome.value->begin(), outcome.value->end());
+    } else {
+      result.errors.push_back(*outcome.error);
+    }
+  }
+  std::sort(result.entries.begin(), result.entries.end(),
+            [](const CleanResult::Entry& a, const CleanResult::Entry& b) { return a.job.key < b.job.key; });
+  return result;
+}
+
+}  // namespace remote::jobs

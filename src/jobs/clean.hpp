@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "base/error.hpp"
+#include "config/config.hpp"
+#include "jobs/job.hpp"
+#include "jobs/store.hpp"
+#include "ssh/connector.hpp"
+
+// Removing ended jobs: their folders on the servers, then their records here.
+
+namespace remote::jobs {
+
+struct CleanReply {
+  // removed: the folder is gone; none: there was none; running: left alone, because something of it lives or
+  // may start yet; failed: the folder cannot be removed
+  enum class Outcome { removed, none, running, failed };
+  std::string id;
+  Outcome outcome = Outcome::failed;
+  std::string reason;  // for running and failed
+  bool gone() const { return outcome == Outcome::removed || outcome == Outcome::none; }
+};
+
+// Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
+std::string clean_script(const std::string& project, const std::string& jobs_folder,
+                         const std::vector<std::string>& ids);
+std::vector<CleanReply> parse_clean(std::string_view out);
+
+struct CleanResult {
+  struct Entry {
+    Job job;
+    CleanReply reply;
+  };
+  std::vector<Entry> entries;  // jobs whose server answered, by key
+  std::vector<Error> errors;   // servers that did not: the records of their jobs stay
+};
+
+// All jobs of a server in one exec, servers side by side. A record is removed only after its server has said
+// that the folder is gone. The jobs must have ended as far as is known here.
+CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
+                  const std::vector<Job>& jobs, const Cancel& cancel);
+
+}  // namespace remote::jobs

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include <sys/stat.h>
+
+#include "jobs/job.hpp"
+
+// The text of the store's index: a header and then a line a job, each with everything that its job.json says,
+// so that listing thousands of jobs opens one file. Lines are only ever appended; of several lines about one
+// job the last counts. A line has a checksum and the identity of the job.json that it speaks of, so a line
+// that is garbage, cut short or out of date is known as such, and that job.json is read instead.
+
+namespace remote::jobs {
+
+// Which version of a file this is. Records are replaced by rename, so a new version is a new inode.
+struct Fingerprint {
+  std::uint64_t inode = 0;
+  std::int64_t mtime_ns = 0;
+  std::uint64_t size = 0;  // 0: of no file at all; matches nothing
+
+  static Fingerprint of(const struct stat& info);
+  bool matches(const Fingerprint& other) const { return size != 0 && *this == other; }
+  friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
+};
+
+std::string_view index_header();  // the first line, with its newline
+std::string index_line(const Fingerprint& print, const Job& job);
+
+class Index {
+ public:
+  struct Row {
+    Fingerprint print;
+    State state = State::starting;
+    int key = 0;
+    std::string_view rest;  // the other fields, for job()
+  };
+
+  // Takes any text whatever; what is not a good line counts as `bad`.
+  explicit Index(std::string text);
+  Index(const Index&) = delete;  // rows point into the text
+  Index& operator=(const Index&) = delete;
+
+  const Row* find(std::string_view id) const;
+  std::size_t lines() const { return lines_; }
+  std::size_t bad() const { return bad_; }
+
+  // The whole job of a row of this index.
+  static std::optional<Job> job(std::string_view id, const Row& row);
+
+ private:
+  std::string text_;
+  std::unordered_map<std::string_view, Row> rows_;
+  std::size_t lines_ = 0;
+  std::size_t bad_ = 0;
+};
+
+}  // namespace remote::jobs

@@ -1,0 +1,80 @@
+#include "jobs/kill.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "jobs/ask.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/fanout.hpp"
+
+namespace remote::jobs {
+namespace {
+
+struct Group {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+};
+
+std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const Group& group,
+                                       const KillOptions& options, const Cancel& cancel) {
+  std::vector<std::string> ids;
+  for (const Job& job : group.jobs) {
+    ids.push_back(job.id);
+  }
+  ssh::ExecRequest request;
+  request.input = kill_script(group.folder.project, group.folder.jobs_folder, ids, options.signal,
+                              options.grace_s, options.by);
+  request.timeout = std::chrono::seconds(options.grace_s + 30);
+  const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
+  const std::vector<Job> now = ask_over(connection, store, group.jobs, std::chrono::seconds(10), cancel);
+  std::vector<KillResult::Entry> entries;
+  for (const Job& job : now) {
+    const auto reply =
+        std::find_if(replies.begin(), replies.end(), [&](const KillReply& one) { return one.id == job.id; });
+    if (reply == replies.end()) {
+      throw Error("cannot tell whether the job ended", "the server's answer does not name it",
+                  "run `remote job-list`");
+    }
+    entries.push_back({job, *reply});
+  }
+  return entries;
+}
+
+}  // namespace
+
+KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
+                const std::vector<Job>& jobs, const KillOptions& options, const Cancel& cancel) {
+  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
+  KillResult result;
+  for (const Job& job : jobs) {
+    try {
+      by_place[{job.server, remote_folder_of(job)}].push_back(job);
+    } catch (const Error& error) {
+      result.errors.push_back(error.on(job.server));  // one damaged record; the other jobs are ended
+    }
+  }
+  std::vector<Group> groups;
+  for (auto& [place, members] : by_place) {
+    groups.push_back({place.first, place.second, std::move(members)});
+  }
+  const auto outcomes = servers::fan_out(
+      groups, [](const Group& group) { return group.server; },
+      [&](const Group& group, std::size_t) {
+        const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
+        return kill_on(*connection, store, group, options, cancel);
+      });
+  cancel.check();
+  for (const auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      result.entries.insert(result.entries.end(), outcome.value->begin(), outcome.value->end());
+    } else {
+      result.errors.push_back(*outcome.error);
+    }
+  }
+  std::sort(result.entries.begin(), result.entries.end(),
+            [](const KillResult::Entry& a, const KillResult::Entry& b) { return a.job.key < b.job.key; });
+  return result;
+}
+
+}  // namespace remote::jobs

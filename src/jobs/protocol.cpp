@@ -1,0 +1,206 @@
+#include "jobs/protocol.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <initializer_list>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "jobs/protocol_parts.hpp"
+#include "scripts/scripts.hpp"
+#include "ssh/connection.hpp"
+
+// Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls with quoted
+// values. Parsing is in protocol_parse.cpp.
+
+namespace remote::jobs {
+namespace {
+
+// Longer commands and values do not fit into one argument of exec(2) (Linux: 128 KiB).
+constexpr std::size_t max_argument = 120'000;
+
+void check_variable(const std::string& name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const bool good =
+      !name.empty() && letter(name.front()) &&
+      std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
+  if (!good) {
+    throw Error::usage("cannot set a variable", fmt::format("'{}' is not a name that a shell can set", name));
+  }
+  // Read-only in bash, or what jobs are known by.
+  for (const std::string_view taken :
+       {cookie_name, std::string_view("BASHOPTS"), std::string_view("SHELLOPTS"), std::string_view("UID"),
+        std::string_view("EUID"), std::string_view("PPID"), std::string_view("BASH_VERSINFO")}) {
+    if (name == taken) {
+      throw Error::usage("cannot set a variable", fmt::format("{} cannot be set for a job", name));
+    }
+  }
+}
+
+// A script without the comments and blank lines that are for us only.
+std::string lean(std::string_view name) {
+  std::string text;
+  for (const std::string& line : split(scripts::text(name), '\n')) {
+    const std::string_view bare = trim(line);
+    if (!bare.empty() && bare.front() != '#') {
+      text += line;
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+// The supervisor's file: it runs on its own, so what it shares with start.sh is put into it. Its comments
+// stay, for the person who reads it on a server.
+std::string supervisor_text() {
+  std::string text(scripts::text("supervisor.sh"));
+  constexpr std::string_view place = "#include oom.sh\n";
+  text.replace(text.find(place), place.size(), lean("oom.sh"));
+  return text;
+}
+
+// kill.sh as a program of its own, which the lifeline runs: SIGNAL GRACE_S BY ID…
+std::string ender_text() {
+  return "# Ends jobs: SIGNAL GRACE_S BY ID...\njobs=${0%/.bin/*}\n" + lean("lib.sh") + lean("kill.sh") +
+         "kill_begin \"$1\" \"$2\" \"$3\"\nshift 3\nfor asked; do\n  kill_one "
+         "\"$asked\"\ndone\nkill_finish\n";
+}
+
+std::string name_with_digest(std::string_view name, std::string_view text, std::string_view extension) {
+  std::uint64_t digest = 14695981039346656037U;  // FNV-1a: tells texts apart, that is all
+  for (const char c : text) {
+    digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211U;
+  }
+  return fmt::format("{}-{:016x}.{}", name, digest, extension);
+}
+
+std::string percent_encode(std::string_view text) {
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (byte < 0x80 &&
+        (std::isalnum(byte) != 0 || std::string_view("._@-").find(c) != std::string_view::npos)) {
+      encoded += c;
+    } else {
+      encoded += fmt::format("%{:02X}", byte);
+    }
+  }
+  return encoded.empty() ? "-" : encoded;
+}
+
+}  // namespace
+
+const std::string& checked_id(const std::string& id) {
+  const bool good = id.size() == 32 && std::all_of(id.begin(), id.end(), [](char c) {
+                      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+                    });
+  if (!good) {
+    throw Error("cannot name a job", fmt::format("'{}' is not 32 hexadecimal digits", id));
+  }
+  return id;
+}
+
+std::string prelude(const std::string& project, const std::string& jobs_folder, std::string_view action) {
+  return fmt::format("project={}\njobs=$project/{}\n{}{}", remote_path_word(project),
+                     shell_quote(jobs_folder), lean("lib.sh"), lean(action));
+}
+
+std::string supervisor_name() {
+  return name_with_digest("supervisor", supervisor_text(), "sh");
+}
+
+std::string job_text(const std::string& project, const StartRequest& request) {
+  // The folder comes first: a variable of the user's may be HOME.
+  std::string text = fmt::format(
+      "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n"
+      "cd {} || {{\n  echo 'remote: cannot enter the project folder' >&2\n  exit 127\n}}\n",
+      checked_id(request.id), remote_path_word(project));
+  for (const auto& [name, value] : request.env) {
+    check_variable(name);
+    text += fmt::format("export {}={}\n", name, shell_quote(value));
+  }
+  if (!trim(request.activate).empty()) {
+    text += fmt::format(
+        "eval {} || {{\n  echo 'remote: cannot enter the Python environment' >&2\n  exit 127\n}}\n",
+        shell_quote(request.activate));
+  }
+  if (request.command.size() > max_argument) {
+    text += fmt::format("eval {}\n", shell_quote(request.command));
+  } else {
+    // A shell that is given one simple command becomes it: the job's pid is then the command's own.
+    text += fmt::format(
+        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash -c -- \"$1\"\nfi\nexec sh -c -- "
+        "\"$1\"\n",
+        shell_quote(request.command));
+  }
+  return text;
+}
+
+std::string start_script(const std::string& project, const std::string& jobs_folder,
+                         const std::vector<StartRequest>& requests, const std::string& lifeline) {
+  std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
+                                   shell_quote(supervisor_text()));
+  if (!lifeline.empty()) {
+    const std::string program(scripts::text("lifeline.py"));
+    const std::string ender = ender_text();
+    script += fmt::format("lifeline={}\nlifeline_name={}\nlifeline_text={}\nender_name={}\nender_text={}\n",
+                          shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
+                          shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));
+  }
+  script += prelude(project, jobs_folder, "start.sh") + lean("oom.sh");
+  script += "start_begin\n";
+  for (const StartRequest& request : requests) {
+    script += fmt::format("start_one {} {}\n", request.id, shell_quote(job_text(project, request)));
+  }
+  script += "start_finish\n";
+  return ssh::wrap_script(script);
+}
+
+std::string status_script(const std::string& project, const std::string& jobs_folder,
+                          const std::vector<std::string>& ids, const std::vector<std::string>& claim) {
+  std::string script = prelude(project, jobs_folder, "status.sh");
+  script += "status_begin\nstatus_sizes";
+  for (const std::string& id : ids) {
+    script += ' ' + checked_id(id);
+  }
+  script += '\n';
+  for (const std::string& id : ids) {
+    const bool claimed = std::find(claim.begin(), claim.end(), id) != claim.end();
+    script += fmt::format("status_one {} {}\n", id, claimed ? 1 : 0);
+  }
+  script += "status_finish\n";
+  return ssh::wrap_script(script);
+}
+
+std::string kill_script(const std::string& project, const std::string& jobs_folder,
+                        const std::vector<std::string>& ids, int signal, int grace_s, const std::string& by) {
+  if (signal < 1 || signal > 64) {
+    throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
+  }
+  std::string script = prelude(project, jobs_folder, "kill.sh");
+  script += fmt::format("kill_begin {} {} {}\n", signal, std::clamp(grace_s, 0, 1'000'000),
+                        shell_quote(percent_encode(by)));
+  for (const std::string& id : ids) {
+    script += fmt::format("kill_one {}\n", checked_id(id));
+  }
+  script += "kill_finish\n";
+  return ssh::wrap_script(script);
+}
+
+std::string follow_script(const std::string& project, const std::string& jobs_folder,
+                          const FollowRequest& request) {
+  const std::string lines = request.lines ? std::to_string(std::max(0, *request.lines)) : "''";
+  // Not ssh::wrap_script: the end of stdin is what tells the script that nobody follows any more, so it is
+  // kept as fd 3. Else as there: one compound command.
+  return fmt::format("{{\nexec 3<&0 </dev/null\n{}follow_job {} {} {} {} {}\nexit\n}}\n",
+                     prelude(project, jobs_folder, "follow.sh"), checked_id(request.id), request.out_offset,
+                     request.err_offset, lines,
+                     request.wait_only ? "wait"
+                     : request.follow  ? "1"
+                                       : "0");
+}
+
+}  // namespace remote::jobs

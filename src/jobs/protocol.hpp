@@ -1,0 +1,122 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/exit_status.hpp"
+
+// What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
+// function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function
+// takes that exec's whole stdout. Answer lines begin with "@remote1 "; any other line (a greeting of the
+// login shell) is passed by. A line that begins so and does not parse is an Error, and so is an answer
+// without its closing line "@remote1 end": a half-understood answer is worse than none. Ids are 32
+// hexadecimal digits, as Job::id has them; others are an Error, here and in answers.
+
+namespace remote::jobs {
+
+// One process to start as a job.
+struct StartRequest {
+  std::string id;
+  std::string command;   // run by bash where the server has it, else sh
+  std::string activate;  // sh text that enters the Python environment; may be ""
+  std::vector<std::pair<std::string, std::string>> env;  // exported, in this order; may hold secrets
+};
+
+// The variable that every process of a job has in its environment; its value is the job's id.
+inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
+
+struct StartReply {
+  enum class Outcome { started, exists, failed };
+  std::string id;
+  Outcome outcome = Outcome::failed;
+  std::optional<int> pid;
+  std::string reason;  // for failed
+};
+
+// Starts all of a server's ranks in one exec. `project` is the project's folder there (see remote_path_word),
+// `jobs_folder` the name below it (".jobs"). Starting an id that exists starts nothing. Throws Error (usage)
+// for a variable's name that a shell cannot have.
+// With `lifeline` (lifeline_request()) that process is started beside the jobs; it is started once, with the
+// jobs.
+std::string start_script(const std::string& project, const std::string& jobs_folder,
+                         const std::vector<StartRequest>& requests, const std::string& lifeline = "");
+std::vector<StartReply> parse_start(std::string_view out);
+
+struct StatusReply {
+  // none: no such folder (never started, and now never will: see `claim`); starting: made, supervisor not yet
+  // there; running; ended: there is a result; gone: no result and nothing lives; rebooted: as gone, and the
+  // boot id differs.
+  enum class Phase { none, starting, running, ended, gone, rebooted };
+  std::string id;
+  Phase phase = Phase::none;
+  std::optional<int> pid;
+  bool supervised = true;  // false: the job lives, its supervisor does not
+  std::optional<ExitStatus> result;
+  std::optional<std::int64_t> started_at;  // the server's clock, seconds
+  std::optional<std::int64_t> ended_at;
+  std::optional<int> stop_signal;  // what job-kill asked for, if it did
+  std::string stop_by;             // who asked: "ada@laptop", or "rank 2" …
+  bool lifeline = true;            // false: the launch's lifeline does not reach all servers
+  bool oom = false;                // the kernel's OOM killer struck while it ran
+  std::uint64_t out_size = 0;      // bytes in job.out and job.err
+  std::uint64_t err_size = 0;
+};
+
+struct StatusAnswer {
+  std::int64_t server_now = 0;  // the server's clock when it answered
+  std::vector<StatusReply> jobs;
+};
+
+// Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
+// started", so that a start that is still on its way finds it and starts nothing.
+std::string status_script(const std::string& project, const std::string& jobs_folder,
+                          const std::vector<std::string>& ids, const std::vector<std::string>& claim);
+StatusAnswer parse_status(std::string_view out);
+
+struct KillReply {
+  // killed: nothing is left; ended: had ended before; none: no such job; survivors: see `survivors`
+  enum class Outcome { killed, ended, none, survivors };
+  std::string id;
+  Outcome outcome = Outcome::none;
+  int signalled = 0;                   // how many processes got a signal
+  std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"
+};
+
+// Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
+// look. All jobs side by side, within grace_s + 2 seconds. It is for ending jobs only: a signal that a job
+// handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
+// left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
+std::string kill_script(const std::string& project, const std::string& jobs_folder,
+                        const std::vector<std::string>& ids, int signal, int grace_s, const std::string& by);
+std::vector<KillReply> parse_kill(std::string_view out);
+
+// Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
+// the job has ended or stdin comes to its end (so keep it open while following). The first stdout line that
+// begins with "@remote1 " is "@remote1 follow OUT ERR": the offsets at which the streams begin (they differ
+// from those asked for when `lines` chose them). Lines before it are the login shell's; not one byte is added
+// after it.
+struct FollowRequest {
+  std::string id;
+  std::uint64_t out_offset = 0;
+  std::uint64_t err_offset = 0;
+  std::optional<int> lines;  // begin with the last `lines` lines instead
+  bool follow = true;        // false: stop at the end of what is there
+  bool wait_only = false;    // send nothing, only end with the job
+};
+std::string follow_script(const std::string& project, const std::string& jobs_folder,
+                          const FollowRequest& request);
+// The offsets of that line (without its newline); nullopt for a line of the login shell. Throws Error for
+// "@remote1 error …": the server has no such job, or it was never started.
+std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view line);
+
+// The text of a job's job.sh, and the name of the supervisor's file on the server (it holds a digest of its
+// text).
+std::string job_text(const std::string& project, const StartRequest& request);
+std::string supervisor_name();
+
+}  // namespace remote::jobs

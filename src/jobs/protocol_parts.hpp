@@ -1,0 +1,22 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+// What protocol.cpp and protocol_parse.cpp share with actions that have files of their own (clean.cpp,
+// stacks.cpp).
+
+namespace remote::jobs {
+
+// What an action's script begins with: $project and $jobs, lib.sh and the action's functions.
+std::string prelude(const std::string& project, const std::string& jobs_folder, std::string_view action);
+
+// The id itself; throws Error for one that is not 32 hexadecimal digits.
+const std::string& checked_id(const std::string& id);
+
+// Hands every answer line to `take`: its first word, and the rest. False from it means that the line is not
+// understood, which is an Error; so is an answer without its closing line.
+void read_lines(std::string_view out, const std::function<bool(std::string_view, std::string_view)>& take);
+
+}  // namespace remote::jobs

@@ -1,0 +1,46 @@
+#include "jobs/remote_folder.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace remote::jobs {
+
+RemoteFolder remote_folder_of(const Job& job) {
+  const std::size_t id_at = job.remote_folder.rfind('/');
+  const std::size_t jobs_at =
+      id_at == std::string::npos || id_at == 0 ? std::string::npos : job.remote_folder.rfind('/', id_at - 1);
+  if (jobs_at == std::string::npos || job.remote_folder.substr(id_at + 1) != job.id) {
+    throw Error(fmt::format("job {}: its record is damaged", job.key),
+                fmt::format("'{}' is not the folder of a job", job.remote_folder));
+  }
+  return {job.remote_folder.substr(0, jobs_at), job.remote_folder.substr(jobs_at + 1, id_at - jobs_at - 1)};
+}
+
+RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server) {
+  return {config.project_path_on(server), config.remote_jobs_folder_name};
+}
+
+std::string job_folder_text(const RemoteFolder& folder, const std::string& id) {
+  return folder.project + "/" + folder.jobs_folder + "/" + id;
+}
+
+const config::Server& server_of(const config::Config& config, const Job& job) {
+  const auto found = std::find_if(config.servers.begin(), config.servers.end(),
+                                  [&](const config::Server& server) { return server.name == job.server; });
+  if (found == config.servers.end()) {
+    throw Error(fmt::format("cannot ask about job {}", job.key),
+                fmt::format("configs.yaml has no server '{}' any more", job.server),
+                "put the server back into configs.yaml to reach its jobs")
+        .on(job.server);
+  }
+  return *found;
+}
+
+const std::string& start_id_of(const Job& job) {
+  return job.launch ? *job.launch : job.id;
+}
+
+}  // namespace remote::jobs

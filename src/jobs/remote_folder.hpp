@@ -1,0 +1,31 @@
+#pragma once
+
+#include <string>
+
+#include "config/config.hpp"
+#include "jobs/job.hpp"
+
+namespace remote::jobs {
+
+// Where a job's folder lies on its server: "<project>/<jobs_folder>/<id>" (see Job::remote_folder).
+struct RemoteFolder {
+  std::string project;      // "~/name"
+  std::string jobs_folder;  // ".jobs"
+  friend auto operator<=>(const RemoteFolder&, const RemoteFolder&) = default;
+};
+
+// From the record, not from the configuration: a job stays where it was started when the project's name or
+// remote_path changes later. Throws Error for a record whose folder has another form.
+RemoteFolder remote_folder_of(const Job& job);
+
+// Where a new job of this configuration goes.
+RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);
+std::string job_folder_text(const RemoteFolder& folder, const std::string& id);
+
+// The server of this name; throws Error that names the job when configs.yaml has it no longer.
+const config::Server& server_of(const config::Config& config, const Job& job);
+
+// What the jobs of one start share the start lock by (Store::hold_start).
+const std::string& start_id_of(const Job& job);
+
+}  // namespace remote::jobs

@@ -1,0 +1,189 @@
+#include "jobs/select.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+
+namespace remote::jobs {
+namespace {
+
+constexpr std::size_t shortest_id_start = 4;
+constexpr std::size_t most_listed = 5;
+
+std::string list_keys(const std::vector<const Job*>& jobs) {
+  std::vector<std::string> keys;
+  for (const Job* job : jobs) {
+    if (keys.size() == most_listed) {
+      keys.emplace_back("…");
+      break;
+    }
+    keys.push_back(std::to_string(job->key));
+  }
+  return join(keys, ", ");
+}
+
+std::string nearest_keys(const std::vector<Job>& jobs, int key) {
+  std::vector<const Job*> near;
+  near.reserve(jobs.size());
+  for (const Job& job : jobs) {
+    near.push_back(&job);
+  }
+  const auto distance = [&](const Job* job) { return std::llabs(static_cast<long long>(job->key) - key); };
+  std::stable_sort(near.begin(), near.end(),
+                   [&](const Job* a, const Job* b) { return distance(a) < distance(b); });
+  near.resize(std::min(near.size(), most_listed));
+  std::sort(near.begin(), near.end(), [](const Job* a, const Job* b) { return a->key < b->key; });
+  return list_keys(near);
+}
+
+// The start of an id that tells it from the others, for messages.
+std::string short_id(const Job& job) {
+  return job.id.substr(0, 8);
+}
+
+const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
+  const auto key = parse_number<int>(name);
+  std::vector<const Job*> found;
+  for (const Job& job : jobs) {
+    if (key && job.key == *key) {
+      found.push_back(&job);
+    }
+  }
+  if (found.empty() && name.size() >= shortest_id_start) {
+    for (const Job& job : jobs) {
+      if (job.id.starts_with(name)) {
+        found.push_back(&job);
+      }
+    }
+  }
+  if (found.size() == 1) {
+    return *found.front();
+  }
+  const std::string what = fmt::format("no job '{}'", name);
+  if (found.size() > 1) {
+    std::vector<std::string> ids;
+    for (const Job* job : found) {
+      ids.push_back(fmt::format("{} (id {}…)", job->key, short_id(*job)));
+    }
+    throw Error::usage(what, "it fits several: " + join(ids, ", "),
+                       "name one by its key or by more of its id");
+  }
+  if (jobs.empty()) {
+    throw Error::usage(what, "there are no jobs", "start one: remote job-run --cmd … --server …");
+  }
+  const bool of_id = name.find_first_not_of("0123456789abcdef") == std::string::npos;
+  if (!key && !of_id) {
+    throw Error::usage(what, "a job is named by its key (a number) or by the start of its id",
+                       "see: remote job-list");
+  }
+  if (!key && name.size() < shortest_id_start) {
+    throw Error::usage(what, fmt::format("an id's start needs {} digits or more", shortest_id_start),
+                       "see: remote job-list");
+  }
+  throw Error::usage(
+      what, "no job has this key, and no id begins so",
+      fmt::format("the nearest keys are {}; see: remote job-list", nearest_keys(jobs, key.value_or(0))));
+}
+
+bool has_all(const Job& job, const std::vector<std::string>& tags) {
+  return std::all_of(tags.begin(), tags.end(), [&](const std::string& tag) { return job.has_tag(tag); });
+}
+
+const Job* newest(const std::vector<const Job*>& jobs) {
+  const auto found = std::max_element(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
+    return std::pair(a->created_at, a->key) < std::pair(b->created_at, b->key);
+  });
+  return found == jobs.end() ? nullptr : *found;
+}
+
+}  // namespace
+
+std::vector<Job> select(const std::vector<Job>& jobs, const Selection& selection) {
+  std::set<std::string> named;
+  for (const std::string& name : selection.names) {
+    named.insert(find_named(jobs, name).id);
+  }
+  std::vector<Job> chosen;
+  for (const Job& job : jobs) {
+    const bool is_named = named.contains(job.id);
+    const bool state_fits =
+        selection.states.empty() ||
+        std::find(selection.states.begin(), selection.states.end(), job.state) != selection.states.end();
+    if ((named.empty() || is_named) && (is_named || selection.hidden || !job.hidden) &&
+        has_all(job, selection.tags) && state_fits) {
+      chosen.push_back(job);
+    }
+  }
+  return chosen;
+}
+
+Error nothing_selected(const std::vector<Job>& jobs, const Selection& selection) {
+  if (jobs.empty()) {
+    return Error::usage("no job to act on", "there are no jobs",
+                        "start one: remote job-run --cmd … --server …");
+  }
+  std::set<std::string> known;
+  for (const Job& job : jobs) {
+    known.insert(job.tags.begin(), job.tags.end());
+  }
+  for (const std::string& tag : selection.tags) {
+    if (!known.contains(tag)) {
+      const auto near = nearest(tag, {known.begin(), known.end()});
+      return Error::usage("no job to act on", fmt::format("no job has the tag '{}'", tag),
+                          near ? fmt::format("did you mean '{}'?", *near) : "see: remote job-list");
+    }
+  }
+  std::vector<std::string> states;
+  for (const State state : selection.states) {
+    states.emplace_back(to_string(state));
+  }
+  std::string reason = "no job";
+  reason += states.empty() ? "" : " that is " + join(states, " or ");
+  reason += selection.tags.empty() ? "" : " has the tags " + join(selection.tags, ", ");
+  reason += states.empty() && selection.tags.empty()    ? " fits"
+            : states.empty() || !selection.tags.empty() ? ""
+                                                        : " is there";
+  return Error::usage("no job to act on", reason, "see: remote job-list");
+}
+
+Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::string>& tags) {
+  std::vector<const Job*> running;
+  std::vector<const Job*> running_masters;
+  std::vector<const Job*> starting_masters;
+  std::vector<const Job*> masters;
+  for (const Job& job : jobs) {
+    const bool fits = job.has_tag("master") && has_all(job, tags);
+    if (job.state == State::running || job.state == State::unknown) {
+      running.push_back(&job);
+      if (fits) {
+        running_masters.push_back(&job);
+      }
+    } else if (fits && job.state == State::starting) {
+      starting_masters.push_back(&job);
+    }
+    if (fits) {
+      masters.push_back(&job);
+    }
+  }
+  for (const auto* group : {&running_masters, &starting_masters}) {
+    if (const Job* job = newest(*group)) {
+      return *job;
+    }
+  }
+  std::string with = tags.empty() ? "" : " and " + join(tags, ", ");
+  const std::string reason = running.empty() ? "no job is running"
+                                             : fmt::format("no running job is tagged master{}; running: {}",
+                                                           with, list_keys(running));
+  const Job* last = newest(masters);
+  const std::string hint = last != nullptr
+                               ? fmt::format("the last master was job {} ({}): remote job-tail --job {}",
+                                             last->key, to_string(last->state), last->key)
+                               : "name one: remote job-tail --job KEY";
+  throw Error::usage("no job to follow", reason, hint);
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,290 @@
+#include "jobs/stacks.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "jobs/protocol_parts.hpp"
+#include "jobs/remote_folder.hpp"
+#include "scripts/scripts.hpp"
+#include "servers/fanout.hpp"
+#include "ssh/connection.hpp"
+
+namespace remote::jobs {
+namespace {
+
+struct Group {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+};
+
+// The words up to the last one, which is all the rest.
+std::vector<std::string_view> words_of(std::string_view text, std::size_t count) {
+  std::vector<std::string_view> words;
+  while (words.size() + 1 < count && text.find(' ') != std::string_view::npos) {
+    words.push_back(text.substr(0, text.find(' ')));
+    text.remove_prefix(words.back().size() + 1);
+  }
+  words.push_back(text);
+  return words;
+}
+
+std::string_view file_name(std::string_view path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+// `  File "/a/train.py", line 12 in forward` of faulthandler as py-spy has it: "forward (/a/train.py:12)".
+std::optional<std::string> faulthandler_frame(std::string_view line) {
+  constexpr std::string_view begin = "  File \"";
+  constexpr std::string_view middle = "\", line ";
+  if (!line.starts_with(begin)) {
+    return std::nullopt;
+  }
+  line.remove_prefix(begin.size());
+  const std::size_t at = line.rfind(middle);
+  if (at == std::string_view::npos) {
+    return std::nullopt;
+  }
+  const std::string_view file = line.substr(0, at);
+  const std::string_view rest = line.substr(at + middle.size());
+  const std::size_t in = rest.find(" in ");
+  if (in == std::string_view::npos) {
+    return std::nullopt;
+  }
+  return fmt::format("{} ({}:{})", rest.substr(in + 4), file, rest.substr(0, in));
+}
+
+std::vector<ThreadStack> faulthandler_threads(const std::vector<std::string>& lines) {
+  std::vector<ThreadStack> threads;
+  for (const std::string& line : lines) {
+    if (line.find("(most recent call first):") != std::string::npos) {
+      threads.push_back({line.substr(0, line.find(" (most recent")), {}});
+    } else if (!threads.empty()) {
+      if (auto frame = faulthandler_frame(line)) {
+        threads.back().frames.push_back(std::move(*frame));
+      } else if (!trim(line).empty()) {
+        threads.back().frames.emplace_back(trim(line));  // "...": cut; "<no Python frame>"
+      }
+    }
+  }
+  // faulthandler writes the newest thread first: the main one stands last.
+  std::reverse(threads.begin(), threads.end());
+  if (!threads.empty()) {
+    threads.front().name = "main thread";
+  }
+  return threads;
+}
+
+std::vector<ThreadStack> py_spy_threads(const std::vector<std::string>& lines, int pid) {
+  std::vector<ThreadStack> threads;
+  std::size_t main = 0;
+  for (const std::string& line : lines) {
+    if (line.starts_with("Thread ")) {
+      if (line.find("\"MainThread\"") != std::string::npos ||
+          line.starts_with(fmt::format("Thread {} ", pid))) {
+        main = threads.size();
+      }
+      threads.push_back({line, {}});
+    } else if (!threads.empty() && line.starts_with("    ")) {
+      threads.back().frames.emplace_back(trim(line));
+    }
+  }
+  if (!threads.empty()) {
+    std::rotate(threads.begin(), threads.begin() + static_cast<std::ptrdiff_t>(main),
+                threads.begin() + static_cast<std::ptrdiff_t>(main) + 1);
+  }
+  return threads;
+}
+
+// What makes two stacks equal.
+std::string key_of(const RankStack& rank, bool all_threads) {
+  std::vector<std::string> parts;
+  for (std::size_t t = 0; t < (all_threads ? rank.threads.size() : 1); ++t) {
+    std::string part;
+    for (const std::string& frame : rank.threads[t].frames) {
+      const std::size_t open = frame.rfind(" (");
+      const std::size_t name = open == std::string::npos ? 0 : open + 2;
+      part += fmt::format("{}({}\n", frame.substr(0, name), file_name(std::string_view(frame).substr(name)));
+    }
+    parts.push_back(std::move(part));
+  }
+  if (!parts.empty()) {
+    std::sort(parts.begin() + 1, parts.end());  // threads begin in any order
+  }
+  return join(parts, "\n\n");
+}
+
+bool by_rank(const RankStack& a, const RankStack& b) {
+  return std::tuple(a.rank.value_or(-1), a.job.key, a.dump.pid) <
+         std::tuple(b.rank.value_or(-1), b.job.key, b.dump.pid);
+}
+
+// An agent (torchrun) is Python too, but no rank: where a job has processes with ranks, those without are
+// left out.
+void drop_agents(std::vector<ProcessDump>& dumps) {
+  std::map<std::string, bool> has_ranks;
+  for (const ProcessDump& dump : dumps) {
+    has_ranks[dump.id] = has_ranks[dump.id] || dump.rank;
+  }
+  std::erase_if(dumps, [&](const ProcessDump& dump) { return has_ranks[dump.id] && !dump.rank; });
+}
+
+}  // namespace
+
+std::string stacks_script(const std::string& project, const std::string& jobs_folder,
+                          const std::vector<std::string>& ids) {
+  std::string script = prelude(project, jobs_folder, "stacks.sh");
+  script += "stacks_begin\n";
+  for (const std::string& id : ids) {
+    script += "stacks_one " + checked_id(id) + '\n';
+  }
+  script += "stacks_finish\n";
+  return ssh::wrap_script(script);
+}
+
+std::vector<ProcessDump> parse_stacks(std::string_view out) {
+  using Method = ProcessDump::Method;
+  std::vector<ProcessDump> dumps;
+  read_lines(out, [&](std::string_view first, std::string_view rest) {
+    if (first == "ended") {
+      return valid_job_id(rest);
+    }
+    if (first == "line") {
+      const auto words = words_of(rest, 2);
+      const bool good = words.size() == 2 && words[1].starts_with('|') && !dumps.empty() &&
+                        parse_number<int>(words[0]) == dumps.back().pid;
+      if (good) {
+        dumps.back().lines.emplace_back(words[1].substr(1));
+      }
+      return good;
+    }
+    const auto words = words_of(rest, 5);
+    if (first != "process" || words.size() < 4 || !valid_job_id(words[0])) {
+      return false;
+    }
+    ProcessDump dump;
+    dump.id = words[0];
+    const auto pid = parse_number<int>(words[1]);
+    dump.rank = parse_number<int>(words[2]);
+    if (!pid || *pid < 1 || (!dump.rank && words[2] != "-")) {
+      return false;
+    }
+    dump.pid = *pid;
+    if (words[3] == "py-spy") {
+      dump.method = Method::py_spy;
+    } else if (words[3] == "faulthandler") {
+      dump.method = Method::faulthandler;
+    } else if (words[3] != "kernel") {
+      return false;
+    }
+    if (words.size() == 5) {
+      dump.why = words[4];
+    }
+    dumps.push_back(std::move(dump));
+    return true;
+  });
+  return dumps;
+}
+
+std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
+  switch (dump.method) {
+    case ProcessDump::Method::py_spy:
+      return py_spy_threads(dump.lines, dump.pid);
+    case ProcessDump::Method::faulthandler:
+      return faulthandler_threads(dump.lines);
+    case ProcessDump::Method::kernel:
+      break;
+  }
+  return {};
+}
+
+std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads) {
+  std::map<std::string, StackGroup> by_key;
+  for (const RankStack& rank : ranks) {
+    if (!rank.threads.empty()) {
+      by_key[key_of(rank, all_threads)].members.push_back(rank);
+    }
+  }
+  std::vector<StackGroup> groups;
+  for (auto& [key, group] : by_key) {
+    std::sort(group.members.begin(), group.members.end(), by_rank);
+    groups.push_back(std::move(group));
+  }
+  std::sort(groups.begin(), groups.end(), [](const StackGroup& a, const StackGroup& b) {
+    return a.members.size() != b.members.size() ? a.members.size() < b.members.size()
+                                                : by_rank(a.members.front(), b.members.front());
+  });
+  return groups;
+}
+
+StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
+                         const std::vector<Job>& jobs, const Cancel& cancel) {
+  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
+  for (const Job& job : jobs) {
+    by_place[{job.server, remote_folder_of(job)}].push_back(job);
+  }
+  std::vector<Group> groups;
+  for (auto& [place, members] : by_place) {
+    groups.push_back({place.first, place.second, std::move(members)});
+  }
+  const auto outcomes = servers::fan_out(
+      groups, [](const Group& group) { return group.server; },
+      [&](const Group& group, std::size_t) {
+        std::vector<std::string> ids;
+        for (const Job& job : group.jobs) {
+          ids.push_back(job.id);
+        }
+        const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
+        ssh::ExecRequest request;
+        request.input = stacks_script(group.folder.project, group.folder.jobs_folder, ids);
+        // py-spy and the signal may take 23 s a process in the worst case
+        request.timeout = std::chrono::minutes(5);
+        return parse_stacks(connection->exec(request, cancel).out);
+      });
+  cancel.check();
+  StacksResult result;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    if (!outcomes[g].ok()) {
+      result.errors.push_back(*outcomes[g].error);
+      continue;
+    }
+    std::vector<ProcessDump> dumps = *outcomes[g].value;
+    drop_agents(dumps);
+    for (const Job& job : groups[g].jobs) {
+      const std::size_t before = result.ranks.size();
+      for (const ProcessDump& dump : dumps) {
+        if (dump.id == job.id) {
+          result.ranks.push_back({job, dump, dump.rank ? dump.rank : job.rank, parse_threads(dump)});
+        }
+      }
+      if (result.ranks.size() == before) {
+        result.ended.push_back(job);
+      }
+    }
+  }
+  std::sort(result.ranks.begin(), result.ranks.end(), by_rank);
+  return result;
+}
+
+std::string enable_stacks_text(const std::string& jobs_folder) {
+  // Runs in the project's folder. Whatever goes wrong here, the job runs: a ':' in the folder's name cannot
+  // stand in PYTHONPATH.
+  return fmt::format(
+      "remote_stacks=$(pwd)/{}/$REMOTE_JOB_ID/python\n"
+      "if case $remote_stacks in *:*) false ;; esac && (\n"
+      "  umask 077 && mkdir -p \"$remote_stacks\" && printf '%s' {} >\"$remote_stacks/sitecustomize.py\"\n"
+      "); then\n"
+      "  PYTHONPATH=$remote_stacks${{PYTHONPATH:+:$PYTHONPATH}}\n"
+      "  export PYTHONPATH\n"
+      "else\n"
+      "  echo 'remote: --enable-stacks is not possible in this folder' >&2\n"
+      "fi\n"
+      "unset remote_stacks\n",
+      shell_quote(jobs_folder), shell_quote(std::string(scripts::text("sitecustomize.py"))));
+}
+
+}  // namespace remote::jobs

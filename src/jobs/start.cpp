@@ -1,0 +1,137 @@
+#include "jobs/start.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/fanout.hpp"
+
+namespace remote::jobs {
+namespace {
+
+struct Batch {
+  std::string server;
+  std::vector<std::size_t> indices;
+};
+
+std::vector<Batch> by_server(const std::vector<NewJob>& jobs) {
+  std::vector<Batch> batches;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    auto at = std::find_if(batches.begin(), batches.end(),
+                           [&](const Batch& batch) { return batch.server == jobs[i].job.server; });
+    if (at == batches.end()) {
+      at = batches.insert(batches.end(), {jobs[i].job.server, {}});
+    }
+    at->indices.push_back(i);
+  }
+  return batches;
+}
+
+// One server's part of the start: its script, and its answer.
+std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
+                                 const Batch& batch, const std::optional<Lifeline>& lifeline,
+                                 const Cancel& cancel) {
+  std::vector<StartRequest> requests;
+  for (const std::size_t i : batch.indices) {
+    requests.push_back({jobs[i].job.id, jobs[i].command, jobs[i].activate, jobs[i].env});
+  }
+  const RemoteFolder folder = remote_folder_of(jobs[batch.indices.front()].job);
+  ssh::ExecRequest request;
+  std::string lifeline_text;
+  if (lifeline && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=
+                      lifeline->servers.end()) {
+    std::vector<Job> there;
+    for (const std::size_t i : batch.indices) {
+      there.push_back(jobs[i].job);
+    }
+    lifeline_text = lifeline_request(*lifeline, batch.server, there);
+  }
+  request.input = start_script(folder.project, folder.jobs_folder, requests, lifeline_text);
+  request.timeout = std::chrono::seconds(60);
+  return parse_start(connection.exec(request, cancel).out);
+}
+
+void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
+  if (reply.outcome == StartReply::Outcome::failed) {
+    job.state = State::lost;
+    job.reason = "not started: " + reply.reason;
+    errors.push_back(Error(fmt::format("job {} was not started", job.key), reply.reason).on(job.server));
+    return;
+  }
+  job.pid = reply.pid;
+  if (reply.outcome == StartReply::Outcome::exists) {
+    return;  // nothing was started: what became of it is for `ask` to find out
+  }
+  job.state = State::running;
+  job.started_at = now_seconds();
+  job.checked_at = job.started_at;
+}
+
+}  // namespace
+
+std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
+                             const std::vector<Job>& jobs_there) {
+  nlohmann::json request;
+  request["token"] = lifeline.token;
+  request["server"] = server;
+  request["servers"] = lifeline.servers;
+  request["address"] = lifeline.address;
+  request["port"] = lifeline.port;
+  request["grace"] = lifeline.grace_s;
+  request["timeout"] = lifeline.timeout_s;
+  request["jobs"] = nlohmann::json::array();
+  for (const Job& job : jobs_there) {
+    request["jobs"].push_back({{"id", job.id}, {"rank", job.rank.value_or(0)}});
+  }
+  return request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
+                  const Cancel& cancel, const std::optional<Lifeline>& lifeline) {
+  StartResult result;
+  if (new_jobs.empty()) {
+    return result;
+  }
+  for (NewJob& entry : new_jobs) {
+    entry.job.state = State::starting;
+    entry.job.created_at = now_seconds();
+    result.jobs.push_back(entry.job);
+  }
+  const FileLock starting = store.hold_start(start_id_of(result.jobs.front()));
+  store.add(result.jobs);
+  const std::vector<Batch> batches = by_server(new_jobs);
+  const auto outcomes = servers::fan_out(
+      batches, [](const Batch& batch) { return batch.server; },
+      [&](const Batch& batch, std::size_t) {
+        return start_on(*connections.at(batch.server), new_jobs, batch, lifeline, cancel);
+      });
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    if (!outcomes[b].ok()) {
+      const Error& error = *outcomes[b].error;
+      result.errors.push_back(Error("it is not known whether its jobs started", error.what(),
+                                    "`remote job-list` asks the server and tells")
+                                  .on(batches[b].server));
+      continue;
+    }
+    for (const std::size_t i : batches[b].indices) {
+      const auto& replies = *outcomes[b].value;
+      const auto reply = std::find_if(replies.begin(), replies.end(),
+                                      [&](const StartReply& one) { return one.id == result.jobs[i].id; });
+      if (reply == replies.end()) {
+        result.errors.push_back(
+            Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
+                  "its answer names other jobs only", "`remote job-list` asks it again")
+                .on(result.jobs[i].server));
+      } else {
+        apply(*reply, result.jobs[i], result.errors);
+      }
+    }
+  }
+  store.update(result.jobs);
+  return result;
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "base/error.hpp"
+#include "config/config.hpp"
+#include "jobs/job.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/store.hpp"
+#include "ssh/connector.hpp"
+
+namespace remote::jobs {
+
+// Open connections by server name.
+using Connections = std::map<std::string, std::unique_ptr<ssh::Connection>>;
+
+// A job to start: the record to be (id, server, command, tags, rank …; key, state and times are set here) and
+// what runs.
+struct NewJob {
+  Job job;
+  std::string command;
+  std::string activate;
+  std::vector<std::pair<std::string, std::string>> env;
+};
+
+// What the servers of a launch keep to each other without this program (docs/protocol.md, The lifeline).
+struct Lifeline {
+  std::string token;                 // random; proves who belongs to the launch
+  std::vector<std::string> servers;  // all that take part; the first one is the hub
+  std::string address;               // where the hub listens
+  int port = 0;
+  int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
+  int timeout_s = 60;  // a server that is silent for so long is lost
+};
+
+// The JSON that one server's lifeline process is given on its stdin, for these jobs on it.
+std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
+                             const std::vector<Job>& jobs_there);
+
+struct StartResult {
+  std::vector<Job> jobs;      // all, in the order given, with keys
+  std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
+};
+
+// Records the jobs and starts them: all of a server in one exec, servers side by side, over connections that
+// are open already (one for every server that the jobs name). The records are on disk before the first byte
+// goes out, so that whatever dies in between, `ask` finds out later what came of it. Throws Error when the
+// store cannot be written (then nothing was started); what fails on servers is in the result.
+StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
+                  const Cancel& cancel, const std::optional<Lifeline>& lifeline = std::nullopt);
+
+}  // namespace remote::jobs

@@ -1,0 +1,338 @@
+#include "jobs/store.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <set>
+#include <thread>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/select.hpp"
+#include "jobs/store_files.hpp"
+
+namespace remote::jobs {
+namespace fs = std::filesystem;
+namespace {
+
+// How far a record's own checked_at may lie behind the index's.
+constexpr std::int64_t checked_at_lag_s = 60;
+
+fs::path lock_path(const fs::path& folder) {
+  return folder / "lock";
+}
+fs::path key_path(const fs::path& folder) {
+  return folder / "last_key";
+}
+fs::path start_path(const fs::path& folder, const std::string& id) {
+  return folder / "starts" / id;
+}
+
+void check_id(const std::string& id) {
+  if (!valid_job_id(id)) {
+    throw Error::usage(fmt::format("'{}' is not a job's id", id),
+                       "an id is 32 lower-case hexadecimal digits");
+  }
+}
+
+// A launch id becomes a file's name.
+void check_start_id(const std::string& id) {
+  const bool plain = !id.empty() && id.size() <= 128 && id.front() != '.' &&
+                     std::all_of(id.begin(), id.end(), [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
+                     });
+  if (!plain) {
+    throw Error::usage(fmt::format("'{}' is not the id of a start", id),
+                       "letters, digits, '-', '_' and '.' are");
+  }
+}
+
+// The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
+int read_last_key(const fs::path& folder) {
+  try {
+    const auto text = read_file_if_there(key_path(folder));
+    return std::max(0, text ? parse_number<int>(trim(*text)).value_or(0) : 0);
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Takes away what processes left that were killed, or that ended. Under the lock, so none of it is in use.
+void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
+  std::error_code ignored;
+  for (const std::string& name : loaded.leftovers) {
+    step("tidy");
+    fs::remove_all(folder / name, ignored);
+  }
+  for (const std::string& id : loaded.bare) {
+    ::rmdir((folder / id).c_str());  // fails where there is anything in it, and so it should
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "starts", ignored)) {
+    try {
+      if (const auto free = FileLock::try_lock(entry.path())) {
+        step("tidy");
+        ::unlink(entry.path().c_str());
+      }
+    } catch (const Error&) {
+      // not ours to remove
+    }
+  }
+}
+
+// Keys that two records have (a folder was copied in): the one that was here, or else the older one, keeps
+// it.
+bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
+  auto& jobs = loaded.jobs;
+  std::sort(jobs.begin(), jobs.end(), [](const StoredJob& a, const StoredJob& b) {
+    return std::tuple(a.job.key, !a.from_index, a.job.created_at, a.job.id) <
+           std::tuple(b.job.key, !b.from_index, b.job.created_at, b.job.id);
+  });
+  std::vector<StoredJob*> clashes;
+  for (std::size_t i = 1; i < jobs.size(); ++i) {
+    if (jobs[i].job.key == jobs[i - 1].job.key) {
+      clashes.push_back(&jobs[i]);
+    }
+  }
+  if (clashes.empty()) {
+    return false;
+  }
+  int key = std::max(read_last_key(folder), loaded.max_key);
+  FileBatch batch(folder, Sync::content, step);
+  batch.put(key_path(folder), fmt::format("{}\n", key + static_cast<int>(clashes.size())));
+  for (StoredJob* stored : clashes) {
+    stored->job.key = ++key;
+    stored->print = batch.put(folder / stored->job.id / "job.json", to_json_text(stored->job));
+  }
+  batch.commit(false);
+  loaded.max_key = key;
+  std::sort(jobs.begin(), jobs.end(),
+            [](const StoredJob& a, const StoredJob& b) { return a.job.key < b.job.key; });
+  return true;
+}
+
+// The whole store as it is, with the index brought up to it. Under the lock.
+Loaded load_and_repair(const fs::path& folder, const Step& step) {
+  Loaded loaded = load_jobs(folder, false);
+  if (give_new_keys(folder, loaded, step) || loaded.stale) {
+    write_index(folder, loaded.jobs, step);
+  }
+  return loaded;
+}
+
+}  // namespace
+
+Store::Store(fs::path folder, Step step)
+    : folder_(std::move(folder)), step_(step ? std::move(step) : [](std::string_view) {}) {}
+
+void Store::add(std::vector<Job>& jobs) {
+  if (jobs.empty()) {
+    return;
+  }
+  step_("create folder");
+  make_folders(folder_);
+  step_("lock");
+  const FileLock lock(lock_path(folder_));
+  std::set<std::string> ids;
+  for (const Job& job : jobs) {
+    check_id(job.id);
+    if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
+      throw Error("cannot add a job", fmt::format("{} is there already", record_file(job.id).string()));
+    }
+  }
+  const Loaded loaded = load_and_repair(folder_, step_);
+  tidy(folder_, loaded, step_);
+
+  int key = std::max(read_last_key(folder_), loaded.max_key);
+  std::vector<Job> added = jobs;
+  std::vector<fs::path> made;
+  std::string lines;
+  try {
+    // Not synced: as long as the jobs are there they tell their keys themselves, and remove() syncs it.
+    FileBatch batch(folder_, Sync::no, step_);
+    batch.put(key_path(folder_), fmt::format("{}\n", key + static_cast<int>(jobs.size())));
+    FileBatch records(folder_, Sync::names, step_);
+    for (Job& job : added) {
+      job.key = ++key;
+      if (job.created_at == 0) {
+        job.created_at = now_seconds();
+      }
+      step_("create job folder");
+      make_folders(job_folder(job.id));
+      made.push_back(job_folder(job.id));
+      const std::string text = to_json_text(job);
+      job = from_json_text(text);  // what a listing will say, from index and record alike
+      lines += index_line(records.put(record_file(job.id), text), job);
+    }
+    batch.commit(false);
+    records.commit(true);
+  } catch (...) {
+    for (const fs::path& path : made) {
+      ::rmdir(path.c_str());
+    }
+    throw;
+  }
+  append_index(folder_, lines, step_);
+  jobs = std::move(added);
+}
+
+void Store::update(const std::vector<Job>& jobs) {
+  if (jobs.empty()) {
+    return;
+  }
+  step_("lock");
+  const FileLock lock(lock_path(folder_));
+  std::vector<Error> errors;
+  std::string before;  // index lines that must be there before the records change
+  std::string after;
+  FileBatch batch(folder_, Sync::content, step_);
+  for (const Job& news : jobs) {
+    try {
+      check_id(news.id);
+      const auto stored = load_record(folder_, news.id);
+      if (!stored) {
+        continue;
+      }
+      Job merged = merge_news(stored->job, news);
+      Job but_checked = merged;
+      but_checked.checked_at = stored->job.checked_at;
+      if (but_checked == stored->job &&
+          merged.checked_at.value_or(0) - stored->job.checked_at.value_or(0) < checked_at_lag_s) {
+        after += index_line(stored->print, merged);
+        continue;
+      }
+      const std::string text = to_json_text(merged);
+      merged = from_json_text(text);
+      if (is_final(stored->job.state) && !is_final(merged.state)) {
+        before += index_line(Fingerprint(), merged);  // or unfinished_only would not look at it after a crash
+      }
+      after += index_line(batch.put(record_file(news.id), text), merged);
+    } catch (const Error& error) {
+      errors.push_back(error);
+    }
+  }
+  if (!before.empty()) {
+    append_index(folder_, before, step_);
+  }
+  batch.commit(false);
+  if (!after.empty()) {
+    append_index(folder_, after, step_);
+  }
+  if (!errors.empty()) {
+    throw errors.front();
+  }
+}
+
+Store::Listing Store::list(Filter filter) const {
+  Loaded loaded = load_jobs(folder_, filter.unfinished_only);
+  if (loaded.stale) {
+    // Mend the index, if that is possible at once; what was read is right in any case.
+    try {
+      if (const auto lock = FileLock::try_lock(lock_path(folder_))) {
+        loaded = load_and_repair(folder_, step_);
+      }
+    } catch (const Error&) {
+      // a store that cannot be written can still be read
+    }
+  }
+  Listing listing;
+  listing.problems = std::move(loaded.problems);
+  listing.jobs.reserve(loaded.jobs.size());
+  for (StoredJob& stored : loaded.jobs) {
+    if (filter.unfinished_only && is_final(stored.job.state)) {
+      continue;
+    }
+    if (!listing.jobs.empty() && listing.jobs.back().key == stored.job.key) {
+      listing.problems.push_back(fmt::format("{}: its key {} is that of another job; name it by its id",
+                                             record_file(stored.job.id).string(), stored.job.key));
+    }
+    listing.jobs.push_back(std::move(stored.job));
+  }
+  return listing;
+}
+
+Job Store::find(const std::string& name) const {
+  const Listing listing = list();
+  Selection selection;
+  selection.names = {name};
+  try {
+    return select(listing.jobs, selection).front();
+  } catch (const Error& error) {
+    if (listing.problems.empty()) {
+      throw;
+    }
+    throw Error(error.what_failed(), error.reason(),
+                fmt::format("some records cannot be read: {}", join(listing.problems, "; ")), error.kind());
+  }
+}
+
+void Store::remove(const std::vector<std::string>& ids) {
+  if (ids.empty() || ::access(folder_.c_str(), F_OK) != 0) {
+    return;
+  }
+  for (const std::string& id : ids) {
+    check_id(id);
+  }
+  step_("lock");
+  const FileLock lock(lock_path(folder_));
+  const Loaded loaded = load_and_repair(folder_, step_);
+  tidy(folder_, loaded, step_);
+  {
+    // The jobs tell their keys no longer: now the mark must be on the disk.
+    FileBatch batch(folder_, Sync::names, step_);
+    batch.put(key_path(folder_), fmt::format("{}\n", std::max(loaded.max_key, read_last_key(folder_))));
+    batch.commit(false);
+  }
+  for (const std::string& id : ids) {
+    const fs::path removed = folder_ / (".removed-" + id);
+    step_("rename job folder");
+    if (::rename(job_folder(id).c_str(), removed.c_str()) != 0) {
+      if (errno == ENOENT) {
+        continue;
+      }
+      throw Error("cannot remove " + job_folder(id).string(), std::strerror(errno));
+    }
+    step_("remove job folder");
+    std::error_code error;
+    fs::remove_all(removed, error);
+    if (error) {
+      throw Error("cannot remove " + removed.string(), error.message(), "remove that folder by hand");
+    }
+  }
+}
+
+FileLock Store::hold_start(const std::string& start_id) const {
+  check_start_id(start_id);
+  make_folders(folder_ / "starts");
+  for (int attempt = 0; attempt < 50; ++attempt) {
+    {
+      // Under the store's lock, so that tidy() does not unlink the file between its making and its locking.
+      const FileLock lock(lock_path(folder_));
+      if (auto held = FileLock::try_lock(start_path(folder_, start_id))) {
+        return std::move(*held);
+      }
+    }
+    // somebody looks whether we live, which takes no time, or starts the same jobs
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  throw Error("cannot start " + start_id, "another process is starting these very jobs");
+}
+
+bool Store::starter_is_dead(const std::string& start_id) const {
+  check_start_id(start_id);
+  const UniqueFd fd(::open(start_path(folder_, start_id).c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd) {
+    return errno == ENOENT || errno == ENOTDIR;  // not knowing is no reason to call it dead
+  }
+  // A shared lock, so that two that look at once do not take each other for the starter.
+  return ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,329 @@
+#include "jobs/store_files.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "jobs/job_json.hpp"
+
+namespace remote::jobs {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::size_t open_files = 100;                        // a Mac allows 256 in all
+constexpr std::uint64_t max_record = std::uint64_t{1} << 20U;  // a record is some hundred bytes
+
+Error file_error(const char* action, const fs::path& path, int error) {
+  std::string hint;
+  if (error == ENOSPC || error == EDQUOT) {
+    hint = "free some space on that disk and run the command again";
+  } else if (error == EACCES || error == EPERM || error == EROFS) {
+    hint = "check the permissions of " + path.parent_path().string();
+  }
+  return Error(fmt::format("cannot {} {}", action, path.string()), std::strerror(error), hint);
+}
+
+void sync_folder(const fs::path& folder) {
+  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (fd) {
+    ::fsync(fd.get());  // some file systems cannot: then the rename waits for the system's own time
+  }
+}
+
+struct Listing {
+  std::vector<std::string> ids;
+  std::vector<std::string> others;  // any other name that may be a folder
+  std::vector<std::string> leftovers;
+};
+
+Listing read_names(DIR* folder) {
+  Listing names;
+  while (const dirent* entry = ::readdir(folder)) {
+    std::string name = entry->d_name;
+    if (valid_job_id(name)) {
+      names.ids.push_back(std::move(name));
+    } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
+      names.leftovers.push_back(std::move(name));
+    } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
+      names.others.push_back(std::move(name));
+    }
+  }
+  return names;
+}
+
+// One job into `loaded`: from the index where that speaks of the very record that is there, else from the
+// record.
+class Loader {
+ public:
+  Loader(const fs::path& folder, int folder_fd, const Index& index, bool unfinished_only, Loaded& loaded)
+      : folder_(folder),
+        folder_fd_(folder_fd),
+        index_(index),
+        unfinished_only_(unfinished_only),
+        loaded_(loaded) {}
+
+  void take(const std::string& id) {
+    const Index::Row* row = index_.find(id);
+    if (row != nullptr) {
+      ++known_;
+      loaded_.max_key = std::max(loaded_.max_key, row->key);
+      // A final state stays as it is, so its record need not be looked at.
+      if (unfinished_only_ && row->print.size != 0 && is_final(row->state)) {
+        return;
+      }
+    }
+    struct stat info {};
+    path_.assign(id).append("/job.json");
+    if (::fstatat(folder_fd_, path_.c_str(), &info, 0) != 0) {
+      if (errno == ENOENT) {
+        loaded_.bare.push_back(id);
+      } else if (errno != ENOTDIR) {
+        loaded_.problems.push_back(fmt::format("{}: {}", record(id), std::strerror(errno)));
+      }
+      return;
+    }
+    if (row != nullptr && row->print.matches(Fingerprint::of(info))) {
+      if (auto job = Index::job(id, *row)) {
+        add({row->print, std::move(*job), true});
+        return;
+      }
+    }
+    try {
+      if (auto stored = load_record(folder_, id)) {
+        loaded_.stale = true;
+        add(std::move(*stored));
+      }
+    } catch (const Error& error) {
+      loaded_.problems.push_back(fmt::format("{}: {}", record(id), error.reason()));
+    }
+  }
+
+  // A folder with another name: nothing of ours, unless somebody renamed a job's folder.
+  void take_other(const std::string& name) {
+    struct stat info {};
+    if (::fstatat(folder_fd_, (name + "/job.json").c_str(), &info, 0) == 0) {
+      loaded_.problems.push_back(
+          fmt::format("{}: its folder is not named as a job's id (32 hexadecimal digits)", record(name)));
+    }
+  }
+
+  std::size_t known() const { return known_; }
+
+ private:
+  std::string record(const std::string& name) const { return (folder_ / name / "job.json").string(); }
+
+  void add(StoredJob stored) {
+    loaded_.max_key = std::max(loaded_.max_key, stored.job.key);
+    if (!unfinished_only_ || !is_final(stored.job.state)) {
+      loaded_.jobs.push_back(std::move(stored));
+    }
+  }
+
+  const fs::path& folder_;
+  int folder_fd_;
+  const Index& index_;
+  bool unfinished_only_;
+  Loaded& loaded_;
+  std::size_t known_ = 0;
+  std::string path_;  // one buffer for all
+};
+
+std::string read_index(const fs::path& folder) {
+  try {
+    return read_file_if_there(folder / "index").value_or("");
+  } catch (const Error&) {
+    return "";  // a cache that cannot be read is no cache
+  }
+}
+
+}  // namespace
+
+FileBatch::~FileBatch() {
+  for (const File& file : files_) {
+    if (!file.renamed) {
+      ::unlink(file.temporary.c_str());
+    }
+  }
+}
+
+Fingerprint FileBatch::put(const fs::path& path, std::string_view content) {
+  step_("write " + path.filename().string());
+  File file;
+  file.path = path;
+  file.temporary = folder_ / fmt::format(".{}.{}.tmp", path.filename().string(), random_hex(8));
+  file.fd.reset(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  struct stat info {};
+  if (!file.fd || !write_all(file.fd.get(), content) || ::fstat(file.fd.get(), &info) != 0) {
+    const Error error = file_error("write", path, errno);
+    ::unlink(file.temporary.c_str());
+    throw error;
+  }
+  files_.push_back(std::move(file));
+  if (files_.size() - synced_ >= open_files) {
+    sync();
+  }
+  return Fingerprint::of(info);
+}
+
+void FileBatch::sync() {
+#ifdef __linux__
+  // Sets all of them on their way, so that the first fsync commits them together and the others find it done.
+  for (std::size_t i = synced_; sync_ != Sync::no && i < files_.size(); ++i) {
+    if (files_[i].fd) {
+      ::sync_file_range(files_[i].fd.get(), 0, 0, SYNC_FILE_RANGE_WRITE);
+    }
+  }
+#endif
+  for (; synced_ < files_.size(); ++synced_) {
+    File& file = files_[synced_];
+    // A descriptor that is gone means that an earlier sync failed here; a second fsync would not tell.
+    if (!file.fd || (sync_ != Sync::no && ::fsync(file.fd.get()) != 0) || ::close(file.fd.release()) != 0) {
+      const int error = file.fd ? errno : EIO;
+      file.fd.reset();
+      throw file_error("write", file.path, error);
+    }
+  }
+}
+
+void FileBatch::commit(bool all_or_none) {
+  sync();
+  try {
+    for (File& file : files_) {
+      step_("rename " + file.path.filename().string());
+      if (::rename(file.temporary.c_str(), file.path.c_str()) != 0) {
+        throw file_error("write", file.path, errno);
+      }
+      file.renamed = true;
+    }
+  } catch (...) {
+    for (const File& file : files_) {
+      if (all_or_none && file.renamed) {
+        ::unlink(file.path.c_str());
+      }
+    }
+    throw;
+  }
+  if (sync_ == Sync::names) {
+    for (const File& file : files_) {
+      sync_folder(file.path.parent_path());
+    }
+  }
+}
+
+std::optional<StoredJob> load_record(const fs::path& folder, const std::string& id) {
+  const fs::path path = folder / id / "job.json";
+  // Not blocking: somebody may have put a FIFO there.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      return std::nullopt;
+    }
+    throw file_error("read", path, errno);
+  }
+  const auto fail = [&](const std::string& reason, const std::string& hint = "") {
+    return Error("cannot read " + path.string(), reason, hint);
+  };
+  if (!S_ISREG(info.st_mode)) {
+    throw fail("it is not a file");
+  }
+  if (static_cast<std::uint64_t>(info.st_size) > max_record) {
+    throw fail(fmt::format("it is {} bytes long, far too long for a job record", info.st_size));
+  }
+  std::string text(static_cast<std::size_t>(info.st_size), '\0');
+  std::size_t length = 0;
+  while (length < text.size()) {
+    const ssize_t count = ::read(fd.get(), text.data() + length, text.size() - length);
+    if (count < 0 && errno != EINTR) {
+      throw file_error("read", path, errno);
+    }
+    if (count == 0) {
+      break;
+    }
+    length += count > 0 ? static_cast<std::size_t>(count) : 0;
+  }
+  text.resize(length);
+  try {
+    StoredJob stored{Fingerprint::of(info), from_json_text(text), false};
+    if (stored.job.id != id) {
+      throw fail(fmt::format("it is the record of another job ({})", stored.job.id));
+    }
+    return stored;
+  } catch (const Error& error) {
+    throw fail(error.reason(), error.hint());
+  }
+}
+
+Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
+  Loaded loaded;
+  // The index first: what is added after that is seen as a folder that the index does not know.
+  const Index index(read_index(folder));
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  if (!open) {
+    if (errno == ENOENT) {
+      return loaded;
+    }
+    throw file_error("read the folder", folder, errno);
+  }
+  Listing names = read_names(open.get());
+  Loader loader(folder, ::dirfd(open.get()), index, unfinished_only, loaded);
+  loaded.jobs.reserve(unfinished_only ? 64 : names.ids.size());
+  for (const std::string& id : names.ids) {
+    loader.take(id);
+  }
+  for (const std::string& name : names.others) {
+    loader.take_other(name);
+  }
+  loaded.leftovers = std::move(names.leftovers);
+  loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known() + 100;
+  std::sort(loaded.jobs.begin(), loaded.jobs.end(), [](const StoredJob& a, const StoredJob& b) {
+    return std::pair(a.job.key, std::string_view(a.job.id)) <
+           std::pair(b.job.key, std::string_view(b.job.id));
+  });
+  std::sort(loaded.problems.begin(), loaded.problems.end());
+  return loaded;
+}
+
+void append_index(const fs::path& folder, const std::string& lines, const Step& step) {
+  step("append index");
+  const fs::path path = folder / "index";
+  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    return;
+  }
+  std::string text = lines;
+  char last = '\n';
+  if (info.st_size == 0) {
+    text.insert(0, index_header());
+  } else if (::pread(fd.get(), &last, 1, info.st_size - 1) == 1 && last != '\n') {
+    text.insert(0, "\n");  // a line that was cut short must not spoil ours
+  }
+  write_all(fd.get(), text);
+}
+
+void write_index(const fs::path& folder, const std::vector<StoredJob>& jobs, const Step& step) {
+  step("write index");
+  std::string text(index_header());
+  for (const StoredJob& stored : jobs) {
+    text += index_line(stored.print, stored.job);
+  }
+  const fs::path temporary = folder / fmt::format(".index.{}.tmp", random_hex(8));
+  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  // Not synced: after a crash of the machine its checksums tell what is left of it.
+  const bool good = fd && write_all(fd.get(), text) && ::close(fd.release()) == 0;
+  step("rename index");
+  if (!good || ::rename(temporary.c_str(), (folder / "index").c_str()) != 0) {
+    ::unlink(temporary.c_str());
+  }
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/files.hpp"
+#include "jobs/index.hpp"
+#include "jobs/job.hpp"
+
+// How the store's files are written and read. Only store.cpp uses it.
+
+namespace remote::jobs {
+
+using Step = std::function<void(std::string_view)>;
+
+// What a commit waits for. content: the disk has the files, so that a power failure leaves the old or the
+// new; names: it has their new names as well; no: a power failure may leave an empty file.
+enum class Sync { no, content, names };
+
+// Replaces several files, each by rename, with the waiting for the disk done together: all temporary files
+// are written and synced before the first rename. Until commit() nothing is visible; the destructor takes
+// away what was not committed.
+class FileBatch {
+ public:
+  // Temporary files are made in `folder` (the store's: there tidy() finds those of a killed process).
+  FileBatch(std::filesystem::path folder, Sync sync, const Step& step)
+      : folder_(std::move(folder)), sync_(sync), step_(step) {}
+  ~FileBatch();
+  FileBatch(const FileBatch&) = delete;
+  FileBatch& operator=(const FileBatch&) = delete;
+
+  // Throws Error naming the file, which is then not in the batch. Returns what the file will be known by.
+  Fingerprint put(const std::filesystem::path& path, std::string_view content);
+  // Throws Error; the files before the failing one are then replaced, the others are not. With `all_or_none`,
+  // for files that were not there before, none is there then.
+  void commit(bool all_or_none);
+
+ private:
+  struct File {
+    std::filesystem::path path;
+    std::filesystem::path temporary;
+    UniqueFd fd;
+    bool renamed = false;
+  };
+  void sync();
+
+  std::filesystem::path folder_;
+  Sync sync_;
+  const Step& step_;
+  std::vector<File> files_;
+  std::size_t synced_ = 0;
+};
+
+struct StoredJob {
+  Fingerprint print;
+  Job job;
+  bool from_index = false;
+};
+
+struct Loaded {
+  std::vector<StoredJob> jobs;         // by key
+  std::vector<std::string> problems;   // as Store::Listing's
+  std::vector<std::string> bare;       // folders without a record: left by a process that was killed
+  std::vector<std::string> leftovers;  // names in the store's folder that nobody needs any more
+  int max_key = 0;
+  bool stale = false;  // the index lacks something that is there, or holds much that is not
+};
+
+// Reads the store. With `unfinished_only`, jobs that ended are left out (where the index says so, unseen).
+// A folder that is not there has no jobs. Throws Error when the folder cannot be read.
+Loaded load_jobs(const std::filesystem::path& folder, bool unfinished_only);
+
+// Reads one record. Throws Error whose message names the file and says what is wrong; nullopt: not there.
+std::optional<StoredJob> load_record(const std::filesystem::path& folder, const std::string& id);
+
+// The index is a cache: not being able to write it is no error.
+void append_index(const std::filesystem::path& folder, const std::string& lines, const Step& step);
+void write_index(const std::filesystem::path& folder, const std::vector<StoredJob>& jobs, const Step& step);
+
+}  // namespace remote::jobs
