@@ -1,0 +1,44 @@
+// The launcher "ranks": one process a rank, which finds its peers by torch's env:// variables.
+#include <fmt/format.h>
+
+#include "launch/command.hpp"
+#include "launch/launchers.hpp"
+
+namespace remote::launch {
+
+std::vector<Process> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+  std::vector<Process> processes;
+  const std::string command = spec.torch ? with_python(spec.command) : spec.command;
+  int rank = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const int node_rank = static_cast<int>(n);
+    for (int local = 0; local < nodes[n].nproc; ++local, ++rank) {
+      Process process;
+      process.server = nodes[n].server;
+      process.node_rank = node_rank;
+      process.rank = rank;
+      process.local_rank = local;
+      process.command = command;
+      if (spec.local_rank_arg) {
+        process.command += fmt::format(" --local_rank={}", local);
+      }
+      EnvBuilder env;
+      env.set("MASTER_ADDR", spec.master_addr);
+      env.set("MASTER_PORT", spec.master_port);
+      env.set("WORLD_SIZE", world_size);
+      env.set("RANK", rank);
+      env.set("LOCAL_RANK", local);
+      env.set("LOCAL_WORLD_SIZE", nodes[n].nproc);
+      env.set("NODE_RANK", node_rank);
+      env.set("GROUP_RANK", node_rank);
+      env.set("RUN_UUID", spec.run_id);
+      add_common(env, spec, nodes[n]);
+      process.env = env.take();
+      process.tags = tags_of(spec, rank == 0);
+      processes.push_back(std::move(process));
+    }
+  }
+  return processes;
+}
+
+}  // namespace remote::launch

@@ -1,0 +1,160 @@
+#include "launch/plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "launch/command.hpp"
+#include "launch/launchers.hpp"
+
+namespace remote::launch {
+namespace {
+
+using Planner = std::vector<Process> (*)(const LaunchSpec&, const std::vector<Node>&, int world_size);
+
+constexpr std::array<std::pair<std::string_view, Planner>, 2> launchers{{
+    {"ranks", plan_ranks},
+    {"torchrun", plan_torchrun},
+}};
+
+// What the launch itself sets, and what the supervisor tells a job's processes by.
+constexpr std::array<std::string_view, 10> reserved{
+    "MASTER_ADDR",      "MASTER_PORT", "WORLD_SIZE", "RANK",     "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE", "NODE_RANK",   "GROUP_RANK", "RUN_UUID", "REMOTE_JOB_ID"};
+
+Planner find_planner(const std::string& name) {
+  std::vector<std::string> names;
+  for (const auto& [known, planner] : launchers) {
+    if (known == name) {
+      return planner;
+    }
+    names.emplace_back(known);
+  }
+  throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(names, ", "));
+}
+
+bool valid_variable(const std::string& name) {
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::all_of(name.begin(), name.end(),
+                     [](unsigned char c) { return c < 128 && (std::isalnum(c) != 0 || c == '_'); });
+}
+
+void check_env(const Env& env) {
+  for (const auto& [name, value] : env) {
+    if (!valid_variable(name)) {
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
+                         "a name consists of letters, digits and '_' and begins with no digit");
+    }
+    if (value.find('\0') != std::string::npos) {
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte");
+    }
+    if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) {
+      std::string hint = "leave it out of --env";
+      if (name == "MASTER_PORT") {
+        hint = "use --master-port";
+      } else if (name == "MASTER_ADDR") {
+        hint = "set internal_address of the first server in configs.yaml";
+      } else if (name == "WORLD_SIZE" || name == "LOCAL_WORLD_SIZE") {
+        hint = "use --nproc-per-node and --server";
+      }
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
+                         "the launch sets it for each rank", hint);
+    }
+  }
+}
+
+bool sets(const Env& env, std::string_view name) {
+  return std::any_of(env.begin(), env.end(), [&](const auto& pair) { return pair.first == name; });
+}
+
+}  // namespace
+
+void EnvBuilder::set(const std::string& name, const std::string& value) {
+  for (auto& [known, old] : env_) {
+    if (known == name) {
+      old = value;
+      return;
+    }
+  }
+  env_.emplace_back(name, value);
+}
+
+void EnvBuilder::set_default(const Env& user, const std::string& name, const std::string& value) {
+  if (!sets(user, name)) {
+    set(name, value);
+  }
+}
+
+void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
+  if (node.nproc > 1) {
+    env.set_default(spec.env, "OMP_NUM_THREADS", "1");
+  }
+  env.set_default(spec.env, "PYTHONUNBUFFERED", "1");
+  if (node.interface) {
+    env.set_default(spec.env, "GLOO_SOCKET_IFNAME", *node.interface);
+    env.set_default(spec.env, "NCCL_SOCKET_IFNAME", *node.interface);
+  }
+  for (const auto& [name, value] : spec.env) {
+    env.set(name, value);
+  }
+}
+
+std::vector<std::string> tags_of(const LaunchSpec& spec, bool master) {
+  std::vector<std::string> tags = spec.tags;
+  if (tags.empty()) {
+    tags = default_tags(spec.command, spec.torch ? std::vector<std::string>{"distributed", "torch"}
+                                                 : std::vector<std::string>{"distributed"});
+  }
+  if (master && std::find(tags.begin(), tags.end(), "master") == tags.end()) {
+    tags.emplace_back("master");
+  }
+  return tags;
+}
+
+int resolve_nproc(const std::string& text, int gpus, int cpus) {
+  if (text == "auto") {
+    return gpus > 0 ? gpus : std::max(cpus, 1);
+  }
+  const auto number = parse_number<int>(text);
+  if (!number || *number < 1 || *number > 4096) {
+    throw Error::usage(fmt::format("wrong --nproc-per-node '{}'", text), "it is a number from 1 up, or auto");
+  }
+  return *number;
+}
+
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
+  const Planner planner = find_planner(spec.launcher);
+  if (nodes.empty()) {
+    throw Error::usage("nothing to launch on", "no server is chosen");
+  }
+  if (trim(spec.command).empty()) {
+    throw Error::usage("nothing to launch", "the command is empty", "say what to run: --cmd 'train.py'");
+  }
+  if (spec.command.find('\0') != std::string::npos) {
+    throw Error::usage("cannot launch this command", "it has a NUL byte");
+  }
+  if (spec.master_addr.empty()) {
+    throw Error::usage("cannot launch", "the address of the first server is not known",
+                       "set its internal_address in configs.yaml");
+  }
+  if (spec.master_port < 1 || spec.master_port > 65535) {
+    throw Error::usage(fmt::format("wrong --master-port {}", spec.master_port),
+                       "a port is a number from 1 to 65535");
+  }
+  check_env(spec.env);
+  Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port, 0, {}};
+  for (const Node& node : nodes) {
+    if (node.nproc < 1) {
+      throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
+    }
+    plan.world_size += node.nproc;
+  }
+  plan.processes = planner(spec, nodes, plan.world_size);
+  return plan;
+}
+
+}  // namespace remote::launch

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// Planning a launch: from what the user asked and what is known of the servers to the list of processes to
+// start. Pure: nothing is asked, started or read here, so that --dry-run shows what a launch does.
+//
+// A launcher is one file with one function (see launchers() in plan.cpp): plain.cpp starts one process a rank
+// with torch's env:// variables, torchrun.cpp one agent a server. To add one: write its file, declare its
+// function in launchers.hpp, add a line to the table in plan.cpp and a golden test.
+
+namespace remote::launch {
+
+using Env = std::vector<std::pair<std::string, std::string>>;
+
+struct LaunchSpec {
+  std::string command;             // as the user gave it: a line for the server's shell
+  std::string launcher = "ranks";  // "ranks" or "torchrun"
+  std::string master_addr;
+  int master_port = 0;
+  std::string run_id;  // RUN_UUID; also the launch's id in job-list
+  Env env{};           // the user's, in the order given; of two of the same name the later counts
+  std::vector<std::string> tags{};  // the user's; none: the words of the command and more
+  bool local_rank_arg = false;      // append --local_rank=N to the command
+  bool torch = true;                // a Python command: tagged torch; a bare .py file gets `python` in front
+};
+
+// One server of a launch, in order: the first is the master.
+struct Node {
+  std::string server;
+  int gpus = 0;
+  int cpus = 0;
+  int nproc = 1;                            // ranks on it
+  std::optional<std::string> interface {};  // the one that leads to the master, where it could be found out
+};
+
+// One process to start as a job.
+struct Process {
+  std::string server;
+  int node_rank = 0;
+  int rank = 0;  // of an agent: the first of its ranks
+  int local_rank = 0;
+  int ranks = 1;  // how many ranks it stands for: an agent has all of its server
+  std::string command;
+  Env env{};  // in order; may hold secrets
+  std::vector<std::string> tags{};
+};
+
+struct Plan {
+  std::string launcher;
+  std::string run_id;
+  std::string master_addr;
+  int master_port = 0;
+  int world_size = 0;
+  std::vector<Process> processes{};  // by rank
+};
+
+// Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable
+// that is set by the launch itself or has no valid name.
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
+
+// How many ranks --nproc-per-node means on a server: a number, or "auto": one a GPU, without GPUs one a
+// processor core. Throws Error (usage).
+int resolve_nproc(const std::string& text, int gpus, int cpus);
+
+// The plan for --dry-run, as text and as JSON. Values of variables that look secret are masked, and what
+// looks like one in the command.
+std::string plan_text(const Plan& plan);
+std::string plan_json(const Plan& plan);
+
+}  // namespace remote::launch

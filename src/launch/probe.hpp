@@ -1,0 +1,51 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+// What a launch asks each server before it plans: src/scripts/probe.sh and the reading of its answer. The
+// lines are described in docs/protocol.md.
+
+namespace remote::launch {
+
+struct ProbeRequest {
+  std::string master_addr;           // as the servers reach the master: an IP address or a name
+  std::optional<int> master_port{};  // on the master only: the port the user named, 0 for any free one
+  std::string ip_program = "ip";     // for tests
+};
+
+// Who listens on a port that is taken. pid and program only where the probing user may see them.
+struct PortHolder {
+  std::string user;
+  std::optional<int> pid{};
+  std::string program{};
+};
+
+struct ProbeAnswer {
+  std::string host;
+  int cpus = 1;
+  int gpus = 0;
+  std::optional<std::string> python{};      // "3.11.2"
+  bool resolved = true;                     // false: master_addr is a name that this server does not know
+  std::string master_address{};             // the IP address of the master, where resolved
+  std::optional<std::string> interface {};  // that leads to the master; nullopt: could not be found out
+  std::string source{};                     // this server's own address on that way, where known
+  std::optional<bool> port_free{};          // of the port that was named
+  std::optional<PortHolder> holder{};       // when that port is taken
+  std::optional<int> suggested_port{};      // on the master: a port that is free
+  std::optional<int> second_port{};         // and another one, for the lifeline
+};
+
+// The text for one `sh -s` on the server; the caller wraps it (ssh::wrap_script).
+std::string probe_script(const ProbeRequest& request);
+
+// Reads that exec's whole stdout. Lines that do not begin with "@remote1 " are passed by; one that does and
+// is not understood, or a missing end, is an Error.
+ProbeAnswer parse_probe(std::string_view out);
+
+// The port to use, from the master's answer. Throws Error (usage) when the port that the user named is taken:
+// says by whom, as far as that could be seen, and which one is free.
+int choose_port(const ProbeAnswer& master, std::optional<int> wanted);
+
+}  // namespace remote::launch
