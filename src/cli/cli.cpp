@@ -1,0 +1,87 @@
+#include <csignal>
+#include <exception>
+#include <string_view>
+
+#include <CLI/CLI.hpp>
+#include <remote/cli.hpp>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/context.hpp"
+#include "ssh/rsync_tunnel.hpp"
+
+namespace remote::cli {
+namespace {
+
+void add_global_options(CLI::App& app, Context& context) {
+  app.add_option("--project", context.options.project, "The project's folder (default: walk up from here)")
+      ->type_name("DIR");
+  app.add_option("--color", context.options.color, "When to colour the output")
+      ->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr");
+  app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
+  app.add_flag("--json", context.options.json, "Print data as one JSON value");
+}
+
+void apply_global_options(Context& context) {
+  context.terminal.set_quiet(context.options.quiet);
+  if (context.options.color == "always") {
+    context.terminal.set_color(ui::Color::always);
+  } else if (context.options.color == "never") {
+    context.terminal.set_color(ui::Color::never);
+  }
+  spdlog::set_default_logger(spdlog::stderr_logger_mt("remote"));
+  spdlog::set_pattern("%H:%M:%S.%e %v");
+  spdlog::set_level(context.options.verbose ? spdlog::level::debug : spdlog::level::err);
+}
+
+int exit_code_of(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::failure:
+      return 1;
+    case ErrorKind::usage:
+      return 2;
+    case ErrorKind::interrupted:
+      return 130;
+  }
+  return 1;
+}
+
+}  // namespace
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == ssh::rsync_pipe_command) {
+    // rsync's words must not meet our options, and nothing of the rest is needed.
+    return ssh::serve_rsync_pipe({argv + 2, argv + argc});
+  }
+  Context context;
+  context.cancel = cancel_on_signals();
+  CLI::App app("Turns plain SSH servers into one training machine.", "remote");
+  app.set_version_flag("--version", "remote " REMOTE_VERSION);
+  app.require_subcommand(1);
+  app.fallthrough();  // the global options may stand behind the subcommand too
+  add_global_options(app, context);
+  for (const AddCommand add : commands()) {
+    add(app, context);
+  }
+  app.parse_complete_callback([&context] { apply_global_options(context); });
+  try {
+    app.parse(argc, argv);
+    return context.exit_code;
+  } catch (const CLI::ParseError& error) {
+    // CLI11 prints help and version to stdout, everything else to stderr.
+    return app.exit(error) == 0 ? 0 : 2;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::interrupted) {
+      context.show(error);
+    }
+    return exit_code_of(error);
+  } catch (const std::exception& error) {
+    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
+    return 1;
+  }
+}
+
+}  // namespace remote::cli

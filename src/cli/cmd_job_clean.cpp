@@ -1,0 +1,138 @@
+// `remote job-clean`: removes ended jobs, here and on the servers.
+
+#include <algorithm>
+#include <optional>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+#include "cli/commands.hpp"
+#include "cli/common.hpp"
+#include "jobs/clean.hpp"
+#include "jobs/select.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> keys;
+  std::vector<std::string> tags;
+  std::optional<double> older;
+  bool yes = false;
+};
+
+constexpr std::size_t most_shown = 20;
+
+void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
+  const std::string what =
+      fmt::format("{} ended job{} with {} output, here and on the servers", chosen.size(),
+                  chosen.size() == 1 ? "" : "s", chosen.size() == 1 ? "its" : "their");
+  if (!context.terminal.stdin_is_terminal()) {
+    throw Error::usage("job-clean", "that would remove " + what, "add --yes");
+  }
+  for (std::size_t i = 0; i < std::min(chosen.size(), most_shown); ++i) {
+    context.terminal.err(
+        fmt::format("  {}: {}: {}\n", describe(chosen[i]), state_text(chosen[i]), chosen[i].command));
+  }
+  if (chosen.size() > most_shown) {
+    context.terminal.err(fmt::format("  … and {} more\n", chosen.size() - most_shown));
+  }
+  const auto answer = context.terminal.ask(fmt::format("Remove {}? [y/N] ", what));
+  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+    throw Error("nothing was removed", "not confirmed");
+  }
+}
+
+// What is chosen, split: those that have ended are returned, the others told of. `left` counts what was named
+// or not known and stays.
+std::vector<jobs::Job> ended_ones(Context& context, const Arguments& arguments, std::vector<jobs::Job> chosen,
+                                  int& left) {
+  std::size_t unfinished = 0;
+  const std::int64_t now = now_seconds();
+  std::vector<jobs::Job> ended;
+  for (jobs::Job& job : chosen) {
+    if (!jobs::is_final(job.state)) {
+      if (!arguments.keys.empty() || job.state == jobs::State::unknown) {
+        context.terminal.warning(fmt::format("{} stays: it is {}", describe(job), state_text(job)));
+        ++left;
+      } else {
+        ++unfinished;
+      }
+      continue;
+    }
+    const std::int64_t end = job.ended_at.value_or(job.checked_at.value_or(job.created_at));
+    if (!arguments.older || static_cast<double>(now - end) >= *arguments.older * 86400) {
+      ended.push_back(std::move(job));
+    }
+  }
+  if (unfinished > 0) {
+    context.terminal.notice(
+        fmt::format("{} unfinished job{} left alone", unfinished, unfinished == 1 ? " is" : "s are"));
+  }
+  return ended;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  jobs::Store store = open_store(context);
+  jobs::Selection selection;
+  selection.names = arguments.keys;
+  selection.tags = arguments.tags;
+  // What runs as far as is known here may have ended meanwhile.
+  std::vector<jobs::Job> chosen =
+      ask_servers(context, store, jobs::select(stored_jobs(context, store), selection));
+  int left = 0;
+  chosen = ended_ones(context, arguments, std::move(chosen), left);
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::size_t removed = 0;
+  if (!chosen.empty()) {
+    if (!arguments.yes) {
+      confirm(context, chosen);
+    }
+    const jobs::CleanResult result =
+        jobs::clean(context.config(), store, context.connector(), chosen, context.cancel);
+    context.show_new_host_keys();
+    for (const auto& [job, reply] : result.entries) {
+      if (reply.gone()) {
+        ++removed;
+      } else {
+        context.terminal.warning(fmt::format("{} stays: {}", describe(job), reply.reason));
+        ++left;
+      }
+      all.push_back({{"key", job.key},
+                     {"id", job.id},
+                     {"server", job.server},
+                     {"removed", reply.gone()},
+                     {"reason", reply.reason}});
+    }
+    for (const Error& error : result.errors) {
+      context.show(error);
+      ++left;
+    }
+  }
+  if (context.options.json) {
+    context.terminal.out(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+  } else {
+    context.terminal.notice(fmt::format("{} job{} removed", removed == 0 ? "no" : std::to_string(removed),
+                                        removed == 1 ? "" : "s"));
+  }
+  return left == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_job_clean(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("job-clean", "Remove ended jobs, here and on the servers");
+  const auto arguments = std::make_shared<Arguments>();
+  add_job_option(*command, arguments->keys);
+  add_tag_option(*command, arguments->tags, "Jobs with this tag; with several, jobs that have all");
+  command->add_option("--older", arguments->older, "Only jobs that ended this many days ago or earlier")
+      ->type_name("DAYS")
+      ->check(CLI::NonNegativeNumber);
+  command->add_flag("--yes", arguments->yes, "Do not ask before removing");
+  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,161 @@
+#include "cli/launch_watch.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "cli/common.hpp"
+#include "cli/verdict.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/follow.hpp"
+#include "jobs/kill.hpp"
+
+namespace remote::cli {
+namespace {
+
+// Ends the other ranks, once, on a thread of its own, because the followers must go on reading meanwhile.
+class Ender {
+ public:
+  Ender(Context& context, jobs::Store& store, const std::vector<jobs::Job>& ranks, std::chrono::seconds grace)
+      : context_(context), store_(store), ranks_(ranks), grace_(grace) {}
+
+  void end_after(const jobs::Job& failed) {
+    const std::lock_guard lock(mutex_);
+    if (thread_.joinable()) {
+      return;
+    }
+    context_.terminal.notice(
+        fmt::format("{}: {}; ending the other ranks", describe(failed), state_text(failed)));
+    const std::string by = fmt::format("rank {}", failed.rank.value_or(0));
+    std::vector<jobs::Job> others;
+    for (const jobs::Job& job : ranks_) {
+      if (job.id != failed.id) {
+        others.push_back(job);
+      }
+    }
+    thread_ = std::jthread([this, by, others = std::move(others)](const std::stop_token& all_ended) {
+      wait_grace(all_ended);
+      if (all_ended.stop_requested()) {
+        return;
+      }
+      jobs::KillOptions options;
+      options.by = by;
+      try {
+        const jobs::KillResult result =
+            jobs::kill(context_.config(), store_, context_.connector(), others, options, context_.cancel);
+        for (const Error& error : result.errors) {
+          context_.show(error);
+        }
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::interrupted) {
+          context_.show(error);
+        }
+      }
+    });
+  }
+
+ private:
+  // The end of all ranks, and so of this object, ends it early.
+  void wait_grace(const std::stop_token& all_ended) const {
+    const auto until = std::chrono::steady_clock::now() + grace_;
+    while (!all_ended.stop_requested() && !context_.cancel.cancelled() &&
+           std::chrono::steady_clock::now() < until) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    }
+  }
+
+  Context& context_;
+  jobs::Store& store_;
+  const std::vector<jobs::Job>& ranks_;
+  std::chrono::seconds grace_;
+  std::mutex mutex_;
+  std::jthread thread_;
+};
+
+// Says once, when the lifelines have had their time to connect, which ranks are without one: for them this
+// program must go on watching.
+void tell_missing_lifelines(Context& context, jobs::Store& store, std::vector<jobs::Job> ranks,
+                            const std::stop_token& over) {
+  constexpr std::chrono::seconds time_to_connect{12};
+  const auto until = std::chrono::steady_clock::now() + time_to_connect;
+  while (std::chrono::steady_clock::now() < until) {
+    if (over.stop_requested() || context.cancel.cancelled()) {
+      return;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  try {
+    const jobs::News news = jobs::ask(context.config(), store, context.quick_connector(), std::move(ranks),
+                                      ask_limit, context.cancel);
+    std::string names;
+    for (const jobs::Job& job : news.jobs) {
+      if (job.state == jobs::State::running && job.reason == "no lifeline" &&
+          names.find(job.server) == std::string::npos) {
+        names += (names.empty() ? "" : ", ") + job.server;
+      }
+    }
+    if (!names.empty()) {
+      context.terminal.warning(
+          "no lifeline between all servers (" + names +
+          "): when a rank fails, the others elsewhere are ended only while this command follows");
+    }
+  } catch (const Error&) {
+    return;  // the following itself tells what is wrong
+  }
+}
+
+}  // namespace
+
+int watch_launch(Context& context, jobs::Store& store, const std::vector<jobs::Job>& ranks,
+                 const WatchOptions& watch) {
+  ui::Terminal& terminal = context.terminal;
+  terminal.set_cancel(context.cancel);
+  Ender ender(context, store, ranks, watch.grace);
+  jobs::FollowEvents events;
+  events.output = [&](std::size_t, ssh::Stream stream, std::string_view data) {
+    if (stream == ssh::Stream::out) {
+      terminal.out(data);
+    } else {
+      terminal.err(data);
+    }
+  };
+  events.ended = [&](std::size_t, const jobs::Job& job) {
+    const bool bad = job.state == jobs::State::failed || job.state == jobs::State::lost;
+    if (bad && watch.end_others) {
+      ender.end_after(job);
+    }
+  };
+  events.notice = [&](const std::string& text) { terminal.notice(text); };
+  jobs::FollowOptions options;
+  for (const jobs::Job& job : ranks) {
+    options.silent.push_back(job.rank.value_or(0) != 0);
+  }
+  std::jthread teller;
+  if (watch.end_others) {
+    teller = std::jthread(
+        [&](const std::stop_token& over) { tell_missing_lifelines(context, store, ranks, over); });
+  }
+  jobs::FollowResult result;
+  try {
+    result =
+        jobs::follow(context.config(), store, context.connector(), ranks, options, events, context.cancel);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) {
+      terminal.notice("\nstopped following; the ranks go on. To end them: remote job-kill");
+    }
+    throw;
+  }
+  for (const Error& error : result.errors) {
+    context.show(error);
+  }
+  tell_verdict(context, result.jobs);
+  const bool all_well = result.errors.empty() &&
+                        std::all_of(result.jobs.begin(), result.jobs.end(),
+                                    [](const jobs::Job& job) { return job.state == jobs::State::succeeded; });
+  return all_well ? 0 : 1;
+}
+
+}  // namespace remote::cli

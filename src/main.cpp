@@ -1,0 +1,5 @@
+#include <remote/cli.hpp>
+
+int main(int argc, char** argv) {
+  return remote::cli::run(argc, argv);
+}
