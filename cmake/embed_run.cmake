@@ -1,0 +1,11 @@
+# Run by the build (see embed.cmake): turns FILES into the C++ source OUT.
+set(body "// Made by cmake/embed_run.cmake from src/scripts; do not edit.\n#include \"scripts/scripts.hpp\"\n\n")
+string(APPEND body "#include <stdexcept>\n#include <string>\n\nnamespace remote::scripts {\n\n")
+string(APPEND body "std::string_view text(std::string_view name) {\n")
+foreach(file IN LISTS FILES)
+  get_filename_component(name "${file}" NAME)
+  file(READ "${file}" text)
+  string(APPEND body "  if (name == \"${name}\") {\n    return R\"__SH__(${text})__SH__\";\n  }\n")
+endforeach()
+string(APPEND body "  throw std::logic_error(\"no such embedded script: \" + std::string(name));\n}\n\n}  // namespace remote::scripts\n")
+file(WRITE "${OUT}" "${body}")

@@ -1,0 +1,80 @@
+#!/bin/sh
+# authorize against real sshd: a second key is put on all servers over the first one's login, once, and proven.
+set -eu
+work=$(mktemp -d)
+project="$work/my project"
+mkdir -p "$project" "$work/keys"
+finish() {
+  "$REMOTE" --quiet --project "$project" sandbox down || true
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() {
+  echo "FAILED: $1" >&2
+  cat "$work/out" "$work/err" >&2
+  exit 1
+}
+remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
+cd "$project"
+remote sandbox up --nodes 2 || fail "up"
+ssh-keygen -q -t ed25519 -N '' -C 'ann at home' -f "$work/keys/second"
+blob=$(cut -d' ' -f2 "$work/keys/second.pub")
+homes=$("$REMOTE" sandbox status --json | sed -n 's/^ *"home": "\(.*\)",*$/\1/p')
+first_home=$(printf '%s\n' "$homes" | head -n 1)
+[ -d "$first_home" ] || fail "no home folder in: $homes"
+
+# One server has a file already: open to all, its last line without an end.
+ssh-keygen -q -t ed25519 -N '' -C 'old' -f "$work/keys/old"
+mkdir -m 755 "$first_home/.ssh"
+tr -d '\n' <"$work/keys/old.pub" >"$first_home/.ssh/authorized_keys"
+chmod 644 "$first_home/.ssh/authorized_keys"
+
+each_home() { # each_home: what must hold for every server now
+  printf '%s\n' "$homes" | while IFS= read -r home; do
+    file="$home/.ssh/authorized_keys"
+    [ "$(grep -cF "$blob" "$file")" = 1 ] || fail "$file has not the key once"
+    [ "$(stat -c %a "$home/.ssh")" = 700 ] || fail "permissions of $home/.ssh"
+    [ "$(stat -c %a "$file")" = 600 ] || fail "permissions of $file"
+  done
+}
+remote authorize --key "$work/keys/second.pub" || fail "authorize"
+[ "$(grep -c 'key added; logged in with it alone' "$work/out")" = 2 ] || fail "it does not say so of both servers"
+grep -q "private_key: $work/keys/second" "$work/err" || fail "it does not say how to use the key"
+each_home
+grep -qxF "$(cat "$work/keys/old.pub")" "$first_home/.ssh/authorized_keys" || fail "the old key's line is broken"
+port=$(sed -n 's/^    port: //p' .remote/configs.yaml | head -n 1)
+ssh -F none -p "$port" -i "$work/keys/second" -o IdentitiesOnly=yes -o BatchMode=yes -o StrictHostKeyChecking=no \
+  -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR -o IdentityAgent=none 127.0.0.1 true || fail "ssh does not get in"
+
+# Again, the private half named and another comment: nothing is added.
+printf '%s %s another comment\n' ssh-ed25519 "$blob" >"$work/keys/second.pub"
+remote authorize --json --key "$work/keys/second" || fail "authorize again"
+[ "$(grep -c '"state": "present"' "$work/out")" = 2 ] || fail "it does not find the key"
+each_home
+
+# The key stands there, but for another address only: the login that came by the first key proves nothing.
+printf '%s\n' "$homes" | while IFS= read -r home; do
+  printf 'from="192.0.2.1" ssh-ed25519 %s\n' "$blob" >"$home/.ssh/authorized_keys"
+done
+code=0
+remote authorize --key "$work/keys/second.pub" || code=$?
+[ "$code" = 1 ] || fail "a key that does not let in is taken for proven (exit code $code)"
+grep -q 'options before it' "$work/err" || fail "the reason is not named"
+
+# No key: made when asked for, and only then.
+code=0
+remote authorize --key "$work/keys/new/mine.pub" || code=$?
+[ "$code" = 2 ] || fail "a missing key: exit code $code"
+grep -q -e '--generate' "$work/err" || fail "the way out is not named"
+remote authorize --server node-1 --generate --key "$work/keys/new/mine.pub" || fail "--generate"
+ssh-keygen -lf "$work/keys/new/mine.pub" >/dev/null || fail "what was made is no key"
+[ "$(stat -c %a "$work/keys/new/mine")" = 600 ] || fail "permissions of the private half"
+remote authorize --server node-1 --generate --key "$work/keys/new/mine.pub" || fail "--generate again"
+grep -q 'was there already' "$work/out" || fail "a key was made anew"
+
+# A private key does not travel, and a text is no key.
+cp "$work/keys/old" "$work/keys/wrong.pub"
+code=0
+remote authorize --key "$work/keys/wrong.pub" || code=$?
+{ [ "$code" = 2 ] && grep -q 'private key' "$work/err"; } || fail "a private key is taken"
+echo "authorize: all well"

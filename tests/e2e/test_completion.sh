@@ -1,0 +1,123 @@
+#!/bin/sh
+# The completion scripts, in the shells that are here.
+set -eu
+: "${REMOTE:?path of the binary}"
+work=$(mktemp -d "${TMPDIR:-/tmp}/remote completion.XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
+mkdir -p "$work/bin" "$work/home" "$work/a project/sub dir"
+ln -s "$REMOTE" "$work/bin/remote"
+PATH=$work/bin:$PATH
+HOME=$work/home
+export PATH HOME
+cd "$work/a project"
+remote init --quiet --server gpu-1=h1 --server gpu-2=h2 --server cpu=h3 </dev/null
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+# same WHAT WANTED GOT
+same() {
+  [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"
+}
+
+same "servers" "gpu-1 gpu-2 cpu" "$(remote __complete servers | tr '\n' ' ' | sed 's/ $//')"
+same "jobs" "" "$(remote __complete jobs 2>&1)"
+same "servers outside a project" "" "$(cd / && remote __complete servers 2>&1)"
+
+if command -v bash >/dev/null; then
+  remote completion bash >"$work/remote.bash"
+  bash -n "$work/remote.bash"
+  cat >"$work/ask.bash" <<'EOF'
+. "$1"
+# ask WORD...: completes the last word as bash does, cut at '=' and ':' (COMP_WORDBREAKS); @ is the cursor's place
+ask() {
+  COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=() COMPREPLY=()
+  shift
+  COMP_WORDS=("$@")
+  COMP_CWORD=$(($# - 1))
+  _remote_complete remote
+  echo "${COMPREPLY[*]}"
+}
+ask 'remote ini' remote ini
+ask 'remote   completion ' remote completion ''
+ask 'remote --color=n' remote --color = n
+ask 'remote --color=' remote --color =
+ask 'remote --color ne' remote --color ne
+ask 'remote --project "/x y" ini' remote --project '"/x y"' ini
+ask 'remote init --key s' remote init --key s
+ask 'remote init --server a=b --na' remote init --server a = b --na
+ask 'remote init --server a=b:22 --na' remote init --server a = b : 22 --na
+ask 'remote servers --server gp' remote servers --server gp
+ask 'remote servers --server=gp' remote servers --server = gp
+ask 'remote servers --server=' remote servers --server =
+complete -p remote
+# the cursor in the middle of a word
+COMP_LINE='remote inixx' COMP_POINT=9 COMP_WORDS=(remote inixx) COMP_CWORD=1
+_remote_complete remote
+echo "${COMPREPLY[*]}"
+EOF
+  bash "$work/ask.bash" "$work/remote.bash" >"$work/got" 2>"$work/err" || { cat "$work/err" >&2; fail "bash"; }
+  [ ! -s "$work/err" ] || { cat "$work/err" >&2; fail "bash complains"; }
+  cat >"$work/wanted" <<'EOF'
+init
+bash zsh fish
+never
+auto always never
+never
+init
+sub dir
+--name
+--name
+gpu-1 gpu-2
+gpu-1 gpu-2
+gpu-1 gpu-2 cpu
+complete -F _remote_complete remote
+init
+EOF
+  diff "$work/wanted" "$work/got" >&2 || fail "bash completes otherwise"
+else
+  echo "no bash here"
+fi
+
+if command -v zsh >/dev/null; then
+  remote completion zsh >"$work/_remote"
+  zsh -n "$work/_remote"
+  # shellcheck disable=SC2016
+  got=$(zsh -fc 'compdef() { echo "compdef $*"; }
+    _describe() { print -l -- "${(P@)2}"; }
+    _files() { echo "files $*"; }
+    source "$1"
+    words=(remote ini); CURRENT=2; PREFIX=ini; _remote
+    words=(remote init --key s); CURRENT=4; PREFIX=s; _remote
+    words=(remote --project ""); CURRENT=3; PREFIX=""; _remote
+    words=(remote completion f); CURRENT=3; PREFIX=f; _remote' zsh "$work/_remote" 2>&1)
+  same "zsh" "compdef _remote remote
+init:Make this folder a project: create .remote/configs.yaml
+files 
+files -/
+fish:" "$got"
+else
+  echo "no zsh here"
+fi
+
+if command -v fish >/dev/null; then
+  remote completion fish >"$work/remote.fish"
+  fish -n "$work/remote.fish"
+  # shellcheck disable=SC2016
+  got=$(fish -c 'source $argv[1]
+    complete -C "remote ini"
+    complete -C "remote --color=n"
+    complete -C "remote init --key s"
+    complete -C "remote servers --server c"
+    complete -C "remote completion f"' "$work/remote.fish" 2>&1 | cut -f1)
+  same "fish" "init
+--color=never
+sub dir/
+cpu
+fish" "$got"
+else
+  echo "no fish here"
+fi
+echo "completion: all well"

@@ -1,0 +1,59 @@
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "launch/probe.hpp"
+#include "servers/authorize.hpp"
+
+// What a server says of itself before a launch, and of a key that was put there, is any bytes.
+
+namespace {
+
+using namespace remote;
+
+void require(bool held, const char* promise) {
+  if (!held) {
+    std::fprintf(stderr, "broken promise: %s\n", promise);
+    std::abort();
+  }
+}
+
+bool is_port(int port) {
+  return port >= 1 && port <= 65535;
+}
+
+void check_probe(std::string_view text) {
+  const launch::ProbeAnswer answer = launch::parse_probe(text);
+  require(answer.cpus >= 1 && answer.gpus >= 0, "counts are counts");
+  require(!answer.suggested_port || is_port(*answer.suggested_port), "ports are ports");
+  require(!answer.interface || answer.interface->find_first_of(" \n") == std::string::npos,
+          "an interface is one word");
+  require(!answer.holder || !answer.holder->pid || *answer.holder->pid > 0, "pids are pids");
+  try {
+    require(is_port(launch::choose_port(answer, std::nullopt)), "a port is chosen");
+  } catch (const Error&) {
+    require(!answer.suggested_port, "a port that is free is taken");
+  }
+}
+
+template <typename Parse>
+void guarded(const Parse& parse) {
+  try {
+    parse();
+  } catch (const Error& error) {
+    require(error.kind() == ErrorKind::failure, "a server's answer is no wrong usage");
+    require(!error.message().empty() && error.message().size() < 4096, "errors say something, and briefly");
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  guarded([&] { check_probe(text); });
+  guarded([&] { servers::parse_authorize(text); });
+  return 0;
+}

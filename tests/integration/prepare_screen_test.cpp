@@ -1,0 +1,184 @@
+// `remote prepare` on a terminal: a test drives it on a pty and reads the screen as a person would.
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "support/test_sandbox.hpp"
+
+namespace remote {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+// As much of a terminal as we use: text, \r, \n, cursor up, erase to the end of the screen, colours. Rows
+// that scroll out at the top are kept.
+class Screen {
+ public:
+  void add(std::string_view data) {
+    for (const char c : data) {
+      if (!escape_.empty()) {
+        escape_ += c;
+        if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')) {
+          run_escape();
+        }
+      } else if (c == '\033') {
+        escape_ = c;
+      } else if (c == '\r') {
+        column_ = 0;
+      } else if (c == '\n') {
+        ++row_;
+      } else {
+        row().resize(std::max(row().size(), column_ + 1), ' ');
+        row()[column_++] = c;
+      }
+    }
+    for (const std::string& line : rows_) {
+      widest_ = std::max(widest_, line.size());
+    }
+  }
+  std::string text() {
+    row();
+    return join(rows_, "\n");
+  }
+  std::size_t widest() const { return widest_; }
+  const std::string& unknown() const { return unknown_; }
+
+ private:
+  std::string& row() {
+    rows_.resize(std::max(rows_.size(), row_ + 1));
+    return rows_[row_];
+  }
+  void run_escape() {
+    const std::size_t count =
+        parse_number<std::size_t>(std::string_view(escape_).substr(2, escape_.size() - 3)).value_or(1);
+    if (escape_.back() == 'A') {
+      row_ -= std::min(row_, count);
+    } else if (escape_.back() == 'J') {
+      row().resize(std::min(row().size(), column_));
+      rows_.resize(row_ + 1);
+    } else if (escape_.back() != 'm') {
+      unknown_ += escape_;
+    }
+    escape_.clear();
+  }
+
+  std::vector<std::string> rows_;
+  std::size_t row_ = 0;
+  std::size_t column_ = 0;
+  std::size_t widest_ = 0;
+  std::string escape_;
+  std::string unknown_;
+};
+
+class PrepareOnATerminal : public ::testing::Test {
+ protected:
+  PrepareOnATerminal() : sandbox_(2) {
+    std::ofstream file(sandbox_.project() / ".remote/configs.yaml");
+    file << "name: my_project\npython: {manager: system}\nservers:\n";
+    for (const auto& server : sandbox_.config().servers) {
+      file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
+           << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
+           << "known_hosts: .remote/sandbox/known_hosts}\n";
+    }
+    master_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+    ::grantpt(master_.get());
+    ::unlockpt(master_.get());
+    winsize size{};
+    size.ws_row = 20;
+    size.ws_col = 50;
+    ::ioctl(master_.get(), TIOCSWINSZ, &size);
+  }
+
+  Subprocess start(std::vector<std::string> words) {
+    UniqueFd terminal(::open(::ptsname(master_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    SubprocessSpec spec;
+    spec.argv = {REMOTE_BINARY, "--project", sandbox_.project().string()};
+    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+    spec.pass_fds = {{terminal.get(), 1}, {terminal.get(), 2}};
+    spec.set_env = {{"TERM", "xterm"}, {"HOME", sandbox_.home(0).string()}};
+    spec.new_session = true;
+    return Subprocess(spec);
+  }
+  // Reads what appears until `until` holds or the program's end; the screen has it all.
+  void watch(const std::function<bool()>& until = [] { return false; }) {
+    std::array<char, 4096> buffer{};
+    while (!until()) {
+      pollfd slot{master_.get(), POLLIN, 0};
+      ASSERT_GT(::poll(&slot, 1, 60000), 0) << "nothing happens:\n" << screen_.text();
+      const ssize_t count = ::read(master_.get(), buffer.data(), buffer.size());
+      if (count <= 0) {
+        return;  // EIO: no one has the other side open
+      }
+      screen_.add({buffer.data(), static_cast<std::size_t>(count)});
+    }
+  }
+
+  test::TestSandbox sandbox_;
+  UniqueFd master_;
+  Screen screen_;
+};
+
+TEST_F(PrepareOnATerminal, FinishedLinesStayAndLiveOnesGo) {
+  std::ofstream(sandbox_.project() / "train.py") << "print(1)\n";
+  Subprocess program = start({"prepare"});
+  watch();
+  EXPECT_TRUE(program.wait().success()) << screen_.text();
+  for (const char* name : {"node-1", "node-2"}) {
+    EXPECT_THAT(screen_.text(), HasSubstr(std::string(name) + ": ok setup done, rsync 1 file ("));
+  }
+  EXPECT_THAT(screen_.text(), HasSubstr("2 servers prepared"));
+  EXPECT_THAT(screen_.text(), Not(HasSubstr("connecting")));
+  EXPECT_EQ(split(std::string(trim(screen_.text())), '\n').size(), 3U) << screen_.text();
+  EXPECT_EQ(screen_.unknown(), "");
+}
+
+TEST_F(PrepareOnATerminal, AFailureShowsTheEndOfStderrAndTheLogAndStopsNobody) {
+  fs::create_directories(sandbox_.home(1) / "my_project");
+  std::ofstream(sandbox_.project() / "requirements.txt") << "pip\n";
+  // On one server the interpreter is in the way of itself.
+  fs::create_directories(sandbox_.home(1) / "my_project/.remote-scripts/bin/python/busy");
+  Subprocess program = start({"prepare"});
+  watch();
+  EXPECT_EQ(program.wait(), ExitStatus::exited(1)) << screen_.text();
+  const std::string text = screen_.text();
+  EXPECT_THAT(text, HasSubstr("node-1: ok"));
+  EXPECT_THAT(text, HasSubstr("node-2: failed"));
+  EXPECT_THAT(text, HasSubstr("    | "));
+  EXPECT_THAT(text, HasSubstr("full log: "));
+  EXPECT_THAT(text, HasSubstr("1 server prepared, 1 failed"));
+}
+
+TEST_F(PrepareOnATerminal, CtrlCLeavesACleanScreen) {
+  // A pip that would never end: its index does not answer.
+  fs::create_directories(sandbox_.home(0) / "my_project");
+  SubprocessSpec spec;
+  spec.argv = {"mkfifo", (sandbox_.home(0) / "my_project/.remote-scripts").string()};
+  ASSERT_TRUE(run_subprocess(spec).status.success());
+  fs::rename(sandbox_.home(0) / "my_project/.remote-scripts", sandbox_.home(0) / ".remote-setup.lock");
+  // The lock file is a FIFO without a reader: opening it for writing waits.
+  Subprocess program = start({"setup", "--server", "node-1"});
+  watch([this] { return screen_.text().find("setup") != std::string::npos; });
+  EXPECT_THAT(screen_.text(), HasSubstr("node-1  setup"));
+  EXPECT_LT(screen_.widest(), 50U);
+  program.kill(SIGINT);
+  watch();
+  EXPECT_EQ(program.wait(), ExitStatus::exited(130));
+  EXPECT_THAT(screen_.text(), Not(HasSubstr("node-1")));
+}
+
+}  // namespace
+}  // namespace remote

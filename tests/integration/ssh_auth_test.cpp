@@ -1,0 +1,317 @@
+// The ways to log in: keys, agent, certificates, passwords; and what is said when none works.
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "support/password_server.hpp"
+#include "support/test_sshd.hpp"
+
+namespace remote {
+namespace {
+
+using namespace std::chrono_literals;
+using test::PasswordServer;
+using test::TestClient;
+using test::TestSshd;
+using testing::HasSubstr;
+using testing::Not;
+
+class SshAuth : public testing::Test {
+ protected:
+  void SetUp() override {
+    ::unsetenv("SSH_AUTH_SOCK");
+    ::setenv("HOME", client.folder().c_str(), 1);  // no keys of who runs the tests
+  }
+  std::unique_ptr<ssh::Connector> connector(ssh::AskSecret ask = {}) {
+    ssh::ConnectorOptions options = client.options();
+    options.ask = std::move(ask);
+    return ssh::make_connector(client.config(), options);
+  }
+  // Answers each question with `answer`, and remembers them.
+  ssh::AskSecret answering(const std::string& answer) {
+    return [this, answer](const std::string& prompt) -> std::optional<std::string> {
+      EXPECT_EQ(++asking_now, 1) << "two questions at once";
+      std::this_thread::sleep_for(20ms);
+      questions.push_back(prompt);
+      --asking_now;
+      return answer;
+    };
+  }
+  static std::string log_in(ssh::Connector& connector, const config::Server& server) {
+    try {
+      connector.connect(server, Cancel());
+      return "";
+    } catch (const Error& error) {
+      return error.message() + " | " + error.hint();
+    }
+  }
+  // All at once; returns the errors there were.
+  static std::vector<std::string> log_in_to_all(ssh::Connector& connector,
+                                                const std::vector<config::Server>& servers) {
+    std::vector<std::string> errors(servers.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t i = 0; i < servers.size(); ++i) {
+        threads.emplace_back([&, i] { errors[i] = log_in(connector, servers[i]); });
+      }
+    }
+    std::erase(errors, "");
+    return errors;
+  }
+  static void run(std::vector<std::string> argv) {
+    SubprocessSpec spec;
+    spec.argv = std::move(argv);
+    const RunResult result = run_subprocess(std::move(spec));
+    ASSERT_TRUE(result.status.success()) << result.err;
+  }
+  // An agent with these keys in it.
+  std::unique_ptr<Subprocess> agent(const std::vector<std::filesystem::path>& keys) {
+    SubprocessSpec spec;
+    const std::string socket = client.folder() / "agent";
+    spec.argv = {"ssh-agent", "-D", "-a", socket};
+    spec.pipe_stdout = true;
+    auto process = std::make_unique<Subprocess>(spec);
+    EXPECT_TRUE(test::eventually([&] { return std::filesystem::exists(socket); }));
+    ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
+    for (const auto& key : keys) {
+      run({"ssh-add", "-q", key.string()});
+    }
+    return process;
+  }
+  void TearDown() override {
+    ::unsetenv("SSH_AUTH_SOCK");
+    ::setenv("HOME", home.c_str(), 1);
+  }
+
+  std::string home = home_folder();
+  TestClient client;
+  std::vector<std::string> questions;
+  std::atomic<int> asking_now{0};
+};
+
+TEST_F(SshAuth, KeysOfEveryType) {
+  for (const std::string type : {"rsa", "ecdsa", "ed25519"}) {
+    const auto key = client.folder() / ("key_" + type);
+    test::make_key(key, type);
+    TestSshd sshd(read_file(key.string() + ".pub"));
+    EXPECT_EQ(log_in(*connector(), sshd.server(key)), "") << type;
+  }
+}
+
+TEST_F(SshAuth, ADefaultKeyIsFound) {
+  std::filesystem::create_directory(client.folder() / ".ssh");
+  test::make_key(client.folder() / ".ssh" / "id_rsa", "rsa");
+  TestSshd sshd(read_file(client.folder() / ".ssh" / "id_rsa.pub"));
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  EXPECT_EQ(log_in(*connector(), server), "");
+}
+
+TEST_F(SshAuth, AnEncryptedKeyIsAskedForOnceForAllServers) {
+  const auto key = client.folder() / "locked";
+  test::make_key(key, "ed25519", "open sesame");
+  TestSshd sshd(read_file(key.string() + ".pub"), {"MaxStartups 100"});
+  const auto ask = connector(answering("open sesame"));
+  EXPECT_THAT(log_in_to_all(*ask, std::vector<config::Server>(6, sshd.server(key))), testing::IsEmpty());
+  ASSERT_EQ(questions.size(), 1U);
+  EXPECT_THAT(questions[0], HasSubstr(key.string()));
+}
+
+TEST_F(SshAuth, AWrongPassphraseIsSaidAndNotAskedForAgain) {
+  const auto key = client.folder() / "locked";
+  test::make_key(key, "ed25519", "open sesame");
+  TestSshd sshd(read_file(key.string() + ".pub"));
+  const auto ask = connector(answering("wrong"));
+  EXPECT_THAT(log_in(*ask, sshd.server(key)), HasSubstr("wrong passphrase"));
+  EXPECT_EQ(questions.size(), 3U);
+  EXPECT_THAT(log_in(*ask, sshd.server(key)), HasSubstr("wrong passphrase"));
+  EXPECT_EQ(questions.size(), 3U);
+}
+
+TEST_F(SshAuth, WithoutATerminalAnEncryptedKeyIsNamed) {
+  const auto key = client.folder() / "locked";
+  test::make_key(key, "ed25519", "open sesame");
+  TestSshd sshd(read_file(key.string() + ".pub"));
+  const std::string text = log_in(*connector(), sshd.server(key));
+  EXPECT_THAT(text, HasSubstr(key.string() + ": it is encrypted"));
+}
+
+TEST_F(SshAuth, AMissingKeyIsNamedWithItsLine) {
+  TestSshd sshd(client.public_key());
+  config::Server server = sshd.server(client.folder() / "nowhere");
+  server.key_lines = {{"private_key", 17}};
+  const std::string text = log_in(*connector(), server);
+  EXPECT_THAT(text, HasSubstr("nowhere: no such file"));
+  EXPECT_THAT(text, HasSubstr("configs.yaml:17"));
+}
+
+TEST_F(SshAuth, AFileThatIsNoKeyIsSaid) {
+  TestSshd sshd(client.public_key());
+  write_file_atomic(client.folder() / "rubbish", "hello\n");
+  EXPECT_THAT(log_in(*connector(), sshd.server(client.folder() / "rubbish")), HasSubstr("not a private key"));
+}
+
+TEST_F(SshAuth, ARefusedKeySaysWhatTheServerAllows) {
+  TestSshd sshd("");
+  const std::string text = log_in(*connector(), sshd.server(client.key()));
+  EXPECT_THAT(text, HasSubstr("allows publickey"));
+  EXPECT_THAT(text, HasSubstr("tried key " + client.key().string() + " (refused)"));
+  EXPECT_THAT(text, HasSubstr("ssh-copy-id"));
+}
+
+TEST_F(SshAuth, TheAgentsKeysAreUsed) {
+  const auto process = agent({client.key()});
+  TestSshd sshd(client.public_key());
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  EXPECT_EQ(log_in(*connector(), server), "");
+  // IdentityAgent none switches it off.
+  write_file_atomic(client.ssh_config(), "IdentityAgent none\n");
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("nothing to try"));
+  // Another socket.
+  ::unsetenv("SSH_AUTH_SOCK");
+  write_file_atomic(client.ssh_config(), "IdentityAgent ~/agent\n");
+  EXPECT_EQ(log_in(*connector(), server), "");
+}
+
+TEST_F(SshAuth, AnEncryptedKeyInTheAgentIsNotAskedFor) {
+  const auto key = client.folder() / "locked";
+  test::make_key(key);
+  const auto process = agent({key});
+  run({"ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", key.string()});
+  TestSshd sshd(read_file(key.string() + ".pub"));
+  const auto ask = connector(answering("secret"));
+  EXPECT_EQ(log_in(*ask, sshd.server(key)), "");
+  EXPECT_TRUE(questions.empty());
+}
+
+TEST_F(SshAuth, AfterALockedKeyTheAgentsOthersAreTried) {
+  const auto locked = client.folder() / "locked";
+  test::make_key(locked, "ed25519", "secret");
+  const auto process = agent({client.key()});
+  TestSshd sshd(client.public_key());
+  EXPECT_EQ(log_in(*connector(), sshd.server(locked)), "");
+}
+
+TEST_F(SshAuth, TheRightKeyOfManyInTheAgentIsFound) {
+  std::vector<std::filesystem::path> keys;
+  for (int i = 0; i < 8; ++i) {
+    keys.push_back(client.folder() / fmt::format("many{}", i));
+    test::make_key(keys.back());
+  }
+  const auto process = agent(keys);
+  // The last of eight, where sshd's MaxAuthTries is six.
+  run({"ssh-keygen", "-q", "-p", "-P", "", "-N", "secret", "-f", keys.back().string()});
+  TestSshd sshd(read_file(keys.back().string() + ".pub"));
+  const auto ask = connector(answering("wrong"));
+  EXPECT_EQ(log_in(*ask, sshd.server(keys.back())), "");
+  EXPECT_TRUE(questions.empty());
+  // All of them is too many, and that is said.
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("private_key"));
+  // With IdentitiesOnly, only what the configuration names is offered.
+  write_file_atomic(client.ssh_config(),
+                    fmt::format("IdentitiesOnly yes\nIdentityFile {}\n", keys.back().string()));
+  EXPECT_EQ(log_in(*connector(), server), "");
+}
+
+TEST_F(SshAuth, ACertificateLogsIn) {
+  const auto ca = client.folder() / "ca";
+  test::make_key(ca);
+  run({"ssh-keygen", "-q", "-s", ca.string(), "-I", "id", "-n", test::own_user(),
+       client.key().string() + ".pub"});
+  TestSshd sshd("", {"TrustedUserCAKeys " + ca.string() + ".pub"});
+  EXPECT_EQ(log_in(*connector(), sshd.server(client.key())), "");
+}
+
+TEST_F(SshAuth, AConfiguredPassword) {
+  PasswordServer door({.password = "pass word", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door.server("one");
+  server.password = "pass word";
+  const auto link = connector();
+  const auto connection = link->connect(server, Cancel());
+  EXPECT_EQ(connection->exec({}).out, "welcome ann\n");
+  EXPECT_EQ(door.attempts(), 1);
+  server.password = "wrong";
+  server.key_lines = {{"password", 9}};
+  const std::string text = log_in(*link, server);
+  EXPECT_THAT(text, HasSubstr("configs.yaml:9"));
+  EXPECT_THAT(text, Not(HasSubstr("wrong")));  // the secret itself is not shown
+}
+
+TEST_F(SshAuth, APasswordFromTheEnvironment) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door.server("one");
+  server.password_env = "REMOTE_TEST_PASSWORD";
+  ::unsetenv("REMOTE_TEST_PASSWORD");
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("REMOTE_TEST_PASSWORD is not set"));
+  ::setenv("REMOTE_TEST_PASSWORD", "pw", 1);
+  EXPECT_EQ(log_in(*connector(), server), "");
+}
+
+TEST_F(SshAuth, APasswordCommandRunsOnceForAllServers) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door.server("one");
+  server.password_command = "echo ran >> ran; sleep 0.1; echo pw; echo more";
+  const auto link = connector();
+  EXPECT_THAT(log_in_to_all(*link, std::vector<config::Server>(5, server)), testing::IsEmpty());
+  EXPECT_EQ(read_file(client.folder() / "ran"), "ran\n");
+  server.password_command = "echo no vault >&2; exit 4";
+  EXPECT_THAT(log_in(*link, server), HasSubstr("no vault"));
+}
+
+TEST_F(SshAuth, ATypedPasswordIsAskedForOnce) {
+  PasswordServer first({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  PasswordServer second({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  const auto ask = connector(answering("pw"));
+  EXPECT_THAT(log_in_to_all(*ask, {first.server("a"), second.server("b"), first.server("c")}),
+              testing::IsEmpty());
+  EXPECT_EQ(questions.size(), 1U);
+  EXPECT_EQ(log_in(*ask, second.server("d", "bob")), "");  // another user has a password of his own
+  EXPECT_EQ(questions.size(), 2U);
+}
+
+TEST_F(SshAuth, AServerWithAnotherPasswordAsksForItsOwn) {
+  PasswordServer first({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  PasswordServer second({.password = "other", .prompts = {}, .echo = {}, .answers = {}});
+  const std::string port = std::to_string(second.port());
+  const auto ask = connector([&](const std::string& prompt) -> std::optional<std::string> {
+    questions.push_back(prompt);
+    return prompt.find("refused") != std::string::npos && prompt.find(port) != std::string::npos ? "other"
+                                                                                                 : "pw";
+  });
+  EXPECT_EQ(log_in(*ask, first.server("a")), "");
+  EXPECT_EQ(log_in(*ask, second.server("b")), "");
+  EXPECT_EQ(questions.size(), 2U);
+}
+
+TEST_F(SshAuth, WithoutATerminalAPasswordServerGetsAHint) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  const std::string text = log_in(*connector(), door.server("one"));
+  EXPECT_THAT(text, HasSubstr("allows password"));
+  EXPECT_THAT(text, HasSubstr("password_env"));
+}
+
+TEST_F(SshAuth, KeyboardInteractiveTakesThePasswordAndAsksTheRest) {
+  PasswordServer door(
+      {.password = "", .prompts = {"Password: ", "Code: "}, .echo = {false, true}, .answers = {"pw", "123"}});
+  config::Server server = door.server("one");
+  server.password = "pw";
+  const auto ask = connector(answering("123"));
+  EXPECT_EQ(log_in(*ask, server), "");
+  ASSERT_EQ(questions.size(), 1U);
+  EXPECT_THAT(questions[0], HasSubstr("Code:"));
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("'Code:'"));
+}
+
+}  // namespace
+}  // namespace remote

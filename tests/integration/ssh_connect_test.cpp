@@ -1,0 +1,305 @@
+// How connections come about and how they fail: addresses, host keys, many at once.
+
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "ssh/errors.hpp"
+#include "support/test_sshd.hpp"
+
+namespace remote {
+namespace {
+
+using namespace std::chrono_literals;
+using test::TestClient;
+using test::TestSshd;
+using testing::HasSubstr;
+using Clock = std::chrono::steady_clock;
+
+// Connects and says what became of it: "" or the error's message and hint.
+std::string try_connect(ssh::Connector& connector, const config::Server& server,
+                        const Cancel& cancel = Cancel()) {
+  try {
+    connector.connect(server, cancel);
+    return "";
+  } catch (const Error& error) {
+    return error.message() + " | " + error.hint();
+  }
+}
+
+std::string key_of(const std::filesystem::path& public_key_file) {
+  const auto words = split_words(read_file(public_key_file));
+  return words.at(0) + " " + words.at(1);
+}
+
+std::string fingerprint_of(const std::filesystem::path& public_key_file) {
+  SubprocessSpec spec;
+  spec.argv = {"ssh-keygen", "-l", "-f", public_key_file.string()};
+  return split_words(run_subprocess(std::move(spec)).out).at(1);
+}
+
+class SshConnect : public testing::Test {
+ protected:
+  config::Server somewhere(int port) const {
+    config::Server server;
+    server.name = "one";
+    server.hostname = "127.0.0.1";
+    server.port = port;
+    server.private_key = client.key();
+    return server;
+  }
+  TestClient client;
+};
+
+TEST_F(SshConnect, ARefusedPortNamesAddressAndHint) {
+  const int port = test::free_port();
+  const auto text = try_connect(*client.connector(), somewhere(port));
+  EXPECT_THAT(text, HasSubstr(fmt::format("127.0.0.1:{}: Connection refused", port)));
+  EXPECT_THAT(text, HasSubstr("sshd"));
+  EXPECT_THROW(client.connector()->connect(somewhere(port), Cancel()), ssh::Unreachable);
+}
+
+TEST_F(SshConnect, AnUnknownNameIsSaid) {
+  config::Server server = somewhere(22);
+  server.hostname = "no-such-host.invalid";
+  EXPECT_THAT(try_connect(*client.connector(), server), HasSubstr("'no-such-host.invalid' "));
+  EXPECT_THROW(client.connector()->connect(server, Cancel()), ssh::Unreachable);
+}
+
+// A port that accepts and never says a word.
+class Mute {
+ public:
+  Mute() : fd_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(::listen(fd_.get(), 8), 0);
+    ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size);
+    port_ = ntohs(address.sin_port);
+  }
+  int port() const { return port_; }
+
+ private:
+  UniqueFd fd_;
+  int port_ = 0;
+};
+
+TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
+  const Mute mute;
+  config::Config config = client.config();
+  config.connect_timeout_s = 1;
+  const auto connector = ssh::make_connector(config, client.options());
+  const auto start = Clock::now();
+  EXPECT_THAT(try_connect(*connector, somewhere(mute.port())),
+              HasSubstr("no SSH server answered within 1 s"));
+  EXPECT_GE(Clock::now() - start, 900ms);
+  EXPECT_LT(Clock::now() - start, 3s);
+}
+
+TEST_F(SshConnect, CancelEndsAConnectionAttempt) {
+  const Mute mute;
+  Cancel cancel;
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(100ms);
+    cancel.cancel();
+  });
+  const auto start = Clock::now();
+  try {
+    client.connector()->connect(somewhere(mute.port()), cancel);
+    FAIL() << "connected to a mute";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::interrupted);
+  }
+  EXPECT_LT(Clock::now() - start, 2s);
+}
+
+TEST_F(SshConnect, SixtyFourFirstConnectionsLeaveAWellFormedFile) {
+  TestSshd sshd(client.public_key(), {"MaxStartups 200"});
+  std::string aliases;
+  for (int i = 0; i < 32; ++i) {
+    // Names of their own: each is a first connection.
+    aliases += fmt::format("Host s{0}\n  HostName 127.0.0.1\n  HostKeyAlias alias{0}\n", i);
+  }
+  write_file_atomic(client.ssh_config(), aliases + "Host *\n  HashKnownHosts no\n");
+  // Half of them from another process, with its own connector on the same file.
+  constexpr int each = 32;
+  const auto connect_all = [&] {
+    const auto connector = client.connector();
+    std::vector<std::string> errors(each);
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < each; ++i) {
+      threads.emplace_back([&, i] {
+        config::Server server = sshd.server(client.key(), fmt::format("s{}", i));
+        server.hostname = fmt::format("s{}", i);
+        errors[i] = try_connect(*connector, server);
+      });
+    }
+    threads.clear();
+    int failed = 0;
+    for (const std::string& error : errors) {
+      if (!error.empty()) {
+        ++failed;
+        fmt::print(stderr, "{}\n", error);
+      }
+    }
+    return failed;
+  };
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::_exit(connect_all() == 0 ? 0 : 1);
+  }
+  EXPECT_EQ(connect_all(), 0);
+  int status = -1;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  const std::string key = key_of(sshd.folder() / "host_key.pub");
+  const std::string text = read_file(client.known_hosts());
+  EXPECT_TRUE(text.ends_with('\n'));
+  const auto lines = split(text.substr(0, text.size() - 1), '\n');
+  EXPECT_EQ(lines.size(), static_cast<std::size_t>(each)) << text;
+  for (const std::string& line : lines) {
+    EXPECT_TRUE(line.starts_with("alias")) << line;
+    EXPECT_TRUE(line.ends_with(key)) << line;
+  }
+}
+
+TEST_F(SshConnect, ADroppedConnectionIsTriedAgain) {
+  // From the second unauthenticated connection on, every one is dropped.
+  TestSshd sshd(client.public_key(), {"MaxStartups 2:100:2"});
+  const auto connector = client.connector();
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  std::vector<std::string> errors(12);
+  std::vector<std::jthread> threads;
+  for (std::string& error : errors) {
+    threads.emplace_back([&] { error = try_connect(*connector, sshd.server(client.key())); });
+  }
+  threads.clear();
+  for (const std::string& error : errors) {
+    EXPECT_EQ(error, "");
+  }
+  EXPECT_THAT(sshd.log(), HasSubstr("MaxStartups"));  // some were dropped indeed
+}
+
+TEST_F(SshConnect, ANewKeyIsToldOnceAndThenKnown) {
+  TestSshd sshd(client.public_key());
+  const auto connector = client.connector();
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  const auto fresh = connector->take_new_host_keys();
+  ASSERT_EQ(fresh.size(), 1U);
+  EXPECT_EQ(fresh[0].server, "one");
+  EXPECT_EQ(fresh[0].host, fmt::format("[127.0.0.1]:{}", sshd.port()));
+  EXPECT_EQ(fresh[0].type, "ssh-ed25519");
+  EXPECT_EQ(fresh[0].fingerprint, fingerprint_of(sshd.folder() / "host_key.pub"));
+  EXPECT_EQ(fresh[0].warning, "");
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  EXPECT_TRUE(connector->take_new_host_keys().empty());
+}
+
+TEST_F(SshConnect, AChangedKeyIsRefusedWithBothFingerprintsAndTheFix) {
+  TestSshd sshd(client.public_key());
+  write_file_atomic(client.known_hosts(), "# a comment\n");
+  const auto connector = client.connector();
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  const std::string before = fingerprint_of(sshd.folder() / "host_key.pub");
+  sshd.change_host_key();
+  const std::string text = try_connect(*connector, sshd.server(client.key()));
+  EXPECT_THAT(text, HasSubstr("changed"));
+  EXPECT_THAT(text, HasSubstr(before));
+  EXPECT_THAT(text, HasSubstr(fingerprint_of(sshd.folder() / "host_key.pub")));
+  EXPECT_THAT(text, HasSubstr(client.known_hosts().string() + ":2"));
+  EXPECT_THAT(text, HasSubstr("ssh-keygen -R "));
+  EXPECT_EQ(sshd.log().find("Accepted"), std::string::npos);
+  // The command in the hint mends it.
+  SubprocessSpec spec;
+  spec.argv = {"sh", "-c", text.substr(text.find("ssh-keygen -R"))};
+  EXPECT_TRUE(run_subprocess(std::move(spec)).status.success());
+  EXPECT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+}
+
+TEST_F(SshConnect, AKeyOfAnotherTypeIsRefused) {
+  TestSshd sshd(client.public_key());
+  const auto connector = client.connector();
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  sshd.change_host_key("ecdsa");
+  const std::string text = try_connect(*connector, sshd.server(client.key()));
+  EXPECT_THAT(text, HasSubstr("another type"));
+  EXPECT_THAT(text, HasSubstr("ssh-keygen -R "));
+}
+
+TEST_F(SshConnect, TheKnownTypeIsAskedForFirst) {
+  TestSshd sshd(client.public_key(), {}, "rsa");
+  ASSERT_EQ(try_connect(*client.connector(), sshd.server(client.key())), "");
+  // The server gets a second key, of a type that is preferred otherwise.
+  sshd.stop();
+  test::make_key(sshd.folder() / "second_key", "ed25519");
+  TestSshd both(client.public_key(), {"HostKey " + (sshd.folder() / "host_key").string(),
+                                      "HostKey " + (sshd.folder() / "second_key").string()});
+  std::string text = read_file(client.known_hosts());
+  const std::string name = fmt::format("[127.0.0.1]:{}", sshd.port());
+  text.replace(text.find(name), name.size(), fmt::format("[127.0.0.1]:{}", both.port()));
+  write_file_atomic(client.known_hosts(), text);
+  EXPECT_EQ(try_connect(*client.connector(), both.server(client.key())), "");
+}
+
+TEST_F(SshConnect, HashedEntriesAreReadAndWritten) {
+  TestSshd sshd(client.public_key());
+  write_file_atomic(client.ssh_config(), "HashKnownHosts yes\n");
+  const auto connector = client.connector();
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  EXPECT_TRUE(read_file(client.known_hosts()).starts_with("|1|"));
+  EXPECT_EQ(connector->take_new_host_keys().size(), 1U);
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  EXPECT_TRUE(connector->take_new_host_keys().empty());
+  // OpenSSH reads it as we do.
+  SubprocessSpec spec;
+  spec.argv = {"ssh-keygen", "-F", fmt::format("[127.0.0.1]:{}", sshd.port()), "-f",
+               client.known_hosts().string()};
+  EXPECT_TRUE(run_subprocess(std::move(spec)).status.success());
+  sshd.change_host_key();
+  EXPECT_THAT(try_connect(*connector, sshd.server(client.key())), HasSubstr("changed"));
+}
+
+TEST_F(SshConnect, StrictRefusesANewKey) {
+  TestSshd sshd(client.public_key());
+  config::Config config = client.config();
+  config.host_keys = config::HostKeys::strict;
+  const auto connector = ssh::make_connector(config, client.options());
+  const std::string text = try_connect(*connector, sshd.server(client.key()));
+  EXPECT_THAT(text, HasSubstr("not known"));
+  EXPECT_THAT(text, HasSubstr(fingerprint_of(sshd.folder() / "host_key.pub")));
+  EXPECT_FALSE(std::filesystem::exists(client.known_hosts()));
+}
+
+TEST_F(SshConnect, AFileThatCannotBeWrittenIsAWarning) {
+  TestSshd sshd(client.public_key());
+  ssh::ConnectorOptions options = client.options();
+  options.known_hosts = client.key() / "known_hosts";  // below a plain file: not even root can write there
+  const auto connector = ssh::make_connector(client.config(), options);
+  ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
+  const auto fresh = connector->take_new_host_keys();
+  ASSERT_EQ(fresh.size(), 1U);
+  EXPECT_THAT(fresh[0].warning, HasSubstr("could not be saved"));
+}
+
+TEST_F(SshConnect, AnUnfinishedLastLineIsNotSpoilt) {
+  TestSshd sshd(client.public_key());
+  write_file_atomic(client.known_hosts(), "other.example ssh-ed25519 AAAA");
+  ASSERT_EQ(try_connect(*client.connector(), sshd.server(client.key())), "");
+  EXPECT_TRUE(read_file(client.known_hosts()).starts_with("other.example ssh-ed25519 AAAA\n[127.0.0.1]:"));
+}
+
+}  // namespace
+}  // namespace remote

@@ -1,0 +1,308 @@
+// Commands over a real connection: streams, ends, limits, a link that breaks.
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "ssh/errors.hpp"
+#include "ssh/session.hpp"
+#include "support/test_sshd.hpp"
+
+namespace remote {
+namespace {
+
+using namespace std::chrono_literals;
+using test::TestClient;
+using test::TestSshd;
+
+class SshExec : public testing::Test {
+ protected:
+  std::unique_ptr<ssh::Connection> connect(TestSshd& sshd) {
+    return client.connector()->connect(sshd.server(client.key()), Cancel());
+  }
+  static ssh::ExecResult run(ssh::Connection& connection, const std::string& command,
+                             const std::string& input = {}) {
+    ssh::ExecRequest request;
+    request.command = command;
+    request.input = input;
+    request.timeout = 30s;
+    return connection.exec(request);
+  }
+  TestClient client;
+};
+
+TEST_F(SshExec, KeepsStreamsInputAndStatusApart) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  const auto result = run(*connection, "cat; echo oops >&2; exit 3", "hello\n");
+  EXPECT_EQ(result.out, "hello\n");
+  EXPECT_EQ(result.err, "oops\n");
+  EXPECT_EQ(result.status, ExitStatus::exited(3));
+  EXPECT_EQ(connection->peer_address(), "127.0.0.1");
+}
+
+TEST_F(SshExec, TellsSignals) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  EXPECT_EQ(run(*connection, "kill -KILL $$").status, ExitStatus::signalled(SIGKILL));
+  EXPECT_EQ(run(*connection, "kill -TERM $$").status, ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(run(*connection, "true").status, ExitStatus::exited(0));
+}
+
+TEST_F(SshExec, RunsManyCommandsOneAfterAnother) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 1"});
+  const auto connection = connect(sshd);
+  for (int i = 0; i < 30; ++i) {
+    EXPECT_EQ(run(*connection, "sh -s", "echo " + std::to_string(i)).out, std::to_string(i) + "\n");
+  }
+}
+
+TEST_F(SshExec, CarriesTenMegabytesEachWay) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  std::string data(std::size_t{10} << 20U, '\0');
+  unsigned state = 1;
+  for (char& c : data) {
+    state = state * 1664525U + 1013904223U;
+    c = static_cast<char>(state >> 24U);
+  }
+  const auto result = run(*connection, "cat", data);
+  EXPECT_TRUE(result.out == data) << result.out.size();
+  EXPECT_TRUE(result.status.success());
+}
+
+TEST_F(SshExec, ServesSeveralChannelsSideBySide) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  std::string first;
+  std::string second;
+  const auto one = connection->open("cat", [&](ssh::Stream, std::string_view data) { first += data; });
+  const auto two = connection->open("read x; echo \"got $x\"",
+                                    [&](ssh::Stream, std::string_view data) { second += data; });
+  one->write("slow");
+  two->write("fast\n");
+  while (!two->finished()) {
+    connection->pump(1s);
+  }
+  EXPECT_EQ(second, "got fast\n");
+  EXPECT_FALSE(one->finished());
+  one->close_input();
+  while (!one->finished()) {
+    connection->pump(1s);
+  }
+  EXPECT_EQ(first, "slow");
+  EXPECT_EQ(one->status(), ExitStatus::exited(0));
+}
+
+TEST_F(SshExec, SaysWhenTheServerAllowsNoFurtherChannel) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 2"});
+  const auto connection = connect(sshd);
+  const auto nothing = [](ssh::Stream, std::string_view) {};
+  const auto one = connection->open("cat", nothing);
+  auto two = connection->open("cat", nothing);
+  EXPECT_THROW(connection->open("cat", nothing), ssh::TooManyChannels);
+  two.reset();  // its place becomes free
+  EXPECT_NO_THROW(connection->open("cat", nothing));
+  EXPECT_FALSE(one->finished());
+}
+
+TEST_F(SshExec, APlainErrorWhereNoCommandIsAllowedAtAll) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 0"});
+  const auto connection = connect(sshd);
+  try {
+    connection->open("true", {});
+    FAIL() << "the server must refuse";
+  } catch (const ssh::TooManyChannels&) {
+    FAIL() << "another connection would not help";
+  } catch (const Error& error) {
+    EXPECT_NE(error.hint().find("MaxSessions"), std::string::npos);
+  }
+}
+
+TEST_F(SshExec, AKilledServerIsUnreachable) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  std::string heard;
+  const auto channel =
+      connection->open("echo ready; exec cat", [&](ssh::Stream, std::string_view data) { heard += data; });
+  while (heard.empty()) {
+    connection->pump(1s);
+  }
+  for (const pid_t pid : sshd.session_pids()) {
+    ::kill(pid, SIGKILL);
+  }
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 50; ++i) {
+          connection->pump(200ms);
+        }
+      },
+      ssh::Unreachable);
+  EXPECT_FALSE(channel->status().has_value());
+  EXPECT_THROW(connection->open("true", {}), ssh::Unreachable);
+}
+
+TEST_F(SshExec, AFrozenServerIsNoticed) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  ASSERT_TRUE(run(*connection, "true").status.success());
+  auto* session = dynamic_cast<ssh::Session*>(connection.get());
+  ASSERT_NE(session, nullptr);
+  session->set_keepalive(50ms, 1s);
+  const auto start_quiet = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - start_quiet < 1500ms) {
+    connection->pump(50ms);  // silent, but it answers
+  }
+  std::vector<pid_t> stopped;
+  for (const pid_t pid : sshd.session_pids()) {
+    ::kill(pid, SIGSTOP);
+    stopped.push_back(pid);
+  }
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_THROW(connection->pump(10s), ssh::Unreachable);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 8s);
+  for (const pid_t pid : stopped) {
+    ::kill(pid, SIGCONT);
+  }
+}
+
+TEST_F(SshExec, APausedChannelHoldsTheCommandBack) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  const auto count_file = sshd.folder() / "written";
+  std::size_t received = 0;
+  // The command says how many blocks of 64 KB it could write.
+  const auto channel = connection->open(
+      "i=0; while [ $i -lt 400 ]; do head -c 65536 /dev/zero || exit 1; i=$((i+1)); echo $i > " +
+          count_file.string() + "; done",
+      [&](ssh::Stream, std::string_view data) { received += data.size(); });
+  channel->pause(true);
+  const auto blocks = [&] {
+    return parse_number<int>(trim(read_file_if_there(count_file).value_or("0"))).value_or(0);
+  };
+  // It comes to rest when the window is full.
+  int last = -1;
+  for (int calm = 0; calm < 10;) {
+    connection->pump(20ms);
+    calm = blocks() == last && last > 0 ? calm + 1 : 0;
+    last = blocks();
+  }
+  EXPECT_LT(last, 200);
+  EXPECT_EQ(received, 0U);
+  EXPECT_FALSE(channel->finished());
+  // Another channel works meanwhile.
+  EXPECT_EQ(run(*connection, "echo hi").out, "hi\n");
+  channel->pause(false);
+  while (!channel->finished()) {
+    connection->pump(1s);
+  }
+  EXPECT_EQ(received, std::size_t{400} * 65536);
+  EXPECT_EQ(channel->status(), ExitStatus::exited(0));
+}
+
+TEST_F(SshExec, ADroppedChannelEndsTheCommandsInput) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  const auto file = sshd.folder() / "ended";
+  auto channel = connection->open("cat >/dev/null; echo yes > " + file.string(), {});
+  connection->pump(50ms);
+  channel.reset();
+  EXPECT_TRUE(test::eventually([&] {
+    connection->pump(10ms);
+    return read_file_if_there(file) == "yes\n";
+  }));
+}
+
+TEST_F(SshExec, ADroppedConnectionEndsTheCommandsInput) {
+  TestSshd sshd(client.public_key());
+  auto connection = connect(sshd);
+  const auto file = sshd.folder() / "ended";
+  auto channel = connection->open("cat >/dev/null; echo yes > " + file.string(), {});
+  connection->pump(50ms);
+  channel.reset();
+  connection.reset();
+  EXPECT_TRUE(test::eventually([&] { return read_file_if_there(file) == "yes\n"; }));
+}
+
+TEST_F(SshExec, CancelInterruptsACommand) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  Cancel cancel;
+  std::jthread killer([&] {
+    std::this_thread::sleep_for(100ms);
+    cancel.cancel();
+  });
+  const auto start = std::chrono::steady_clock::now();
+  try {
+    ssh::ExecRequest request;
+    request.command = "sleep 30";
+    connection->exec(request, cancel);
+    FAIL() << "not interrupted";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::interrupted);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+  EXPECT_EQ(run(*connection, "echo still here").out, "still here\n");
+}
+
+TEST_F(SshExec, PumpWakesForOtherDescriptors) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  int ends[2];
+  ASSERT_EQ(::pipe(ends), 0);
+  const UniqueFd read_end(ends[0]);
+  const UniqueFd write_end(ends[1]);
+  std::jthread writer([&] {
+    std::this_thread::sleep_for(50ms);
+    EXPECT_TRUE(write_all(write_end.get(), "x"));
+  });
+  const auto start = std::chrono::steady_clock::now();
+  pollfd also[1]{{read_end.get(), POLLIN, 0}};
+  while (also[0].revents == 0 && std::chrono::steady_clock::now() - start < 10s) {
+    connection->pump(10s, also);
+  }
+  EXPECT_NE(also[0].revents & POLLIN, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+}
+
+TEST_F(SshExec, LeavesNoDescriptorBehind) {
+  TestSshd sshd(client.public_key());
+  const auto open_files = [] {
+    return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+  };
+  const auto connector = client.connector();
+  connector->connect(sshd.server(client.key()), Cancel());
+  const auto before = open_files();
+  for (int i = 0; i < 5; ++i) {
+    const auto connection = connector->connect(sshd.server(client.key()), Cancel());
+    EXPECT_EQ(run(*connection, "echo hi").out, "hi\n");
+  }
+  EXPECT_EQ(open_files(), before);
+}
+
+TEST_F(SshExec, TheSinkMayDropItsChannelAndOpenAnother) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  std::string heard;
+  std::unique_ptr<ssh::Channel> second;
+  std::unique_ptr<ssh::Channel> first;
+  first = connection->open("echo one; exec cat", [&](ssh::Stream, std::string_view) {
+    first.reset();
+    second = connection->open("echo two", [&](ssh::Stream, std::string_view data) { heard += data; });
+  });
+  const auto end = std::chrono::steady_clock::now() + 10s;
+  while ((!second || !second->finished()) && std::chrono::steady_clock::now() < end) {
+    connection->pump(100ms);
+  }
+  EXPECT_EQ(heard, "two\n");
+}
+
+}  // namespace
+}  // namespace remote

@@ -1,0 +1,279 @@
+// The project goes to real sshd processes with real rsync, over the connection of libssh.
+
+#include "servers/sync.hpp"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "ssh/connector.hpp"
+#include "support/test_sandbox.hpp"
+
+namespace remote::servers {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+void write(const fs::path& file, const std::string& content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+void set_age(const fs::path& file, std::chrono::seconds age) {
+  fs::last_write_time(file, fs::file_time_type::clock::now() - age);
+}
+
+class SyncTest : public ::testing::Test {
+ protected:
+  SyncTest() : sandbox_(1), config_(sandbox_.config()) {
+    connection_ = connect();
+    options_.pipe_program = REMOTE_BINARY;
+  }
+
+  std::unique_ptr<ssh::Connection> connect() {
+    ssh::ConnectorOptions options;
+    options.user_config = "/dev/null";
+    return ssh::make_connector(config_, options)->connect(config_.servers[0], Cancel());
+  }
+  SyncReport sync() { return sync_to(*connection_, config_, config_.servers[0], options_, Cancel()); }
+  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
+  fs::path there(const std::string& name) const { return sandbox_.home(0) / config_.name / name; }
+
+  test::TestSandbox sandbox_;
+  config::Config config_;
+  std::unique_ptr<ssh::Connection> connection_;
+  SyncOptions options_;
+};
+
+TEST_F(SyncTest, SendsFilesOnceAndNothingTheSecondTime) {
+  write(here("train.py"), "print(1)\n");
+  write(here("src/model.py"), "x = 1\n");
+  const SyncReport first = sync();
+  EXPECT_THAT(first.changed, UnorderedElementsAre("train.py", "src/model.py"));
+  EXPECT_EQ(first.bytes, 15U);
+  EXPECT_EQ(read_file(there("src/model.py")), "x = 1\n");
+  EXPECT_THAT(sync().changed, IsEmpty());
+  write(here("train.py"), "print(22)\n");
+  EXPECT_THAT(sync().changed, ElementsAre("train.py"));
+}
+
+TEST_F(SyncTest, NamesWhatIsNewerOnTheServerAndLeavesIt) {
+  write(here("a is newer"), "old");
+  write(here("b"), "b");
+  set_age(here("a is newer"), std::chrono::hours(1));
+  sync();
+  write(there("a is newer"), "changed on the server");
+  const SyncReport report = sync();
+  EXPECT_THAT(report.newer, ElementsAre("a is newer"));
+  EXPECT_THAT(report.changed, IsEmpty());
+  EXPECT_EQ(read_file(there("a is newer")), "changed on the server");
+}
+
+TEST_F(SyncTest, OddNamesArriveExactly) {
+  const std::vector<std::string> names = {"with space", "quote'\"s", "$HOME `x` \\back", "line\nbreak",
+                                          "-dash",      "ünï",       "star*[a]?",        "@item cd 1 x"};
+  for (const std::string& name : names) {
+    write(here("dir " + name + "/" + name), name);
+  }
+  for (const std::string& folder : names) {
+    config_.servers[0].remote_path = "~/" + folder;
+    options_.parents_exist = false;
+    sync();
+    for (const std::string& name : names) {
+      EXPECT_EQ(read_file_if_there(sandbox_.home(0) / folder / ("dir " + name) / name), name)
+          << folder << "/" << name;
+    }
+  }
+}
+
+TEST_F(SyncTest, MakesTheFolderOnTheServerWhereverItIs) {
+  write(here("a"), "1");
+  config_.servers[0].remote_path = "~/deep er/than/this";
+  sync();
+  EXPECT_EQ(read_file(sandbox_.home(0) / "deep er/than/this/a"), "1");
+  const TempFolder elsewhere;
+  config_.servers[0].remote_path = (elsewhere.path() / "x y/z").string();
+  sync();
+  EXPECT_EQ(read_file(elsewhere.path() / "x y/z/a"), "1");
+}
+
+TEST_F(SyncTest, ExcludesByTheUsersFileAndKeepsSecretsHere) {
+  write(here(".remote/exclude.txt"), "*.tmp\n/data/\n!\n+ .remote\n");
+  write(here(".remote/key"), "secret");
+  write(here(".jobs/x"), "job");
+  write(here(".remote-scripts/x"), "script");
+  write(here("data/big"), "big");
+  write(here("sub/data/small"), "small");
+  write(here("a.tmp"), "");
+  write(here("a"), "a");
+  write(here(".remote/exclude.txt"), "*.tmp\n/data/\n+ .remote\n");
+  EXPECT_THAT(sync().changed, UnorderedElementsAre("a", "sub/data/small"));
+}
+
+TEST_F(SyncTest, DeleteTakesAwayWhatIsGoneHereAndKeepsWhatJobsWrote) {
+  write(here(".remote/exclude.txt"), "*.ckpt\n");
+  write(here("gone.py"), "1");
+  write(here("stays.py"), "1");
+  sync();
+  write(there(".jobs/1/job.out"), "out");
+  write(there(".remote-scripts/bin/python"), "shim");
+  write(there("model.ckpt"), "weights");
+  write(there("old name/with space"), "1");
+  fs::remove(here("gone.py"));
+  EXPECT_THAT(sync().removed, IsEmpty());
+  EXPECT_TRUE(fs::exists(there("gone.py")));
+  options_.remove = true;
+  options_.dry_run = true;
+  EXPECT_THAT(sync().removed, Contains("gone.py"));
+  EXPECT_TRUE(fs::exists(there("gone.py")));
+  options_.dry_run = false;
+  EXPECT_THAT(sync().removed, UnorderedElementsAre("gone.py", "old name/", "old name/with space"));
+  EXPECT_FALSE(fs::exists(there("gone.py")));
+  EXPECT_TRUE(fs::exists(there("stays.py")));
+  EXPECT_TRUE(fs::exists(there(".jobs/1/job.out")));
+  EXPECT_TRUE(fs::exists(there(".remote-scripts/bin/python")));
+  EXPECT_TRUE(fs::exists(there("model.ckpt")));
+}
+
+TEST_F(SyncTest, DryRunChangesNothing) {
+  write(here("a"), "1");
+  options_.dry_run = true;
+  EXPECT_THAT(sync().changed, ElementsAre("a"));
+  EXPECT_FALSE(fs::exists(there("a")));
+}
+
+TEST_F(SyncTest, FollowsSymlinksAndWarnsOfOnesToNowhere) {
+  const TempFolder outside;
+  write(outside.path() / "data", "followed");
+  fs::create_symlink(outside.path() / "data", here("link"));
+  fs::create_symlink("nowhere", here(".#lock"));
+  const SyncReport report = sync();
+  EXPECT_EQ(read_file(there("link")), "followed");
+  EXPECT_FALSE(fs::is_symlink(there("link")));
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr(".#lock")));
+}
+
+TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
+  std::string content(std::size_t{24} << 20U, '\0');
+  std::uint32_t state = 1;
+  for (char& c : content) {  // nothing that compresses
+    state = state * 1664525U + 1013904223U;
+    c = static_cast<char>(state >> 24U);
+  }
+  write(here("big"), content);
+  Cancel cancel;
+  options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+    if (progress.bytes > 0) {
+      cancel.cancel();
+    }
+  };
+  options_.kilobytes_per_second = 4000;  // slow enough to be caught in the middle
+  EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Error);
+  connection_ = connect();
+  const fs::path partial = there(".rsync-partial/big");
+  ASSERT_TRUE(test::wait_until([&] { return fs::exists(partial) || fs::exists(there("big")); }));
+  ASSERT_TRUE(fs::exists(partial)) << "the transfer was over before it was interrupted";
+  EXPECT_GT(fs::file_size(partial), 0U);
+  options_.kilobytes_per_second = 0;
+  std::uint64_t sent = 0;
+  options_.on_progress = [&](const ssh::RsyncProgress& progress) { sent = progress.bytes; };
+  sync();
+  EXPECT_EQ(read_file(there("big")), content);
+  EXPECT_FALSE(fs::exists(partial));
+  EXPECT_GT(sent, 0U);
+}
+
+TEST_F(SyncTest, DifferencesAreFoundByContent) {
+  write(here("a"), "1");
+  write(here("b"), "2");
+  sync();
+  EXPECT_THAT(differences(*connection_, config_, config_.servers[0], options_, Cancel()), IsEmpty());
+  const auto time = fs::last_write_time(there("b"));
+  write(there("b"), "3");
+  fs::last_write_time(there("b"), time);  // same size, same time
+  EXPECT_THAT(differences(*connection_, config_, config_.servers[0], options_, Cancel()), ElementsAre("b"));
+  EXPECT_EQ(read_file(there("b")), "3");
+}
+
+TEST_F(SyncTest, BringsFilesBack) {
+  write(there("runs 1/a"), "1");
+  write(there("runs 1/deep/b"), "22");
+  write(there("log"), "line 1\n");
+  const TempFolder here_folder;
+  PullOptions options;
+  options.pipe_program = REMOTE_BINARY;
+  const auto pull = [&](const std::vector<std::string>& paths) {
+    return sync_from(*connection_, paths, here_folder.path() / "in to", options, Cancel());
+  };
+  EXPECT_THAT(pull({"~/my_project/runs 1", "~/my_project/log"}).changed,
+              UnorderedElementsAre("runs 1/a", "runs 1/deep/b", "log"));
+  EXPECT_EQ(read_file(here_folder.path() / "in to/runs 1/deep/b"), "22");
+  options.append = true;
+  write(there("log"), "line 1\nline 2\n");
+  pull({"~/my_project/log"});
+  EXPECT_EQ(read_file(here_folder.path() / "in to/log"), "line 1\nline 2\n");
+  EXPECT_THROW(pull({"~/my_project/no such"}), Error);
+}
+
+TEST_F(SyncTest, AProgramPathWithSpacesAndQuotesWorks) {
+  const TempFolder folder("rsync \"tunnel' ");
+  fs::copy_file(REMOTE_BINARY, folder.path() / "re mote'");
+  options_.pipe_program = folder.path() / "re mote'";
+  write(here("a"), "1");
+  EXPECT_THAT(sync().changed, ElementsAre("a"));
+}
+
+TEST_F(SyncTest, TheConnectionServesOtherCommandsAfterwards) {
+  write(here("a"), "1");
+  sync();
+  ssh::ExecRequest request;
+  request.command = "echo still here";
+  EXPECT_EQ(connection_->exec(request).out, "still here\n");
+  sync();
+}
+
+TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
+  config_.project = here("no such folder");
+  try {
+    sync();
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_THAT(error.reason(), HasSubstr("no such folder"));
+  }
+}
+
+TEST(Sync, AServerWithoutRsyncGetsTheFix) {
+  const TempFolder bin;
+  for (const char* name : {"sh", "mkdir", "cat"}) {
+    fs::create_symlink(std::string("/bin/") + name, bin.path() / name);
+  }
+  SandboxOptions sandbox_options;
+  sandbox_options.environment["PATH"] = bin.path().string();
+  test::TestSandbox sandbox(1, sandbox_options);
+  const config::Config config = sandbox.config();
+  ssh::ConnectorOptions connector_options;
+  connector_options.user_config = "/dev/null";
+  const auto connection =
+      ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
+  SyncOptions options;
+  options.pipe_program = REMOTE_BINARY;
+  try {
+    sync_to(*connection, config, config.servers[0], options, Cancel());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.reason(), "rsync was not found on the server");
+    EXPECT_THAT(error.hint(), HasSubstr("apt-get install rsync"));
+  }
+}
+
+}  // namespace
+}  // namespace remote::servers

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "jobs/start.hpp"
+#include "support/local_connection.hpp"
+
+namespace remote::test {
+
+// A project with two pretended servers, `a` and `b`, and a job store.
+struct JobWorld {
+  JobWorld() {
+    config.project = temp.path();
+    config.name = "proj";
+    for (const char* name : {"a", "b"}) {
+      config::Server server;
+      server.name = name;
+      server.hostname = name;
+      config.servers.push_back(server);
+    }
+  }
+
+  std::filesystem::path store_folder() const { return temp.path() / ".remote/jobs"; }
+
+  jobs::NewJob job(const std::string& server, const std::string& command) const {
+    jobs::NewJob entry;
+    entry.job.id = random_hex(32);
+    entry.job.server = server;
+    entry.job.command = command;
+    entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id;
+    entry.command = command;
+    return entry;
+  }
+  // One job, started; its record.
+  jobs::Job run(const std::string& server, const std::string& command) {
+    return run_all({job(server, command)}).front();
+  }
+  std::vector<jobs::Job> run_all(std::vector<jobs::NewJob> entries) {
+    jobs::Connections connections;
+    for (const jobs::NewJob& entry : entries) {
+      if (!connections.contains(entry.job.server)) {
+        connections.emplace(entry.job.server, servers.connect(entry.job.server));
+      }
+    }
+    jobs::StartResult result = jobs::start(store, connections, std::move(entries), Cancel());
+    for (const Error& error : result.errors) {
+      ADD_FAILURE() << error.message();
+    }
+    return std::move(result.jobs);
+  }
+  std::filesystem::path folder(const jobs::Job& one) {
+    return servers.home(one.server) / "proj/.jobs" / one.id;
+  }
+  std::string file(const jobs::Job& one, const std::string& name) {
+    return read_file_if_there(folder(one) / name).value_or("");
+  }
+
+  TempFolder temp{"remote-world-"};
+  config::Config config;
+  LocalServers servers;
+  jobs::Store store{store_folder()};
+};
+
+// Waits for a condition; false after 30 seconds.
+inline bool comes_true(const std::function<bool()>& condition) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > limit) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace remote::test

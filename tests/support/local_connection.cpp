@@ -1,0 +1,392 @@
+#include "support/local_connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "ssh/errors.hpp"
+
+namespace remote::test {
+
+namespace fs = std::filesystem;
+
+struct LocalServers::State {
+  TempFolder folder{"remote-local-"};
+  ServerShell shell = ServerShell::dash;
+  mutable std::mutex mutex;
+  Faults faults;
+  int commands = 0;
+  int connects = 0;
+  std::vector<Subprocess> left;  // commands whose channel went away before they ended
+
+  // Numbers a command and says what is to go wrong with it.
+  enum class Fault { none, before, after, cut };
+  std::pair<Fault, std::size_t> next_command() {
+    const std::scoped_lock lock(mutex);
+    ++commands;
+    if (commands == faults.before) {
+      return {Fault::before, 0};
+    }
+    if (commands == faults.after) {
+      return {Fault::after, 0};
+    }
+    return {commands == faults.cut ? Fault::cut : Fault::none, faults.cut_bytes};
+  }
+  std::string path() const { return (folder.path() / "bin").string() + ":/usr/local/bin:/usr/bin:/bin"; }
+};
+
+namespace {
+
+using State = LocalServers::State;
+
+ssh::Unreachable dead_link() {
+  return {"connection lost", "the link broke (injected fault)"};
+}
+
+// What the channel and its connection share.
+struct Pipes {
+  explicit Pipes(const SubprocessSpec& spec) : process(spec) {
+    for (const UniqueFd* fd : {&process.stdin_fd, &process.stdout_fd, &process.stderr_fd}) {
+      ::fcntl(fd->get(), F_SETFL, O_NONBLOCK);
+    }
+  }
+  Subprocess process;
+  ssh::Sink sink;
+  std::string pending;  // for stdin
+  bool input_closed = false;
+  bool paused = false;
+  std::optional<ExitStatus> status;
+  State::Fault fault = State::Fault::none;
+  std::size_t cut_bytes = 0;
+  bool dropped = false;  // its Channel is gone
+
+  bool done() const { return !process.stdout_fd && !process.stderr_fd && status.has_value(); }
+};
+
+class LocalChannel : public ssh::Channel {
+ public:
+  LocalChannel(std::shared_ptr<Pipes> pipes, std::shared_ptr<State> state)
+      : pipes_(std::move(pipes)), state_(std::move(state)) {}
+  ~LocalChannel() override {
+    // as sshd: the pipes close, and the command is left to find that out
+    pipes_->dropped = true;
+    pipes_->process.stdin_fd.reset();
+    pipes_->process.stdout_fd.reset();
+    pipes_->process.stderr_fd.reset();
+    if (!pipes_->status) {
+      const std::scoped_lock lock(state_->mutex);
+      state_->left.push_back(std::move(pipes_->process));
+    }
+  }
+  LocalChannel(const LocalChannel&) = delete;
+  LocalChannel& operator=(const LocalChannel&) = delete;
+
+  std::size_t writable() const override {
+    constexpr std::size_t window = 65536;
+    return pipes_->input_closed ? 0 : window - std::min(window, pipes_->pending.size());
+  }
+  void write(std::string_view data) override { pipes_->pending += data; }
+  void close_input() override {
+    pipes_->input_closed = true;
+    if (pipes_->pending.empty()) {
+      pipes_->process.stdin_fd.reset();
+    }
+  }
+  void pause(bool paused) override { pipes_->paused = paused; }
+  bool finished() const override { return pipes_->done(); }
+  std::optional<ExitStatus> status() const override { return pipes_->status; }
+
+ private:
+  std::shared_ptr<Pipes> pipes_;
+  std::shared_ptr<State> state_;
+};
+
+class LocalConnection : public ssh::Connection {
+ public:
+  LocalConnection(std::shared_ptr<State> state, fs::path home)
+      : state_(std::move(state)), home_(std::move(home)) {}
+
+  std::unique_ptr<ssh::Channel> open(const std::string& command, ssh::Sink sink) override {
+    check();
+    std::erase_if(channels_, [](const auto& one) { return one->dropped || one->done(); });
+    int most = 0;
+    {
+      const std::scoped_lock lock(state_->mutex);
+      most = state_->faults.max_channels;
+    }
+    if (static_cast<int>(channels_.size()) >= most) {
+      throw ssh::TooManyChannels();
+    }
+    const auto [fault, bytes] = state_->next_command();
+    if (fault == State::Fault::before) {
+      die();
+    }
+    SubprocessSpec spec;
+    spec.argv = {(state_->folder.path() / "bin/sh").string(), "-c", command};
+    spec.directory = home_;
+    spec.set_env = {{"HOME", home_.string()}, {"PATH", state_->path()}, {"PWD", home_.string()}};
+    spec.pipe_stdin = spec.pipe_stdout = spec.pipe_stderr = true;
+    spec.new_session = true;
+    auto pipes = std::make_shared<Pipes>(spec);
+    pipes->sink = std::move(sink);
+    pipes->fault = fault;
+    pipes->cut_bytes = bytes;
+    channels_.push_back(pipes);
+    return std::make_unique<LocalChannel>(pipes, state_);
+  }
+
+  void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
+    check();
+    std::erase_if(channels_, [](const auto& one) { return one->dropped || one->done(); });
+    std::vector<pollfd> fds;
+    std::vector<std::pair<std::shared_ptr<Pipes>, int>> owners;  // which channel, and which of its fds
+    bool only_exit = false;
+    for (const auto& pipes : channels_) {
+      const auto add = [&](const UniqueFd& fd, int which, short events) {
+        if (fd) {
+          fds.push_back({fd.get(), events, 0});
+          owners.emplace_back(pipes, which);
+        }
+      };
+      if (!pipes->paused) {
+        add(pipes->process.stdout_fd, 1, POLLIN);
+        add(pipes->process.stderr_fd, 2, POLLIN);
+      }
+      if (!pipes->pending.empty()) {
+        add(pipes->process.stdin_fd, 0, POLLOUT);
+      }
+      only_exit = only_exit || (!pipes->process.stdout_fd && !pipes->process.stderr_fd);
+    }
+    if (only_exit) {
+      timeout = std::min(timeout, std::chrono::milliseconds(2));  // an exit is nothing that poll() sees
+    }
+    const std::size_t own = fds.size();
+    fds.insert(fds.end(), also.begin(), also.end());
+    ::poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
+    std::copy(fds.begin() + static_cast<std::ptrdiff_t>(own), fds.end(), also.begin());
+    for (std::size_t i = 0; i < own; ++i) {
+      if (fds[i].revents != 0 && !owners[i].first->dropped) {
+        serve(*owners[i].first, owners[i].second);
+      }
+    }
+    for (const auto& pipes : std::vector(channels_)) {
+      if (!pipes->dropped && !pipes->process.stdout_fd && !pipes->process.stderr_fd && !pipes->status) {
+        const std::optional<ExitStatus> status = pipes->process.poll();
+        if (status && pipes->fault == State::Fault::after) {
+          die();
+        }
+        pipes->status = status;
+      }
+    }
+  }
+
+  std::string peer_address() const override { return "127.0.0.1"; }
+
+ private:
+  void check() const {
+    if (dead_) {
+      throw dead_link();
+    }
+  }
+  [[noreturn]] void die() {
+    dead_ = true;
+    throw dead_link();
+  }
+
+  void serve(Pipes& pipes, int which) {
+    if (which == 0) {
+      const ssize_t count = ::write(pipes.process.stdin_fd.get(), pipes.pending.data(), pipes.pending.size());
+      if (count > 0) {
+        pipes.pending.erase(0, static_cast<std::size_t>(count));
+      } else if (count < 0 && errno != EAGAIN && errno != EINTR) {
+        pipes.pending.clear();  // the command reads no more
+        pipes.process.stdin_fd.reset();
+      }
+      if (pipes.pending.empty() && pipes.input_closed) {
+        pipes.process.stdin_fd.reset();
+      }
+      return;
+    }
+    UniqueFd& fd = which == 1 ? pipes.process.stdout_fd : pipes.process.stderr_fd;
+    std::array<char, 65536> buffer{};
+    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) {
+      return;
+    }
+    if (count <= 0) {
+      fd.reset();
+      return;
+    }
+    std::string_view data(buffer.data(), static_cast<std::size_t>(count));
+    if (pipes.fault == State::Fault::after) {
+      return;
+    }
+    const bool cut = pipes.fault == State::Fault::cut && data.size() >= pipes.cut_bytes;
+    if (cut) {
+      data = data.substr(0, pipes.cut_bytes);
+    }
+    if (pipes.fault == State::Fault::cut) {
+      pipes.cut_bytes -= data.size();
+    }
+    if (!data.empty()) {
+      pipes.sink(which == 1 ? ssh::Stream::out : ssh::Stream::err, data);
+    }
+    if (cut) {
+      die();
+    }
+  }
+
+  std::shared_ptr<State> state_;
+  fs::path home_;
+  std::vector<std::shared_ptr<Pipes>> channels_;
+  bool dead_ = false;
+};
+
+class SharedConnector : public ssh::Connector {
+ public:
+  explicit SharedConnector(std::shared_ptr<LocalServers> servers) : servers_(std::move(servers)) {}
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
+    return servers_->connect(server, cancel);
+  }
+
+ private:
+  std::shared_ptr<LocalServers> servers_;
+};
+
+bool is_zombie(const std::string& pid) {
+  const std::string text = read_proc("/proc/" + pid + "/stat");
+  const std::size_t end = text.rfind(") ");
+  return end == std::string::npos || text.substr(end + 2, 1) == "Z";
+}
+
+}  // namespace
+
+std::string read_proc(const fs::path& file) {
+  try {
+    return read_file_if_there(file).value_or("");
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+std::string to_string(ServerShell shell) {
+  switch (shell) {
+    case ServerShell::dash:
+      return "dash";
+    case ServerShell::bash:
+      return "bash";
+    case ServerShell::busybox:
+      break;
+  }
+  return "busybox";
+}
+
+LocalServers::LocalServers(ServerShell shell) : state_(std::make_shared<State>()) {
+  state_->shell = shell;
+  std::signal(SIGPIPE, SIG_IGN);      // a command that has ended reads no more: that is EPIPE, not our end
+  for (int fd = 3; fd < 256; ++fd) {  // whatever runs the tests may have left us files of its own
+    const int flags = ::fcntl(fd, F_GETFD);
+    if (flags >= 0) {
+      ::fcntl(fd, F_SETFD, flags | FD_CLOEXEC);
+    }
+  }
+  make_folders(bin());
+  const auto program = find_program(to_string(shell));
+  if (!program) {
+    throw Error("cannot make a local server", "no " + to_string(shell) + " here");
+  }
+  fs::create_symlink(*program, bin() / "sh");
+  if (shell == ServerShell::busybox) {
+    SubprocessSpec spec;
+    spec.argv = {program->string(), "--list"};
+    for (const std::string& applet : split_words(run_subprocess(spec).out)) {
+      if (applet != "sh" && applet != "busybox") {
+        fs::create_symlink(*program, bin() / applet);
+      }
+    }
+  }
+}
+
+LocalServers::~LocalServers() {
+  // Known by their HOME, a folder that only they have; again and again, as one may just be making another.
+  for (int round = 0; round < 100; ++round) {
+    const std::vector<int> pids = processes();
+    if (pids.empty()) {
+      break;
+    }
+    for (const int pid : pids) {
+      ::kill(pid, SIGKILL);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+std::unique_ptr<ssh::Connection> LocalServers::connect(const std::string& name) {
+  {
+    const std::scoped_lock lock(state_->mutex);
+    if (++state_->connects == state_->faults.connect) {
+      throw ssh::Unreachable("cannot connect", "injected fault");
+    }
+  }
+  return std::make_unique<LocalConnection>(state_, home(name));
+}
+
+std::unique_ptr<ssh::Connection> LocalServers::connect(const config::Server& server, const Cancel& cancel) {
+  cancel.check();
+  return connect(server.name);
+}
+
+fs::path LocalServers::home(const std::string& name) {
+  const fs::path path = state_->folder.path() / "home" / name;
+  make_folders(path);
+  return path;
+}
+
+fs::path LocalServers::bin() const {
+  return state_->folder.path() / "bin";
+}
+
+void LocalServers::set_faults(const Faults& faults) {
+  const std::scoped_lock lock(state_->mutex);
+  state_->faults = faults;
+}
+
+int LocalServers::commands() const {
+  const std::scoped_lock lock(state_->mutex);
+  return state_->commands;
+}
+
+std::vector<int> LocalServers::processes() const {
+  const std::string wanted = "HOME=" + (state_->folder.path() / "home").string() + "/";
+  std::vector<int> pids;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::string name = entry.path().filename();
+    const std::optional<int> pid = parse_number<int>(name);
+    if (!pid || *pid == ::getpid()) {
+      continue;
+    }
+    const std::string text = read_proc(entry.path() / "environ");
+    const std::size_t at = text.find(wanted);
+    if (at != std::string::npos && (at == 0 || text[at - 1] == '\0') && !is_zombie(name)) {
+      pids.push_back(*pid);
+    }
+  }
+  return pids;
+}
+
+std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers) {
+  return std::make_unique<SharedConnector>(std::move(servers));
+}
+
+}  // namespace remote::test

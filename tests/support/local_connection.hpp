@@ -1,0 +1,65 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "ssh/connection.hpp"
+#include "ssh/connector.hpp"
+
+namespace remote::test {
+
+// Whose sh and tools a pretended server has: bash is called as sh (its POSIX mode); busybox brings its own
+// tools too and nothing of GNU's but what it lacks.
+enum class ServerShell { dash, bash, busybox };
+std::string to_string(ServerShell shell);
+
+// A file of /proc; empty when the process is gone or not ours, which may also happen between open and read.
+std::string read_proc(const std::filesystem::path& file);
+
+// What shall go wrong. Commands are counted over all servers and connections, from 1; 0 means never. After a
+// fault that connection is dead: every further use of it throws ssh::Unreachable.
+struct Faults {
+  int before = 0;  // this command never reaches the server
+  int after = 0;   // this command runs to its end, but its answer never arrives
+  int cut = 0;     // this command's link breaks once cut_bytes of its output have arrived
+  std::size_t cut_bytes = 0;
+  int connect = 0;        // this call of connect() fails
+  int max_channels = 10;  // sshd's MaxSessions: more at a time throw ssh::TooManyChannels
+};
+
+// Pretended servers on this machine, without ssh: one temporary home folder a name, commands run by a local
+// shell as sshd would (a session of its own, pipes, no terminal). What they leave running is ended by the
+// destructor. connect() and the counters may be used by several threads; a connection belongs to one, as the
+// real one.
+class LocalServers : public ssh::Connector {
+ public:
+  explicit LocalServers(ServerShell shell = ServerShell::dash);
+  ~LocalServers() override;
+
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override;
+  std::unique_ptr<ssh::Connection> connect(const std::string& name);
+
+  // A server's home folder; made when first named.
+  std::filesystem::path home(const std::string& name);
+  // Put first into every command's PATH: tests may add programs.
+  std::filesystem::path bin() const;
+
+  void set_faults(const Faults& faults);
+  int commands() const;  // how many have been counted
+  // Processes whose HOME is one of these servers', zombies left out.
+  std::vector<int> processes() const;
+
+  struct State;
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+// A stand-in for make_connector()'s result that shares `servers`.
+std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers);
+
+}  // namespace remote::test

@@ -1,0 +1,238 @@
+#include "support/password_server.hpp"
+
+#include <array>
+#include <memory>
+#include <stdexcept>
+
+#include <arpa/inet.h>
+#include <libssh/libssh.h>
+#include <libssh/server.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/exit_status.hpp"
+#include "base/subprocess.hpp"
+#include "support/test_sshd.hpp"
+
+// libssh's server offers keyboard-interactive through these alone.
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+
+namespace remote::test {
+namespace {
+
+struct FreeBind {
+  void operator()(ssh_bind bind) const { ssh_bind_free(bind); }
+};
+struct FreeSession {
+  void operator()(ssh_session session) const { ssh_free(session); }
+};
+struct FreeMessage {
+  void operator()(ssh_message message) const { ssh_message_free(message); }
+};
+
+// The state of one connection's login.
+class Doorman {
+ public:
+  Doorman(const PasswordRules& rules, std::filesystem::path home, std::atomic<int>& attempts)
+      : rules_(rules), home_(std::move(home)), attempts_(attempts) {}
+
+  // True when the message let the client in.
+  bool handle(ssh_session session, ssh_message message) {
+    int methods = 0;
+    methods |= rules_.password.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_PASSWORD);
+    methods |= rules_.prompts.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_INTERACTIVE);
+    methods |= rules_.real ? static_cast<int>(SSH_AUTH_METHOD_PUBLICKEY) : 0;
+    ssh_message_auth_set_methods(message, methods);
+    const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
+    if (kind == SSH_AUTH_METHOD_PUBLICKEY && rules_.real) {
+      return handle_key(message);
+    }
+    if (kind == SSH_AUTH_METHOD_PASSWORD && !rules_.password.empty()) {
+      ++attempts_;
+      return answer(message, rules_.password == ssh_message_auth_password(message));
+    }
+    if (kind == SSH_AUTH_METHOD_INTERACTIVE && !rules_.prompts.empty()) {
+      if (ssh_message_auth_kbdint_is_response(message) == 0) {
+        std::vector<const char*> prompts;
+        std::vector<char> echo;
+        for (std::size_t i = 0; i < rules_.prompts.size(); ++i) {
+          prompts.push_back(rules_.prompts[i].c_str());
+          echo.push_back(rules_.echo.at(i) ? 1 : 0);
+        }
+        ssh_message_auth_interactive_request(message, "", "", static_cast<unsigned>(prompts.size()),
+                                             prompts.data(), echo.data());
+        return false;
+      }
+      ++attempts_;
+      bool right = ssh_userauth_kbdint_getnanswers(session) == static_cast<int>(rules_.answers.size());
+      for (std::size_t i = 0; right && i < rules_.answers.size(); ++i) {
+        right = rules_.answers[i] == ssh_userauth_kbdint_getanswer(session, static_cast<unsigned>(i));
+      }
+      return answer(message, right);
+    }
+    ssh_message_reply_default(message);
+    return false;
+  }
+
+ private:
+  bool handle_key(ssh_message message) const {
+    char* text = nullptr;
+    if (ssh_pki_export_pubkey_base64(ssh_message_auth_pubkey(message), &text) != SSH_OK) {
+      return answer(message, false);
+    }
+    const std::string blob = text;
+    ssh_string_free_char(text);
+    const auto known = read_file_if_there(home_ / ".ssh/authorized_keys");
+    const bool there = known && known->find(" " + blob) != std::string::npos;
+    const ssh_publickey_state_e state = ssh_message_auth_publickey_state(message);
+    if (there && state == SSH_PUBLICKEY_STATE_NONE) {  // it only asks whether the key would do
+      ssh_message_auth_reply_pk_ok_simple(message);
+      return false;
+    }
+    return answer(message, there && state == SSH_PUBLICKEY_STATE_VALID);
+  }
+  static bool answer(ssh_message message, bool right) {
+    if (right) {
+      ssh_message_auth_reply_success(message, 0);
+    } else {
+      ssh_message_reply_default(message);
+    }
+    return right;
+  }
+  const PasswordRules& rules_;
+  std::filesystem::path home_;
+  std::atomic<int>& attempts_;
+};
+
+void write_all_to(ssh_channel channel, const std::string& text, bool err) {
+  const auto size = static_cast<std::uint32_t>(text.size());
+  if (err) {
+    ssh_channel_write_stderr(channel, text.data(), size);
+  } else {
+    ssh_channel_write(channel, text.data(), size);
+  }
+}
+
+// Runs a command once all of its input has come.
+void run_really(ssh_channel channel, const std::string& command, const std::filesystem::path& home) {
+  std::string input;
+  std::array<char, 4096> piece{};
+  for (int count = 0; (count = ssh_channel_read(channel, piece.data(), piece.size(), 0)) > 0;) {
+    input.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  SubprocessSpec spec;
+  spec.argv = {"sh", "-c", command};
+  spec.directory = home;
+  spec.set_env["HOME"] = home.string();
+  const RunResult result = run_subprocess(std::move(spec), input);
+  write_all_to(channel, result.out, false);
+  write_all_to(channel, result.err, true);
+  ssh_channel_request_send_exit_status(channel, result.status.shell_code());
+}
+
+}  // namespace
+
+PasswordServer::PasswordServer(PasswordRules rules)
+    : rules_(std::move(rules)), folder_("remote-password-"), listener_(::socket(AF_INET, SOCK_STREAM, 0)) {
+  make_key(folder_.path() / "host_key");
+  make_folders(home());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::listen(listener_.get(), 32) != 0 ||
+      ::getsockname(listener_.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("cannot listen");
+  }
+  port_ = ntohs(address.sin_port);
+  accepting_ = std::thread([this] { accept_loop(); });
+}
+
+PasswordServer::~PasswordServer() {
+  stop_ = true;
+  accepting_.join();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const int fd : connections_) {
+      ::shutdown(fd, SHUT_RDWR);
+    }
+  }
+  for (std::thread& thread : threads_) {
+    thread.join();
+  }
+  for (const int fd : connections_) {
+    ::close(fd);
+  }
+}
+
+config::Server PasswordServer::server(const std::string& name, const std::string& user) const {
+  config::Server server;
+  server.name = name;
+  server.hostname = "127.0.0.1";
+  server.port = port_;
+  server.username = user;
+  return server;
+}
+
+void PasswordServer::accept_loop() {
+  while (!stop_) {
+    pollfd slot{listener_.get(), POLLIN, 0};
+    if (::poll(&slot, 1, 20) <= 0) {
+      continue;
+    }
+    const int fd = ::accept(listener_.get(), nullptr, nullptr);
+    if (fd >= 0) {
+      const std::lock_guard lock(mutex_);
+      connections_.push_back(::dup(fd));  // a number of its own, so that a reused one is never shut down
+      threads_.emplace_back([this, fd] { serve(fd); });
+    }
+  }
+}
+
+void PasswordServer::serve(int fd) {
+  const std::unique_ptr<ssh_bind_struct, FreeBind> bind(ssh_bind_new());
+  const std::unique_ptr<ssh_session_struct, FreeSession> session(ssh_new());
+  const bool no = false;
+  ssh_bind_options_set(bind.get(), SSH_BIND_OPTIONS_PROCESS_CONFIG, &no);
+  ssh_bind_options_set(bind.get(), SSH_BIND_OPTIONS_HOSTKEY, (folder_.path() / "host_key").c_str());
+  if (ssh_bind_accept_fd(bind.get(), session.get(), fd) != SSH_OK ||
+      ssh_handle_key_exchange(session.get()) != SSH_OK) {
+    return;
+  }
+  Doorman doorman(rules_, home(), attempts_);
+  bool inside = false;
+  std::string user;
+  ssh_channel channel = nullptr;
+  for (;;) {
+    const std::unique_ptr<ssh_message_struct, FreeMessage> message(ssh_message_get(session.get()));
+    if (!message) {
+      break;
+    }
+    const int type = ssh_message_type(message.get());
+    if (type == SSH_REQUEST_AUTH) {
+      const char* name = ssh_message_auth_user(message.get());
+      user = name != nullptr ? name : user;  // an answer to a question has none
+      inside = doorman.handle(session.get(), message.get()) || inside;
+    } else if (inside && type == SSH_REQUEST_CHANNEL_OPEN) {
+      channel = ssh_message_channel_request_open_reply_accept(message.get());
+    } else if (channel != nullptr && type == SSH_REQUEST_CHANNEL) {
+      const char* asked = ssh_message_channel_request_command(message.get());
+      const std::string command = asked != nullptr ? asked : "";
+      ssh_message_channel_request_reply_success(message.get());
+      if (rules_.real) {
+        run_really(channel, command, home());
+      } else {
+        write_all_to(channel, "welcome " + user + "\n", false);
+        ssh_channel_request_send_exit_status(channel, 0);
+      }
+      ssh_channel_send_eof(channel);
+      ssh_channel_close(channel);
+    } else {
+      ssh_message_reply_default(message.get());
+    }
+  }
+}
+
+}  // namespace remote::test

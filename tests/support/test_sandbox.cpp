@@ -1,0 +1,93 @@
+#include "support/test_sandbox.hpp"
+
+#include <thread>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "servers/sandbox_config.hpp"
+
+namespace remote::test {
+namespace fs = std::filesystem;
+
+TestSandbox::TestSandbox(int nodes, servers::SandboxOptions options)
+    : temporary_("remote sandbox "), project_(temporary_.path() / "my project"), sandbox_(project_) {
+  make_folders(project_ / ".remote");
+  options.nodes = nodes;
+  try {
+    servers_ = sandbox_.up(options);
+  } catch (...) {
+    sandbox_.down();  // the destructor does not run for an object that was never complete
+    throw;
+  }
+}
+
+TestSandbox::~TestSandbox() {
+  try {
+    sandbox_.down();
+  } catch (const Error& error) {
+    ADD_FAILURE() << "the sandbox could not be taken down: " << error.message();
+  }
+}
+
+config::Config TestSandbox::config() const {
+  config::Config config;
+  config.project = project_;
+  config.file = project_ / ".remote/configs.yaml";
+  config.name = "my_project";
+  config.python.manager = config::PythonManager::system;
+  config.python.manager_given = true;
+  for (const servers::SandboxServer& server : servers_) {
+    config::Server entry;
+    entry.name = server.name;
+    entry.hostname = "127.0.0.1";
+    entry.port = server.port;
+    entry.username = servers::user_name();
+    entry.private_key = sandbox_.private_key();
+    entry.known_hosts = sandbox_.known_hosts();
+    config.servers.push_back(std::move(entry));
+  }
+  return config;
+}
+
+std::vector<std::string> TestSandbox::ssh_command(std::size_t index) const {
+  return {"ssh",
+          "-F",
+          "none",
+          "-o",
+          "BatchMode=yes",
+          "-o",
+          "IdentitiesOnly=yes",
+          "-o",
+          "IdentityAgent=none",
+          "-o",
+          "StrictHostKeyChecking=yes",
+          "-o",
+          "UserKnownHostsFile=\"" + sandbox_.known_hosts().string() + "\"",
+          "-i",
+          sandbox_.private_key().string(),
+          "-p",
+          std::to_string(servers_.at(index).port),
+          "127.0.0.1"};
+}
+
+RunResult TestSandbox::ssh(std::size_t index, const std::string& command, const std::string& input) const {
+  SubprocessSpec spec;
+  spec.argv = ssh_command(index);
+  spec.argv.push_back(command);
+  return run_subprocess(spec, input);
+}
+
+bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
+  const auto give_up = std::chrono::steady_clock::now() + limit;
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+}  // namespace remote::test

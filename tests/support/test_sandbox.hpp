@@ -1,0 +1,49 @@
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/subprocess.hpp"
+#include "config/config.hpp"
+#include "servers/sandbox.hpp"
+
+namespace remote::test {
+
+// Practice servers for a test, in a temporary project folder that has a space in its path. Its destructor
+// ends every process of them, and fails the test when it cannot.
+class TestSandbox {
+ public:
+  explicit TestSandbox(int nodes, servers::SandboxOptions options = {});
+  ~TestSandbox();
+  TestSandbox(const TestSandbox&) = delete;
+  TestSandbox& operator=(const TestSandbox&) = delete;
+
+  const std::filesystem::path& project() const { return project_; }
+  servers::Sandbox& sandbox() { return sandbox_; }
+  const std::vector<servers::SandboxServer>& servers() const { return servers_; }
+  const std::filesystem::path& home(std::size_t index) const { return servers_.at(index).home; }
+
+  // The servers as configs.yaml would give them: address, port, user, key, known_hosts; python: system.
+  config::Config config() const;
+
+  // The words of an ssh(1) command line that reaches a server: {"ssh", …, "127.0.0.1"}; add the command.
+  std::vector<std::string> ssh_command(std::size_t index) const;
+  // Runs a command there with ssh(1).
+  RunResult ssh(std::size_t index, const std::string& command, const std::string& input = {}) const;
+
+ private:
+  TempFolder temporary_;
+  std::filesystem::path project_;
+  servers::Sandbox sandbox_;
+  std::vector<servers::SandboxServer> servers_;
+};
+
+// Waits until `condition()` holds; false when it does not within the limit.
+bool wait_until(const std::function<bool()>& condition,
+                std::chrono::milliseconds limit = std::chrono::seconds(20));
+
+}  // namespace remote::test

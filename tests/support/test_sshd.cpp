@@ -1,0 +1,169 @@
+#include "support/test_sshd.hpp"
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/strings.hpp"
+
+namespace remote::test {
+namespace fs = std::filesystem;
+
+int free_port() {
+  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    throw std::runtime_error("no free port");
+  }
+  return ntohs(address.sin_port);
+}
+
+bool eventually(const std::function<bool()>& condition, double seconds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > end) {
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return true;
+}
+
+void make_key(const fs::path& file, const std::string& type, const std::string& passphrase) {
+  SubprocessSpec spec;
+  spec.argv = {"ssh-keygen", "-q", "-t", type, "-N", passphrase, "-C", "test", "-f", file.string()};
+  const RunResult result = run_subprocess(std::move(spec));
+  if (!result.status.success()) {
+    throw std::runtime_error("ssh-keygen: " + result.err);
+  }
+}
+
+std::string own_user() {
+  const passwd* entry = ::getpwuid(::getuid());
+  return entry != nullptr ? entry->pw_name : "root";
+}
+
+TestClient::TestClient() : folder_("remote-client-") {
+  make_key(key());
+  // The machine's own /etc/ssh/ssh_config is read too; Debian's hashes.
+  write_file_atomic(ssh_config(), "HashKnownHosts no\n");
+}
+
+std::string TestClient::public_key() const {
+  return read_file(key().string() + ".pub");
+}
+
+config::Config TestClient::config() const {
+  config::Config config;
+  config.project = folder();
+  return config;
+}
+
+ssh::ConnectorOptions TestClient::options() const {
+  ssh::ConnectorOptions options;
+  options.user_config = ssh_config();
+  options.known_hosts = known_hosts();
+  return options;
+}
+
+std::unique_ptr<ssh::Connector> TestClient::connector() const {
+  return ssh::make_connector(config(), options());
+}
+
+TestSshd::TestSshd(const std::string& authorized, std::vector<std::string> extra_config,
+                   std::string host_key_type)
+    : folder_("remote-sshd-"), extra_(std::move(extra_config)), port_(free_port()) {
+  write_file_atomic(folder() / "authorized_keys", authorized, 0600);
+  change_host_key(host_key_type);
+}
+
+TestSshd::~TestSshd() {
+  stop();
+}
+
+void TestSshd::change_host_key(const std::string& type) {
+  stop();
+  for (const char* name : {"host_key", "host_key.pub"}) {
+    fs::remove(folder() / name);
+  }
+  make_key(folder() / "host_key", type);
+  start();
+}
+
+void TestSshd::start() {
+  if (::getuid() == 0) {
+    ::mkdir("/run/sshd", 0755);  // where sshd run by root confines its helper
+  }
+  std::string text = fmt::format(
+      "Port {}\nListenAddress 127.0.0.1\nHostKey {}/host_key\nAuthorizedKeysFile {}/authorized_keys\n"
+      "PidFile none\nUsePAM no\nStrictModes no\nPasswordAuthentication no\n"
+      "KbdInteractiveAuthentication no\nPrintMotd no\nLogLevel VERBOSE\nSetEnv HOME={}\n",
+      port_, folder().string(), folder().string(), folder().string());
+  for (const std::string& line : extra_) {
+    text += line + "\n";
+  }
+  write_file_atomic(folder() / "sshd_config", text);
+  fs::remove(folder() / "log");
+  SubprocessSpec spec;
+  const auto program = find_program("sshd");
+  if (!program) {
+    throw std::runtime_error("sshd is missing: install openssh-server");
+  }
+  spec.argv = {program->string(), "-D", "-f", folder() / "sshd_config", "-E", folder() / "log"};
+  process_ = std::make_unique<Subprocess>(spec);
+  if (!eventually([&] { return log().find("Server listening") != std::string::npos; })) {
+    throw std::runtime_error("sshd did not start: " + log());
+  }
+}
+
+std::string TestSshd::log() const {
+  return read_file_if_there(folder() / "log").value_or("");
+}
+
+std::vector<pid_t> TestSshd::session_pids() const {
+  std::vector<pid_t> pids;
+  const auto text = read_file_if_there(fmt::format("/proc/{}/task/{}/children", pid(), pid()));
+  for (const std::string& word : split_words(text.value_or(""))) {
+    pids.push_back(parse_number<pid_t>(word).value());
+  }
+  return pids;
+}
+
+void TestSshd::stop() {
+  if (!process_) {
+    return;
+  }
+  const std::vector<pid_t> sessions = session_pids();
+  process_->kill(SIGTERM);
+  process_->wait();
+  process_.reset();
+  for (const pid_t session : sessions) {
+    ::kill(session, SIGTERM);
+  }
+}
+
+config::Server TestSshd::server(const fs::path& key, const std::string& name) const {
+  config::Server server;
+  server.name = name;
+  server.hostname = "127.0.0.1";
+  server.port = port_;
+  server.username = own_user();
+  server.private_key = key;
+  return server;
+}
+
+}  // namespace remote::test

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/files.hpp"
+#include "base/subprocess.hpp"
+#include "config/config.hpp"
+#include "ssh/connector.hpp"
+
+namespace remote::test {
+
+// A port of 127.0.0.1 on which nobody listens now.
+int free_port();
+// Waits until `condition` holds; false after `seconds`.
+bool eventually(const std::function<bool()>& condition, double seconds = 10);
+// Runs ssh-keygen, and throws when it fails.
+void make_key(const std::filesystem::path& file, const std::string& type = "ed25519",
+              const std::string& passphrase = "");
+
+// A folder with a client's things in it: keys, ~/.ssh/config, known_hosts.
+class TestClient {
+ public:
+  TestClient();
+  const std::filesystem::path& folder() const { return folder_.path(); }
+  std::filesystem::path key() const { return folder_.path() / "key"; }
+  std::filesystem::path known_hosts() const { return folder_.path() / "known_hosts"; }
+  std::filesystem::path ssh_config() const { return folder_.path() / "ssh_config"; }
+  std::string public_key() const;
+  // A configuration without servers, and the connector's options for this folder.
+  config::Config config() const;
+  ssh::ConnectorOptions options() const;
+  std::unique_ptr<ssh::Connector> connector() const;
+
+ private:
+  TempFolder folder_;
+};
+
+// A real sshd on 127.0.0.1 with a host key of its own. Any user can run it; it lets its own user in with
+// `authorized` keys. The destructor ends it and every session process it started.
+class TestSshd {
+ public:
+  explicit TestSshd(const std::string& authorized, std::vector<std::string> extra_config = {},
+                    std::string host_key_type = "ed25519");
+  ~TestSshd();
+  TestSshd(const TestSshd&) = delete;
+  TestSshd& operator=(const TestSshd&) = delete;
+
+  int port() const { return port_; }
+  pid_t pid() const { return process_->pid(); }
+  const std::filesystem::path& folder() const { return folder_.path(); }
+  std::string log() const;
+  // The process ids of its direct children: one a connection.
+  std::vector<pid_t> session_pids() const;
+  // Another host key on the same port, as after a reinstallation.
+  void change_host_key(const std::string& type = "ed25519");
+  void stop();
+  void start();
+  // How configs.yaml would name it, with `key` as private_key.
+  config::Server server(const std::filesystem::path& key, const std::string& name = "one") const;
+
+ private:
+  TempFolder folder_;
+  std::vector<std::string> extra_;
+  int port_;
+  std::unique_ptr<Subprocess> process_;
+};
+
+// The login name of who runs the tests.
+std::string own_user();
+
+}  // namespace remote::test

@@ -1,0 +1,344 @@
+#include "jobs/follow.hpp"
+
+#include <atomic>
+#include <csignal>
+#include <map>
+#include <mutex>
+#include <numeric>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/strings.hpp"
+#include "ssh/errors.hpp"
+#include "support/job_world.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using std::chrono::milliseconds;
+using test::comes_true;
+using test::JobWorld;
+using clock = std::chrono::steady_clock;
+
+// What following told.
+struct Heard {
+  std::mutex mutex;
+  std::map<std::size_t, std::string> out;
+  std::map<std::size_t, std::string> err;
+  std::map<std::size_t, Job> ended;
+  std::vector<std::string> notices;
+  std::function<void()> on_output;
+  std::function<void(const std::string&)> on_notice;
+
+  FollowEvents events() {
+    FollowEvents result;
+    result.output = [this](std::size_t index, ssh::Stream stream, std::string_view data) {
+      {
+        const std::lock_guard lock(mutex);
+        EXPECT_FALSE(ended.contains(index)) << "output after the end was told";
+        (stream == ssh::Stream::out ? out : err)[index].append(data);
+      }
+      if (on_output) {
+        on_output();
+      }
+    };
+    result.ended = [this](std::size_t index, const Job& job) {
+      const std::lock_guard lock(mutex);
+      EXPECT_FALSE(ended.contains(index)) << "its end was told twice";
+      ended[index] = job;
+    };
+    result.notice = [this](const std::string& text) {
+      {
+        const std::lock_guard lock(mutex);
+        notices.push_back(text);
+      }
+      if (on_notice) {
+        on_notice(text);
+      }
+    };
+    return result;
+  }
+};
+
+class FollowJobs : public ::testing::Test {
+ protected:
+  FollowResult follow_all(const std::vector<Job>& jobs, const FollowOptions& options = {},
+                          const Cancel& cancel = Cancel()) {
+    return follow(world.config, world.store, world.servers, jobs, options, heard.events(), cancel);
+  }
+  void expect_all_heard(const std::vector<Job>& jobs) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      EXPECT_TRUE(heard.out[i] == world.file(jobs[i], "job.out"))
+          << i << ": " << heard.out[i].size() << " of " << world.file(jobs[i], "job.out").size();
+      EXPECT_TRUE(heard.err[i] == world.file(jobs[i], "job.err")) << i;
+    }
+  }
+  JobWorld world;
+  Heard heard;
+};
+
+// Two megabytes, in pieces with pauses, so that it is followed and not only read.
+const std::string talker =
+    "i=0; while [ $i -lt 40 ]; do head -c 39000 /dev/urandom | base64 -w 70; echo err $i >&2; "
+    "i=$((i + 1)); sleep 0.01; done; printf 'no newline'; exit 7";
+
+TEST_F(FollowJobs, HearsAllOfOneJob) {
+  const std::vector<Job> jobs{world.run("a", talker)};
+  const FollowResult result = follow_all(jobs);
+  EXPECT_TRUE(result.errors.empty());
+  expect_all_heard(jobs);
+  EXPECT_GT(heard.out[0].size(), 2000000U);
+  EXPECT_EQ(result.jobs[0].state, State::failed);
+  EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(7));
+  EXPECT_EQ(heard.ended[0].state, State::failed);
+  EXPECT_EQ(world.store.find("1").state, State::failed);
+}
+
+TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
+  const std::vector<Job> jobs{world.run("a", talker)};
+  std::atomic<int> cuts{0};
+  const auto arm = [&] {
+    test::Faults faults;
+    if (cuts < 20) {
+      faults.cut = world.servers.commands() + 1;
+      faults.cut_bytes = static_cast<std::size_t>(1000 + cuts * 7919);
+    }
+    world.servers.set_faults(faults);
+  };
+  heard.on_notice = [&](const std::string& text) {
+    if (text.find("connection lost") != std::string::npos) {
+      ++cuts;
+      arm();
+    }
+  };
+  arm();
+  const auto begin = clock::now();
+  const FollowResult result = follow_all(jobs);
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(cuts, 20);
+  EXPECT_EQ(heard.notices.size(), 40U) << "each cut and each return is told once";
+  expect_all_heard(jobs);
+  EXPECT_EQ(result.jobs[0].state, State::failed);
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(30)) << "a link that was of use is made anew at once";
+}
+
+TEST_F(FollowJobs, FollowsSeveralJobsOnSeveralServersThroughCuts) {
+  std::vector<NewJob> entries;
+  for (int i = 0; i < 6; ++i) {
+    entries.push_back(world.job(i % 2 == 0 ? "a" : "b", talker));
+  }
+  const std::vector<Job> jobs = world.run_all(std::move(entries));
+  std::atomic<int> cuts{0};
+  heard.on_notice = [&](const std::string& text) {
+    if (text.find("connection lost") != std::string::npos && ++cuts < 8) {
+      test::Faults faults;
+      faults.cut = world.servers.commands() + 1;
+      faults.cut_bytes = 150000;
+      world.servers.set_faults(faults);
+    }
+  };
+  test::Faults faults;
+  faults.cut = world.servers.commands() + 2;
+  faults.cut_bytes = 100000;
+  world.servers.set_faults(faults);
+  const FollowResult result = follow_all(jobs);
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_GE(cuts, 3);
+  expect_all_heard(jobs);
+  EXPECT_EQ(heard.ended.size(), 6U);
+}
+
+TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
+  std::vector<NewJob> entries;
+  for (int i = 0; i < 12; ++i) {
+    entries.push_back(
+        world.job("a", "echo begin; while ! [ -e ~/go ]; do sleep 0.05; done; echo end $REMOTE_JOB_ID"));
+  }
+  const std::vector<Job> jobs = world.run_all(std::move(entries));
+  test::Faults faults;
+  faults.max_channels = 1;
+  world.servers.set_faults(faults);
+  // They end only when all are followed at the same time.
+  heard.on_output = [&] {
+    const std::lock_guard lock(heard.mutex);
+    if (heard.out.size() == 12) {
+      std::ofstream(world.servers.home("a") / "go") << "";
+    }
+  };
+  const auto begin = clock::now();
+  const FollowResult result = follow_all(jobs);
+  EXPECT_TRUE(result.errors.empty());
+  expect_all_heard(jobs);
+  EXPECT_EQ(heard.ended.size(), 12U);
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(25));
+}
+
+TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
+  const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.02; done; seq 5001 9000");
+  ASSERT_TRUE(comes_true([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
+  test::Faults faults;
+  faults.cut = world.servers.commands() + 1;
+  faults.cut_bytes = 100;  // within the header or soon after it
+  world.servers.set_faults(faults);
+  std::atomic<bool> lost{false};
+  heard.on_notice = [&](const std::string&) { lost = true; };
+  heard.on_output = [&] { std::ofstream(world.servers.home("a") / "go") << ""; };
+  FollowOptions options;
+  options.lines = 50;
+  const FollowResult result = follow_all({job}, options);
+  EXPECT_TRUE(result.errors.empty());
+  const std::string all = world.file(job, "job.out");
+  EXPECT_EQ(heard.out[0], all.substr(all.find("\n4951\n") + 1));
+  EXPECT_TRUE(lost);
+}
+
+TEST_F(FollowJobs, OnlyWaitsForTheSilentOnes) {
+  const std::vector<Job> jobs =
+      world.run_all({world.job("a", "echo one; sleep 0.3"), world.job("a", "echo two; sleep 0.3; exit 4")});
+  FollowOptions options;
+  options.silent = {false, true};
+  const FollowResult result = follow_all(jobs, options);
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(heard.out[0], "one\n");
+  EXPECT_EQ(heard.out.count(1), 0U);
+  EXPECT_EQ(heard.ended[1].result, ExitStatus::exited(4));
+}
+
+TEST_F(FollowJobs, ShowsWhatAnEndedJobLeft) {
+  const Job job = world.run("a", "echo out; echo err >&2; exit 3");
+  ASSERT_TRUE(comes_true([&] { return !world.file(job, "result").empty(); }));
+  const FollowResult result = follow_all({job});
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(heard.out[0], "out\n");
+  EXPECT_EQ(heard.err[0], "err\n");
+  EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(3));
+}
+
+TEST_F(FollowJobs, StopsAtTheEndOfWhatIsThereAlsoWhenMoreKeepsComing) {
+  const Job job = world.run("a", "while :; do echo y; done");
+  ASSERT_TRUE(comes_true([&] { return world.file(job, "job.out").size() > 100; }));
+  FollowOptions options;
+  options.follow = false;
+  options.lines = 10;
+  const auto begin = clock::now();
+  const FollowResult result = follow_all({job}, options);
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_GE(heard.out[0].size(), 20U);
+  EXPECT_EQ(result.jobs[0].state, State::running);
+}
+
+TEST_F(FollowJobs, FollowsAJobWhoseSupervisorWasKilled) {
+  const Job job = world.run("a", "echo one; while ! [ -e ~/go ]; do sleep 0.05; done; echo two");
+  const auto supervisor = parse_number<int>(split_words(world.file(job, "supervisor")).at(0));
+  ASSERT_TRUE(supervisor);
+  ASSERT_EQ(::kill(*supervisor, SIGKILL), 0);
+  heard.on_output = [&] { std::ofstream(world.servers.home("a") / "go") << ""; };
+  const FollowResult result = follow_all({job});
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(heard.out[0], "one\ntwo\n");
+  EXPECT_EQ(result.jobs[0].state, State::lost) << "nobody was there to see its result";
+}
+
+// A shell that prints on both streams, with and without a newline at the end, before it reads its script.
+TEST_F(FollowJobs, PassesByWhatALoginShellPrints) {
+  const Job job = world.run("a", talker);
+  const auto sh = world.servers.bin() / "sh";
+  const auto real = std::filesystem::read_symlink(sh);
+  std::filesystem::remove(sh);
+  std::ofstream(sh) << "#!" << real.string() << "\n"
+                    << "[ \"$1\" != -c ] || { echo Welcome; printf 'disk quota\\nfine\\n' >&2; }\n"
+                    << "exec " << real.string() << " \"$@\"\n";
+  std::filesystem::permissions(sh, std::filesystem::perms::owner_all);
+  const FollowResult result = follow_all({job});
+  EXPECT_TRUE(result.errors.empty());
+  expect_all_heard({job});
+}
+
+TEST_F(FollowJobs, GivesUpOnAShellThatRunsNothing) {
+  const Job job = world.run("a", "exec sleep 60");
+  const auto sh = world.servers.bin() / "sh";
+  std::filesystem::remove(sh);
+  std::ofstream(sh) << "#!/bin/dash\nexit 0\n";
+  std::filesystem::permissions(sh, std::filesystem::perms::owner_all);
+  const auto begin = clock::now();
+  const FollowResult result = follow_all({job});
+  ASSERT_EQ(result.errors.size(), 1U);
+  EXPECT_NE(result.errors[0].reason().find("before it ran"), std::string::npos);
+  EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
+}
+
+TEST_F(FollowJobs, ASlowScreenLosesNothing) {
+  const std::vector<Job> jobs{world.run("a", talker)};
+  heard.on_output = [] { std::this_thread::sleep_for(milliseconds(10)); };
+  EXPECT_TRUE(follow_all(jobs).errors.empty());
+  expect_all_heard(jobs);
+}
+
+// One job that cannot be followed ends nobody else's following.
+TEST_F(FollowJobs, OneBadJobDoesNotHideTheOthers) {
+  std::vector<Job> jobs = world.run_all({world.job("a", talker), world.job("b", "echo b; sleep 0.2")});
+  Job missing = world.job("a", "true").job;  // the server has never heard of it
+  Job damaged = world.job("a", "true").job;
+  damaged.remote_folder = "nonsense";
+  Job homeless = world.job("gone", "true").job;  // configs.yaml has no such server
+  jobs.insert(jobs.begin(), {missing, damaged, homeless});
+  const FollowResult result = follow_all(jobs);
+  EXPECT_EQ(result.errors.size(), 3U);
+  EXPECT_EQ(heard.ended.size(), 2U);
+  EXPECT_TRUE(heard.out[3] == world.file(jobs[3], "job.out"));
+  EXPECT_EQ(heard.out[4], "b\n");
+}
+
+TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
+  const std::vector<Job> jobs = world.run_all({world.job("a", "echo a"), world.job("b", "echo b")});
+  class HalfDead : public ssh::Connector {
+   public:
+    explicit HalfDead(test::LocalServers& servers) : servers_(servers) {}
+    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
+      if (server.name == "b") {
+        throw ssh::Unreachable("cannot connect", "no route");
+      }
+      return servers_.connect(server, cancel);
+    }
+
+   private:
+    test::LocalServers& servers_;
+  } connector(world.servers);
+  const FollowResult result =
+      follow(world.config, world.store, connector, jobs, {}, heard.events(), Cancel());
+  ASSERT_EQ(result.errors.size(), 1U);
+  EXPECT_EQ(result.errors[0].server(), "b");
+  EXPECT_EQ(heard.out[0], "a\n");
+}
+
+TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
+  const std::vector<Job> jobs =
+      world.run_all({world.job("a", "echo here; exec sleep 300"), world.job("b", "exec sleep 300")});
+  Cancel cancel;
+  clock::time_point when;
+  heard.on_output = [&] {
+    when = clock::now();
+    cancel.cancel();
+  };
+  EXPECT_THROW(follow_all(jobs, {}, cancel), Error);
+  EXPECT_LT(clock::now() - when, std::chrono::seconds(2));
+  EXPECT_TRUE(heard.ended.empty());
+  // Of the following nothing is left on the servers, of the jobs all.
+  EXPECT_TRUE(comes_true([&] {
+    for (const int pid : world.servers.processes()) {
+      if (test::read_proc("/proc/" + std::to_string(pid) + "/cmdline").starts_with("tail")) {
+        return false;
+      }
+    }
+    return true;
+  }));
+  for (const Job& job : jobs) {
+    const auto pid = parse_number<int>(split_words(world.file(job, "job.pid")).at(0));
+    EXPECT_EQ(::kill(*pid, 0), 0);
+  }
+}
+
+}  // namespace
+}  // namespace remote::jobs

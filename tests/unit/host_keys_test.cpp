@@ -1,0 +1,105 @@
+#include "ssh/host_keys.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/subprocess.hpp"
+#include "ssh/hashing.hpp"
+
+namespace remote::ssh {
+namespace {
+
+std::string hex(const std::string& bytes) {
+  std::string text;
+  for (const char c : bytes) {
+    constexpr std::string_view digits = "0123456789abcdef";
+    text += digits[static_cast<unsigned char>(c) >> 4U];
+    text += digits[static_cast<unsigned char>(c) & 15U];
+  }
+  return text;
+}
+
+TEST(Hashing, PublishedVectors) {
+  EXPECT_EQ(hex(sha1("")), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
+  EXPECT_EQ(hex(sha1("abc")), "a9993e364706816aba3e25717850c26c9cd0d89d");
+  EXPECT_EQ(hex(sha1(std::string(1000000, 'a'))), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
+  // RFC 2202
+  EXPECT_EQ(hex(hmac_sha1("Jefe", "what do ya want for nothing?")),
+            "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
+  EXPECT_EQ(hex(hmac_sha1(std::string(80, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "aa4ae5e15272d00e95705637ce8a3b55ed402112");
+}
+
+TEST(Hashing, Base64BothWays) {
+  for (const std::string text : {"", "f", "fo", "foo", "foob", "fooba", "foobar"}) {
+    EXPECT_EQ(base64_decode(base64_encode(text)), text);
+  }
+  EXPECT_EQ(base64_encode("fooba"), "Zm9vYmE=");
+  EXPECT_FALSE(base64_decode("a b").has_value());
+}
+
+TEST(KnownHosts, NamesOfServers) {
+  EXPECT_EQ(known_hosts_name("Host.Example", 22), "host.example");
+  EXPECT_EQ(known_hosts_name("::1", 2222), "[::1]:2222");
+}
+
+TEST(KnownHosts, FindsPlainPatternsAndLines) {
+  const std::string text =
+      "# comment\n"
+      "\n"
+      "a,b.example.com ssh-ed25519 KEY1 me@here\n"
+      "*.example.com,!bad.example.com ssh-rsa KEY2\n"
+      "[a]:2222 ssh-ed25519 KEY3\n"
+      "@revoked a ssh-ed25519 KEY4\n"
+      "@cert-authority * ssh-ed25519 KEY5\n"
+      "a ssh-ed25519\n";
+  const auto a = find_known_keys(text, "a", "file");
+  ASSERT_EQ(a.size(), 2U);
+  EXPECT_EQ(a[0].line, 3);
+  EXPECT_EQ(a[0].base64, "KEY1");
+  EXPECT_TRUE(a[1].revoked);
+  EXPECT_EQ(find_known_keys(text, "b.example.com", "f").size(), 2U);
+  EXPECT_TRUE(find_known_keys(text, "bad.example.com", "f").empty());
+  ASSERT_EQ(find_known_keys(text, "[a]:2222", "f").size(), 1U);
+}
+
+TEST(KnownHosts, HashedNamesAsSshKeygenMakesThem) {
+  const TempFolder folder;
+  const auto file = folder.path() / "known_hosts";
+  const std::string key = "AAAAC3NzaC1lZDI1NTE5AAAAIIS+5HCcW59PRmZ7P8bJzXaxxx/pB1tCHfCsOdGNxVyQ";
+  write_file_atomic(file, "one.example ssh-ed25519 " + key + "\n[two]:99 ssh-ed25519 " + key + "\n");
+  SubprocessSpec spec;
+  spec.argv = {"ssh-keygen", "-H", "-f", file.string()};
+  if (!find_program("ssh-keygen") || !run_subprocess(std::move(spec)).status.success()) {
+    GTEST_SKIP() << "no ssh-keygen";
+  }
+  const std::string text = read_file(file);
+  ASSERT_TRUE(text.starts_with("|1|"));
+  EXPECT_EQ(find_known_keys(text, "one.example", file).size(), 1U);
+  EXPECT_EQ(find_known_keys(text, "[two]:99", file).size(), 1U);
+  EXPECT_TRUE(find_known_keys(text, "two", file).empty());
+  EXPECT_EQ(find_known_keys(hashed_name("x") + " ssh-ed25519 K\n", "x", file).size(), 1U);
+}
+
+TEST(KnownHosts, JudgesKeys) {
+  const std::vector<KnownKey> known{{"f", 1, "ssh-ed25519", "A", false}, {"f", 2, "ssh-rsa", "B", false}};
+  EXPECT_EQ(judge_key(known, "ssh-ed25519", "A"), KeyState::known);
+  EXPECT_EQ(judge_key(known, "ssh-ed25519", "C"), KeyState::changed);
+  EXPECT_EQ(judge_key(known, "ecdsa-sha2-nistp256", "C"), KeyState::other_type);
+  EXPECT_EQ(judge_key({}, "ssh-rsa", "B"), KeyState::fresh);
+  EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", true}}, "ssh-rsa", "B"), KeyState::revoked);
+  EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", true}}, "ssh-rsa", "X"), KeyState::fresh);
+  // A revoked key stays revoked, whatever else is listed.
+  EXPECT_EQ(judge_key({{"f", 1, "ssh-rsa", "B", false}, {"f", 2, "ssh-rsa", "B", true}}, "ssh-rsa", "B"),
+            KeyState::revoked);
+}
+
+TEST(KnownHosts, PrefersTheAlgorithmsOfKnownKeys) {
+  EXPECT_EQ(preferred_algorithms({}), "");
+  EXPECT_TRUE(preferred_algorithms({{"f", 1, "ssh-rsa", "B", false}})
+                  .starts_with("rsa-sha2-512,rsa-sha2-256,ssh-ed"));
+  EXPECT_EQ(preferred_algorithms({{"f", 1, "weird", "B", false}}), "");
+}
+
+}  // namespace
+}  // namespace remote::ssh

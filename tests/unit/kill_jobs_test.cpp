@@ -1,0 +1,72 @@
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/kill.hpp"
+#include "ssh/errors.hpp"
+#include "support/job_world.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using test::JobWorld;
+
+class KillJobs : public ::testing::Test {
+ protected:
+  KillResult kill_all(const std::vector<Job>& jobs) {
+    KillOptions options;
+    options.grace_s = 2;
+    options.by = "ada@laptop";
+    return kill(world.config, world.store, world.servers, jobs, options, Cancel());
+  }
+  JobWorld world;
+};
+
+TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
+  const auto jobs = world.run_all({world.job("a", "setsid sleep 300 & trap '' TERM; sleep 300; sleep 300"),
+                                   world.job("b", "exec sleep 300"), world.job("b", "exec sleep 300")});
+  const KillResult result = kill_all(jobs);
+  EXPECT_TRUE(result.errors.empty());
+  ASSERT_EQ(result.entries.size(), 3U);
+  for (const auto& [job, reply] : result.entries) {
+    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(job.state, State::killed);
+  }
+  EXPECT_TRUE(test::comes_true([&] { return world.servers.processes().empty(); }));
+}
+
+TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
+  for (const auto member : {&test::Faults::before, &test::Faults::after, &test::Faults::cut}) {
+    world.servers.set_faults({});
+    const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
+    test::Faults faults;
+    faults.*member = world.servers.commands() + 1;
+    faults.cut_bytes = 5;
+    world.servers.set_faults(faults);
+    const KillResult result = kill_all(jobs);
+    ASSERT_EQ(result.errors.size(), 1U);
+    ASSERT_EQ(result.entries.size(), 1U);
+    EXPECT_NE(result.errors[0].server(), result.entries[0].job.server);
+    EXPECT_EQ(result.entries[0].job.state, State::killed);
+    EXPECT_EQ(result.entries[0].reply.outcome, KillReply::Outcome::killed);
+    world.servers.set_faults({});
+    // Asked again, both are ended, and what ended before is said to have.
+    EXPECT_TRUE(kill_all(jobs).errors.empty());
+    for (const Job& job : world.store.list().jobs) {
+      EXPECT_EQ(job.state, State::killed);
+    }
+  }
+  EXPECT_TRUE(test::comes_true([&] { return world.servers.processes().empty(); }));
+}
+
+TEST_F(KillJobs, ADamagedRecordKeepsNoOtherJobAlive) {
+  auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
+  jobs[0].remote_folder = "nonsense";
+  const KillResult result = kill_all(jobs);
+  EXPECT_EQ(result.errors.size(), 1U);
+  ASSERT_EQ(result.entries.size(), 1U);
+  EXPECT_EQ(result.entries[0].job.state, State::killed);
+}
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,288 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/random.hpp"
+#include "base/strings.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/start.hpp"
+#include "support/local_connection.hpp"
+#include "support/test_sshd.hpp"
+
+// The lifeline between the pretended servers "a" (the hub) and "b", on 127.0.0.1: no laptop takes part.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Phase = StatusReply::Phase;
+
+class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
+ protected:
+  LifelineTest() : servers(GetParam()) {
+    lifeline.token = random_hex(64);
+    lifeline.servers = {"a", "b"};
+    lifeline.address = "127.0.0.1";
+    lifeline.port = test::free_port();
+    lifeline.grace_s = 0;
+    lifeline.timeout_s = 30;
+  }
+
+  std::string exec(const std::string& server, const std::string& script) {
+    ssh::ExecRequest request;
+    request.input = script;
+    request.timeout = std::chrono::seconds(60);
+    const ssh::ExecResult result = servers.connect(server)->exec(request);
+    EXPECT_EQ(result.err, "");
+    return result.out;
+  }
+  // Starts a rank a command; returns their ids.
+  std::vector<std::string> start(const std::string& server, const std::vector<std::string>& commands) {
+    std::vector<StartRequest> requests;
+    std::vector<Job> jobs;
+    for (const std::string& command : commands) {
+      Job job;
+      job.id = random_hex(32);
+      job.rank = next_rank++;
+      jobs.push_back(job);
+      requests.push_back({job.id, command, "", {}});
+    }
+    const auto replies = parse_start(
+        exec(server, start_script("~/proj", ".jobs", requests, lifeline_request(lifeline, server, jobs))));
+    std::vector<std::string> ids;
+    for (const StartReply& reply : replies) {
+      EXPECT_EQ(reply.outcome, StartReply::Outcome::started) << reply.reason;
+      ids.push_back(reply.id);
+    }
+    EXPECT_EQ(ids.size(), commands.size());
+    return ids;
+  }
+  StatusReply status(const std::string& server, const std::string& id) {
+    return parse_status(exec(server, status_script("~/proj", ".jobs", {id}, {}))).jobs.at(0);
+  }
+  StatusReply wait_end(const std::string& server, const std::string& id) {
+    StatusReply reply;
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          reply = status(server, id);
+          return reply.phase == Phase::ended;
+        },
+        20))
+        << "the end of a job on " << server;
+    return reply;
+  }
+  std::string told(const std::string& server, const std::string& id) {
+    return read_file_if_there(servers.home(server) / "proj/.jobs" / id / "lifeline").value_or("");
+  }
+  void until_told(const std::string& server, const std::string& id, const std::string& text) {
+    EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 20)) << told(server, id);
+  }
+  std::vector<int> processes_of(const std::string& server) {
+    std::vector<int> found;
+    for (const int pid : servers.processes()) {
+      const std::string environment =
+          read_file_if_there("/proc/" + std::to_string(pid) + "/environ").value_or("");
+      if (environment.find("HOME=" + servers.home(server).string() + '\0') != std::string::npos) {
+        found.push_back(pid);
+      }
+    }
+    return found;
+  }
+  // As when its power goes: everything on it at once.
+  void crash(const std::string& server) {
+    EXPECT_TRUE(test::eventually([&] {
+      const std::vector<int> pids = processes_of(server);
+      for (const int pid : pids) {
+        ::kill(pid, SIGKILL);
+      }
+      return pids.empty();
+    }));
+  }
+  void expect_nothing_left() {
+    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
+  }
+  void expect_ended_by(const std::string& server, const std::string& id, const std::string& by) {
+    const StatusReply reply = wait_end(server, id);
+    EXPECT_EQ(reply.stop_by, by);
+    EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
+  }
+
+  test::LocalServers servers;
+  Lifeline lifeline;
+  int next_rank = 0;
+};
+
+TEST_P(LifelineTest, FailureOfOneEndsTheOthers) {
+  lifeline.grace_s = 1;
+  const auto on_a = start("a", {"sleep 300", "sleep 301"});
+  const auto on_b = start("b", {"until [ -e ../fail ]; do sleep 0.02; done; exit 3", "sleep 302"});
+  until_told("a", on_a[0], "ok");
+  until_told("b", on_b[1], "ok");
+  EXPECT_EQ(status("a", on_a[0]).phase, Phase::running);
+  EXPECT_TRUE(status("a", on_a[0]).lifeline);
+  write_file_atomic(servers.home("b") / "fail", "");
+  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(3));
+  expect_ended_by("a", on_a[0], "rank 2");
+  expect_ended_by("a", on_a[1], "rank 2");
+  expect_ended_by("b", on_b[1], "rank 2");
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, "");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, FailureOnTheHubAndBeforeTheOthersAreThere) {
+  const auto on_a = start("a", {"exit 4", "sleep 300"});
+  const auto on_b = start("b", {"sleep 300"});
+  expect_ended_by("a", on_a[1], "rank 0");
+  expect_ended_by("b", on_b[0], "rank 0");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, FailureBeforeTheHubIsThere) {
+  const auto on_b = start("b", {"exit 5"});
+  const auto on_a = start("a", {"sleep 300"});
+  expect_ended_by("a", on_a[0], "rank 0");
+  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(5));
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, TheGraceLetsOthersEndByThemselves) {
+  lifeline.grace_s = 5;
+  const auto on_a = start("a", {"exit 4"});
+  const auto on_b = start(
+      "b", {"until [ \"$(cat ../../a/proj/.jobs/*/result 2>/dev/null)\" ]; do sleep 0.02; done; exit 6"});
+  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(6));
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, "");
+  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(4));
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
+  lifeline.timeout_s = 2;
+  const auto on_b = start("b", {"true", "sleep 300"});
+  const auto on_a = start("a", {"sleep 4", "true"});
+  until_told("a", on_a[0], "ok");
+  const auto killed =
+      parse_kill(exec("b", kill_script("~/proj", ".jobs", {on_b[1]}, SIGTERM, 5, "ada@laptop"))).at(0);
+  EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
+  // b's lifeline goes with its jobs, which is no loss
+  EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
+  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, LossOfAMember) {
+  lifeline.timeout_s = 2;
+  const auto on_a = start("a", {"sleep 300", "sleep 301"});
+  const auto on_b = start("b", {"sleep 300"});
+  until_told("a", on_a[0], "ok");
+  crash("b");
+  expect_ended_by("a", on_a[0], "loss of b");
+  expect_ended_by("a", on_a[1], "loss of b");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, LossOfTheHub) {
+  lifeline.timeout_s = 2;
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"sleep 300"});
+  until_told("b", on_b[0], "ok");
+  crash("a");
+  expect_ended_by("b", on_b[0], "loss of a");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, SilenceIsLossToo) {
+  lifeline.timeout_s = 2;
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"sleep 300"});
+  until_told("a", on_a[0], "ok");
+  const std::vector<int> frozen = processes_of("b");  // the connection stays, but nothing comes
+  for (const int pid : frozen) {
+    ::kill(pid, SIGSTOP);
+  }
+  expect_ended_by("a", on_a[0], "loss of b");
+  for (const int pid : frozen) {
+    ::kill(pid, SIGCONT);
+  }
+  // and when it is back, it hears of it
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by.substr(0, 8), "loss of ");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, AStrangerIsNotBelieved) {
+  lifeline.timeout_s = 2;
+  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.02; done"});
+  lifeline.token = random_hex(64);
+  const auto on_b = start("b", {"exit 3"});
+  until_told("b", on_b[0], "unreachable");
+  until_told("a", on_a[0], "waiting for b");
+  EXPECT_FALSE(status("a", on_a[0]).lifeline);
+  write_file_atomic(servers.home("a") / "end", "");
+  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, OrphansOfAKilledAgentAreEnded) {
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"setsid sleep 300 & setsid sleep 301 & wait"});
+  until_told("a", on_a[0], "ok");
+  const std::optional<int> agent = status("b", on_b[0]).pid;
+  ASSERT_TRUE(agent);
+  ::kill(*agent, SIGKILL);
+  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::signalled(SIGKILL));
+  expect_ended_by("a", on_a[0], "rank 1");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, TheSupervisorGoesWithItsJob) {
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"setsid sleep 300 & wait"});
+  until_told("a", on_a[0], "ok");
+  const auto words = split_words(read_file(servers.home("b") / "proj/.jobs" / on_b[0] / "supervisor"));
+  ::kill(parse_number<int>(words.at(0)).value(), SIGKILL);
+  ::kill(status("b", on_b[0]).pid.value(), SIGKILL);
+  expect_ended_by("a", on_a[0], "rank 1");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, TheSecretIsNowhere) {
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"sleep 300"});
+  until_told("a", on_a[0], "ok");
+  for (const int pid : servers.processes()) {
+    for (const char* file : {"cmdline", "environ"}) {
+      const std::string text = read_file_if_there("/proc/" + std::to_string(pid) + "/" + file).value_or("");
+      EXPECT_EQ(text.find(lifeline.token), std::string::npos) << pid << " " << file;
+    }
+  }
+  for (const char* server : {"a", "b"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(servers.home(server))) {
+      if (entry.is_regular_file()) {
+        EXPECT_EQ(read_file(entry.path()).find(lifeline.token), std::string::npos) << entry.path();
+      }
+    }
+  }
+  parse_kill(exec("b", kill_script("~/proj", ".jobs", on_b, SIGTERM, 5, "ada@laptop")));
+  parse_kill(exec("a", kill_script("~/proj", ".jobs", on_a, SIGTERM, 5, "ada@laptop")));
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, OneServerAlone) {
+  lifeline.servers = {"a"};
+  const auto on_a = start("a", {"sleep 300", "exit 1"});
+  expect_ended_by("a", on_a[0], "rank 1");
+  expect_nothing_left();
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, LifelineTest,
+                         ::testing::Values(test::ServerShell::dash, test::ServerShell::busybox),
+                         [](const auto& one) { return test::to_string(one.param); });
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,37 @@
+#include "ui/lines.hpp"
+
+#include <gtest/gtest.h>
+
+namespace remote::ui {
+namespace {
+
+TEST(LineAssembler, MakesWholeLinesOutOfPieces) {
+  LineAssembler lines("[0] ");
+  EXPECT_EQ(lines.take("one\ntw"), "[0] one\n");
+  EXPECT_EQ(lines.take("o"), "");
+  EXPECT_EQ(lines.take("\n\nend"), "[0] two\n[0] \n");
+  EXPECT_EQ(lines.finish(), "[0] end\n");
+  EXPECT_EQ(lines.finish(), "");
+}
+
+TEST(LineAssembler, ReducesAProgressBarToItsLastState) {
+  LineAssembler lines("");
+  EXPECT_EQ(lines.take("\r10%\r50%"), "");
+  EXPECT_EQ(lines.take("\r100%\n"), "100%\n");
+  // A Windows line end is one line end, also when it is cut in two.
+  EXPECT_EQ(lines.take("a\r"), "");
+  EXPECT_EQ(lines.take("\nb\r\n"), "a\nb\n");
+  // What stands at the end of the stream is the last state.
+  EXPECT_EQ(lines.take("x\ry\r"), "");
+  EXPECT_EQ(lines.finish(), "y\n");
+}
+
+TEST(LineAssembler, BreaksEndlessLines) {
+  LineAssembler lines("> ", 4);
+  EXPECT_EQ(lines.take("abcdefghij"), "> abcd\n> efgh\n");
+  EXPECT_EQ(lines.take("\n"), "> ij\n");
+  EXPECT_EQ(lines.take(std::string("a\0b\n", 4)), std::string("> a\0b\n", 6));
+}
+
+}  // namespace
+}  // namespace remote::ui

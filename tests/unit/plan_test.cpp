@@ -1,0 +1,231 @@
+#include "launch/plan.hpp"
+
+#include <fstream>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "launch/command.hpp"
+
+namespace remote::launch {
+namespace {
+
+LaunchSpec spec_of(const std::string& command) {
+  LaunchSpec spec;
+  spec.command = command;
+  spec.master_addr = "10.0.0.1";
+  spec.master_port = 20500;
+  spec.run_id = "0123456789abcdef0123456789abcdef";
+  return spec;
+}
+
+Node node(const std::string& server, int nproc, std::optional<std::string> interface = {}) {
+  Node made;
+  made.server = server;
+  made.nproc = nproc;
+  made.interface = std::move(interface);
+  return made;
+}
+
+const std::vector<Node> two{node("first-server", 2, "eth0"), node("second-server", 2, "ens5")};
+
+std::string value_of(const Process& process, const std::string& name) {
+  std::string value = "(unset)";
+  int times = 0;
+  for (const auto& [known, given] : process.env) {
+    if (known == name) {
+      value = given;
+      ++times;
+    }
+  }
+  EXPECT_LE(times, 1) << name;
+  return value;
+}
+
+// Compares with tests/unit/golden/NAME; REMOTE_UPDATE_GOLDEN=1 writes it instead.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(REMOTE_SOURCE_DIR) / "tests/unit/golden" / name;
+  if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(file) << text;
+  }
+  EXPECT_EQ(text, read_file(file));
+}
+
+TEST(PlanGolden, TwoServersTwoRanks) {
+  const Plan plan = make_plan(spec_of("python mnist.py"), two);
+  expect_golden("plan_two_by_two.txt", plan_text(plan));
+  expect_golden("plan_two_by_two_json.txt", plan_json(plan));
+}
+
+TEST(PlanGolden, SecretsUserValuesAndOddText) {
+  LaunchSpec spec = spec_of("train.py --wandb-token s3cr3t --api_key=s3cr3t --data 'a b' \"$HOME\"");
+  spec.env = {{"WANDB_API_KEY", "s3cr3t"},    {"OMP_NUM_THREADS", "4"}, {"NCCL_SOCKET_IFNAME", "ib0"},
+              {"TEXT", "one\ntwo é \x1b[2J"}, {"TEXT2", "old"},         {"TEXT2", "new"}};
+  spec.local_rank_arg = true;
+  const std::vector<Node> nodes{node("a", 1), node("b", 3, "lo")};
+  const std::string text = plan_text(make_plan(spec, nodes));
+  expect_golden("plan_secrets.txt", text);
+  EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
+  EXPECT_EQ(plan_json(make_plan(spec, nodes)).find("s3cr3t"), std::string::npos);
+}
+
+TEST(PlanGolden, Torchrun) {
+  LaunchSpec spec = spec_of("python train.py --epochs 2");
+  spec.launcher = "torchrun";
+  expect_golden("plan_torchrun.txt", plan_text(make_plan(spec, two)));
+}
+
+TEST(PlanGolden, OtherThanPython) {
+  LaunchSpec spec = spec_of("./simulate --steps 5 | tee log");
+  spec.torch = false;
+  spec.tags = {"night run"};
+  expect_golden("plan_other.txt", plan_text(make_plan(spec, {node("only", 1, "lo")})));
+}
+
+TEST(Plan, RanksAreCountedOverServersOfDifferentSize) {
+  const Plan plan = make_plan(spec_of("train.py"), {node("a", 1), node("b", 3), node("c", 2)});
+  EXPECT_EQ(plan.world_size, 6);
+  ASSERT_EQ(plan.processes.size(), 6U);
+  for (std::size_t i = 0; i < 6; ++i) {
+    const Process& process = plan.processes[i];
+    EXPECT_EQ(process.rank, static_cast<int>(i));
+    EXPECT_EQ(value_of(process, "RANK"), std::to_string(i));
+    EXPECT_EQ(value_of(process, "WORLD_SIZE"), "6");
+    EXPECT_EQ(value_of(process, "LOCAL_RANK"), std::to_string(process.local_rank));
+    EXPECT_EQ(value_of(process, "GROUP_RANK"), std::to_string(process.node_rank));
+    EXPECT_EQ(value_of(process, "CUDA_VISIBLE_DEVICES"), "(unset)");
+  }
+  EXPECT_EQ(plan.processes[5].server, "c");
+  EXPECT_EQ(plan.processes[5].local_rank, 1);
+  EXPECT_EQ(value_of(plan.processes[3], "LOCAL_WORLD_SIZE"), "3");
+  EXPECT_EQ(value_of(plan.processes[0], "OMP_NUM_THREADS"), "(unset)");  // alone on its server
+  EXPECT_EQ(value_of(plan.processes[1], "OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(value_of(plan.processes[1], "GLOO_SOCKET_IFNAME"), "(unset)");  // not known: left to the library
+}
+
+TEST(Plan, TheUsersValuesWinButNotOverTheRanks) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.env = {{"PYTHONUNBUFFERED", ""}, {"GLOO_SOCKET_IFNAME", "ib0"}, {"OMP_NUM_THREADS", "8"}};
+  const Plan plan = make_plan(spec, two);
+  EXPECT_EQ(value_of(plan.processes[3], "PYTHONUNBUFFERED"), "");
+  EXPECT_EQ(value_of(plan.processes[3], "GLOO_SOCKET_IFNAME"), "ib0");
+  EXPECT_EQ(value_of(plan.processes[3], "NCCL_SOCKET_IFNAME"), "ens5");
+  EXPECT_EQ(value_of(plan.processes[3], "OMP_NUM_THREADS"), "8");
+  for (const char* name :
+       {"RANK", "WORLD_SIZE", "MASTER_PORT", "LOCAL_RANK", "REMOTE_JOB_ID", "1A", "", "A-B", "A=B", "é"}) {
+    spec.env = {{name, "7"}};
+    try {
+      make_plan(spec, two);
+      ADD_FAILURE() << name;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::usage);
+      EXPECT_NE(error.message().find(fmt::format("'{}'", name)), std::string::npos) << error.message();
+    }
+  }
+}
+
+TEST(Plan, PythonIsPutInFrontOfAFileOnlyForTorch) {
+  LaunchSpec spec = spec_of("train.py --x");
+  EXPECT_EQ(make_plan(spec, two).processes[0].command, "python train.py --x");
+  spec.command = "'my train.py' 1";
+  EXPECT_EQ(make_plan(spec, two).processes[0].command, "python 'my train.py' 1");
+  for (const char* given : {"python train.py", "python3 -u train.py", "bash train.sh", "./train.py.sh"}) {
+    spec.command = given;
+    EXPECT_EQ(make_plan(spec, two).processes[0].command, given);
+  }
+  spec.command = "./train.py";
+  spec.torch = false;
+  EXPECT_EQ(make_plan(spec, two).processes[0].command, "./train.py");
+}
+
+TEST(Plan, Tags) {
+  using Tags = std::vector<std::string>;
+  const Plan plan = make_plan(spec_of("python mnist.py"), two);
+  EXPECT_EQ(plan.processes[0].tags, (Tags{"mnist.py", "distributed", "torch", "master"}));
+  EXPECT_EQ(plan.processes[2].tags, (Tags{"mnist.py", "distributed", "torch"}));
+  LaunchSpec spec = spec_of("python mnist.py");
+  spec.tags = {"mine"};
+  EXPECT_EQ(make_plan(spec, two).processes[0].tags, (Tags{"mine", "master"}));
+  EXPECT_EQ(make_plan(spec, two).processes[1].tags, Tags{"mine"});
+  EXPECT_EQ(default_tags("/usr/bin/python3.11 -u 'a b.py' x x --token=T --key T", {"x"}),
+            (Tags{"-u", "a b.py", "x", "--token=********", "--key"}));
+}
+
+TEST(Plan, RefusesWhatCannotBe) {
+  const auto refused = [](LaunchSpec spec, const std::vector<Node>& nodes) {
+    EXPECT_THROW(make_plan(spec, nodes), Error);
+  };
+  refused(spec_of("x"), {});
+  refused(spec_of("  "), two);
+  refused(spec_of(std::string("a\0b", 3)), two);
+  refused(spec_of("x"), {node("a", 0)});
+  LaunchSpec spec = spec_of("x");
+  spec.master_port = 0;
+  refused(spec, two);
+  spec.master_port = 65536;
+  refused(spec, two);
+  spec = spec_of("x");
+  spec.master_addr = "";
+  refused(spec, two);
+  spec = spec_of("x");
+  spec.launcher = "mpi";
+  refused(spec, two);
+}
+
+TEST(Plan, ResolvesRanksPerServer) {
+  EXPECT_EQ(resolve_nproc("3", 0, 8), 3);
+  EXPECT_EQ(resolve_nproc("auto", 2, 8), 2);
+  EXPECT_EQ(resolve_nproc("auto", 0, 8), 8);
+  for (const char* bad : {"0", "-1", "x", "", "2x", "99999"}) {
+    EXPECT_THROW(resolve_nproc(bad, 1, 1), Error) << bad;
+  }
+}
+
+std::string torchrun_target(const std::string& command) {
+  LaunchSpec spec = spec_of(command);
+  spec.launcher = "torchrun";
+  std::string text = make_plan(spec, two).processes[0].command;
+  const std::size_t at = text.find(" -m torch.distributed.run ");
+  const std::string options = "-r 2:1 -t 2:1 ";
+  return text.substr(0, at) + " | " + text.substr(text.find(options) + options.size());
+}
+
+TEST(Torchrun, TakesTheCommandApart) {
+  EXPECT_EQ(torchrun_target("python train.py --a 'b c'"), "python | train.py --a 'b c'");
+  EXPECT_EQ(torchrun_target("train.py"), "python | train.py");
+  EXPECT_EQ(torchrun_target("/opt/py/bin/python3 -u train.py"), "/opt/py/bin/python3 | train.py");
+  EXPECT_EQ(torchrun_target("python -m pkg.mod x"), "python | --module pkg.mod x");
+  EXPECT_EQ(torchrun_target("python -O train.py"), "python | --no_python python -O train.py");
+  EXPECT_EQ(torchrun_target("train.py --tag=#1"), "python | train.py --tag=#1");
+  EXPECT_EQ(torchrun_target("./simulate 1"), "python | --no_python ./simulate 1");
+  for (const char* bad : {"a | b", "A=1 train.py", "cd x && train.py", "train.py > log", "train.py 'open",
+                          "(x)", "train.py #x"}) {
+    EXPECT_THROW(torchrun_target(bad), Error) << bad;
+  }
+  EXPECT_EQ(torchrun_target("train.py '|' \\; \"&&\""), "python | train.py '|' \\; \"&&\"");
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "torchrun";
+  spec.local_rank_arg = true;
+  EXPECT_THROW(make_plan(spec, two), Error);
+}
+
+TEST(Command, WordsAreTheShells) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(shell_words(" a  'b c'\"d e\" \\'f \"g\\\"h\" '' "), (Words{"a", "b cd e", "'f", "g\"h", ""}));
+  EXPECT_TRUE(shell_words("").empty());
+}
+
+TEST(Command, MasksSecretsAndNothingElse) {
+  EXPECT_EQ(mask_command("x --token abc --key=abc API_KEY=abc --keyboard us"),
+            "x --token ******** --key=******** API_KEY=******** --keyboard us");
+  EXPECT_EQ(mask_command("x --password 'a b'  --db-password=\"c d\" y"),
+            "x --password ********  --db-password=******** y");
+  EXPECT_EQ(mask_command("x --token --verbose"), "x --token --verbose");
+  const std::string plain = "  python 'a b' \"$X\" | tee \\\n é";
+  EXPECT_EQ(mask_command(plain), plain);
+}
+
+}  // namespace
+}  // namespace remote::launch

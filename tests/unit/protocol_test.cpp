@@ -1,0 +1,176 @@
+#include "jobs/protocol.hpp"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+
+namespace remote::jobs {
+namespace {
+
+const std::string id_a = "0123456789abcdef0123456789abcdef";
+const std::string id_b = "ffffffffffffffffffffffffffffffff";
+
+TEST(Protocol, StartRepliesAreRead) {
+  const auto replies =
+      parse_start("Welcome!\n@remote1 start " + id_a + " started 4121\nnoise\n@remote1 start " + id_b +
+                  " exists -\n@remote1 start " + id_a + " failed - mkdir: no space left\n@remote1 end\n");
+  ASSERT_EQ(replies.size(), 3U);
+  EXPECT_EQ(replies[0].id, id_a);
+  EXPECT_EQ(replies[0].outcome, StartReply::Outcome::started);
+  EXPECT_EQ(replies[0].pid, 4121);
+  EXPECT_EQ(replies[1].outcome, StartReply::Outcome::exists);
+  EXPECT_FALSE(replies[1].pid);
+  EXPECT_EQ(replies[2].outcome, StartReply::Outcome::failed);
+  EXPECT_EQ(replies[2].reason, "mkdir: no space left");
+}
+
+TEST(Protocol, StatusIsRead) {
+  const auto answer = parse_status("@remote1 now 1763712000\n@remote1 job " + id_a +
+                                   " ended pid=7 supervised=0 result=signal:9 ended=12 started=11 stop=15 "
+                                   "by=a%20b%25 oom=1 out=5000000000 err=0\n"
+                                   "@remote1 job " +
+                                   id_b + " none\n@remote1 end\n");
+  EXPECT_EQ(answer.server_now, 1763712000);
+  ASSERT_EQ(answer.jobs.size(), 2U);
+  const StatusReply& job = answer.jobs[0];
+  EXPECT_EQ(job.phase, StatusReply::Phase::ended);
+  EXPECT_EQ(job.pid, 7);
+  EXPECT_FALSE(job.supervised);
+  EXPECT_EQ(job.result, ExitStatus::signalled(9));
+  EXPECT_EQ(job.started_at, 11);
+  EXPECT_EQ(job.ended_at, 12);
+  EXPECT_EQ(job.stop_signal, 15);
+  EXPECT_EQ(job.stop_by, "a b%");
+  EXPECT_TRUE(job.oom);
+  EXPECT_EQ(job.out_size, 5000000000U);
+  EXPECT_EQ(answer.jobs[1].phase, StatusReply::Phase::none);
+}
+
+TEST(Protocol, KillRepliesAreRead) {
+  const auto replies =
+      parse_kill("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
+                 " survivors 2\n@remote1 survivor " + id_b + " 4121 D ada (python3 (x) y)\n@remote1 end\n");
+  ASSERT_EQ(replies.size(), 2U);
+  EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(replies[0].signalled, 3);
+  EXPECT_EQ(replies[1].outcome, KillReply::Outcome::survivors);
+  ASSERT_EQ(replies[1].survivors.size(), 1U);
+  EXPECT_EQ(replies[1].survivors[0], "pid 4121 ((python3 (x) y), user ada, state D)");
+}
+
+TEST(Protocol, FollowLineIsRead) {
+  EXPECT_FALSE(parse_follow("Welcome"));
+  EXPECT_EQ(parse_follow("@remote1 follow 12 0"), std::pair(std::uint64_t{12}, std::uint64_t{0}));
+  EXPECT_THROW(parse_follow("@remote1 follow 12"), Error);
+  EXPECT_THROW(parse_follow("@remote1 error the server has no job x"), Error);
+}
+
+TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
+  const std::string end = "@remote1 end\n";
+  const std::string now = "@remote1 now 1\n";
+  for (const std::string& bad : std::vector<std::string>{
+           "", "hello\n", "@remote1 end", "@remote1 \n" + end, "@remote1 nonsense\n" + end,
+           "@remote1 start " + id_a + " started\n" + end, "@remote1 start " + id_a + " started 0\n" + end,
+           "@remote1 start " + id_a + " started -5\n" + end,
+           "@remote1 start " + id_a + " started 5 6\n" + end,
+           "@remote1 start " + id_a + " started 5x\n" + end, "@remote1 start x started 5\n" + end,
+           "@remote1 start " + id_a + " started  5\n" + end, "@remote1 start " + id_a + " started 5 \n" + end,
+           "@remote1 start " + id_a + " started 99999999999999999999\n" + end, end + "@remote1 start x\n",
+           end + end, "@remote1 error no right\n" + end}) {
+    EXPECT_THROW(parse_start(bad), Error) << bad;
+  }
+  for (const std::string& bad : std::vector<std::string>{
+           end, now, "@remote1 job " + id_a + " none\n" + end, now + "@remote1 job " + id_a + "\n" + end,
+           now + "@remote1 job " + id_a + " walking\n" + end, now + "@remote1 job " + id_a + " ended\n" + end,
+           now + "@remote1 job " + id_a + " ended result=exit:256\n" + end,
+           now + "@remote1 job " + id_a + " ended result=signal:0\n" + end,
+           now + "@remote1 job " + id_a + " ended result=never:0\n" + end,
+           now + "@remote1 job " + id_a + " running pid\n" + end,
+           now + "@remote1 job " + id_a + " running pid=1 colour=red\n" + end,
+           now + "@remote1 job " + id_a + " running by=%4\n" + end,
+           now + "@remote1 job " + id_a + " running by=%zz\n" + end,
+           now + "@remote1 job " + id_a + " running out=-1\n" + end}) {
+    EXPECT_THROW(parse_status(bad), Error) << bad;
+  }
+  EXPECT_THROW(parse_kill("@remote1 survivor " + id_a + " 5 D u c\n" + end), Error);
+  EXPECT_THROW(parse_kill("@remote1 kill " + id_a + " killed x\n" + end), Error);
+}
+
+TEST(Protocol, AnErrorShowsItsLineWithoutControlCharacters) {
+  try {
+    parse_start("@remote1 \x1b[2Jstart\n@remote1 end\n");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message().find('\x1b'), std::string::npos);
+    EXPECT_NE(error.message().find("start"), std::string::npos);
+  }
+}
+
+// Any bytes give a value or an Error, nothing else.
+TEST(Protocol, SurvivesNoise) {
+  std::mt19937 random(7);  // NOLINT: the same noise every time
+  const std::string good = "@remote1 now 1\n@remote1 job " + id_a +
+                           " ended pid=7 result=exit:3 by=a%20b stop=15 out=1 err=2\n@remote1 kill " + id_b +
+                           " survivors 2\n@remote1 survivor " + id_b + " 4 D ada x\n@remote1 start " + id_a +
+                           " failed - why\n@remote1 follow 1 2\n@remote1 end\n";
+  int refused = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text = good;
+    for (unsigned change = 0; change <= random() % 4; ++change) {
+      const std::size_t at = random() % text.size();
+      switch (random() % 3) {
+        case 0:
+          text[at] = static_cast<char>(random());
+          break;
+        case 1:
+          text.erase(at, random() % 20);
+          break;
+        default:
+          text.insert(at, text.substr(random() % text.size(), random() % 20));
+      }
+      if (text.empty()) {
+        text = "x";
+      }
+    }
+    const auto attempt = [&](auto parse) {
+      try {
+        parse(text);
+      } catch (const Error&) {
+        ++refused;
+      }
+    };
+    attempt(parse_start);
+    attempt(parse_status);
+    attempt(parse_kill);
+    attempt(parse_follow);
+  }
+  EXPECT_GT(refused, 1000);
+}
+
+TEST(Protocol, WrongNamesNeverReachAServer) {
+  EXPECT_THROW(status_script("~/p", ".jobs", {"../x"}, {}), Error);
+  EXPECT_THROW(kill_script("~/p", ".jobs", {"0123"}, 15, 1, ""), Error);
+  EXPECT_THROW(kill_script("~/p", ".jobs", {id_a}, 0, 1, ""), Error);
+  EXPECT_THROW(kill_script("~/p", ".jobs", {id_a}, 65, 1, ""), Error);
+  EXPECT_THROW(follow_script("~/p", ".jobs", {"$(id)", 0, 0, {}, true}), Error);
+  for (const char* name : {"", "1A", "A-B", "A B", "A=B", "É", "REMOTE_JOB_ID", "UID", "PPID"}) {
+    EXPECT_THROW(start_script("~/p", ".jobs", {{id_a, "true", "", {{name, "x"}}}}), Error) << name;
+  }
+  EXPECT_THROW(start_script("~/p", ".jobs", {{id_a, std::string("a\0b", 3), "", {}}}), Error);
+}
+
+TEST(Protocol, ScriptsAreOneCompoundCommandWithoutComments) {
+  for (const std::string& script :
+       {start_script("~/p", ".jobs", {{id_a, "true", "", {}}}), status_script("~/p", ".jobs", {id_a}, {}),
+        kill_script("~/p", ".jobs", {id_a}, 15, 1, "me"),
+        follow_script("~/p", ".jobs", {id_a, 0, 0, {}, true})}) {
+    EXPECT_TRUE(script.starts_with("{\n"));
+    EXPECT_TRUE(script.ends_with("\n}\n"));
+    EXPECT_LT(script.size(), 20000U);
+  }
+}
+
+}  // namespace
+}  // namespace remote::jobs

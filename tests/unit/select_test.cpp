@@ -1,0 +1,124 @@
+#include "jobs/select.hpp"
+
+#include <gtest/gtest.h>
+
+namespace remote::jobs {
+namespace {
+
+Job job(int key, State state, std::vector<std::string> tags, std::string id_start = "") {
+  Job made;
+  made.key = key;
+  made.id = id_start + std::string(32 - id_start.size(), static_cast<char>('a' + key % 6));
+  made.state = state;
+  made.tags = std::move(tags);
+  made.created_at = 1000 + key;
+  return made;
+}
+
+const std::vector<Job> some{
+    job(1, State::succeeded, {"mnist.py", "master"}, "1234abcd"),
+    job(2, State::failed, {"mnist.py"}, "1234abce"),
+    job(5, State::running, {"train.py", "master"}),
+    job(6, State::running, {"train.py"}),
+    job(9, State::running, {"other"}),
+};
+
+std::vector<int> keys(const std::vector<Job>& jobs) {
+  std::vector<int> found;
+  for (const Job& one : jobs) {
+    found.push_back(one.key);
+  }
+  return found;
+}
+
+using Keys = std::vector<int>;
+
+template <typename Call>
+Error error_of(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    return error;
+  }
+  ADD_FAILURE() << "no error";
+  return Error("", "");
+}
+
+TEST(Select, EverythingWithoutASelection) {
+  EXPECT_EQ(keys(select(some, {})), (Keys{1, 2, 5, 6, 9}));
+}
+
+TEST(Select, NamesAreKeysOrStartsOfIds) {
+  EXPECT_EQ(keys(select(some, {.names = {"9", "1", "1"}})), (Keys{1, 9}));
+  EXPECT_EQ(keys(select(some, {.names = {"1234abcd"}})), Keys{1});
+}
+
+TEST(Select, AllTagsMustFitAndAnyState) {
+  EXPECT_EQ(keys(select(some, {.tags = {"train.py"}})), (Keys{5, 6}));
+  EXPECT_EQ(keys(select(some, {.tags = {"train.py", "master"}})), Keys{5});
+  EXPECT_EQ(keys(select(some, {.tags = {"train.py", "nobody"}})), Keys{});
+  EXPECT_EQ(keys(select(some, {.states = {State::failed, State::succeeded}})), (Keys{1, 2}));
+  EXPECT_EQ(keys(select(some, {.names = {"1", "5"}, .tags = {"train.py"}})), Keys{5});
+}
+
+TEST(Select, HiddenJobsCountWhenNamed) {
+  auto jobs = some;
+  jobs[4].hidden = true;
+  EXPECT_EQ(keys(select(jobs, {.hidden = false})), (Keys{1, 2, 5, 6}));
+  EXPECT_EQ(keys(select(jobs, {.names = {"9"}, .hidden = false})), Keys{9});
+}
+
+TEST(Select, SaysWhatComesNear) {
+  const Error unknown = error_of([] { select(some, {.names = {"7"}}); });
+  EXPECT_EQ(unknown.kind(), ErrorKind::usage);
+  EXPECT_EQ(unknown.message(), "no job '7': no job has this key, and no id begins so");
+  EXPECT_EQ(unknown.hint(), "the nearest keys are 1, 2, 5, 6, 9; see: remote job-list");
+  const Error several = error_of([] { select(some, {.names = {"1234"}}); });
+  EXPECT_NE(several.reason().find("1 (id 1234abcd…), 2 (id 1234abce…)"), std::string::npos);
+  EXPECT_NE(error_of([] { select(some, {.names = {"mnist"}}); }).reason().find("by its key"),
+            std::string::npos);
+  EXPECT_NE(error_of([] { select(some, {.names = {"abc"}}); }).reason().find("4 digits"), std::string::npos);
+  EXPECT_NE(error_of([] { select({}, {.names = {"1"}}); }).reason().find("no jobs"), std::string::npos);
+}
+
+TEST(Select, NearestOfManyKeys) {
+  std::vector<Job> many;
+  for (int key = 1; key <= 50; ++key) {
+    many.push_back(job(key, State::running, {}));
+  }
+  EXPECT_EQ(error_of([&] { select(many, {.names = {"99"}}); }).hint(),
+            "the nearest keys are 46, 47, 48, 49, 50; see: remote job-list");
+}
+
+TEST(Select, NothingSelectedNamesTheTag) {
+  const Error typo = nothing_selected(some, {.tags = {"mnst.py"}});
+  EXPECT_EQ(typo.message(), "no job to act on: no job has the tag 'mnst.py'");
+  EXPECT_EQ(typo.hint(), "did you mean 'mnist.py'?");
+  EXPECT_EQ(nothing_selected(some, {.tags = {"other", "master"}}).reason(),
+            "no job has the tags other, master");
+  EXPECT_EQ(nothing_selected(some, {.states = {State::lost}}).reason(), "no job that is lost is there");
+  EXPECT_EQ(nothing_selected(some, {.tags = {"other"}, .states = {State::lost}}).reason(),
+            "no job that is lost has the tags other");
+  EXPECT_EQ(nothing_selected({}, {}).reason(), "there are no jobs");
+}
+
+TEST(Select, FollowsTheNewestRunningMaster) {
+  EXPECT_EQ(default_to_follow(some).key, 5);
+  auto jobs = some;
+  jobs.push_back(job(10, State::running, {"train.py", "master"}));
+  jobs.push_back(job(11, State::starting, {"train.py", "master"}));
+  EXPECT_EQ(default_to_follow(jobs).key, 10);
+  jobs[2].state = jobs[5].state = State::failed;
+  EXPECT_EQ(default_to_follow(jobs).key, 11);
+  jobs[6].state = State::killed;
+  const Error none = error_of([&] { default_to_follow(jobs); });
+  EXPECT_EQ(none.kind(), ErrorKind::usage);
+  EXPECT_EQ(none.reason(), "no running job is tagged master; running: 6, 9");
+  EXPECT_EQ(none.hint(), "the last master was job 11 (killed): remote job-tail --job 11");
+  EXPECT_EQ(error_of([] { default_to_follow({}); }).reason(), "no job is running");
+  EXPECT_EQ(default_to_follow(some, {"train.py"}).key, 5);
+  EXPECT_THROW(default_to_follow(some, {"other"}), Error);
+}
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,382 @@
+#include <atomic>
+#include <csignal>
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/start.hpp"
+#include "support/job_world.hpp"
+
+// A launch of two servers with two ranks each, broken at every step: afterwards a fresh process must be told
+// what the servers have, and a second start of the same jobs must start nothing.
+
+namespace remote::jobs {
+namespace {
+
+using test::comes_true;
+using test::JobWorld;
+
+// Where the process that starts jobs is to die on its way through a server's exec. Commands are counted over
+// all servers.
+struct Death {
+  int command = 0;
+  enum class When { before, opened, written, heard, finished } when = When::before;
+  std::size_t bytes = 0;  // of the script, or of the answer
+};
+
+[[noreturn]] void die() {
+  ::kill(::getpid(), SIGKILL);
+  ::_exit(99);
+}
+
+// The commands of all connections of one doomed process.
+struct Doom {
+  Death death;
+  std::atomic<int> commands{0};
+};
+
+class DoomedChannel : public ssh::Channel {
+ public:
+  DoomedChannel(std::unique_ptr<ssh::Channel> inner, const Doom& doom, bool mine)
+      : inner_(std::move(inner)), doom_(doom), mine_(mine) {}
+  std::size_t writable() const override { return over_ ? 0 : inner_->writable(); }
+  void write(std::string_view data) override {
+    if (mine_ && doom_.death.when == Death::When::written && written_ + data.size() >= doom_.death.bytes) {
+      inner_->write(data.substr(0, doom_.death.bytes - written_));
+      over_ = true;  // the connection's next pump sends this, and then it is over
+      return;
+    }
+    written_ += data.size();
+    inner_->write(data);
+  }
+  void close_input() override {
+    if (!over_) {
+      inner_->close_input();
+    }
+  }
+  void pause(bool paused) override { inner_->pause(paused); }
+  bool finished() const override {
+    const bool done = inner_->finished();
+    if (done && mine_ && doom_.death.when == Death::When::finished) {
+      die();
+    }
+    return done;
+  }
+  std::optional<ExitStatus> status() const override { return inner_->status(); }
+  bool over() const { return over_; }
+
+ private:
+  std::unique_ptr<ssh::Channel> inner_;
+  const Doom& doom_;
+  bool mine_;
+  bool over_ = false;
+  std::size_t written_ = 0;
+};
+
+class DoomedConnection : public ssh::Connection {
+ public:
+  DoomedConnection(std::unique_ptr<ssh::Connection> inner, Doom& doom)
+      : inner_(std::move(inner)), doom_(doom) {}
+  std::unique_ptr<ssh::Channel> open(const std::string& command, ssh::Sink sink) override {
+    const bool mine = ++doom_.commands == doom_.death.command;
+    if (mine && doom_.death.when == Death::When::before) {
+      die();
+    }
+    std::size_t heard = 0;
+    auto channel =
+        inner_->open(command, [this, mine, heard, sink](ssh::Stream stream, std::string_view data) mutable {
+          heard += data.size();
+          if (mine && doom_.death.when == Death::When::heard && heard >= doom_.death.bytes) {
+            die();
+          }
+          sink(stream, data);
+        });
+    if (mine && doom_.death.when == Death::When::opened) {
+      die();
+    }
+    auto doomed = std::make_unique<DoomedChannel>(std::move(channel), doom_, mine);
+    last_ = doomed.get();
+    return doomed;
+  }
+  void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
+    const bool over = last_ != nullptr && last_->over();
+    inner_->pump(over ? std::chrono::milliseconds(100) : timeout, also);
+    if (over) {
+      die();
+    }
+  }
+  std::string peer_address() const override { return inner_->peer_address(); }
+
+ private:
+  std::unique_ptr<ssh::Connection> inner_;
+  Doom& doom_;
+  DoomedChannel* last_ = nullptr;
+};
+
+class Launch : public ::testing::Test {
+ protected:
+  // Ranks 0 and 2 run on, 1 and 3 end; each leaves a line for every time that it is started.
+  std::vector<NewJob> ranks() {
+    const std::string launch = random_hex(32);
+    std::vector<NewJob> all;
+    for (int rank = 0; rank < 4; ++rank) {
+      NewJob entry = world.job(rank < 2 ? "a" : "b", std::string("echo x >>~/ran-$REMOTE_JOB_ID; ") +
+                                                         (rank % 2 == 0 ? "exec sleep 300" : "exit 3"));
+      entry.job.launch = launch;
+      entry.job.rank = rank;
+      entry.job.world_size = 4;
+      all.push_back(entry);
+    }
+    return all;
+  }
+  StartResult start_with(Store& store, const std::vector<NewJob>& entries, Doom* doom = nullptr) {
+    Connections connections;
+    for (const char* name : {"a", "b"}) {
+      auto connection = world.servers.connect(name);
+      if (doom != nullptr) {
+        connection = std::make_unique<DoomedConnection>(std::move(connection), *doom);
+      }
+      connections.emplace(name, std::move(connection));
+    }
+    return start(store, connections, entries, Cancel());
+  }
+  // In a child process; whether it was killed there.
+  template <typename Work>
+  static bool dies(const Work& work) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      try {
+        work();
+      } catch (const std::exception& error) {
+        ::fprintf(stderr, "child: %s\n", error.what());
+        ::_exit(1);
+      }
+      ::_exit(0);
+    }
+    int status = 0;
+    EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFSIGNALED(status) || WEXITSTATUS(status) == 0);
+    return WIFSIGNALED(status);
+  }
+  std::string runs(const NewJob& entry) {
+    return read_file_if_there(world.servers.home(entry.job.server) / ("ran-" + entry.job.id)).value_or("");
+  }
+  bool cookie_lives(const NewJob& entry) const {
+    for (const int pid : world.servers.processes()) {
+      const std::string text = test::read_proc("/proc/" + std::to_string(pid) + "/environ");
+      if (text.find("REMOTE_JOB_ID=" + entry.job.id) != std::string::npos) {
+        return true;
+      }
+    }
+    return false;
+  }
+
+  // What a fresh `job-list` says is what the servers have, for good.
+  void expect_true_news(const std::vector<NewJob>& entries) {
+    world.servers.set_faults({});
+    Store store(world.store_folder());
+    std::vector<Job> now;
+    ASSERT_TRUE(comes_true([&] {
+      now =
+          ask(world.config, store, world.servers, store.list().jobs, std::chrono::seconds(20), Cancel()).jobs;
+      return std::all_of(now.begin(), now.end(), [&](const Job& job) {
+        const bool sleeper = job.rank.value_or(0) % 2 == 0;
+        return is_final(job.state) || (sleeper && job.state == State::running);
+      });
+    }));
+    EXPECT_TRUE(store.list().problems.empty());
+    // A second start of the same jobs, from a machine that knows nothing of the first.
+    std::vector<NewJob> recorded;
+    for (const NewJob& entry : entries) {
+      const auto found =
+          std::find_if(now.begin(), now.end(), [&](const Job& job) { return job.id == entry.job.id; });
+      if (found == now.end()) {
+        EXPECT_EQ(runs(entry), "") << "it runs, and nobody knows of it";
+        EXPECT_FALSE(
+            std::filesystem::exists(world.servers.home(entry.job.server) / "proj/.jobs" / entry.job.id));
+        continue;
+      }
+      recorded.push_back(entry);
+      EXPECT_THROW(start_with(store, {entry}), Error);
+    }
+    TempFolder elsewhere("remote-other-");
+    Store other(elsewhere.path() / "jobs");
+    if (!recorded.empty()) {
+      const StartResult again = start_with(other, recorded);
+      EXPECT_TRUE(again.errors.empty());
+      for (const Job& job : again.jobs) {
+        EXPECT_EQ(job.state, State::starting) << "it says that it started what was there";
+      }
+    }
+    for (const NewJob& entry : recorded) {
+      const Job job =
+          *std::find_if(now.begin(), now.end(), [&](const Job& one) { return one.id == entry.job.id; });
+      if (job.state == State::lost) {
+        EXPECT_EQ(job.reason, "never started");
+        EXPECT_EQ(runs(entry), "");
+        EXPECT_FALSE(cookie_lives(entry));
+      } else if (*job.rank % 2 == 0) {
+        EXPECT_EQ(job.state, State::running);
+        EXPECT_TRUE(comes_true([&] { return runs(entry) == "x\n"; })) << runs(entry);
+        EXPECT_TRUE(cookie_lives(entry));
+      } else {
+        EXPECT_EQ(job.state, State::failed);
+        EXPECT_EQ(job.result, ExitStatus::exited(3));
+        EXPECT_EQ(runs(entry), "x\n");
+        EXPECT_FALSE(cookie_lives(entry));
+      }
+    }
+  }
+
+  JobWorld world;
+};
+
+TEST_F(Launch, StartsAllRanksOnceAndTellsThem) {
+  const auto entries = ranks();
+  const StartResult result = start_with(world.store, entries);
+  EXPECT_TRUE(result.errors.empty());
+  ASSERT_EQ(result.jobs.size(), 4U);
+  EXPECT_EQ(world.servers.commands(), 2) << "one exec a server";
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(result.jobs[static_cast<std::size_t>(i)].key, i + 1);
+    EXPECT_EQ(result.jobs[static_cast<std::size_t>(i)].state, State::running);
+  }
+  expect_true_news(entries);
+}
+
+TEST_F(Launch, IsKilledAtEveryChangeOnTheLocalDisk) {
+  int points = 0;
+  for (bool reached = true; reached;) {
+    SCOPED_TRACE("killed before local step " + std::to_string(points + 1));
+    const auto entries = ranks();
+    reached = dies([&] {
+      int count = 0;
+      Store store(world.store_folder(), [&](std::string_view) {
+        if (++count > points) {
+          die();
+        }
+      });
+      start_with(store, entries);
+    });
+    expect_true_news(entries);
+    points += reached ? 1 : 0;
+  }
+  EXPECT_GE(points, 20);
+  RecordProperty("points", points);
+}
+
+TEST_F(Launch, FailsAtEveryChangeOnTheLocalDisk) {
+  int points = 0;
+  for (bool reached = true; reached;) {
+    SCOPED_TRACE("error at local step " + std::to_string(points + 1));
+    const auto entries = ranks();
+    reached = false;
+    int count = 0;
+    Store store(world.store_folder(), [&](std::string_view step) {
+      if (++count > points) {
+        reached = true;
+        throw Error("cannot " + std::string(step), "the disk is full");
+      }
+    });
+    try {
+      start_with(store, entries);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.reason(), "the disk is full");
+    }
+    expect_true_news(entries);
+    points += reached ? 1 : 0;
+  }
+  EXPECT_GE(points, 20);
+  RecordProperty("points", points);
+}
+
+TEST_F(Launch, LosesItsLinkBeforeAfterAndWithinTheAnswer) {
+  int points = 0;
+  const auto one = [&](const test::Faults& faults, const std::string& what) {
+    SCOPED_TRACE(what);
+    const auto entries = ranks();
+    test::Faults shifted = faults;
+    const int base = world.servers.commands();
+    for (int* number : {&shifted.before, &shifted.after, &shifted.cut}) {
+      *number += *number > 0 ? base : 0;
+    }
+    world.servers.set_faults(shifted);
+    const StartResult result = start_with(world.store, entries);
+    EXPECT_EQ(result.errors.size(), 1U) << "the server whose link broke, and no other";
+    expect_true_news(entries);
+    ++points;
+  };
+  for (const int command : {1, 2}) {
+    const std::string name = " command " + std::to_string(command);
+    test::Faults faults;
+    faults.before = command;
+    one(faults, "before" + name);
+    faults = {};
+    faults.after = command;
+    one(faults, "after" + name);
+    for (const std::size_t bytes : {0, 1, 9, 17, 30, 48, 60, 80, 100, 110}) {
+      faults = {};
+      faults.cut = command;
+      faults.cut_bytes = bytes;
+      one(faults, "cut after " + std::to_string(bytes) + " bytes of" + name);
+    }
+  }
+  EXPECT_GE(points, 24);
+}
+
+TEST_F(Launch, IsKilledBeforeWithinAndAfterEveryExec) {
+  int points = 0;
+  const auto one = [&](const Death& death, const std::string& what) {
+    SCOPED_TRACE(what);
+    const auto entries = ranks();
+    EXPECT_TRUE(dies([&] {
+      Doom doom;
+      doom.death = death;
+      Store store(world.store_folder());
+      start_with(store, entries, &doom);
+    })) << "the point was not reached";
+    expect_true_news(entries);
+    ++points;
+  };
+  using When = Death::When;
+  const auto some = ranks();
+  const std::size_t script =
+      start_script("~/proj", ".jobs",
+                   {{some[0].job.id, some[0].command, "", {}}, {some[1].job.id, some[1].command, "", {}}})
+          .size();
+  for (const int command : {1, 2}) {
+    const std::string name = " of command " + std::to_string(command);
+    one({command, When::before, 0}, "before" + name);
+    one({command, When::opened, 0}, "opened" + name);
+    // All but the last byte, and all of it: between these two it starts to be a script.
+    for (const std::size_t bytes :
+         {std::size_t{1}, std::size_t{100}, script / 3, script / 2, script - 1, script}) {
+      one({command, When::written, bytes}, std::to_string(bytes) + " bytes written" + name);
+    }
+    for (const std::size_t bytes : {1, 60, 110}) {
+      one({command, When::heard, bytes}, std::to_string(bytes) + " bytes heard" + name);
+    }
+    one({command, When::finished, 0}, "after the end" + name);
+  }
+  EXPECT_GE(points, 24);
+}
+
+TEST_F(Launch, SaysWhatAServerRefuses) {
+  std::filesystem::permissions(world.servers.home("b"), std::filesystem::perms::all);
+  make_folders(world.servers.home("b") / "proj");
+  std::ofstream(world.servers.home("b") / "proj/.jobs") << "a file where the folder belongs";
+  const auto entries = ranks();
+  const StartResult result = start_with(world.store, entries);
+  ASSERT_FALSE(result.errors.empty());
+  for (const Error& error : result.errors) {
+    EXPECT_EQ(error.server(), "b");
+  }
+  EXPECT_EQ(result.jobs[0].state, State::running);
+  EXPECT_NE(result.jobs[2].state, State::running);
+}
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,64 @@
+#include "jobs/verdict.hpp"
+
+#include <gtest/gtest.h>
+
+namespace remote::jobs {
+namespace {
+
+Job rank(int number, State state, std::optional<std::int64_t> ended, std::string reason = "") {
+  Job job;
+  job.key = number + 1;
+  job.rank = number;
+  job.server = number < 2 ? "a" : "b";
+  job.state = state;
+  job.ended_at = ended;
+  job.reason = std::move(reason);
+  return job;
+}
+
+TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
+  const std::vector<Job> jobs = {
+      rank(0, State::failed, 104), rank(1, State::killed, 107, "ended after rank 2"),
+      rank(2, State::failed, 101), rank(3, State::killed, 106, "ended after rank 2"),
+      rank(4, State::succeeded, 90)};
+  const Verdict verdict = verdict_of(jobs);
+  ASSERT_EQ(verdict.first, &jobs[2]);
+  EXPECT_EQ(verdict.ahead_s, 3);
+  EXPECT_EQ(aftermath(verdict), "2 others were ended after it, 1 aborted after it, 1 succeeded");
+}
+
+TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
+  const std::vector<Job> jobs = {rank(0, State::killed, 100, "ended after rank 1"),
+                                 rank(1, State::failed, 101)};
+  const Verdict verdict = verdict_of(jobs);
+  ASSERT_EQ(verdict.first, &jobs[1]);
+  EXPECT_FALSE(verdict.ahead_s);
+  EXPECT_EQ(aftermath(verdict), "1 other was ended after it");
+}
+
+TEST(Verdict, AnEndWithoutATimeComesAfterThoseWithOne) {
+  const std::vector<Job> jobs = {rank(0, State::lost, std::nullopt), rank(1, State::failed, 101)};
+  EXPECT_EQ(verdict_of(jobs).first, &jobs[1]);
+  EXPECT_EQ(aftermath(verdict_of(jobs)), "1 other aborted after it");
+}
+
+TEST(Verdict, ALostServerIsNamed) {
+  const std::vector<Job> jobs = {rank(0, State::killed, 100, "ended after the loss of b"),
+                                 rank(1, State::killed, 100, "ended after the loss of b"),
+                                 rank(2, State::unknown, std::nullopt)};
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_EQ(verdict.first, nullptr);
+  EXPECT_EQ(verdict.lost_server, "b");
+  EXPECT_EQ(aftermath(verdict), "2 others were ended after it, 1 is unknown");
+}
+
+TEST(Verdict, AKillOfTheUserIsNoFailure) {
+  const std::vector<Job> jobs = {rank(0, State::killed, 100, "SIGTERM by ada@laptop"),
+                                 rank(1, State::killed, 100, "SIGTERM by ada@laptop")};
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_EQ(verdict.first, nullptr);
+  EXPECT_EQ(aftermath(verdict), "2 others were killed");
+}
+
+}  // namespace
+}  // namespace remote::jobs
