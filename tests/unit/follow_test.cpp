@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <numeric>
