@@ -1,5 +1,6 @@
 #include <atomic>
 #include <csignal>
+#include <fstream>
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
