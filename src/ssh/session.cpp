@@ -263,6 +263,8 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
   }
   const auto until = clock::now() + timeout;
   bool served = serve_channels();
+  // What libssh read within its other calls is news too, and poll(2) tells of it no more.
+  served = note_traffic() || served;
   for (;;) {
     const bool stopped = overfull();
     const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
