@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/usage_error.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
 namespace remote::cli {
@@ -71,8 +72,15 @@ int run(int argc, char** argv) {
     app.parse(argc, argv);
     return context.exit_code;
   } catch (const CLI::ParseError& error) {
-    // CLI11 prints help and version to stdout, everything else to stderr.
-    return app.exit(error) == 0 ? 0 : 2;
+    if (error.get_exit_code() == 0) {
+      return app.exit(error);  // --help and --version, to stdout
+    }
+    if (argc == 1) {
+      context.terminal.err(app.help());
+    } else {
+      context.show(usage_error(app, error));
+    }
+    return 2;
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::interrupted) {
       context.show(error);

@@ -128,12 +128,12 @@ std::optional<PipeOffer> receive_offer(int socket) {
 // rsync calls us as it would call ssh: [OPTIONS] HOST COMMAND...; before that stands the socket's number.
 int serve_rsync_pipe(const std::vector<std::string>& arguments) {
   std::size_t at = 0;
-  const auto socket = arguments.empty() ? std::nullopt : parse_number<int>(arguments[at++]);
+  const int socket = arguments.empty() ? -1 : parse_number<int>(arguments[at++]).value_or(-1);
   while (at < arguments.size() && arguments[at].starts_with('-')) {
     at += arguments[at] == "-l" ? 2 : 1;
   }
   ++at;  // the host: there is only one
-  if (!socket || at >= arguments.size()) {
+  if (socket < 0 || at >= arguments.size()) {
     write_all(STDERR_FILENO, "remote: __rsync-pipe is for rsync alone\n");
     return 2;
   }
@@ -141,14 +141,14 @@ int serve_rsync_pipe(const std::vector<std::string>& arguments) {
   ::signal(SIGPIPE, SIG_IGN);
   const std::vector<std::string> command(arguments.begin() + static_cast<std::ptrdiff_t>(at),
                                          arguments.end());
-  if (!send_offer(*socket, command, STDIN_FILENO, STDOUT_FILENO)) {
+  if (!send_offer(socket, command, STDIN_FILENO, STDOUT_FILENO)) {
     return 255;
   }
   // From here on the bytes go past us. rsync waits for our end, and the other side tells us when and how.
   ::close(STDIN_FILENO);
   ::close(STDOUT_FILENO);
   char code = 0;
-  return read_all(*socket, &code, 1) ? static_cast<unsigned char>(code) : 255;
+  return read_all(socket, &code, 1) ? static_cast<unsigned char>(code) : 255;
 }
 
 }  // namespace remote::ssh

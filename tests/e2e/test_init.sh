@@ -37,6 +37,20 @@ expect 2 "$REMOTE" init --key k
 expect 2 "$REMOTE" init --server a=h --server a=i
 says "two servers have this name"
 expect 2 "$REMOTE" init --nonsense
+says "remote init has no option --nonsense"
+expect 2 "$REMOTE" job-tail --jbo 1
+says "--job was perhaps meant"
+expect 2 "$REMOTE" job-lst --tag x
+says "'remote job-list' was perhaps meant"
+expect 2 "$REMOTE" job-list word
+says "remote job-list takes no 'word'"
+expect 2 "$REMOTE" sandbox
+says "remote sandbox needs a command: up, down, status"
+expect 2 "$REMOTE" run
+says "remote run: --cmd is required"
+expect 2 "$REMOTE"
+says "Subcommands:"
+[ ! -s "$work/out" ] || fail "help that nobody asked for stands on stdout"
 expect 2 "$REMOTE" --project "$work/nowhere" init
 [ ! -e .remote ] || fail "something was written"
 
