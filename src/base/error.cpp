@@ -1,16 +1,41 @@
 #include "base/error.hpp"
 
+#include <cstddef>
+#include <string_view>
 #include <utility>
 
-namespace remote {
+#include "base/strings.hpp"
+#include "base/utf8.hpp"
 
-Error::Error(std::string what_failed, std::string reason, std::string hint, ErrorKind kind)
-    : what_failed_(std::move(what_failed)), reason_(std::move(reason)), hint_(std::move(hint)), kind_(kind) {
+namespace remote {
+namespace {
+
+constexpr std::size_t longest_part = 4000;
+
+// Errors quote what servers and files say, which may be without end.
+std::string made_plain(std::string_view text) {
+  if (text.size() <= longest_part) {
+    return visible_text(text);
+  }
+  std::size_t end = 0;
+  for (std::size_t next = 0; next <= longest_part; next += utf8_at(text, next).length) {
+    end = next;
+  }
+  return visible_text(text.substr(0, end)) + "…";
+}
+
+}  // namespace
+
+Error::Error(std::string_view what_failed, std::string_view reason, std::string_view hint, ErrorKind kind)
+    : what_failed_(made_plain(what_failed)),
+      reason_(made_plain(reason)),
+      hint_(made_plain(hint)),
+      kind_(kind) {
   text_ = message();
 }
 
-Error Error::usage(std::string what_failed, std::string reason, std::string hint) {
-  return {std::move(what_failed), std::move(reason), std::move(hint), ErrorKind::usage};
+Error Error::usage(std::string_view what_failed, std::string_view reason, std::string_view hint) {
+  return {what_failed, reason, hint, ErrorKind::usage};
 }
 
 Error Error::interrupted() {

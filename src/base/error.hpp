@@ -2,6 +2,7 @@
 
 #include <exception>
 #include <string>
+#include <string_view>
 
 namespace remote {
 
@@ -13,11 +14,12 @@ enum class ErrorKind { failure, usage, interrupted };
 // Thrown below the fan-out; the front end (src/cli) prints it and picks the exit code.
 class Error : public std::exception {
  public:
-  Error(std::string what_failed, std::string reason, std::string hint = {},
+  // The texts may quote anything: control characters are made visible, and each is cut at 4000 bytes.
+  Error(std::string_view what_failed, std::string_view reason, std::string_view hint = {},
         ErrorKind kind = ErrorKind::failure);
 
   // Wrong usage or configuration: exit code 2.
-  static Error usage(std::string what_failed, std::string reason, std::string hint = {});
+  static Error usage(std::string_view what_failed, std::string_view reason, std::string_view hint = {});
   // The user pressed Ctrl-C: exit code 130.
   static Error interrupted();
 

@@ -26,6 +26,9 @@ struct Arguments {
   EnvOptions env;
 };
 
+// JSON is one value, so all of it is held in memory: output past this is an error.
+constexpr std::size_t most_json_output = std::size_t{64} << 20U;
+
 // What one server's run printed, kept for --json, and how it ended.
 struct Ran {
   ExitStatus status = ExitStatus::exited(0);
@@ -80,6 +83,11 @@ Ran run_on(Context& context, const config::Server& server, const servers::RunCom
   const auto sink = [&](ssh::Stream stream, std::string_view data) {
     log.write(stream, data);
     if (context.options.json) {
+      if (ran.out.size() + ran.err.size() + data.size() > most_json_output) {
+        throw Error("too much output",
+                    fmt::format("--json holds no more than {} MB of a server's", most_json_output >> 20U),
+                    "run it without --json: then the output is passed on as it comes");
+      }
       (stream == ssh::Stream::out ? ran.out : ran.err).append(data);
     } else {
       screen.take(stream, data);

@@ -49,6 +49,7 @@ int bring_logs(Context& context, jobs::Store& store, const std::vector<jobs::Job
         const auto connection = context.connector().connect(*group.server, context.cancel);
         servers::PullOptions options;
         options.append = true;
+        options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
         options.filters.clear();
         for (const std::string& id : group.ids) {
           options.filters.push_back(fmt::format("+ /{}/", id));

@@ -161,7 +161,7 @@ int run_provision(Context& context, const ProvisionOptions& options) {
       continue;
     }
     for (const std::string& note : outcome.value->notes) {
-      context.terminal.notice(names[i] + ": " + note);
+      context.terminal.notice(names[i] + ": " + ui::one_line(note));
     }
     for (const std::string& warning : outcome.value->files.warnings) {
       context.terminal.warning(names[i] + ": " + ui::one_line(warning));

@@ -15,6 +15,8 @@ namespace remote::jobs {
 namespace {
 
 constexpr std::string_view mark = "@remote1 ";
+// No script says more in a line; what is longer is not from one.
+constexpr std::size_t longest_line = 65536;
 
 // What is wrong with one line; parse_ functions turn it into an Error that shows the line.
 struct BadLine {
@@ -126,6 +128,9 @@ void read_answer(std::string_view out, const std::function<bool(std::string_view
       continue;
     }
     try {
+      if (line.size() > longest_line) {
+        throw BadLine{"the line is too long"};
+      }
       Words words(line.substr(mark.size()));
       const std::string_view first = words.next();
       if (!whole) {

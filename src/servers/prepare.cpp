@@ -1,6 +1,7 @@
 #include "servers/prepare.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <fmt/format.h>
 
@@ -19,6 +20,11 @@ constexpr std::string_view answer_mark = "@remote1 ";
 constexpr std::size_t shown_lines = 15;
 constexpr std::size_t max_line = 4096;
 constexpr std::size_t max_error_text = 65536;
+constexpr std::size_t max_answers = 1000;
+// pip and conda print much, but not this much: it would fill the disk with logs.
+constexpr std::size_t most_printed = std::size_t{64} << 20U;
+constexpr std::size_t most_answered = std::size_t{1} << 20U;
+constexpr std::chrono::seconds question_time{60};
 
 // The answers of a provision script, from its stdout as it comes. Other lines are what pip and conda print.
 class Answers {
@@ -62,9 +68,9 @@ class Answers {
       failure = value;
     } else if (word == "hint") {
       hint = value;
-    } else if (word == "note") {
+    } else if (word == "note" && notes.size() < max_answers) {
       notes.push_back(value);
-    } else if (word == "have") {
+    } else if (word == "have" && have_.size() < max_answers) {
       have_.push_back(value);
     }
   }
@@ -117,6 +123,8 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
                                    std::string(scripts::text("provision_common.sh")) +
                                    std::string(scripts::text(script)));
   const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
+  request.max_output = is_question ? most_answered : most_printed;
+  request.timeout = is_question ? question_time : std::chrono::seconds(0);
   request.sink = [&](ssh::Stream stream, std::string_view data) {
     if (!is_question) {
       log.write(stream, data);

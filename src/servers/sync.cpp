@@ -235,6 +235,9 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   if (options.copy_links) {
     arguments.push_back("-L");
   }
+  if (!options.links) {
+    arguments.push_back("--no-links");
+  }
   if (!options.recursive) {
     arguments.push_back("--no-recursive");
   }

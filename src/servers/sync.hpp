@@ -55,6 +55,7 @@ struct PullOptions {
   bool dry_run = false;
   bool update = false;                    // leave local files that are newer alone
   bool append = false;                    // files that only grow (logs): send what was added
+  bool links = true;                      // symlinks come too
   bool copy_links = false;                // what symlinks lead to, instead of the links
   std::vector<std::string> filters = {};  // rsync filter rules in order: "+ */", "- *.tmp"
   std::function<void(const ssh::RsyncProgress&)> on_progress = {};

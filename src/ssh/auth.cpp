@@ -26,31 +26,41 @@ class Login {
       : session_(session), target_(target), secrets_(secrets), patience_(patience) {}
 
   void run() {
-    if (target_.only_first_identity) {
-      if (try_file(target_.identities.front().value)) {
+    // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
+    // of them are gone through again, as often as something was accepted.
+    constexpr int most_methods = 5;
+    for (int round = 0; round < most_methods; ++round) {
+      partial_ = false;
+      if (try_all()) {
         return;
       }
-      fail();
-    }
-    if (target_.identities_given && try_files()) {
-      return;
-    }
-    if (has_configured_password() && try_configured_password()) {
-      return;
-    }
-    if (try_agent()) {
-      return;
-    }
-    if (!target_.identities_given && try_files()) {
-      return;
-    }
-    if (!has_configured_password() && try_typed_password()) {
-      return;
+      if (!partial_) {
+        break;
+      }
     }
     fail();
   }
 
  private:
+  bool try_all() {
+    if (target_.only_first_identity) {
+      return try_file(target_.identities.front().value);
+    }
+    if (target_.identities_given && try_files()) {
+      return true;
+    }
+    if (has_configured_password() && try_configured_password()) {
+      return true;
+    }
+    if (try_agent()) {
+      return true;
+    }
+    if (!target_.identities_given && try_files()) {
+      return true;
+    }
+    return !has_configured_password() && try_typed_password();
+  }
+
   // Calls a non-blocking function of libssh until it has an answer.
   template <typename Call>
   int finish(const Call& call) {
@@ -77,6 +87,7 @@ class Login {
     if (rc == SSH_AUTH_PARTIAL) {
       tried_.push_back(what + " (accepted, but the server wants more)");
       any_answer_ = true;
+      partial_ = true;
       return false;
     }
     if (rc == SSH_AUTH_ERROR && !alive()) {
@@ -281,6 +292,9 @@ class Login {
     if (!(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
       return false;
     }
+    if (!allows(SSH_AUTH_METHOD_PASSWORD)) {
+      return try_typed_answers();
+    }
     const auto shared = secrets_.shared_password(target_.user.value, target_.describe());
     patience_.restart();
     if (shared && try_password(*shared, "the typed password")) {
@@ -295,6 +309,20 @@ class Login {
     return own && !own->empty() && try_password(*own, "the second typed password");
   }
 
+  // For a server that asks by itself and takes no plain password.
+  bool try_typed_answers() {
+    shared_used_ = false;
+    if (try_interactive(std::nullopt, "the typed answers")) {
+      return true;
+    }
+    if (!shared_used_ || !allows(SSH_AUTH_METHOD_INTERACTIVE)) {
+      return false;
+    }
+    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
+    patience_.restart();
+    return own && !own->empty() && try_interactive(*own, "the second typed password");
+  }
+
   bool try_password(const std::string& password, const std::string& what) {
     if (allows(SSH_AUTH_METHOD_PASSWORD)) {
       const int rc = finish([&] { return ssh_userauth_password(session_, nullptr, password.c_str()); });
@@ -302,38 +330,62 @@ class Login {
         return true;
       }
     }
-    return any_answer_ && allows(SSH_AUTH_METHOD_INTERACTIVE) && try_interactive(password, what);
+    return any_answer_ && allows(SSH_AUTH_METHOD_INTERACTIVE) &&
+           try_interactive(password, what + ", asked interactively");
   }
 
-  // The server asks what it likes. A hidden first question is taken for the password; others go to the
-  // person at the terminal.
-  bool try_interactive(const std::string& password, const std::string& what) {
-    bool password_used = false;
-    for (;;) {
+  // The answer to a hidden question that comes first: the password, where it is asked for. A question for
+  // something else, as a one-time code, goes to the person; where there is none, the password is all there
+  // is.
+  std::optional<std::string> first_hidden_answer(const std::optional<std::string>& password,
+                                                 std::string_view prompt) {
+    const bool for_password =
+        prompt.find("assword") != std::string_view::npos || prompt.find("PASSWORD") != std::string_view::npos;
+    if (password && (for_password || !secrets_.can_ask())) {
+      return password;
+    }
+    if (!password && for_password) {
+      shared_used_ = true;
+      return secrets_.shared_password(target_.user.value, target_.describe());
+    }
+    return secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
+  }
+
+  // The server asks what it likes: first_hidden_answer() for one of them, the person at the terminal for
+  // others.
+  bool try_interactive(const std::optional<std::string>& password, const std::string& what) {
+    constexpr int most_rounds = 20;
+    constexpr std::size_t longest_prompt = 1000;
+    bool first_used = false;
+    for (int round = 0; round < most_rounds; ++round) {
       const int rc = finish([&] { return ssh_userauth_kbdint(session_, nullptr, nullptr); });
       if (rc != SSH_AUTH_INFO) {
-        return accepted(rc, what + ", asked interactively");
+        return accepted(rc, what);
       }
       const int count = ssh_userauth_kbdint_getnprompts(session_);
       for (int i = 0; i < count; ++i) {
         char echo = 0;
-        const char* prompt = ssh_userauth_kbdint_getprompt(session_, static_cast<unsigned>(i), &echo);
+        const char* text = ssh_userauth_kbdint_getprompt(session_, static_cast<unsigned>(i), &echo);
+        const std::string prompt =
+            visible_text(std::string_view(text != nullptr ? text : "").substr(0, longest_prompt));
         std::optional<std::string> answer;
-        if (echo == 0 && !password_used) {
-          answer = password;
-          password_used = true;
+        if (echo == 0 && !first_used) {
+          first_used = true;
+          answer = first_hidden_answer(password, prompt);
         } else {
-          answer = secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt != nullptr ? prompt : ""));
-          patience_.restart();
+          answer = secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
         }
+        patience_.restart();
         if (!answer) {
-          problems_.push_back(fmt::format("the server asks '{}' and there is no terminal to answer on",
-                                          trim(prompt != nullptr ? prompt : "")));
+          problems_.push_back(
+              fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)));
           answer = "";
         }
         ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
       }
     }
+    throw Error(fmt::format("cannot log in as {}", target_.user.value),
+                fmt::format("{} asks questions without end", host_of()), "look at the server's PAM settings");
   }
 
   // A server says what it allows when it refuses something.
@@ -401,6 +453,8 @@ class Login {
   std::vector<std::string> problems_;
   std::optional<AgentFilter> filter_;
   bool any_answer_ = false;
+  bool partial_ = false;      // something was accepted in this round
+  bool shared_used_ = false;  // the password that a person typed for all servers
   bool missing_key_ = false;
 };
 

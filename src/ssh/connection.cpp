@@ -13,13 +13,17 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
   using clock = std::chrono::steady_clock;
   const auto deadline = clock::now() + request.timeout;
   ExecResult result;
-  bool too_much = false;
-  const Sink sink = request.sink ? request.sink : [&](Stream stream, std::string_view data) {
-    if (result.out.size() + result.err.size() + data.size() > request.max_output) {
-      too_much = true;
+  std::size_t received = 0;
+  const Sink sink = [&](Stream stream, std::string_view data) {
+    received += data.size();
+    if (received > request.max_output) {
       return;
     }
-    (stream == Stream::out ? result.out : result.err).append(data);
+    if (request.sink) {
+      request.sink(stream, data);
+    } else {
+      (stream == Stream::out ? result.out : result.err).append(data);
+    }
   };
   const std::unique_ptr<Channel> channel = open(request.command, sink);
   std::string_view input = request.input;
@@ -48,9 +52,9 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
     std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
     pump(wait, also);
     cancel.check();
-    if (too_much) {
+    if (received > request.max_output) {
       throw Error("too much output",
-                  fmt::format("the server sent more than {} MB for an answer that is a few lines",
+                  fmt::format("the server sent more than {} MB, and the end is not in sight",
                               request.max_output >> 20U),
                   "look at what the login shell's start files print");
     }

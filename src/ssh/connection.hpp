@@ -50,7 +50,8 @@ struct ExecRequest {
   std::string input;                     // stdin, followed by end of file
   Sink sink;                             // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
-  std::size_t max_output = std::size_t{64} << 20U;  // collected output past this: Error (a server gone mad)
+  std::size_t max_output = std::size_t{16}
+                           << 20U;  // output past this, also to a sink: Error (a server gone mad)
 };
 
 struct ExecResult {

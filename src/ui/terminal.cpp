@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/strings.hpp"
 
 namespace remote::ui {
 namespace {
@@ -126,7 +127,7 @@ void Terminal::notice(std::string_view line) {
 }
 
 void Terminal::warning(std::string_view line) {
-  err(paint_err(Style::yellow, "warning:") + " " + std::string(line) + "\n");
+  err(paint_err(Style::yellow, "warning:") + " " + visible_text(line) + "\n");
 }
 
 std::optional<std::string> Terminal::ask_secret(const std::string& prompt) {

@@ -18,6 +18,7 @@ namespace remote {
 namespace {
 
 using namespace std::chrono_literals;
+using test::PasswordRules;
 using test::PasswordServer;
 using test::TestClient;
 using test::TestSshd;
@@ -311,6 +312,82 @@ TEST_F(SshAuth, KeyboardInteractiveTakesThePasswordAndAsksTheRest) {
   ASSERT_EQ(questions.size(), 1U);
   EXPECT_THAT(questions[0], HasSubstr("Code:"));
   EXPECT_THAT(log_in(*connector(), server), HasSubstr("'Code:'"));
+}
+
+// Servers with AuthenticationMethods: a key is accepted in part, and then something else is wanted.
+class SshSeveralMethods : public SshAuth {
+ protected:
+  std::unique_ptr<PasswordServer> wanting_key_and(PasswordRules rules) {
+    rules.all = true;
+    auto door = std::make_unique<PasswordServer>(std::move(rules));
+    make_folders(door->home() / ".ssh");
+    write_file_atomic(door->home() / ".ssh/authorized_keys", client.public_key());
+    return door;
+  }
+  config::Server with_key(const PasswordServer& door) const {
+    config::Server server = door.server("one");
+    server.private_key = client.key();
+    return server;
+  }
+};
+
+TEST_F(SshSeveralMethods, TwoKeysOnARealServer) {
+  test::make_key(client.folder() / "second");
+  TestSshd sshd(client.public_key() + read_file(client.folder() / "second.pub"),
+                {"AuthenticationMethods publickey,publickey"});
+  write_file_atomic(client.ssh_config(),
+                    fmt::format("IdentityFile {}\nIdentityFile {}\n", client.key().string(),
+                                (client.folder() / "second").string()));
+  config::Server server = sshd.server(client.key());
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("accepted, but the server wants more"));
+  server.private_key.reset();
+  EXPECT_EQ(log_in(*connector(), server), "");
+  EXPECT_THAT(sshd.log(), HasSubstr("Partial publickey"));
+}
+
+TEST_F(SshSeveralMethods, AKeyAndThenAConfiguredPassword) {
+  const auto door = wanting_key_and({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = with_key(*door);
+  server.password = "pw";
+  EXPECT_EQ(log_in(*connector(), server), "");
+  EXPECT_EQ(door->attempts(), 1);
+  server.password = "wrong";
+  const std::string text = log_in(*connector(), server);
+  EXPECT_THAT(text, HasSubstr("accepted, but the server wants more"));
+  EXPECT_THAT(text, HasSubstr("(refused)"));
+}
+
+TEST_F(SshSeveralMethods, AKeyAndThenATypedPassword) {
+  const auto door = wanting_key_and({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  const auto ask = connector(answering("pw"));
+  EXPECT_EQ(log_in(*ask, with_key(*door)), "");
+  ASSERT_EQ(questions.size(), 1U);
+  EXPECT_THAT(log_in(*connector(), with_key(*door)), HasSubstr("password_env"));
+}
+
+TEST_F(SshSeveralMethods, AKeyAndThenACodeIsAskedInTheServersWords) {
+  const auto door = wanting_key_and(
+      {.password = "", .prompts = {"Verification \x1b[31mcode: "}, .echo = {false}, .answers = {"314159"}});
+  const auto ask = connector(answering("314159"));
+  config::Server server = with_key(*door);
+  EXPECT_EQ(log_in(*ask, server), "");
+  ASSERT_EQ(questions.size(), 1U);
+  EXPECT_THAT(questions[0], HasSubstr("Verification \\x1b[31mcode: "));
+  // A configured password is no code.
+  server.password = "pw";
+  EXPECT_EQ(log_in(*ask, server), "");
+  EXPECT_EQ(door->attempts(), 2);
+  EXPECT_EQ(questions.size(), 2U);
+}
+
+TEST_F(SshSeveralMethods, AMethodThatTheKeyMustFollow) {
+  // The password is wanted first here, and only then the key: a second round finds it.
+  const auto door = wanting_key_and({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door->server("one");
+  server.password = "pw";
+  make_folders(client.folder() / ".ssh");
+  std::filesystem::copy_file(client.key(), client.folder() / ".ssh/id_ed25519");
+  EXPECT_EQ(log_in(*connector(), server), "");
 }
 
 }  // namespace

@@ -39,14 +39,14 @@ class Doorman {
 
   // True when the message let the client in.
   bool handle(ssh_session session, ssh_message message) {
-    int methods = 0;
-    methods |= rules_.password.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_PASSWORD);
-    methods |= rules_.prompts.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_INTERACTIVE);
-    methods |= rules_.real ? static_cast<int>(SSH_AUTH_METHOD_PUBLICKEY) : 0;
-    ssh_message_auth_set_methods(message, methods);
+    ssh_message_auth_set_methods(message, methods());
     const auto kind = static_cast<unsigned>(ssh_message_subtype(message));
-    if (kind == SSH_AUTH_METHOD_PUBLICKEY && rules_.real) {
+    if (kind == SSH_AUTH_METHOD_PUBLICKEY && (rules_.real || (rules_.all && !key_accepted_))) {
       return handle_key(message);
+    }
+    if (rules_.all && !key_accepted_) {
+      ssh_message_reply_default(message);
+      return false;
     }
     if (kind == SSH_AUTH_METHOD_PASSWORD && !rules_.password.empty()) {
       ++attempts_;
@@ -76,7 +76,17 @@ class Doorman {
   }
 
  private:
-  bool handle_key(ssh_message message) const {
+  int methods() const {
+    if (rules_.all && !key_accepted_) {
+      return static_cast<int>(SSH_AUTH_METHOD_PUBLICKEY);
+    }
+    int methods = 0;
+    methods |= rules_.password.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_PASSWORD);
+    methods |= rules_.prompts.empty() ? 0 : static_cast<int>(SSH_AUTH_METHOD_INTERACTIVE);
+    methods |= rules_.real ? static_cast<int>(SSH_AUTH_METHOD_PUBLICKEY) : 0;
+    return methods;
+  }
+  bool handle_key(ssh_message message) {
     char* text = nullptr;
     if (ssh_pki_export_pubkey_base64(ssh_message_auth_pubkey(message), &text) != SSH_OK) {
       return answer(message, false);
@@ -90,7 +100,14 @@ class Doorman {
       ssh_message_auth_reply_pk_ok_simple(message);
       return false;
     }
-    return answer(message, there && state == SSH_PUBLICKEY_STATE_VALID);
+    const bool right = there && state == SSH_PUBLICKEY_STATE_VALID;
+    if (right && rules_.all) {
+      key_accepted_ = true;
+      ssh_message_auth_set_methods(message, methods());
+      ssh_message_auth_reply_success(message, 1);
+      return false;
+    }
+    return answer(message, right);
   }
   static bool answer(ssh_message message, bool right) {
     if (right) {
@@ -103,6 +120,7 @@ class Doorman {
   const PasswordRules& rules_;
   std::filesystem::path home_;
   std::atomic<int>& attempts_;
+  bool key_accepted_ = false;
 };
 
 void write_all_to(ssh_channel channel, const std::string& text, bool err) {

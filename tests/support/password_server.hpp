@@ -18,6 +18,7 @@ struct PasswordRules {
   std::vector<std::string> prompts;  // keyboard-interactive: what it asks …
   std::vector<bool> echo;            // … whether the answers may be seen …
   std::vector<std::string> answers;  // … and what they must be. No prompts: the method is off
+  bool all = false;   // a key of home()'s .ssh/authorized_keys first, and then one of the above
   bool real = false;  // commands run with sh in home(), and the keys in its .ssh/authorized_keys log in too
 };
 
