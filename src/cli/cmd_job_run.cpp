@@ -68,6 +68,7 @@ int run(Context& context, const Arguments& arguments) {
     context.terminal.out(fmt::format("job {} started on {}\n", started.key, started.server));
     context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", started.key));
   }
+  context.cancel.check();
   return result.errors.empty() ? 0 : 1;
 }
 

@@ -251,10 +251,11 @@ void end_started(Context& context, jobs::Store& store, const std::vector<jobs::J
     return;
   }
   context.terminal.notice("ending the ranks that did start (--on-failure=leave keeps them)");
+  // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
   jobs::KillOptions options;
   options.by = "launch";
   const jobs::KillResult ended =
-      jobs::kill(context.config(), store, context.connector(), started, options, context.cancel);
+      jobs::kill(context.config(), store, context.connector(), started, options, Cancel());
   for (const Error& error : ended.errors) {
     context.show(error);
   }
@@ -308,6 +309,7 @@ int run(Context& context, const Arguments& arguments) {
     if (arguments.on_failure == "kill") {
       end_started(context, store, result.jobs);
     }
+    context.cancel.check();
     return 1;
   }
   if (!arguments.follow) {

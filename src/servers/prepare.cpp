@@ -1,6 +1,5 @@
 #include "servers/prepare.hpp"
 
-#include <algorithm>
 #include <chrono>
 
 #include <fmt/format.h>
@@ -11,74 +10,18 @@
 #include "scripts/scripts.hpp"
 #include "servers/logs.hpp"
 #include "servers/packages.hpp"
+#include "servers/provision_answers.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::servers {
 namespace {
 
-constexpr std::string_view answer_mark = "@remote1 ";
 constexpr std::size_t shown_lines = 15;
-constexpr std::size_t max_line = 4096;
 constexpr std::size_t max_error_text = 65536;
-constexpr std::size_t max_answers = 1000;
 // pip and conda print much, but not this much: it would fill the disk with logs.
 constexpr std::size_t most_printed = std::size_t{64} << 20U;
 constexpr std::size_t most_answered = std::size_t{1} << 20U;
 constexpr std::chrono::seconds question_time{60};
-
-// The answers of a provision script, from its stdout as it comes. Other lines are what pip and conda print.
-class Answers {
- public:
-  explicit Answers(PrepareListener& listener) : listener_(listener) {}
-
-  void add(std::string_view data) {
-    for (const char c : data) {
-      if (c == '\n' || c == '\r') {
-        take_line();
-        line_.clear();
-      } else if (line_.size() < max_line) {
-        line_ += c;
-      }
-    }
-  }
-  bool have(const std::string& what) const {
-    return std::find(have_.begin(), have_.end(), what) != have_.end();
-  }
-
-  std::string failure;
-  std::string hint;
-  std::vector<std::string> notes;
-
- private:
-  void take_line() {
-    std::string_view text = trim(line_);
-    if (!text.starts_with(answer_mark)) {
-      if (!text.empty()) {
-        listener_.detail(std::string(text), std::nullopt);
-      }
-      return;
-    }
-    text.remove_prefix(answer_mark.size());
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    const std::string value(space == std::string_view::npos ? "" : text.substr(space + 1));
-    if (word == "step") {
-      listener_.detail(value, std::nullopt);
-    } else if (word == "fail") {
-      failure = value;
-    } else if (word == "hint") {
-      hint = value;
-    } else if (word == "note" && notes.size() < max_answers) {
-      notes.push_back(value);
-    } else if (word == "have" && have_.size() < max_answers) {
-      have_.push_back(value);
-    }
-  }
-
-  PrepareListener& listener_;
-  std::string line_;
-  std::vector<std::string> have_;
-};
 
 class Preparation {
  public:
@@ -94,7 +37,7 @@ class Preparation {
   PrepareReport run();
 
  private:
-  Answers run_script(const char* name, const std::string& script, const std::string& variables);
+  ProvisionAnswers run_script(const char* name, const std::string& script, const std::string& variables);
   void setup(bool done);
   void sync();
   void packages(bool done);
@@ -114,8 +57,9 @@ std::string Preparation::system_packages() const {
 }
 
 // `name` names the log folder and the step in errors.
-Answers Preparation::run_script(const char* name, const std::string& script, const std::string& variables) {
-  Answers answers(listener_);
+ProvisionAnswers Preparation::run_script(const char* name, const std::string& script,
+                                         const std::string& variables) {
+  ProvisionAnswers answers([this](const std::string& line) { listener_.detail(line, std::nullopt); });
   CommandLog log(config_, name, server_.name);
   std::string errors;
   ssh::ExecRequest request;
@@ -168,7 +112,7 @@ void Preparation::setup(bool done) {
     return;
   }
   listener_.step("setup");
-  const Answers answers =
+  const ProvisionAnswers answers =
       run_script("setup", "provision_setup.sh",
                  setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
   report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
@@ -213,14 +157,14 @@ void Preparation::packages(bool done) {
     return;
   }
   listener_.step("packages");
-  const Answers answers =
+  const ProvisionAnswers answers =
       run_script("update-packages", "provision_packages.sh", packages_variables(config_, server_));
   report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
   report_.packages = StepResult::done;
 }
 
 PrepareReport Preparation::run() {
-  const Answers answers =
+  const ProvisionAnswers answers =
       run_script("status", "provision_status.sh",
                  "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
   if (!answers.have("status")) {

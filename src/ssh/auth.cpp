@@ -74,7 +74,7 @@ class Login {
           broken();
         }
         throw Unreachable("cannot log in", fmt::format("{} stopped answering", target_.describe()),
-                          "check the server's load; connect_timeout_s in configs.yaml allows more time");
+                          "check the server's load; connect_timeout in configs.yaml allows more time");
       }
     }
   }

@@ -49,10 +49,14 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
             "cannot connect",
             fmt::format("{} accepted the connection, but no SSH server answered within {:.3g} s", where,
                         static_cast<double>(patience.time().count()) / 1000.0),
-            "is it an SSH port? connect_timeout_s in configs.yaml allows more time");
+            "is it an SSH port? connect_timeout in configs.yaml allows more time");
       }
     }
     const std::string reason = last_error(session.get(), "the connection was closed");
+    if (reason.find("too large banner") != std::string::npos) {
+      throw Unreachable("cannot connect", fmt::format("{} does not speak SSH", where),
+                        "is it an SSH port? `port` in configs.yaml sets another");
+    }
     // Before the server's version line nothing can have been wrong but the server's load; a server that
     // speaks something else is named as such by libssh.
     if (ssh_get_serverbanner(session.get()) == nullptr || reason.find("Socket error") != std::string::npos) {

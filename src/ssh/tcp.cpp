@@ -147,7 +147,7 @@ std::string hint_for(int error, const std::string& where) {
       return "is sshd running there, and on this port? `port` in configs.yaml sets another";
     case ETIMEDOUT:
       return "check that the server is up and that no firewall drops the port; "
-             "connect_timeout_s in configs.yaml allows more time";
+             "connect_timeout in configs.yaml allows more time";
     case EHOSTUNREACH:
     case ENETUNREACH:
       return "check this machine's network (a VPN that is off?) and the address of " + where;

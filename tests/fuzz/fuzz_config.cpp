@@ -1,24 +1,16 @@
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "config/config.hpp"
+#include "promise.hpp"
 
 // Any bytes are a configuration or an Error that names the file, never anything else; and what loads keeps
 // the promises that the rest of the program builds upon.
 
 namespace {
-
-void require(bool held, const char* promise) {
-  if (!held) {
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-  }
-}
 
 bool leaves_folder(const std::string& path) {
   return path.empty() || path.front() == '/' || ("/" + path + "/").find("/../") != std::string::npos;
@@ -28,6 +20,7 @@ bool leaves_folder(const std::string& path) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;
+  using namespace remote::fuzz;
   const std::string text(reinterpret_cast<const char*>(data), size);
   try {
     const config::Config config = config::parse(text, "/p/demo");

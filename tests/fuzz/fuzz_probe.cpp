@@ -1,11 +1,10 @@
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "launch/probe.hpp"
+#include "promise.hpp"
 #include "servers/authorize.hpp"
 
 // What a server says of itself before a launch, and of a key that was put there, is any bytes.
@@ -13,13 +12,7 @@
 namespace {
 
 using namespace remote;
-
-void require(bool held, const char* promise) {
-  if (!held) {
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-  }
-}
+using namespace remote::fuzz;
 
 bool is_port(int port) {
   return port >= 1 && port <= 65535;
@@ -36,16 +29,6 @@ void check_probe(std::string_view text) {
     require(is_port(launch::choose_port(answer, std::nullopt)), "a port is chosen");
   } catch (const Error&) {
     require(!answer.suggested_port, "a port that is free is taken");
-  }
-}
-
-template <typename Parse>
-void guarded(const Parse& parse) {
-  try {
-    parse();
-  } catch (const Error& error) {
-    require(error.kind() == ErrorKind::failure, "a server's answer is no wrong usage");
-    require(!error.message().empty() && error.message().size() < 4096, "errors say something, and briefly");
   }
 }
 

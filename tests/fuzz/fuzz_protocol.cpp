@@ -2,13 +2,12 @@
 #include <cctype>
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string_view>
 
 #include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "jobs/protocol.hpp"
+#include "promise.hpp"
 
 // What a server answers about jobs is any bytes: each parser gives an answer that keeps its promises or an
 // Error that can be shown, and never anything else.
@@ -16,27 +15,10 @@
 namespace {
 
 using namespace remote;
-
-void require(bool held, const char* promise) {
-  if (!held) {
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-  }
-}
+using namespace remote::fuzz;
 
 bool is_id(const std::string& id) {
   return id.size() == 32 && std::ranges::all_of(id, [](unsigned char c) { return std::isxdigit(c) != 0; });
-}
-
-template <typename Parse>
-void guarded(const Parse& parse) {
-  try {
-    parse();
-  } catch (const Error& error) {
-    require(error.kind() == ErrorKind::failure, "a server's answer is no wrong usage");
-    require(!error.message().empty(), "errors say something");
-    require(error.message().size() < 4096, "errors are short, however long the answer");
-  }
 }
 
 }  // namespace

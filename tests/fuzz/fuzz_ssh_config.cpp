@@ -1,29 +1,18 @@
 #include <cstddef>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <string>
 #include <vector>
 
 #include "base/error.hpp"
+#include "promise.hpp"
 #include "servers/authorize.hpp"
 #include "ssh/ssh_config.hpp"
 
 // Any bytes are an ssh_config(5) file, with warnings at worst; and a public key, or an Error.
 
-namespace {
-
-void require(bool held, const char* promise) {
-  if (!held) {
-    std::fprintf(stderr, "broken promise: %s\n", promise);
-    std::abort();
-  }
-}
-
-}  // namespace
-
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace remote;
+  using namespace remote::fuzz;
   const std::string text(reinterpret_cast<const char*>(data), size);
   if (text.find("nclude") == std::string::npos && text.find("NCLUDE") == std::string::npos) {
     ssh::ConfigQuery query;

@@ -7,7 +7,7 @@ command -v shellcheck >/dev/null 2>&1 || {
   exit 77
 }
 set --
-for file in src/scripts/*.sh tests/*.sh tests/*/*.sh tests/run sample/run sample/*.sh .ci/run .ci/*.sh; do
+for file in src/scripts/*.sh tests/*.sh tests/*/*.sh tests/run tests/fuzz/run sample/run sample/*.sh .ci/run .ci/*.sh; do
   if [ -f "$file" ] && head -n 1 "$file" | grep -q '^#!.*sh'; then
     set -- "$@" "$file"
   fi

@@ -1,0 +1,33 @@
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "jobs/index.hpp"
+#include "jobs/job_json.hpp"
+#include "promise.hpp"
+
+// job.json and the index may be damaged, or come from elsewhere. What is read and written again stays the
+// same.
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace remote;
+  using namespace remote::fuzz;
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  guarded([&] {
+    const jobs::Job job = jobs::from_json_text(text);
+    require(jobs::valid_job_id(job.id), "ids are ids: they become folders");
+    require(!job.pid || *job.pid > 0, "a pid names one process, never a group");
+    const std::string once = jobs::to_json_text(job);
+    require(jobs::to_json_text(jobs::from_json_text(once)) == once, "a record survives reading and writing");
+  });
+  const jobs::Index index(text);
+  require(index.bad() <= index.lines(), "counts are counts");
+  for (const char* id : {"0123456789abcdef0123456789abcdef", "00000000000000000000000000000000"}) {
+    if (const jobs::Index::Row* row = index.find(id)) {
+      if (const auto job = jobs::Index::job(id, *row)) {
+        require(job->id == id, "a row is of its job");
+      }
+    }
+  }
+  return 0;
+}
