@@ -329,7 +329,7 @@ TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   EXPECT_EQ(launch.code, 130) << launch.err;
   ::kill(parse_number<pid_t>(trim(read_file(mark))).value(), SIGTERM);
   honest();
-  const Ended listing = remote({"job-list", "--json"});
+  const Ended listing = remote({"job-list", "--stopped", "--json"});
   EXPECT_EQ(state_of(listing, "good"), "killed") << launch.err << listing.err;
   jobs_ = true;  // if it is not, end it
 }
