@@ -242,7 +242,7 @@ kill_all() {
       [ "$ending" = 9 ] && [ -n "$final" ] && return
       ending=9
       final=1
-      deadline=$((clock + 200))
+      deadline=$((clock + 180)) # with the pauses not more than 2 s
       pause=0.02
       look files
       send 9
@@ -295,6 +295,22 @@ gpu_holders() {
   done
 }
 
+# record_survivors ID MEMBERS: for status, which is not to say that a job has ended while they live. By rename, so that
+# nobody reads half of it.
+record_survivors() {
+  if [ -z "$2" ]; then
+    [ ! -e "$jobs/$1/survivors" ] || rm -f "$jobs/$1/survivors"
+    return
+  fi
+  (
+    umask 077
+    for rs_member in $2; do
+      rs_process=${rs_member%:*}
+      printf '%s %s\n' "${rs_process%%:*}" "${rs_process#*:}"
+    done >"$jobs/$1/.survivors.$$" && mv -f "$jobs/$1/.survivors.$$" "$jobs/$1/survivors"
+  ) 2>/dev/null
+}
+
 kill_finish() {
   blanks=$IFS
   members=
@@ -315,6 +331,7 @@ kill_finish() {
     for holder in $holders; do
       [ "${holder##*:}" = "$id" ] && held="$held ${holder%%:*}"
     done
+    record_survivors "$id" "$left"
     if [ -n "$left$held" ]; then
       say "kill $id survivors $count"
       for member in $left; do

@@ -137,12 +137,12 @@ scan_cookies() {
   esac
 }
 
-# cookie_pid ID: a living process of this job by its cookie, into $ck_pid.
+# cookie_pid ID [BESIDE]: a living process of this job by its cookie, other than BESIDE, into $ck_pid.
 cookie_pid() {
   for ck_word in $cookies; do
     if [ "${ck_word#*:}" = "$1" ]; then
       ck_pid=${ck_word%%:*}
-      if [ "$ck_pid" != $$ ] && stat_of "$ck_pid"; then
+      if [ "$ck_pid" != $$ ] && [ "$ck_pid" != "${2-}" ] && stat_of "$ck_pid"; then
         case $st_state in
           [ZXx]) ;;
           *) return 0 ;;

@@ -31,25 +31,50 @@ status_sizes() {
   done
 }
 
+# carries_cookie ID [BESIDE]
 carries_cookie() {
   if [ -z "$scanned" ]; then
     scan_cookies
     scanned=1
   fi
-  cookie_pid "$1"
+  cookie_pid "$@"
 }
 
-# phase_of ID CLAIM: into phase, pid, supervised.
+# left_behind ID: whether a process lives of a job that has a result and was told to end: one that job-kill could
+# not end and put on record, or that it has not ended yet. Into $left.
+left_behind() {
+  left=
+  if [ -e "$f_dir/survivors" ]; then
+    while read -r lb_pid lb_start; do
+      alive "$lb_pid" "$lb_start" && left=$lb_pid && break
+    done 2>/dev/null <"$f_dir/survivors"
+  fi
+  if [ -z "$left" ] && [ -e "$f_dir/stop" ] && carries_cookie "$1" "$f_sup"; then
+    left=$ck_pid
+  fi
+  [ -n "$left" ]
+}
+
+# ended_or_left ID: the phase of a job that has a result.
+ended_or_left() {
+  phase=ended pid=$f_pid
+  if [ "$f_end" = never ]; then
+    phase=none
+  elif [ "$f_boot" = "$boot" ] && left_behind "$1"; then
+    phase=running pid=$left
+  fi
+}
+
+# phase_of ID CLAIM: into phase, pid, supervised, left.
 phase_of() {
-  phase=none supervised=1
+  phase=none supervised=1 left=
   if ! facts "$1"; then
     [ "$2" = 1 ] && claim "$1" && return
     facts "$1" || return
   fi
   pid=$f_pid
   if [ -n "$f_end" ]; then
-    phase=ended
-    [ "$f_end" = never ] && phase=none
+    ended_or_left "$1"
     return
   fi
   if [ -z "$f_sup" ]; then
@@ -77,7 +102,7 @@ phase_of() {
   fi
   # It may have ended between the two looks: the result is written before the supervisor goes.
   if facts "$1" && [ -n "$f_end" ]; then
-    phase=ended pid=$f_pid
+    ended_or_left "$1"
     return
   fi
   supervised=0
@@ -104,6 +129,7 @@ status_one() {
   if [ "$phase" != none ]; then
     [ -n "$pid" ] && line="$line pid=$pid"
     [ $supervised = 1 ] || line="$line supervised=0"
+    [ -z "$left" ] || line="$line left=1"
     [ "$phase" = ended ] && line="$line result=$f_end:$f_code ended=$f_ended"
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"

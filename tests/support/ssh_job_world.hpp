@@ -8,11 +8,13 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "base/random.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/start.hpp"
+#include "support/local_connection.hpp"
 #include "support/test_sshd.hpp"
 
 namespace remote::test {
@@ -45,6 +47,12 @@ struct SshJobWorld {
     config.name = "proj";
     config.servers.push_back(sshd.server(client.key()));
     connector = client.connector();
+    make_folders(client.folder() / ".remote");
+    write_file_atomic(client.folder() / ".remote/configs.yaml",
+                      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
+                                  "127.0.0.1, port: {}, username: {}, private_key: key, known_hosts: "
+                                  "known_hosts}}\n",
+                                  sshd.port(), own_user()));
   }
   ~SshJobWorld() {
     try {
@@ -91,6 +99,18 @@ struct SshJobWorld {
       ADD_FAILURE() << error.message();
     }
     return std::move(result.jobs);
+  }
+  // Runs the program in this project.
+  RunResult remote(std::vector<std::string> words) const {
+    SubprocessSpec spec;
+    spec.argv = {REMOTE_BINARY, "--project", client.folder().string()};
+    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+    spec.set_env = {{"HOME", client.folder().string()}};
+    return run_subprocess(std::move(spec));
+  }
+  // What runs on the server, supervisors included; of one job with its id.
+  std::vector<pid_t> processes(const std::string& id = {}) const {
+    return processes_with(id.empty() ? "HOME=" + home().string() : "REMOTE_JOB_ID=" + id);
   }
   std::filesystem::path home() const { return sshd.folder(); }
   std::filesystem::path file(const jobs::Job& job, const std::string& name) const {
