@@ -80,7 +80,7 @@ held() {
 resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$follower/status"; }
 # full: the pipe takes nothing more
 full() { python3 -c 'import select, sys; sys.exit(9 in select.select([], [9], [], 0)[1])' 9>&9; }
-gone() { [ ! -e "/proc/$follower" ] || grep -q '^State:.Z' "/proc/$follower/status"; }
+gone() { [ ! -e "/proc/$follower" ] || grep -q "^State:.Z" "/proc/$follower/status" 2>/dev/null; }
 held stdout
 until_true full
 until_true larger "$out" $(($(wc -c <"$out") + 30000000))

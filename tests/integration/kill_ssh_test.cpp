@@ -50,25 +50,27 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
   SshJobWorld world;
   const auto jobs = world.run_all(std::vector<std::string>(50, "sleep 1000 & sleep 1000 & wait"));
   const auto processes = [&] {
-    std::map<int, std::vector<pid_t>> of;
-    for (const Job& job : jobs) {
-      of[job.key] = world.processes(job.id);
+    std::map<std::string, std::vector<pid_t>> by_job;
+    for (const pid_t pid : world.processes()) {
+      const std::string environment = test::read_proc(fmt::format("/proc/{}/environ", pid));
+      const std::size_t at = environment.find("REMOTE_JOB_ID=");
+      by_job[at == std::string::npos ? "" : environment.substr(at + 14, 32)].push_back(pid);
     }
-    return of;
+    return by_job;
   };
-  std::map<int, std::vector<pid_t>> before;
+  std::map<std::string, std::vector<pid_t>> before;
   ASSERT_TRUE(eventually(
       [&] {
         before = processes();
         // the supervisor, the shell and its two children
-        return std::all_of(before.begin(), before.end(),
-                           [](const auto& one) { return one.second.size() == 4; });
+        return before.size() == 50 && std::all_of(before.begin(), before.end(),
+                                                  [](const auto& one) { return one.second.size() == 4; });
       },
       patience));
   const RunResult result = world.remote({"job-kill", "--job", "23"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 23 on one: killed\n");
-  before[23].clear();
+  before.erase(jobs[22].id);
   EXPECT_EQ(processes(), before);
   const RunResult listing = world.remote({"job-list", "--json"});
   std::size_t running = 0;
