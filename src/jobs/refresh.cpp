@@ -47,7 +47,7 @@ std::string stop_reason(const StatusReply& reply) {
 
 std::string running_reason(const StatusReply& reply) {
   if (reply.left) {
-    return fmt::format("told to end, but its process {} lives", reply.pid.value_or(0));
+    return fmt::format("told to end, but its process {} is not gone", reply.pid.value_or(0));
   }
   return !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
 }

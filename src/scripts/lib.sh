@@ -95,6 +95,20 @@ put_result() {
   ) 2>/dev/null
 }
 
+# gpu_pids SECONDS: the processes that hold GPU memory, where there is a GPU to ask, into $gpu_pids.
+gpu_pids() {
+  gpu_pids=
+  command -v nvidia-smi >/dev/null 2>&1 || return 0
+  gp_limit=
+  command -v timeout >/dev/null 2>&1 && gp_limit="timeout $1"
+  for gp_pid in $($gp_limit nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null); do
+    case $gp_pid in
+      *[!0-9]*) ;;
+      *) gpu_pids="$gpu_pids $gp_pid" ;;
+    esac
+  done
+}
+
 # scan_cookies: " PID:ID PID:ID …" of all processes that carry a job's cookie, into $cookies. The line on
 # grep's stdin proves that this grep sees past a NUL byte (busybox's does not; then the shell reads, slowly).
 scan_cookies() {

@@ -4,7 +4,7 @@
 
 status_begin() {
   say "now $(now)"
-  scanned=
+  scanned='' gpu_asked=''
 }
 
 # sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
@@ -40,13 +40,31 @@ carries_cookie() {
   cookie_pid "$@"
 }
 
+# holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
+# laptop waits 3 s for the whole answer.
+holds_gpu() {
+  if [ -z "$gpu_asked" ]; then
+    gpu_pids 2
+    gpu_asked=1
+  fi
+  case "$gpu_pids " in
+    *" $1 "*) ;;
+    *) return 1 ;;
+  esac
+  ! stat_of "$1" || [ "$st_state" = Z ]
+}
+
 # left_behind ID: whether a process lives of a job that has a result and was told to end: one that job-kill could
-# not end and put on record, or that it has not ended yet. Into $left.
+# not end and put on record, or that it has not ended yet; also one whose GPU memory is still held. Into $left.
 left_behind() {
   left=
   if [ -e "$f_dir/survivors" ]; then
     while read -r lb_pid lb_start; do
-      alive "$lb_pid" "$lb_start" && left=$lb_pid && break
+      if [ "$lb_start" = gpu ]; then
+        holds_gpu "$lb_pid" && left=$lb_pid && break
+      else
+        alive "$lb_pid" "$lb_start" && left=$lb_pid && break
+      fi
     done 2>/dev/null <"$f_dir/survivors"
   fi
   if [ -z "$left" ] && [ -e "$f_dir/stop" ] && carries_cookie "$1" "$f_sup"; then

@@ -170,7 +170,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
   const RunResult listing = world.remote({"job-list", "--json"});
   EXPECT_TRUE(contains(listing.out, "\"state\": \"running\"")) << listing.out;
   const RunResult table = world.remote({"job-list"});
-  EXPECT_TRUE(contains(table.out, fmt::format("told to end, but its process {} lives", other.pid)))
+  EXPECT_TRUE(contains(table.out, fmt::format("told to end, but its process {} is not gone", other.pid)))
       << table.out;
   // Once that process is gone, so is the job.
   ::kill(other.pid, SIGKILL);

@@ -604,6 +604,10 @@ TEST_P(JobScripts, GpuMemoryThatIsStillHeldIsTold) {
   EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
   ASSERT_EQ(reply.survivors.size(), 1U);
   EXPECT_NE(reply.survivors[0].find("GPU memory"), std::string::npos);
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_TRUE(status(id).left);
+  std::ofstream(servers.home("a") / "gpu_pids") << "1\n";
+  EXPECT_EQ(status(id).phase, Phase::ended);
   const std::string other = start("exec sleep 1000");
   EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
 }

@@ -113,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
              alive,
              State::running,
              {},
-             "told to end, but its process 4121 lives"},
+             "told to end, but its process 4121 is not gone"},
         Case{"exit0", State::running, ended(exit0), alive, State::succeeded, exit0, ""},
         Case{"exit0_oom", State::running, ended(exit0, {}, "", true), alive, State::succeeded, exit0, ""},
         Case{"exit1", State::running, ended(exit1), alive, State::failed, exit1, ""},
