@@ -23,7 +23,7 @@ namespace remote::test {
 // Cancels what would never come to its end, so that the test fails and cleans up.
 class Limit {
  public:
-  explicit Limit(std::chrono::seconds time = std::chrono::seconds(60))
+  explicit Limit(std::chrono::seconds time = std::chrono::seconds(200))
       : watch_([this, time](const std::stop_token& over) {
           std::unique_lock lock(mutex_);
           if (!wake_.wait_for(lock, over, time, [&] { return over.stop_requested(); })) {
