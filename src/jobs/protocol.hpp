@@ -56,6 +56,7 @@ struct StatusReply {
   Phase phase = Phase::none;
   std::optional<int> pid;
   bool supervised = true;  // false: the job lives, its supervisor does not
+  bool left = false;       // it was told to end and has a result, but the process `pid` of it lives on
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;

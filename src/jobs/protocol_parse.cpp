@@ -193,6 +193,8 @@ void status_field(std::string_view word, StatusReply& job) {
     job.pid = pid_word(value);
   } else if (key == "supervised") {
     job.supervised = number<int>(value, 0, 1) == 1;
+  } else if (key == "left") {
+    job.left = number<int>(value, 0, 1) == 1;
   } else if (key == "result") {
     job.result = result_word(value);
   } else if (key == "started") {

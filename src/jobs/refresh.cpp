@@ -45,6 +45,13 @@ std::string stop_reason(const StatusReply& reply) {
   return reason;
 }
 
+std::string running_reason(const StatusReply& reply) {
+  if (reply.left) {
+    return fmt::format("told to end, but its process {} is not gone", reply.pid.value_or(0));
+  }
+  return !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
+}
+
 void apply_end(Job& job, const StatusReply& reply) {
   job.reason.clear();
   if (!reply.result) {
@@ -112,7 +119,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.state = State::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.reason = !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
+      fresh.reason = running_reason(reply);
       break;
     case Phase::ended:
       fresh.ended_at =
