@@ -21,7 +21,7 @@ command -v rsync >/dev/null 2>&1 || fail "it has no rsync"
 umask 077
 mkdir -p "$WORK" || fail "cannot make $WORK"
 trap 'rm -rf "$WORK"' EXIT
-trap 'exit 143' HUP INT TERM
+trap 'exit 143' HUP INT PIPE TERM
 cd "$WORK" || fail "cannot enter $WORK"
 printf 'remote-peer %s\n' "$HOST_KEY" >known_hosts || fail "cannot write to $WORK"
 
