@@ -115,7 +115,9 @@ ui::Transfer as_transfer(const ssh::RsyncProgress& progress) {
     transfer.total = std::max(progress.bytes, progress.bytes * 100 / static_cast<unsigned>(progress.percent));
   }
   transfer.bytes_per_second = progress.bytes_per_second;
-  transfer.left = progress.percent < 100 ? progress.left : std::string();  // then it is what has passed
+  transfer.left = progress.percent > 0 && progress.percent < 100
+                      ? progress.left
+                      : std::string();  // then it is what has passed
   return transfer;
 }
 

@@ -187,13 +187,21 @@ std::string Progress::total_line(std::size_t columns) const {
       std::max<std::size_t>(columns, 2) - 1);
 }
 
+// What has gone is all that there was: its total was that of all files, also those that were there.
+void Progress::end_transfer(Line& line) {
+  if (line.transferring) {
+    line.transferring = false;
+    line.transfer->total = line.transfer->bytes;
+  }
+}
+
 void Progress::step(std::size_t index, const std::string& name) {
   const std::lock_guard lock(mutex_);
   Line& line = lines_.at(index);
   line.step = name;
   line.detail.clear();
   line.fraction.reset();
-  line.transferring = false;
+  end_transfer(line);
   if (!live_ && !quiet_) {
     terminal_.err(line.name + ": " + name + "\n");
   }
@@ -203,7 +211,7 @@ void Progress::detail(std::size_t index, const std::string& text, std::optional<
   const std::lock_guard lock(mutex_);
   lines_.at(index).detail = text;
   lines_.at(index).fraction = fraction;
-  lines_.at(index).transferring = false;
+  end_transfer(lines_.at(index));
 }
 
 void Progress::transfer(std::size_t index, const Transfer& transfer) {
@@ -238,6 +246,7 @@ void Progress::failed(std::size_t index, const std::string& reason, const std::s
 
 void Progress::finish(std::size_t index, const std::string& text) {
   lines_.at(index).ended = true;
+  end_transfer(lines_.at(index));
   if (live_) {
     std::string screen = erase() + text;
     screen += draw();

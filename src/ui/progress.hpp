@@ -54,6 +54,7 @@ class Progress {
     bool ended = false;
   };
 
+  static void end_transfer(Line& line);
   void finish(std::size_t index, const std::string& text);
   void redraw_loop();
   std::string erase();  // takes the live lines off the screen
