@@ -71,12 +71,14 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
   CommandLog log(config_, name, server_.name);
   std::string errors;
   ssh::ExecRequest request;
-  // When we go away, no pip and no installer stays behind.
-  request.input =
-      guarded_script(provision_variables(config_, server_) + variables +
-                     std::string(scripts::text("provision_common.sh")) + std::string(scripts::text(script)));
-  request.keep_input = true;
+  const std::string text = provision_variables(config_, server_) + variables +
+                           std::string(scripts::text("provision_common.sh")) +
+                           std::string(scripts::text(script));
   const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
+  // When we go away, no pip and no installer stays behind. The question comes first and ends its input: a
+  // login shell that runs no scripts then ends, too.
+  request.input = is_question ? ssh::wrap_script(text) : guarded_script(text);
+  request.keep_input = !is_question;
   request.sink = [&](ssh::Stream stream, std::string_view data) {
     if (!is_question) {
       log.write(stream, data);

@@ -35,14 +35,20 @@ class PeersTest : public ::testing::Test {
   PeersTest() : sandbox_(2), config_(sandbox_.config()), peers_(config_) {
     ::unsetenv("SSH_AUTH_SOCK");
     options_.pipe_program = REMOTE_BINARY;
+    connect();
+    write(here("train.py"), "print(1)\n");
+  }
+
+  void connect() {
     ssh::ConnectorOptions connector_options;
     connector_options.user_config = "/dev/null";
     const auto connector = ssh::make_connector(config_, connector_options);
+    connections_.clear();
+    real_.clear();
     for (const config::Server& server : config_.servers) {
       real_.push_back(connector->connect(server, Cancel()));
       connections_.emplace_back(*real_.back());
     }
-    write(here("train.py"), "print(1)\n");
   }
 
   struct Sent {
@@ -181,6 +187,32 @@ TEST_F(PeersTest, WhatDiffersByContentAloneComesFromHere) {
   EXPECT_THAT(second.by_peer, ElementsAre("train.py"));
   EXPECT_THAT(second.from_here, ElementsAre("train.py"));
   EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+}
+
+TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime) {
+  write(here("data"), std::string(std::size_t{20} << 20U, 'x'));
+  send(0);
+  {
+    Cancel cancel;
+    options_.kilobytes_per_second = 4000;
+    options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+      if (progress.bytes > 0) {
+        cancel.cancel();
+      }
+    };
+    Peers::Part part(peers_, connections_[1], config_.servers[1]);
+    EXPECT_THROW(part.take(
+                     options_, [](const std::string&) {}, cancel),
+                 Error);
+  }
+  EXPECT_FALSE(fs::exists(there(1, "data"))) << "it was not in the middle";
+  real_[1].reset();  // as at the end of the program
+  EXPECT_TRUE(test::wait_until([&] { return fs::is_empty(there(1, ".remote-scripts")); }));
+  options_.kilobytes_per_second = 0;
+  options_.on_progress = {};
+  connect();
+  EXPECT_EQ(send(1).from, "node-1");
+  EXPECT_EQ(fs::file_size(there(1, "data")), std::size_t{20} << 20U);
 }
 
 // The whole command, with four servers.
