@@ -129,6 +129,17 @@ TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   EXPECT_THAT(second.from_here, IsEmpty());
 }
 
+// Keys with a passphrase are of no use to an agent of our own; the user's may hold them.
+TEST_F(PeersTest, TheUsersAgentIsForwardedWhereNoKeyFileWillDo) {
+  ssh::KeyAgent agent;
+  ASSERT_TRUE(agent.add(sandbox_.sandbox().private_key(), Cancel()));
+  forward_nothing();
+  connections_[0].told().agent = agent.socket();
+  send(0);
+  const Sent second = send(1);
+  EXPECT_EQ(second.from, "node-1") << second.why;
+}
+
 TEST_F(PeersTest, WithoutAKeyItSaysSoAndSendsFromHere) {
   forward_nothing();
   send(0);
@@ -190,11 +201,11 @@ TEST_F(PeersTest, WhatDiffersByContentAloneComesFromHere) {
 }
 
 TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime) {
-  write(here("data"), std::string(std::size_t{20} << 20U, 'x'));
+  write(here("data"), std::string(std::size_t{10} << 20U, 'x'));
   send(0);
   {
     Cancel cancel;
-    options_.kilobytes_per_second = 4000;
+    options_.kilobytes_per_second = 3000;
     options_.on_progress = [&](const ssh::RsyncProgress& progress) {
       if (progress.bytes > 0) {
         cancel.cancel();
@@ -212,7 +223,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   options_.on_progress = {};
   connect();
   EXPECT_EQ(send(1).from, "node-1");
-  EXPECT_EQ(fs::file_size(there(1, "data")), std::size_t{20} << 20U);
+  EXPECT_EQ(fs::file_size(there(1, "data")), std::size_t{10} << 20U);
 }
 
 // The whole command, with four servers.
