@@ -9,6 +9,8 @@
 : "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}"
 umask 022
 exec 3>&1
+# The client is gone (guard.sh), and with it whoever reads our output: what EXIT traps clean up is cleaned up.
+trap 'exit 143' HUP INT PIPE TERM
 
 say() { printf '@remote1 %s %s\n' "$1" "$2" >&3; }
 

@@ -1,6 +1,6 @@
 #include "servers/prepare.hpp"
 
-#include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -8,71 +8,18 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
+#include "servers/answers.hpp"
 #include "servers/logs.hpp"
 #include "servers/packages.hpp"
+#include "servers/peers.hpp"
 #include "servers/python_env.hpp"
+#include "servers/run_command.hpp"
 
 namespace remote::servers {
 namespace {
 
-constexpr std::string_view answer_mark = "@remote1 ";
 constexpr std::size_t shown_lines = 15;
-constexpr std::size_t max_line = 4096;
 constexpr std::size_t max_error_text = 65536;
-
-// The answers of a provision script, from its stdout as it comes. Other lines are what pip and conda print.
-class Answers {
- public:
-  explicit Answers(PrepareListener& listener) : listener_(listener) {}
-
-  void add(std::string_view data) {
-    for (const char c : data) {
-      if (c == '\n' || c == '\r') {
-        take_line();
-        line_.clear();
-      } else if (line_.size() < max_line) {
-        line_ += c;
-      }
-    }
-  }
-  bool have(const std::string& what) const {
-    return std::find(have_.begin(), have_.end(), what) != have_.end();
-  }
-
-  std::string failure;
-  std::string hint;
-  std::vector<std::string> notes;
-
- private:
-  void take_line() {
-    std::string_view text = trim(line_);
-    if (!text.starts_with(answer_mark)) {
-      if (!text.empty()) {
-        listener_.detail(std::string(text), std::nullopt);
-      }
-      return;
-    }
-    text.remove_prefix(answer_mark.size());
-    const std::size_t space = text.find(' ');
-    const std::string_view word = text.substr(0, space);
-    const std::string value(space == std::string_view::npos ? "" : text.substr(space + 1));
-    if (word == "step") {
-      listener_.detail(value, std::nullopt);
-    } else if (word == "fail") {
-      failure = value;
-    } else if (word == "hint") {
-      hint = value;
-    } else if (word == "note") {
-      notes.push_back(value);
-    } else if (word == "have") {
-      have_.push_back(value);
-    }
-  }
-
-  PrepareListener& listener_;
-  std::string line_;
-  std::vector<std::string> have_;
-};
 
 class Preparation {
  public:
@@ -91,8 +38,10 @@ class Preparation {
   Answers run_script(const char* name, const std::string& script, const std::string& variables);
   void setup(bool done);
   void sync();
+  void add_part(const Peers::Part& part);
   void packages(bool done);
   std::string system_packages() const;
+  void add_notes(const Answers& answers);
 
   ssh::Connection& connection_;
   const config::Config& config_;
@@ -107,16 +56,29 @@ std::string Preparation::system_packages() const {
   return "set -- " + shell_join(config_.system_packages) + "\n";
 }
 
+void Preparation::add_notes(const Answers& answers) {
+  const std::vector<std::string> notes = answers.all("note");
+  report_.notes.insert(report_.notes.end(), notes.begin(), notes.end());
+}
+
 // `name` names the log folder and the step in errors.
 Answers Preparation::run_script(const char* name, const std::string& script, const std::string& variables) {
-  Answers answers(listener_);
+  Answers answers([this](std::string_view line) {
+    if (line = trim(line); !line.empty()) {
+      listener_.detail(std::string(line), std::nullopt);
+    }
+  });
   CommandLog log(config_, name, server_.name);
   std::string errors;
   ssh::ExecRequest request;
-  request.input = ssh::wrap_script(provision_variables(config_, server_) + variables +
-                                   std::string(scripts::text("provision_common.sh")) +
-                                   std::string(scripts::text(script)));
+  const std::string text = provision_variables(config_, server_) + variables +
+                           std::string(scripts::text("provision_common.sh")) +
+                           std::string(scripts::text(script));
   const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
+  // When we go away, no pip and no installer stays behind. The question comes first and ends its input: a
+  // login shell that runs no scripts then ends, too.
+  request.input = is_question ? ssh::wrap_script(text) : guarded_script(text);
+  request.keep_input = !is_question;
   request.sink = [&](ssh::Stream stream, std::string_view data) {
     if (!is_question) {
       log.write(stream, data);
@@ -139,7 +101,8 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
     }
     throw;
   }
-  if (result->status.success() && answers.failure.empty()) {
+  const std::string failure = answers.last("fail");
+  if (result->status.success() && failure.empty()) {
     if (!is_question) {
       log.finish(result->status);
     }
@@ -147,11 +110,11 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
   }
   log.finish(result->status);
   listener_.failed_output(last_lines(trim(errors), shown_lines), log.folder().string());
-  const std::string reason = answers.failure.empty()
+  const std::string reason = failure.empty()
                                  ? fmt::format("the script ended with {}: {}", result->status.describe(),
                                                last_lines(trim(errors), 3))
-                                 : answers.failure;
-  throw Error(std::string(name) + " failed", reason, answers.hint);
+                                 : failure;
+  throw Error(std::string(name) + " failed", reason, answers.last("hint"));
 }
 
 void Preparation::setup(bool done) {
@@ -163,7 +126,7 @@ void Preparation::setup(bool done) {
   const Answers answers =
       run_script("setup", "provision_setup.sh",
                  setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
-  report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
+  add_notes(answers);
   report_.setup = StepResult::done;
 }
 
@@ -172,15 +135,23 @@ void Preparation::sync() {
   CommandLog log(config_, "rsync", server_.name);
   SyncOptions options = steps_.sync_options;
   options.parents_exist = true;  // the question made the project's folder
-  options.on_progress = [this](const ssh::RsyncProgress& progress) {
-    listener_.detail(
-        fmt::format("{} MB, {}, {} left", progress.bytes / 1000000, progress.rate, progress.left),
-        progress.percent / 100.0);
-  };
+  options.on_progress = [this](const ssh::RsyncProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   try {
+    std::optional<Peers::Part> part;
+    if (steps_.peers != nullptr && !options.dry_run) {
+      part.emplace(*steps_.peers, connection_, server_);
+      part->take(
+          options, [this](const std::string& text) { listener_.detail(text, std::nullopt); }, cancel_);
+      options.checksum = options.checksum || part->unverified;
+      listener_.detail({}, std::nullopt);
+    }
     report_.files = sync_to(connection_, config_, server_, options, cancel_);
     report_.sync = StepResult::done;
+    if (part) {
+      part->pass_on(report_.files.newer);
+      add_part(*part);
+    }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
       report_.differences = differences(connection_, config_, server_, options, cancel_);
@@ -195,6 +166,21 @@ void Preparation::sync() {
   }
 }
 
+// What came from another server counts as sent.
+void Preparation::add_part(const Peers::Part& part) {
+  if (!part.why.empty()) {
+    report_.notes.push_back(part.why + "; sent from here");
+  }
+  report_.sent_by = part.files.changed.empty() ? std::string() : part.from;
+  std::set<std::string> names(report_.files.changed.begin(), report_.files.changed.end());
+  for (const std::string& name : part.files.changed) {
+    if (names.insert(name).second) {
+      report_.files.changed.push_back(name);
+    }
+  }
+  report_.files.bytes += part.files.bytes;
+}
+
 void Preparation::packages(bool done) {
   const PackageSource source = package_source(config_);
   report_.package_source = to_string(source);
@@ -207,7 +193,7 @@ void Preparation::packages(bool done) {
   listener_.step("packages");
   const Answers answers =
       run_script("update-packages", "provision_packages.sh", packages_variables(config_, server_));
-  report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
+  add_notes(answers);
   report_.packages = StepResult::done;
 }
 
@@ -215,18 +201,18 @@ PrepareReport Preparation::run() {
   const Answers answers =
       run_script("status", "provision_status.sh",
                  "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
-  if (!answers.have("status")) {
+  if (!answers.has("have", "status")) {
     throw Error("cannot ask what is there", "the server's login shell did not run the script",
                 "can one log in and run `sh` there?");
   }
   if (steps_.setup) {
-    setup(answers.have("setup"));
+    setup(answers.has("have", "setup"));
   }
   if (steps_.sync) {
     sync();
   }
   if (steps_.packages) {
-    packages(answers.have("packages"));
+    packages(answers.has("have", "packages"));
   }
   return std::move(report_);
 }
