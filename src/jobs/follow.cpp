@@ -266,7 +266,7 @@ bool Follower::finish(ssh::Connection& connection, Open& open) {
   if (!status) {
     return again(connection, followed, progress);
   }
-  if (!followed.out.begun) {
+  if (!followed.out.begun || !followed.err.begun) {
     constexpr int attempts = 3;
     if (followed.idle_rounds + 1 >= attempts) {
       throw Error(

@@ -131,9 +131,10 @@ std::string job_text(const std::string& project, const StartRequest& request) {
     text += fmt::format("eval {}\n", shell_quote(request.command));
   } else {
     // A shell that is given one simple command becomes it: the job's pid is then the command's own.
+    // --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo the activation.
     text += fmt::format(
-        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash -c -- \"$1\"\nfi\nexec sh -c -- "
-        "\"$1\"\n",
+        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash --norc -c -- \"$1\"\nfi\n"
+        "exec sh -c -- \"$1\"\n",
         shell_quote(request.command));
   }
   return text;

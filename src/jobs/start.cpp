@@ -112,7 +112,8 @@ StartResult start(Store& store, const Connections& connections, std::vector<NewJ
     if (!outcomes[b].ok()) {
       const Error& error = *outcomes[b].error;
       result.errors.push_back(Error("it is not known whether its jobs started", error.what(),
-                                    "`remote job-list` asks the server and tells")
+                                    "`remote job-list` asks the server and tells" +
+                                        (error.hint().empty() ? "" : "; " + error.hint()))
                                   .on(batches[b].server));
       continue;
     }

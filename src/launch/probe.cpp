@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
@@ -188,6 +189,9 @@ ProbeAnswer parse_probe(std::string_view out) {
       line.wrong("a key stands twice");
     }
     read_line(line, key, answer);
+  }
+  if (!ended && seen.empty()) {
+    throw login_shell_ended();
   }
   if (!ended) {
     throw Error("the server's answer is not understood", "it was cut short",

@@ -10,6 +10,9 @@
 umask 022
 exec 3>&1
 
+# What a login shell's start files printed may lack its last newline.
+echo
+
 say() { printf '@remote1 %s %s\n' "$1" "$2" >&3; }
 
 # fail REASON [HINT]

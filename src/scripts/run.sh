@@ -2,6 +2,10 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
+# What stands before these lines is the login shell's own: see run_command.cpp.
+printf '\n@remote1 run\n'
+printf '\n@remote1 run\n' >&2
+
 # The script came on stdin, and stdin stays open for as long as the client wants the command: its end means that
 # the client is gone. The watcher holds no output of the channel, so it never keeps the channel open.
 exec 3<&0 </dev/null
@@ -24,7 +28,8 @@ cd -- "$project" 2>/dev/null || {
   exit 127
 }
 enter || exit 127
+# --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo what enter() set.
 if command -v bash >/dev/null 2>&1; then
-  exec bash -c -- "$command"
+  exec bash --norc -c -- "$command"
 fi
 exec sh -c -- "$command"
