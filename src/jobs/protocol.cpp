@@ -141,12 +141,14 @@ std::string job_text(const std::string& project, const StartRequest& request) {
 }
 
 std::string start_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<StartRequest>& requests, const std::string& lifeline) {
+                         const std::vector<StartRequest>& requests, const std::string& lifeline,
+                         const std::string& lifeline_activate) {
   std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
                                    shell_quote(supervisor_text()));
   if (!lifeline.empty()) {
     const std::string program(scripts::text("lifeline.py"));
     const std::string ender = ender_text();
+    script += fmt::format("lifeline_activate={}\n", shell_quote(lifeline_activate));
     script += fmt::format("lifeline={}\nlifeline_name={}\nlifeline_text={}\nender_name={}\nender_text={}\n",
                           shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
                           shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));

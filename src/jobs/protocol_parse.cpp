@@ -212,7 +212,7 @@ void status_field(std::string_view word, StatusReply& job) {
   } else if (key == "oom") {
     job.oom = number<int>(value, 0, 1) == 1;
   } else if (key == "lifeline") {
-    job.lifeline = number<int>(value, 0, 1) == 1;
+    job.lifeline = std::string(value);
   } else if (key == "out") {
     job.out_size = number<std::uint64_t>(value, 0);
   } else if (key == "err") {

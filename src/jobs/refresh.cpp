@@ -74,6 +74,16 @@ void apply_end(Job& job, const StatusReply& reply) {
   }
 }
 
+// The words of status.sh, whose blanks are '+': "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
+std::string lifeline_trouble(std::string text) {
+  std::replace(text.begin(), text.end(), '+', ' ');
+  constexpr std::string_view unreachable = "unreachable: ";
+  if (text.starts_with(unreachable)) {
+    text = "cannot reach " + text.substr(unreachable.size());
+  }
+  return std::string(no_lifeline) + ": " + text;
+}
+
 void lose(Job& job, std::string reason) {
   job.state = State::lost;
   job.reason = std::move(reason);
@@ -112,7 +122,9 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.state = State::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.reason = !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
+      fresh.reason = !reply.supervised        ? "its supervisor is gone"
+                     : reply.lifeline.empty() ? ""
+                                              : lifeline_trouble(reply.lifeline);
       break;
     case Phase::ended:
       fresh.ended_at =

@@ -155,7 +155,8 @@ void read_line(Line& line, std::string_view key, ProbeAnswer& answer) {
 }  // namespace
 
 std::string probe_script(const ProbeRequest& request) {
-  return fmt::format("addr={}\nport={}\nip={}\n{}", shell_quote(request.master_addr),
+  return fmt::format("activate={}\naddr={}\nport={}\nip={}\n{}", shell_quote(request.activate),
+                     shell_quote(request.master_addr),
                      request.master_port ? std::to_string(*request.master_port) : "''",
                      shell_quote(request.ip_program), scripts::text("probe.sh"));
 }
