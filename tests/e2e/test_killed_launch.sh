@@ -57,16 +57,25 @@ def running():
 
 
 def listed():
-    """The jobs, when none is on its way any more: what a killed launch had sent may still be at work."""
+    """The jobs. Each answer must be true; `starting` is asked about again: what a killed launch had sent may still be
+    at work."""
     for _ in range(50):
+        before = running()
         answer = call("job-list", "--stopped", "--json")
+        after = running()
         assert answer.returncode == 0, answer.stderr
         jobs = json.loads(answer.stdout)
-        bad = {job["state"] for job in jobs} - {"running", "lost"}
-        if not bad and sorted(job["id"] for job in jobs if job["state"] == "running") == running():
+        for job in jobs:
+            told = (job["id"] in before, job["state"], job["id"] in after)
+            assert told[1] in ("starting", "running", "lost"), told
+            assert told[1] != "running" or told[2], told
+            assert told[1] == "running" or not told[0], told
+            assert told[1] != "lost" or not told[2], told
+        assert not set(after) - {job["id"] for job in jobs}, "a process without a record"
+        if not any(job["state"] == "starting" for job in jobs):
             return jobs
         time.sleep(0.1)
-    sys.exit("job-list %s; processes %s" % ([(job["id"], job["state"]) for job in jobs], running()))
+    sys.exit("still starting: %s" % jobs)
 
 
 begin = time.monotonic()
@@ -79,7 +88,7 @@ for number in range(30):
     time.sleep(1.1 * whole * number / 29)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    if number % 5 == 4:
+    if number % 3 == 2:
         listed()
 jobs = listed()
 launches = {}
