@@ -163,7 +163,7 @@ bool FollowConnection::finish(Open& open) {
   if (!status) {
     return again(followed, progress);
   }
-  if (!followed.out.begun) {
+  if (!followed.out.begun || !followed.err.begun) {
     constexpr int attempts = 3;
     if (followed.idle_rounds + 1 >= attempts) {
       throw Error(

@@ -45,11 +45,24 @@ std::string stop_reason(const StatusReply& reply) {
   return reason;
 }
 
+// The words of status.sh, whose blanks are '+': "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
+std::string lifeline_trouble(std::string text) {
+  std::replace(text.begin(), text.end(), '+', ' ');
+  constexpr std::string_view unreachable = "unreachable: ";
+  if (text.starts_with(unreachable)) {
+    text = "cannot reach " + text.substr(unreachable.size());
+  }
+  return std::string(no_lifeline) + ": " + text;
+}
+
 std::string running_reason(const StatusReply& reply) {
   if (reply.left) {
     return fmt::format("told to end, but its process {} is not gone", reply.pid.value_or(0));
   }
-  return !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
+  if (!reply.supervised) {
+    return "its supervisor is gone";
+  }
+  return reply.lifeline.empty() ? "" : lifeline_trouble(reply.lifeline);
 }
 
 void apply_end(Job& job, const StatusReply& reply) {

@@ -41,17 +41,26 @@ kill_one() {
     say "kill $1 ended 0"
     return
   fi
-  if [ -z "$f_end" ]; then
-    (
-      umask 077
-      set -C
-      printf '%s\n' "$signal $by $(now)" >"$f_dir/stop"
-    ) 2>/dev/null
-  fi
+  [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets$1 "
   eval "sup_$1=\$f_sup sup_start_$1=\$f_sup_start sid_$1=\$f_sid main_$1=\$f_pid had_$1=\$f_end count_$1=0 quiet_$1="
   [ -n "$f_sup" ] && eval "mine_$f_sup=\$f_sup_start:\$1"
   [ -n "$f_pid" ] && eval "mine_$f_pid=\$f_pid_start:\$1"
+}
+
+# record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
+# supervisor took for it; who renames that first, has it.
+record_stop() {
+  if mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
+    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop"
+    rm -f "$f_dir/.stop.$$"
+  else
+    (
+      umask 077
+      set -C
+      printf '%s\n' "$1" >"$f_dir/stop"
+    )
+  fi
 }
 
 nap() {

@@ -12,6 +12,9 @@ exec 3>&1
 # The client is gone (guard.sh), and with it whoever reads our output: what EXIT traps clean up is cleaned up.
 trap 'exit 143' HUP INT PIPE TERM
 
+# What a login shell's start files printed may lack its last newline.
+echo
+
 say() { printf '@remote1 %s %s\n' "$1" "$2" >&3; }
 
 # fail REASON [HINT]

@@ -1,12 +1,18 @@
 # Runs one command in the foreground of an SSH channel; after guard.sh. Set before: project, command, enter().
 # shellcheck shell=sh
 # shellcheck disable=SC2154
+
+# What stands before these lines is the login shell's own: see run_command.cpp.
+printf '\n@remote1 run\n'
+printf '\n@remote1 run\n' >&2
+
 cd -- "$project" 2>/dev/null || {
   echo "remote: the project's folder $project is not on this server; run: remote rsync" >&2
   exit 127
 }
 enter || exit 127
+# --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo what enter() set.
 if command -v bash >/dev/null 2>&1; then
-  exec bash -c -- "$command"
+  exec bash --norc -c -- "$command"
 fi
 exec sh -c -- "$command"

@@ -156,8 +156,9 @@ status_one() {
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
       word=ok
-      read -r word _ 2>/dev/null <"$f_dir/lifeline"
-      [ "${word:-ok}" = ok ] || line="$line lifeline=0"
+      trouble=
+      read -r word trouble 2>/dev/null <"$f_dir/lifeline"
+      [ "${word:-ok}" = ok ] || line="$line lifeline=$(printf '%s' "$word $trouble" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+-' '?')"
     fi
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi

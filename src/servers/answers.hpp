@@ -14,6 +14,8 @@ class Answers {
   explicit Answers(std::function<void(std::string_view)> other) : other_(std::move(other)) {}
 
   void add(std::string_view data);
+  // Whether any has come.
+  bool begun() const { return !lines_.empty(); }
   // The values of the lines with this word, in order.
   std::vector<std::string> all(std::string_view word) const;
   // That of the last; "" when there is none.

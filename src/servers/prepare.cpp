@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
@@ -109,6 +110,9 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
     return answers;
   }
   log.finish(result->status);
+  if (is_question && !answers.begun()) {
+    throw login_shell_ended(result->status.describe());
+  }
   listener_.failed_output(last_lines(trim(errors), shown_lines), log.folder().string());
   const std::string reason = failure.empty()
                                  ? fmt::format("the script ended with {}: {}", result->status.describe(),
@@ -202,8 +206,7 @@ PrepareReport Preparation::run() {
       run_script("status", "provision_status.sh",
                  "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
   if (!answers.has("have", "status")) {
-    throw Error("cannot ask what is there", "the server's login shell did not run the script",
-                "can one log in and run `sh` there?");
+    throw login_shell_ended();
   }
   if (steps_.setup) {
     setup(answers.has("have", "setup"));

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 
@@ -67,7 +68,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
                 "and run `remote setup`");
   }
   if (!result.server_began && result.remote_status) {
-    throw Error(what, "the login shell of the server ended before rsync began: " + last_lines(err, 3));
+    throw login_shell_ended(last_lines(err, 3));
   }
   if (err.find("unknown option") != std::string::npos || err.find("invalid option") != std::string::npos ||
       err.find("unrecognized option") != std::string::npos) {
