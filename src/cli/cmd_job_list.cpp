@@ -12,6 +12,8 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/job_logs.hpp"
+#include "cli/lifeline_news.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/select.hpp"
 #include "ui/table.hpp"
 
@@ -70,7 +72,11 @@ std::string table_text(const Context& context, const std::vector<jobs::Job>& job
                    "COMMAND"});
   for (const jobs::Job& job : jobs) {
     const std::int64_t started = job.started_at.value_or(job.created_at);
-    table.add({std::to_string(job.key), ui::Cell(state_text(job), style_of(job.state)), job.server,
+    jobs::Job brief = job;
+    if (brief.reason.starts_with(jobs::no_lifeline)) {
+      brief.reason = jobs::no_lifeline;  // the rest is a warning of its own
+    }
+    table.add({std::to_string(job.key), ui::Cell(state_text(brief), style_of(job.state)), job.server,
                job.rank ? std::to_string(*job.rank) : "", format_duration(now - started) + " ago",
                duration(job, now), join(job.tags, ","), job.command});
   }
@@ -113,7 +119,9 @@ void print(Context& context, const Arguments& arguments, const std::vector<jobs:
 int run(Context& context, const Arguments& arguments) {
   jobs::Store store = open_store(context);
   if (!arguments.watch) {
-    print(context, arguments, look(context, store, arguments));
+    const std::vector<jobs::Job> jobs = look(context, store, arguments);
+    print(context, arguments, jobs);
+    warn_of_missing_lifelines(context, jobs);
     return 0;
   }
   const bool screen = context.terminal.stdout_is_terminal() && !context.options.json;

@@ -12,6 +12,7 @@
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/provision.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/sync.hpp"
 #include "ui/progress.hpp"
@@ -149,8 +150,7 @@ int run(Context& context, const Arguments& arguments) {
       progress.emplace(context.terminal, std::vector<std::string>{server.name}, false);
       progress->step(0, "job-pull");
       options.on_progress = [&progress](const ssh::RsyncProgress& now) {
-        progress->detail(0, fmt::format("{} MB, {}, {} left", now.bytes / 1000000, now.rate, now.left),
-                         now.percent / 100.0);
+        progress->transfer(0, as_transfer(now));
       };
     }
     report = servers::sync_from(*connection, full, folder, options, context.cancel);

@@ -1,5 +1,7 @@
 // `remote job-tail`: shows and follows jobs' output.
 
+#include <algorithm>
+
 #include <CLI/App.hpp>
 
 #include "base/error.hpp"
@@ -55,7 +57,12 @@ int run(Context& context, const Arguments& arguments) {
   FollowChoice choice;
   choice.lines = arguments.lines;
   choice.follow = !arguments.no_follow;
-  return follow_on_screen(context, store, choose(context, store, arguments), choice);
+  const std::vector<jobs::Job> chosen = choose(context, store, arguments);
+  choice.whole_launch = arguments.all && chosen.size() > 1 &&
+                        std::all_of(chosen.begin(), chosen.end(), [&](const jobs::Job& job) {
+                          return job.launch && job.launch == chosen.front().launch;
+                        });
+  return follow_on_screen(context, store, chosen, choice);
 }
 
 }  // namespace

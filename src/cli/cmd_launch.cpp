@@ -85,6 +85,7 @@ std::vector<launch::ProbeAnswer> probe_all(Context& context, const std::vector<c
       [&](const config::Server& server, std::size_t index) {
         launch::ProbeRequest request;
         request.master_addr = master_addr;
+        request.activate = servers::activation(context.config(), server);
         if (index == 0) {
           request.master_port = port.value_or(0);
         }
@@ -137,6 +138,7 @@ std::optional<jobs::Lifeline> plan_lifeline(Context& context, const Arguments& a
   for (std::size_t i = 0; i < servers.size(); ++i) {
     if (can_hold_lifeline(answers[i].python)) {
       lifeline.servers.push_back(servers[i].name);
+      lifeline.activate.emplace(servers[i].name, servers::activation(context.config(), servers[i]));
     } else {
       context.terminal.warning(fmt::format("{}: no lifeline, it has no python3 of 3.6 or later: {}",
                                            servers[i].name, consequence));

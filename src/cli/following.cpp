@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/common.hpp"
+#include "cli/verdict.hpp"
 #include "jobs/follow.hpp"
 #include "ui/lines.hpp"
 
@@ -96,6 +97,11 @@ int follow_on_screen(Context& context, jobs::Store& store, const std::vector<job
   context.show_new_host_keys();
   for (const Error& error : result.errors) {
     context.show(error);
+  }
+  const bool all_ended = std::all_of(result.jobs.begin(), result.jobs.end(),
+                                     [](const jobs::Job& job) { return jobs::is_final(job.state); });
+  if (choice.whole_launch && (choice.follow || all_ended)) {
+    tell_verdict(context, result.jobs);
   }
   if (!result.errors.empty()) {
     return 1;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "cli/common.hpp"
+#include "cli/lifeline_news.hpp"
 #include "cli/verdict.hpp"
 #include "jobs/ask.hpp"
 #include "jobs/follow.hpp"
@@ -75,35 +76,30 @@ class Ender {
   std::jthread thread_;
 };
 
-// Says once, when the lifelines have had their time to connect, which ranks are without one: for them this
+// Says once, when the lifelines have had their time to connect, which servers are without one: for them this
 // program must go on watching.
-void tell_missing_lifelines(Context& context, jobs::Store& store, std::vector<jobs::Job> ranks,
+void tell_missing_lifelines(Context& context, jobs::Store& store, const std::vector<jobs::Job>& ranks,
                             const std::stop_token& over) {
-  constexpr std::chrono::seconds time_to_connect{12};
-  const auto until = std::chrono::steady_clock::now() + time_to_connect;
-  while (std::chrono::steady_clock::now() < until) {
-    if (over.stop_requested() || context.cancel.cancelled()) {
-      return;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  }
-  try {
-    const jobs::News news = jobs::ask(context.config(), store, context.quick_connector(), std::move(ranks),
-                                      ask_limit, context.cancel);
-    std::string names;
-    for (const jobs::Job& job : news.jobs) {
-      if (job.state == jobs::State::running && job.reason == "no lifeline" &&
-          names.find(job.server) == std::string::npos) {
-        names += (names.empty() ? "" : ", ") + job.server;
+  // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
+  // three.
+  constexpr std::chrono::seconds times_to_look[] = {std::chrono::seconds(3), std::chrono::seconds(12)};
+  const auto begin = std::chrono::steady_clock::now();
+  for (const std::chrono::seconds time : times_to_look) {
+    while (std::chrono::steady_clock::now() < begin + time) {
+      if (over.stop_requested() || context.cancel.cancelled()) {
+        return;
       }
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
     }
-    if (!names.empty()) {
-      context.terminal.warning(
-          "no lifeline between all servers (" + names +
-          "): when a rank fails, the others elsewhere are ended only while this command follows");
+    try {
+      const jobs::News news =
+          jobs::ask(context.config(), store, context.quick_connector(), ranks, ask_limit, context.cancel);
+      if (warn_of_missing_lifelines(context, news.jobs)) {
+        return;
+      }
+    } catch (const Error&) {
+      return;  // the following itself tells what is wrong
     }
-  } catch (const Error&) {
-    return;  // the following itself tells what is wrong
   }
 }
 

@@ -1,5 +1,7 @@
 #include "cli/provision.hpp"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <CLI/Validators.hpp>
@@ -8,6 +10,7 @@
 
 #include "cli/sync_check.hpp"
 #include "servers/fanout.hpp"
+#include "servers/peers.hpp"
 #include "servers/python_env.hpp"
 #include "ui/progress.hpp"
 #include "ui/text_width.hpp"
@@ -24,6 +27,9 @@ class Listener : public servers::PrepareListener {
   void step(const std::string& name) override { progress_.step(index_, name); }
   void detail(const std::string& text, std::optional<double> fraction) override {
     progress_.detail(index_, text, fraction);
+  }
+  void transfer(const ssh::RsyncProgress& progress) override {
+    progress_.transfer(index_, as_transfer(progress));
   }
   void failed_output(const std::string& last_lines, const std::string& log) override {
     lines = last_lines;
@@ -54,6 +60,8 @@ std::string summary(const servers::PrepareReport& report, const servers::Prepare
     std::string text = count == 0 ? "rsync nothing new" : "rsync " + counted(count, "file", "files");
     if (steps.sync_options.dry_run) {
       text += " (dry run)";
+    } else if (!report.sent_by.empty()) {
+      text += " from " + report.sent_by;
     }
     parts.push_back(text);
   }
@@ -86,14 +94,32 @@ json to_json(const std::string& server, const servers::Outcome<servers::PrepareR
   step("packages", report.packages);
   entry["notes"] = report.notes;
   if (report.sync != servers::StepResult::not_asked) {
-    entry["rsync"] = {{"changed", report.files.changed},   {"removed", report.files.removed},
-                      {"newer", report.files.newer},       {"warnings", report.files.warnings},
-                      {"differences", report.differences}, {"bytes", report.files.bytes}};
+    entry["rsync"] = {{"changed", report.files.changed},
+                      {"removed", report.files.removed},
+                      {"newer", report.files.newer},
+                      {"warnings", report.files.warnings},
+                      {"differences", report.differences},
+                      {"bytes", report.files.bytes},
+                      {"from", report.sent_by.empty() ? json(nullptr) : json(report.sent_by)}};
   }
   return entry;
 }
 
 }  // namespace
+
+ui::Transfer as_transfer(const ssh::RsyncProgress& progress) {
+  ui::Transfer transfer;
+  transfer.bytes = progress.bytes;
+  if (progress.percent > 0) {
+    // rsync tells whole percents, of all files of the project, also those that are there.
+    transfer.total = std::max(progress.bytes, progress.bytes * 100 / static_cast<unsigned>(progress.percent));
+  }
+  transfer.bytes_per_second = progress.bytes_per_second;
+  transfer.left = progress.percent > 0 && progress.percent < 100
+                      ? progress.left
+                      : std::string();  // then it is what has passed
+  return transfer;
+}
 
 void add_server_option(CLI::App& command, ProvisionOptions& options) {
   command.add_option("--server", options.servers, "Only these servers (globs; may be repeated)")
@@ -109,6 +135,13 @@ void add_sync_options(CLI::App& command, ProvisionOptions& options) {
                   "Send no more than this to each server")
       ->type_name("KB/S")
       ->check(CLI::NonNegativeNumber);
+  command
+      .add_option(
+          "--fan-out", options.fan_out,
+          "Who sends to whom: this machine to every server (direct), or to one, and the servers to each "
+          "other (peers: for large projects and many servers)")
+      ->type_name("HOW")
+      ->check(CLI::IsMember({"direct", "peers"}));
   command.add_flag("--verify", options.steps.verify, "Compare all contents afterwards and name what differs");
 }
 
@@ -123,6 +156,10 @@ int run_provision(Context& context, const ProvisionOptions& options) {
   std::vector<std::string> names;
   for (const config::Server& server : servers) {
     names.push_back(server.name);
+  }
+  std::optional<servers::Peers> peers;
+  if (options.fan_out == "peers" && servers.size() > 1) {
+    steps.peers = &peers.emplace(config);
   }
   std::vector<std::string> logs(servers.size());
   std::vector<servers::Outcome<servers::PrepareReport>> outcomes;

@@ -131,21 +131,24 @@ std::string job_text(const std::string& project, const StartRequest& request) {
     text += fmt::format("eval {}\n", shell_quote(request.command));
   } else {
     // A shell that is given one simple command becomes it: the job's pid is then the command's own.
+    // --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo the activation.
     text += fmt::format(
-        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash -c -- \"$1\"\nfi\nexec sh -c -- "
-        "\"$1\"\n",
+        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash --norc -c -- \"$1\"\nfi\n"
+        "exec sh -c -- \"$1\"\n",
         shell_quote(request.command));
   }
   return text;
 }
 
 std::string start_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<StartRequest>& requests, const std::string& lifeline) {
+                         const std::vector<StartRequest>& requests, const std::string& lifeline,
+                         const std::string& lifeline_activate) {
   std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
                                    shell_quote(supervisor_text()));
   if (!lifeline.empty()) {
     const std::string program(scripts::text("lifeline.py"));
     const std::string ender = ender_text();
+    script += fmt::format("lifeline_activate={}\n", shell_quote(lifeline_activate));
     script += fmt::format("lifeline={}\nlifeline_name={}\nlifeline_text={}\nender_name={}\nender_text={}\n",
                           shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
                           shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));

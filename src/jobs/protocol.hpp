@@ -42,9 +42,10 @@ struct StartReply {
 // `jobs_folder` the name below it (".jobs"). Starting an id that exists starts nothing. Throws Error (usage)
 // for a variable's name that a shell cannot have.
 // With `lifeline` (lifeline_request()) that process is started beside the jobs; it is started once, with the
-// jobs.
+// jobs, by python3 of the PATH, else by that of the environment which the sh text `lifeline_activate` enters.
 std::string start_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<StartRequest>& requests, const std::string& lifeline = "");
+                         const std::vector<StartRequest>& requests, const std::string& lifeline = "",
+                         const std::string& lifeline_activate = "");
 std::vector<StartReply> parse_start(std::string_view out);
 
 struct StatusReply {
@@ -56,12 +57,13 @@ struct StatusReply {
   Phase phase = Phase::none;
   std::optional<int> pid;
   bool supervised = true;  // false: the job lives, its supervisor does not
+  bool left = false;       // it was told to end and has a result, but the process `pid` of it lives on
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;
   std::optional<int> stop_signal;  // what job-kill asked for, if it did
   std::string stop_by;             // who asked: "ada@laptop", or "rank 2" …
-  bool lifeline = true;            // false: the launch's lifeline does not reach all servers
+  std::string lifeline;            // why the launch's lifeline does not reach all servers; "" where it does
   bool oom = false;                // the kernel's OOM killer struck while it ran
   std::uint64_t out_size = 0;      // bytes in job.out and job.err
   std::uint64_t err_size = 0;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/login_shell.hpp"
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/protocol_parts.hpp"
@@ -119,6 +120,7 @@ std::string percent_decode(std::string_view text) {
 // closing line.
 void read_answer(std::string_view out, const std::function<bool(std::string_view, Words&)>& take) {
   bool ended = false;
+  bool begun = false;
   while (!out.empty()) {
     const std::size_t newline = out.find('\n');
     const bool whole = newline != std::string_view::npos;
@@ -127,6 +129,7 @@ void read_answer(std::string_view out, const std::function<bool(std::string_view
     if (!line.starts_with(mark)) {
       continue;
     }
+    begun = true;
     try {
       if (line.size() > longest_line) {
         throw BadLine{"the line is too long"};
@@ -151,6 +154,9 @@ void read_answer(std::string_view out, const std::function<bool(std::string_view
     } catch (const BadLine& bad) {
       refuse(line, bad.why);
     }
+  }
+  if (!begun) {
+    throw login_shell_ended();
   }
   if (!ended) {
     throw Error("the server's answer is cut short", "its closing line is missing",
@@ -198,6 +204,8 @@ void status_field(std::string_view word, StatusReply& job) {
     job.pid = pid_word(value);
   } else if (key == "supervised") {
     job.supervised = number<int>(value, 0, 1) == 1;
+  } else if (key == "left") {
+    job.left = number<int>(value, 0, 1) == 1;
   } else if (key == "result") {
     job.result = result_word(value);
   } else if (key == "started") {
@@ -211,7 +219,7 @@ void status_field(std::string_view word, StatusReply& job) {
   } else if (key == "oom") {
     job.oom = number<int>(value, 0, 1) == 1;
   } else if (key == "lifeline") {
-    job.lifeline = number<int>(value, 0, 1) == 1;
+    job.lifeline = std::string(value);
   } else if (key == "out") {
     job.out_size = number<std::uint64_t>(value, 0);
   } else if (key == "err") {

@@ -45,6 +45,26 @@ std::string stop_reason(const StatusReply& reply) {
   return reason;
 }
 
+// The words of status.sh, whose blanks are '+': "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
+std::string lifeline_trouble(std::string text) {
+  std::replace(text.begin(), text.end(), '+', ' ');
+  constexpr std::string_view unreachable = "unreachable: ";
+  if (text.starts_with(unreachable)) {
+    text = "cannot reach " + text.substr(unreachable.size());
+  }
+  return std::string(no_lifeline) + ": " + text;
+}
+
+std::string running_reason(const StatusReply& reply) {
+  if (reply.left) {
+    return fmt::format("told to end, but its process {} is not gone", reply.pid.value_or(0));
+  }
+  if (!reply.supervised) {
+    return "its supervisor is gone";
+  }
+  return reply.lifeline.empty() ? "" : lifeline_trouble(reply.lifeline);
+}
+
 void apply_end(Job& job, const StatusReply& reply) {
   job.reason.clear();
   if (!reply.result) {
@@ -112,7 +132,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.state = State::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.reason = !reply.supervised ? "its supervisor is gone" : reply.lifeline ? "" : "no lifeline";
+      fresh.reason = running_reason(reply);
       break;
     case Phase::ended:
       fresh.ended_at =

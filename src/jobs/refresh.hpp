@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string_view>
 
 #include "jobs/job.hpp"
 #include "jobs/protocol.hpp"
@@ -18,6 +19,9 @@
 // No other way leads out of a final state, and `unknown` is shown, never stored: silence changes nothing.
 
 namespace remote::jobs {
+
+// How the reason of a running job begins whose launch has no lifeline between all servers; then ": WHY".
+inline constexpr std::string_view no_lifeline = "no lifeline";
 
 // The two clocks at the moment of an answer; seconds since the epoch.
 struct Clocks {

@@ -41,6 +41,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   const RemoteFolder folder = remote_folder_of(jobs[batch.indices.front()].job);
   ssh::ExecRequest request;
   std::string lifeline_text;
+  std::string activate;
   if (lifeline && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=
                       lifeline->servers.end()) {
     std::vector<Job> there;
@@ -48,8 +49,11 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
       there.push_back(jobs[i].job);
     }
     lifeline_text = lifeline_request(*lifeline, batch.server, there);
+    if (const auto found = lifeline->activate.find(batch.server); found != lifeline->activate.end()) {
+      activate = found->second;
+    }
   }
-  request.input = start_script(folder.project, folder.jobs_folder, requests, lifeline_text);
+  request.input = start_script(folder.project, folder.jobs_folder, requests, lifeline_text, activate);
   request.timeout = std::chrono::seconds(60);
   return parse_start(connection.exec(request, cancel).out);
 }
@@ -112,7 +116,8 @@ StartResult start(Store& store, const Connections& connections, std::vector<NewJ
     if (!outcomes[b].ok()) {
       const Error& error = *outcomes[b].error;
       result.errors.push_back(Error("it is not known whether its jobs started", error.what(),
-                                    "`remote job-list` asks the server and tells")
+                                    "`remote job-list` asks the server and tells" +
+                                        (error.hint().empty() ? "" : "; " + error.hint()))
                                   .on(batches[b].server));
       continue;
     }

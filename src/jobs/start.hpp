@@ -34,6 +34,7 @@ struct Lifeline {
   std::vector<std::string> servers;  // all that take part; the first one is the hub
   std::string address;               // where the hub listens
   int port = 0;
+  std::map<std::string, std::string> activate;  // by server: sh text that enters its Python environment
   int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
   int timeout_s = 60;  // a server that is silent for so long is lost
 };

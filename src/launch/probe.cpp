@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
@@ -154,7 +155,8 @@ void read_line(Line& line, std::string_view key, ProbeAnswer& answer) {
 }  // namespace
 
 std::string probe_script(const ProbeRequest& request) {
-  return fmt::format("addr={}\nport={}\nip={}\n{}", shell_quote(request.master_addr),
+  return fmt::format("activate={}\naddr={}\nport={}\nip={}\n{}", shell_quote(request.activate),
+                     shell_quote(request.master_addr),
                      request.master_port ? std::to_string(*request.master_port) : "''",
                      shell_quote(request.ip_program), scripts::text("probe.sh"));
 }
@@ -188,6 +190,9 @@ ProbeAnswer parse_probe(std::string_view out) {
       line.wrong("a key stands twice");
     }
     read_line(line, key, answer);
+  }
+  if (!ended && seen.empty()) {
+    throw login_shell_ended();
   }
   if (!ended) {
     throw Error("the server's answer is not understood", "it was cut short",

@@ -13,6 +13,7 @@ struct ProbeRequest {
   std::string master_addr;           // as the servers reach the master: an IP address or a name
   std::optional<int> master_port{};  // on the master only: the port the user named, 0 for any free one
   std::string ip_program = "ip";     // for tests
+  std::string activate{};  // sh text that enters the Python environment, for where PATH has no python3
 };
 
 // Who listens on a port that is taken. pid and program only where the probing user may see them.

@@ -6,6 +6,7 @@
 #   @remote1 fail REASON  nothing was added
 # and before it perhaps "@remote1 open FOLDER": others may write to FOLDER, so a strict sshd will not read the file.
 : "${KEY_TYPE:?}" "${KEY_BLOB:?}" "${KEY_LINE:?}" "${HOME:?}"
+echo # what a login shell's start files printed may lack its last newline
 umask 077
 folder=$HOME/.ssh
 file=$folder/authorized_keys

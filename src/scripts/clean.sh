@@ -13,12 +13,7 @@ left_of() {
     scan_cookies
     scanned=1
   fi
-  lo_all=$cookies
-  [ -n "$f_sup" ] && cookies=${lo_all%%" $f_sup:$1 "*}" "${lo_all#*" $f_sup:$1 "}
-  cookie_pid "$1"
-  lo_found=$?
-  cookies=$lo_all
-  return $lo_found
+  cookie_pid "$1" "$f_sup"
 }
 
 clean_one() {

@@ -77,7 +77,10 @@ follow_job() {
   fi
   # On both streams: what comes before it on either is the login shell's.
   say "follow $out $err"
-  say "follow $out $err" >&2
+  { # what start files printed to stderr may lack its last newline too
+    echo
+    say "follow $out $err"
+  } >&2
   if [ "$5" = wait ]; then
     exec 2>/dev/null
     wait_for_end 3<&- >/dev/null &

@@ -41,17 +41,26 @@ kill_one() {
     say "kill $1 ended 0"
     return
   fi
-  if [ -z "$f_end" ]; then
-    (
-      umask 077
-      set -C
-      printf '%s\n' "$signal $by $(now)" >"$f_dir/stop"
-    ) 2>/dev/null
-  fi
+  [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets$1 "
   eval "sup_$1=\$f_sup sup_start_$1=\$f_sup_start sid_$1=\$f_sid main_$1=\$f_pid had_$1=\$f_end count_$1=0 quiet_$1="
   [ -n "$f_sup" ] && eval "mine_$f_sup=\$f_sup_start:\$1"
   [ -n "$f_pid" ] && eval "mine_$f_pid=\$f_pid_start:\$1"
+}
+
+# record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
+# supervisor took for it; who renames that first, has it.
+record_stop() {
+  if mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
+    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop"
+    rm -f "$f_dir/.stop.$$"
+  else
+    (
+      umask 077
+      set -C
+      printf '%s\n' "$1" >"$f_dir/stop"
+    )
+  fi
 }
 
 nap() {
@@ -242,7 +251,7 @@ kill_all() {
       [ "$ending" = 9 ] && [ -n "$final" ] && return
       ending=9
       final=1
-      deadline=$((clock + 200))
+      deadline=$((clock + 180)) # with the pauses not more than 2 s
       pause=0.02
       look files
       send 9
@@ -277,22 +286,37 @@ survivor() {
 # Dead processes of the jobs whose GPU memory is not yet given back, into $holders (PID:ID …), where there is a
 # GPU to ask. The driver may need a moment.
 gpu_holders() {
-  holders=
-  command -v nvidia-smi >/dev/null 2>&1 || return 0
-  gp_limit=
-  command -v timeout >/dev/null 2>&1 && gp_limit='timeout 5'
-  for gp_try in 1 2 3 4; do
-    [ "$gp_try" = 1 ] || nap 0.5
+  for gh_try in 1 2 3 4; do
+    [ "$gh_try" = 1 ] || nap 0.5
     holders=
-    for gp_pid in $($gp_limit nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null); do
-      case $gp_pid in
-        *[!0-9]*) continue ;;
-      esac
-      eval "gp_mine=\${mine_$gp_pid:-}"
-      [ -n "$gp_mine" ] && holders="$holders $gp_pid:${gp_mine#*:}"
+    gpu_pids 5
+    for gh_pid in $gpu_pids; do
+      eval "gh_mine=\${mine_$gh_pid:-}"
+      [ -n "$gh_mine" ] && holders="$holders $gh_pid:${gh_mine#*:}"
     done
     [ -n "$holders" ] || return 0
   done
+}
+
+# record_survivors ID MEMBERS HOLDERS: for status, which is not to say that a job has ended while they live, or hold GPU
+# memory. By rename, so that nobody reads half of it.
+record_survivors() {
+  if [ -z "$2$3" ]; then
+    [ ! -e "$jobs/$1/survivors" ] || rm -f "$jobs/$1/survivors"
+    return
+  fi
+  (
+    umask 077
+    {
+      for rs_member in $2; do
+        rs_process=${rs_member%:*}
+        printf '%s %s\n' "${rs_process%%:*}" "${rs_process#*:}"
+      done
+      for rs_pid in $3; do
+        printf '%s gpu\n' "$rs_pid"
+      done
+    } >"$jobs/$1/.survivors.$$" && mv -f "$jobs/$1/.survivors.$$" "$jobs/$1/survivors"
+  ) 2>/dev/null
 }
 
 kill_finish() {
@@ -315,6 +339,7 @@ kill_finish() {
     for holder in $holders; do
       [ "${holder##*:}" = "$id" ] && held="$held ${holder%%:*}"
     done
+    record_survivors "$id" "$left" "$held"
     if [ -n "$left$held" ]; then
       say "kill $id survivors $count"
       for member in $left; do

@@ -95,6 +95,20 @@ put_result() {
   ) 2>/dev/null
 }
 
+# gpu_pids SECONDS: the processes that hold GPU memory, where there is a GPU to ask, into $gpu_pids.
+gpu_pids() {
+  gpu_pids=
+  command -v nvidia-smi >/dev/null 2>&1 || return 0
+  gp_limit=
+  command -v timeout >/dev/null 2>&1 && gp_limit="timeout $1"
+  for gp_pid in $($gp_limit nvidia-smi --query-compute-apps=pid --format=csv,noheader 2>/dev/null); do
+    case $gp_pid in
+      *[!0-9]*) ;;
+      *) gpu_pids="$gpu_pids $gp_pid" ;;
+    esac
+  done
+}
+
 # scan_cookies: " PID:ID PID:ID …" of all processes that carry a job's cookie, into $cookies. The line on
 # grep's stdin proves that this grep sees past a NUL byte (busybox's does not; then the shell reads, slowly).
 scan_cookies() {
@@ -137,12 +151,12 @@ scan_cookies() {
   esac
 }
 
-# cookie_pid ID: a living process of this job by its cookie, into $ck_pid.
+# cookie_pid ID [BESIDE]: a living process of this job by its cookie, other than BESIDE, into $ck_pid.
 cookie_pid() {
   for ck_word in $cookies; do
     if [ "${ck_word#*:}" = "$1" ]; then
       ck_pid=${ck_word%%:*}
-      if [ "$ck_pid" != $$ ] && stat_of "$ck_pid"; then
+      if [ "$ck_pid" != $$ ] && [ "$ck_pid" != "${2-}" ] && stat_of "$ck_pid"; then
         case $st_state in
           [ZXx]) ;;
           *) return 0 ;;

@@ -24,6 +24,8 @@ from urllib.parse import quote, unquote
 LINE_LIMIT = 4096
 STRANGERS = 64  # connections that have not proved anything yet
 PROOF_SECONDS = 10
+FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
+NEWS_SECONDS = 3  # and so long a member
 KILL_GRACE = 5  # between TERM and KILL
 
 
@@ -241,14 +243,15 @@ class Lifeline:
             missing = [name for name in self.others if name not in self.last_heard]
             if self.others and self.listener is None:
                 self.tell("unreachable: cannot listen: " + self.refused)
-            elif missing and time.monotonic() - self.start > min(10, self.time_to_come):
-                self.tell("waiting for " + " ".join(missing))
+            elif missing and time.monotonic() - self.start > min(NEWS_SECONDS, self.time_to_come):
+                self.tell("waiting for " + ", ".join(missing))
             elif not missing:
                 self.tell("ok")
         elif self.hub in self.last_heard:
             self.tell("ok" if self.links else "cut off from %s since %s" % (self.hub, self.refused))
-        elif self.refused:
-            self.tell("unreachable: %s: %s" % (self.hub, self.refused))
+        elif self.refused and time.monotonic() - self.start > min(FIRST_SECONDS, self.time_to_come):
+            where = "%s:%s" % (self.request["address"], self.request["port"])
+            self.tell("unreachable: %s at %s: %s" % (self.hub, where, self.refused))
 
     # ---- connections
 
@@ -284,7 +287,9 @@ class Lifeline:
     def connect(self):
         now = time.monotonic()
         patient = self.hub not in self.last_heard and now - self.start > self.time_to_come
-        self.next_try = now + (30 if patient else min(0.5, self.beat))
+        # the hub's process may start a moment later than this one
+        soon = 0.05 if now - self.start < FIRST_SECONDS else 0.5
+        self.next_try = now + (30 if patient else min(soon, self.beat))
         try:
             sock = socket.create_connection((self.request["address"], int(self.request["port"])), timeout=2)
         except OSError as error:
@@ -470,7 +475,8 @@ class Lifeline:
                 if not link.open:
                     self.drop(link)
             busy = self.killer is not None or self.by is not None
-            for key, _ in self.selector.select(0.05 if busy else min(0.5, self.beat)):
+            beginning = not self.is_hub and self.status is None and now - self.start < FIRST_SECONDS
+            for key, _ in self.selector.select(0.05 if busy or beginning else min(0.5, self.beat)):
                 if key.data == "listener":
                     self.accept()
                 elif isinstance(key.data, Job):

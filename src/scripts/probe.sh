@@ -2,9 +2,10 @@
 # Looks at a server before a launch. Set before this text by src/launch/probe.cpp:
 #   addr  the master's address, as this server reaches it: an IP address or a name
 #   port  on the master: the port wanted, 0 for any free one; empty on the other servers
+#   activate  sh text that enters the Python environment
 #   ip    the program ip(8); a test may name one that is not there
 # Answers in lines "@remote1 probe KEY …", at last "@remote1 end". Nothing is opened, bound or written.
-# shellcheck disable=SC2154  # addr, port and ip are set before
+# shellcheck disable=SC2154  # activate, addr, port and ip are set before
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH
@@ -39,7 +40,10 @@ if command -v nvidia-smi >/dev/null 2>&1; then
 fi
 say "gpus $gpus"
 
-version=$(python3 -V 2>&1) || version=$(python -V 2>&1) || version=
+version=$(python3 -V 2>&1) || version=$(python -V 2>&1) || version=$(
+  eval "$activate" >/dev/null 2>&1
+  python3 -V 2>&1 || python -V 2>&1
+) || version=
 case $version in
   'Python '[0-9]*)
     version=${version#Python }

@@ -9,6 +9,11 @@
 : "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}"
 umask 022
 exec 3>&1
+# The client is gone (guard.sh), and with it whoever reads our output: what EXIT traps clean up is cleaned up.
+trap 'exit 143' HUP INT PIPE TERM
+
+# What a login shell's start files printed may lack its last newline.
+echo
 
 say() { printf '@remote1 %s %s\n' "$1" "$2" >&3; }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts jobs: start_begin, start_one ID JOB_TEXT for each, start_finish. Set before: project, jobs,
 # supervisor_name, supervisor_text; with a lifeline also lifeline (its JSON request, which holds a secret),
-# lifeline_name, lifeline_text, ender_name, ender_text.
+# lifeline_activate, lifeline_name, lifeline_text, ender_name, ender_text.
 # shellcheck disable=SC2154
 
 start_begin() {
@@ -86,15 +86,16 @@ spawn() {
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without
 # a descriptor of the channel. Nobody waits for it. The request goes through a pipe: no argument and no file has it.
 start_lifeline() {
-  for python in python3 python; do
-    command -v $python >/dev/null 2>&1 || continue
-    real_jobs=$(pwd -P)
-    {
-      printf '%s\n' "$lifeline" |
-        exec $python "$real_jobs/.bin/$lifeline_name" "$real_jobs" "$real_jobs/.bin/$ender_name"
-    } >/dev/null 2>&1 &
-    return
-  done
+  python=$(command -v python3 || command -v python) || python=$(
+    exec 2>/dev/null
+    eval "$lifeline_activate" >/dev/null
+    command -v python3 || command -v python
+  ) || return
+  real_jobs=$(pwd -P)
+  {
+    printf '%s\n' "$lifeline" |
+      exec "$python" "$real_jobs/.bin/$lifeline_name" "$real_jobs" "$real_jobs/.bin/$ender_name"
+  } >/dev/null 2>&1 &
 }
 
 # The supervisors write their ids to a pipe and let go of it once they stand; the main processes then write

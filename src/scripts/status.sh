@@ -4,7 +4,7 @@
 
 status_begin() {
   say "now $(now)"
-  scanned=
+  scanned='' gpu_asked=''
 }
 
 # sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
@@ -31,25 +31,68 @@ status_sizes() {
   done
 }
 
+# carries_cookie ID [BESIDE]
 carries_cookie() {
   if [ -z "$scanned" ]; then
     scan_cookies
     scanned=1
   fi
-  cookie_pid "$1"
+  cookie_pid "$@"
 }
 
-# phase_of ID CLAIM: into phase, pid, supervised.
+# holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
+# laptop waits 3 s for the whole answer.
+holds_gpu() {
+  if [ -z "$gpu_asked" ]; then
+    gpu_pids 2
+    gpu_asked=1
+  fi
+  case "$gpu_pids " in
+    *" $1 "*) ;;
+    *) return 1 ;;
+  esac
+  ! stat_of "$1" || [ "$st_state" = Z ]
+}
+
+# left_behind ID: whether a process lives of a job that has a result and was told to end: one that job-kill could
+# not end and put on record, or that it has not ended yet; also one whose GPU memory is still held. Into $left.
+left_behind() {
+  left=
+  if [ -e "$f_dir/survivors" ]; then
+    while read -r lb_pid lb_start; do
+      if [ "$lb_start" = gpu ]; then
+        holds_gpu "$lb_pid" && left=$lb_pid && break
+      else
+        alive "$lb_pid" "$lb_start" && left=$lb_pid && break
+      fi
+    done 2>/dev/null <"$f_dir/survivors"
+  fi
+  if [ -z "$left" ] && [ -e "$f_dir/stop" ] && carries_cookie "$1" "$f_sup"; then
+    left=$ck_pid
+  fi
+  [ -n "$left" ]
+}
+
+# ended_or_left ID: the phase of a job that has a result.
+ended_or_left() {
+  phase=ended pid=$f_pid
+  if [ "$f_end" = never ]; then
+    phase=none
+  elif [ "$f_boot" = "$boot" ] && left_behind "$1"; then
+    phase=running pid=$left
+  fi
+}
+
+# phase_of ID CLAIM: into phase, pid, supervised, left.
 phase_of() {
-  phase=none supervised=1
+  phase=none supervised=1 left=
   if ! facts "$1"; then
     [ "$2" = 1 ] && claim "$1" && return
     facts "$1" || return
   fi
   pid=$f_pid
   if [ -n "$f_end" ]; then
-    phase=ended
-    [ "$f_end" = never ] && phase=none
+    ended_or_left "$1"
     return
   fi
   if [ -z "$f_sup" ]; then
@@ -77,7 +120,7 @@ phase_of() {
   fi
   # It may have ended between the two looks: the result is written before the supervisor goes.
   if facts "$1" && [ -n "$f_end" ]; then
-    phase=ended pid=$f_pid
+    ended_or_left "$1"
     return
   fi
   supervised=0
@@ -104,6 +147,7 @@ status_one() {
   if [ "$phase" != none ]; then
     [ -n "$pid" ] && line="$line pid=$pid"
     [ $supervised = 1 ] || line="$line supervised=0"
+    [ -z "$left" ] || line="$line left=1"
     [ "$phase" = ended ] && line="$line result=$f_end:$f_code ended=$f_ended"
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"
@@ -112,8 +156,9 @@ status_one() {
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
       word=ok
-      read -r word _ 2>/dev/null <"$f_dir/lifeline"
-      [ "${word:-ok}" = ok ] || line="$line lifeline=0"
+      trouble=
+      read -r word trouble 2>/dev/null <"$f_dir/lifeline"
+      [ "${word:-ok}" = ok ] || line="$line lifeline=$(printf '%s' "$word $trouble" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+-' '?')"
     fi
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi

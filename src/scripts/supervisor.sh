@@ -36,10 +36,11 @@ read -r boot </proc/sys/kernel/random/boot_id || boot=unknown
 set -C
 printf '%s\n' "$pid $start $boot $session" >supervisor || exit 0
 set +C
-# Room for the result and for the shell's note below, taken while there is room: a job that fills the disk
-# still gets its result.
+# Room for the result, for the shell's note below and for kill.sh's stop, taken while there is room: a job that fills
+# the disk still gets its result, and its stop is on record.
 printf '%100s\n' '' >.result
 printf '%200s\n' '' >.note
+printf '%300s\n' '' >.stop
 # Whoever reads this FIFO gets its end when this process ends: followers wait so for the job's end.
 [ -p .alive ] && exec 5<>.alive
 printf '+%s+' "$id"
@@ -93,4 +94,4 @@ until printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; do
   fi
   sleep 1
 done
-rm -f .note
+rm -f .note .stop

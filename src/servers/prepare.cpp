@@ -1,17 +1,21 @@
 #include "servers/prepare.hpp"
 
 #include <chrono>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
+#include "servers/answers.hpp"
 #include "servers/logs.hpp"
 #include "servers/packages.hpp"
-#include "servers/provision_answers.hpp"
+#include "servers/peers.hpp"
 #include "servers/python_env.hpp"
+#include "servers/run_command.hpp"
 
 namespace remote::servers {
 namespace {
@@ -37,11 +41,13 @@ class Preparation {
   PrepareReport run();
 
  private:
-  ProvisionAnswers run_script(const char* name, const std::string& script, const std::string& variables);
+  Answers run_script(const char* name, const std::string& script, const std::string& variables);
   void setup(bool done);
   void sync();
+  void add_part(const Peers::Part& part);
   void packages(bool done);
   std::string system_packages() const;
+  void add_notes(const Answers& answers);
 
   ssh::Connection& connection_;
   const config::Config& config_;
@@ -56,19 +62,31 @@ std::string Preparation::system_packages() const {
   return "set -- " + shell_join(config_.system_packages) + "\n";
 }
 
+void Preparation::add_notes(const Answers& answers) {
+  const std::vector<std::string> notes = answers.all("note");
+  report_.notes.insert(report_.notes.end(), notes.begin(), notes.end());
+}
+
 // `name` names the log folder and the step in errors.
-ProvisionAnswers Preparation::run_script(const char* name, const std::string& script,
-                                         const std::string& variables) {
-  ProvisionAnswers answers([this](const std::string& line) { listener_.detail(line, std::nullopt); });
+Answers Preparation::run_script(const char* name, const std::string& script, const std::string& variables) {
+  Answers answers([this](std::string_view line) {
+    if (line = trim(line); !line.empty()) {
+      listener_.detail(std::string(line), std::nullopt);
+    }
+  });
   CommandLog log(config_, name, server_.name);
   std::string errors;
   ssh::ExecRequest request;
-  request.input = ssh::wrap_script(provision_variables(config_, server_) + variables +
-                                   std::string(scripts::text("provision_common.sh")) +
-                                   std::string(scripts::text(script)));
+  const std::string text = provision_variables(config_, server_) + variables +
+                           std::string(scripts::text("provision_common.sh")) +
+                           std::string(scripts::text(script));
   const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
   request.max_output = is_question ? most_answered : most_printed;
   request.timeout = is_question ? question_time : std::chrono::seconds(0);
+  // When we go away, no pip and no installer stays behind. The question comes first and ends its input: a
+  // login shell that runs no scripts then ends, too.
+  request.input = is_question ? ssh::wrap_script(text) : guarded_script(text);
+  request.keep_input = !is_question;
   request.sink = [&](ssh::Stream stream, std::string_view data) {
     if (!is_question) {
       log.write(stream, data);
@@ -91,19 +109,23 @@ ProvisionAnswers Preparation::run_script(const char* name, const std::string& sc
     }
     throw;
   }
-  if (result->status.success() && answers.failure.empty()) {
+  const std::string failure = answers.last("fail");
+  if (result->status.success() && failure.empty()) {
     if (!is_question) {
       log.finish(result->status);
     }
     return answers;
   }
   log.finish(result->status);
+  if (is_question && !answers.begun()) {
+    throw login_shell_ended(result->status.describe());
+  }
   listener_.failed_output(last_lines(trim(errors), shown_lines), log.folder().string());
-  const std::string reason = answers.failure.empty()
+  const std::string reason = failure.empty()
                                  ? fmt::format("the script ended with {}: {}", result->status.describe(),
                                                last_lines(trim(errors), 3))
-                                 : answers.failure;
-  throw Error(std::string(name) + " failed", reason, answers.hint);
+                                 : failure;
+  throw Error(std::string(name) + " failed", reason, answers.last("hint"));
 }
 
 void Preparation::setup(bool done) {
@@ -112,10 +134,10 @@ void Preparation::setup(bool done) {
     return;
   }
   listener_.step("setup");
-  const ProvisionAnswers answers =
+  const Answers answers =
       run_script("setup", "provision_setup.sh",
                  setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
-  report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
+  add_notes(answers);
   report_.setup = StepResult::done;
 }
 
@@ -124,15 +146,23 @@ void Preparation::sync() {
   CommandLog log(config_, "rsync", server_.name);
   SyncOptions options = steps_.sync_options;
   options.parents_exist = true;  // the question made the project's folder
-  options.on_progress = [this](const ssh::RsyncProgress& progress) {
-    listener_.detail(
-        fmt::format("{} MB, {}, {} left", progress.bytes / 1000000, progress.rate, progress.left),
-        progress.percent / 100.0);
-  };
+  options.on_progress = [this](const ssh::RsyncProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   try {
+    std::optional<Peers::Part> part;
+    if (steps_.peers != nullptr && !options.dry_run) {
+      part.emplace(*steps_.peers, connection_, server_);
+      part->take(
+          options, [this](const std::string& text) { listener_.detail(text, std::nullopt); }, cancel_);
+      options.checksum = options.checksum || part->unverified;
+      listener_.detail({}, std::nullopt);
+    }
     report_.files = sync_to(connection_, config_, server_, options, cancel_);
     report_.sync = StepResult::done;
+    if (part) {
+      part->pass_on(report_.files.newer);
+      add_part(*part);
+    }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
       report_.differences = differences(connection_, config_, server_, options, cancel_);
@@ -147,6 +177,21 @@ void Preparation::sync() {
   }
 }
 
+// What came from another server counts as sent.
+void Preparation::add_part(const Peers::Part& part) {
+  if (!part.why.empty()) {
+    report_.notes.push_back(part.why + "; sent from here");
+  }
+  report_.sent_by = part.files.changed.empty() ? std::string() : part.from;
+  std::set<std::string> names(report_.files.changed.begin(), report_.files.changed.end());
+  for (const std::string& name : part.files.changed) {
+    if (names.insert(name).second) {
+      report_.files.changed.push_back(name);
+    }
+  }
+  report_.files.bytes += part.files.bytes;
+}
+
 void Preparation::packages(bool done) {
   const PackageSource source = package_source(config_);
   report_.package_source = to_string(source);
@@ -157,28 +202,27 @@ void Preparation::packages(bool done) {
     return;
   }
   listener_.step("packages");
-  const ProvisionAnswers answers =
+  const Answers answers =
       run_script("update-packages", "provision_packages.sh", packages_variables(config_, server_));
-  report_.notes.insert(report_.notes.end(), answers.notes.begin(), answers.notes.end());
+  add_notes(answers);
   report_.packages = StepResult::done;
 }
 
 PrepareReport Preparation::run() {
-  const ProvisionAnswers answers =
+  const Answers answers =
       run_script("status", "provision_status.sh",
                  "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
-  if (!answers.have("status")) {
-    throw Error("cannot ask what is there", "the server's login shell did not run the script",
-                "can one log in and run `sh` there?");
+  if (!answers.has("have", "status")) {
+    throw login_shell_ended();
   }
   if (steps_.setup) {
-    setup(answers.have("setup"));
+    setup(answers.has("have", "setup"));
   }
   if (steps_.sync) {
     sync();
   }
   if (steps_.packages) {
-    packages(answers.have("packages"));
+    packages(answers.has("have", "packages"));
   }
   return std::move(report_);
 }

@@ -14,6 +14,8 @@
 
 namespace remote::servers {
 
+class Peers;
+
 struct PrepareSteps {
   bool setup = false;
   bool sync = false;
@@ -21,6 +23,7 @@ struct PrepareSteps {
   bool force = false;   // do setup and packages although they are done
   bool verify = false;  // after the sync, compare contents and name what differs
   SyncOptions sync_options = {};
+  Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
   std::string default_python = {};  // conda's version where configs.yaml names none
 };
 
@@ -32,6 +35,7 @@ struct PrepareReport {
   StepResult sync = StepResult::not_asked;
   StepResult packages = StepResult::not_asked;
   std::string package_source;  // "requirements", "pipenv", …; when packages were asked for
+  std::string sent_by;         // the server that files came from first; empty: this machine alone
   SyncReport files;
   std::vector<std::string> differences;  // with verify
   std::vector<std::string> notes;        // what the user should know
@@ -44,6 +48,8 @@ class PrepareListener {
   virtual void step(const std::string& name) = 0;
   // What the step is at; `fraction` of it, where that is known.
   virtual void detail(const std::string& text, std::optional<double> fraction) = 0;
+  // Files are going to the server; the figures are those of the whole transfer.
+  virtual void transfer(const ssh::RsyncProgress& progress) = 0;
   // A command failed: the last lines of its stderr, and where its whole log is. An Error follows.
   virtual void failed_output(const std::string& last_lines, const std::string& log) = 0;
 };

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,11 @@
 #include "ssh/connection.hpp"
 
 namespace remote::servers {
+
+// `script` as the text for `sh -s` (see ssh::wrap_script), with guard.sh before it: when its stdin ends
+// before it does (Ctrl-C, a lost link), the script and its process group get TERM, and KILL five seconds
+// later. To be run with ExecRequest::keep_input.
+std::string guarded_script(std::string_view script);
 
 // A command for one server's project folder, in the foreground of a connection.
 struct RunCommand {
@@ -17,9 +23,8 @@ struct RunCommand {
   std::vector<std::pair<std::string, std::string>> env;  // exported, in this order
 };
 
-// The text for `sh -s`. When the script's stdin ends before the command does (Ctrl-C, a lost link), the
-// command and its process group get TERM, and KILL five seconds later: nothing that `remote run` started is
-// left behind. What the command itself put into the background and left there on its ordinary end stays.
+// The text for `sh -s`, guarded: nothing that `remote run` started is left behind. What the command itself
+// put into the background and left there on its ordinary end stays.
 std::string run_script(const RunCommand& command);
 
 // Runs it to its end. Output goes to `sink` as it comes. Throws Error on a lost link, Error::interrupted() on

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 
@@ -32,48 +33,12 @@ std::string pattern_of(std::string_view name) {
 }
 
 std::vector<std::string> common_arguments(const ssh::Connection& connection) {
-  std::vector<std::string> arguments = {
-      "-rltp",  // archive, without owners: those of this machine mean nothing there
-      "-8",     // names as they are
-      "--info=progress2,skip1,del1,name0,stats0",
-      "--no-human-readable",
-      "--out-format=" + std::string(item_mark) + "%i %l %n",
-      "--partial-dir=.rsync-partial"};
+  std::vector<std::string> arguments = peer_arguments();
+  arguments.insert(arguments.begin(), "-r");
   if (!is_loopback(connection.peer_address())) {
     arguments.push_back("-z");
   }
   return arguments;
-}
-
-// Fills a report from rsync's lines.
-void take_line(SyncReport& report, std::string_view line) {
-  constexpr std::string_view newer_mark = " is newer";
-  if (!line.starts_with(item_mark)) {
-    if (line.ends_with(newer_mark)) {
-      report.newer.emplace_back(line.substr(0, line.size() - newer_mark.size()));
-    }
-    return;
-  }
-  line.remove_prefix(item_mark.size());
-  if (line.starts_with("*deleting")) {
-    // "*deleting   0 name": %i is padded
-    line = trim(line.substr(std::string_view("*deleting").size()));
-    const std::size_t name = line.find(' ');
-    report.removed.emplace_back(name == std::string_view::npos ? line : line.substr(name + 1));
-    return;
-  }
-  const std::size_t size_at = line.find(' ');
-  const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at + 1);
-  if (name_at == std::string_view::npos) {
-    return;
-  }
-  // "<f.st......": sent, '>' received, 'c' made; '.' changes attributes alone.
-  const bool content = line[0] == '<' || line[0] == '>' || line[0] == 'c';
-  const bool folder = line.size() > 1 && line[1] == 'd';
-  if (content && !folder) {
-    report.changed.emplace_back(line.substr(name_at + 1));
-    report.bytes += parse_number<std::uint64_t>(line.substr(size_at + 1, name_at - size_at - 1)).value_or(0);
-  }
 }
 
 // Lines of stderr that are no failure: a link to nowhere (editors leave such), a file that vanished.
@@ -103,7 +68,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
                 "and run `remote setup`");
   }
   if (!result.server_began && result.remote_status) {
-    throw Error(what, "the login shell of the server ended before rsync began: " + last_lines(err, 3));
+    throw login_shell_ended(last_lines(err, 3));
   }
   if (err.find("unknown option") != std::string::npos || err.find("invalid option") != std::string::npos ||
       err.find("unrecognized option") != std::string::npos) {
@@ -122,7 +87,7 @@ SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
   SyncReport report;
   ssh::RsyncRequest request;
   request.args = std::move(arguments);
-  request.on_line = [&report](std::string_view line) { take_line(report, line); };
+  request.on_line = [&report](std::string_view line) { add_rsync_line(report, line); };
   request.on_progress = on_progress;
   request.log = log;
   request.pipe_program = pipe_program;
@@ -159,6 +124,59 @@ void make_parents(ssh::Connection& connection, const std::string& path, const Ca
 
 }  // namespace
 
+void add_rsync_line(SyncReport& report, std::string_view line) {
+  constexpr std::string_view newer_mark = " is newer";
+  if (!line.starts_with(item_mark)) {
+    if (line.ends_with(newer_mark)) {
+      report.newer.emplace_back(line.substr(0, line.size() - newer_mark.size()));
+    }
+    return;
+  }
+  line.remove_prefix(item_mark.size());
+  if (line.starts_with("*deleting")) {
+    // "*deleting   0 name": %i is padded
+    line = trim(line.substr(std::string_view("*deleting").size()));
+    const std::size_t name = line.find(' ');
+    report.removed.emplace_back(name == std::string_view::npos ? line : line.substr(name + 1));
+    return;
+  }
+  const std::size_t size_at = line.find(' ');
+  const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at + 1);
+  if (name_at == std::string_view::npos) {
+    return;
+  }
+  // "<f.st......": sent, '>' received, 'c' made; '.' changes attributes alone.
+  const bool content = line[0] == '<' || line[0] == '>' || line[0] == 'c';
+  const bool folder = line.size() > 1 && line[1] == 'd';
+  if (content && !folder) {
+    report.changed.emplace_back(line.substr(name_at + 1));
+    report.bytes += parse_number<std::uint64_t>(line.substr(size_at + 1, name_at - size_at - 1)).value_or(0);
+  }
+}
+
+std::vector<std::string> peer_arguments() {
+  return {"-ltp",  // archive, without owners: those of this machine mean nothing there
+          "-s",    // paths go over the protocol, past the login shell of the server
+          "-8",    // names as they are
+          "--info=progress2,skip1,del1,name0,stats0",
+          "--no-human-readable",
+          "--out-format=" + std::string(item_mark) + "%i %l %n",
+          "--partial-dir=.rsync-partial"};
+}
+
+std::vector<std::string> selection_arguments(const config::Config& config) {
+  std::vector<std::string> arguments = {"-L"};
+  // The first rule that matches wins: ours stand before the user's.
+  for (const std::string& pattern : always_excluded(config)) {
+    arguments.push_back("--exclude=" + pattern);
+  }
+  const fs::path exclude_file = config.local(config.exclude_file);
+  if (fs::exists(exclude_file)) {
+    arguments.push_back("--exclude-from=" + exclude_file.string());
+  }
+  return arguments;
+}
+
 std::vector<std::string> always_excluded(const config::Config& config) {
   std::vector<std::string> patterns = {
       "/" + pattern_of(config.remote_jobs_folder_name), "/" + pattern_of(config.remote_scripts_folder_name),
@@ -180,7 +198,9 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
     make_parents(connection, path, cancel);
   }
   std::vector<std::string> arguments = common_arguments(connection);
-  arguments.push_back("-L");
+  for (std::string& argument : selection_arguments(config)) {
+    arguments.push_back(std::move(argument));
+  }
   if (options.update) {
     arguments.push_back("-u");
   }
@@ -195,14 +215,6 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   }
   if (options.remove) {
     arguments.push_back("--delete");
-  }
-  // The first rule that matches wins: ours stand before the user's.
-  for (const std::string& pattern : always_excluded(config)) {
-    arguments.push_back("--exclude=" + pattern);
-  }
-  const fs::path exclude_file = config.local(config.exclude_file);
-  if (fs::exists(exclude_file)) {
-    arguments.push_back("--exclude-from=" + exclude_file.string());
   }
   arguments.push_back("--");
   arguments.push_back((config.project / "").string());

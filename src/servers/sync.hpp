@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/cancel.hpp"
@@ -46,6 +47,15 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
 // What differs between the project here and on the server, by content; nothing is changed.
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
                                      const config::Server& server, SyncOptions options, const Cancel& cancel);
+
+// rsync's options that select what of the project goes to a server: what symlinks lead to, nothing excluded.
+std::vector<std::string> selection_arguments(const config::Config& config);
+
+// Those with which one server takes the project from another (see peers.hpp).
+std::vector<std::string> peer_arguments();
+
+// Adds what one line of rsync's output says, when it ran with these options.
+void add_rsync_line(SyncReport& report, std::string_view line);
 
 // Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
 std::vector<std::string> always_excluded(const config::Config& config);

@@ -186,18 +186,6 @@ class Login {
     return false;
   }
 
-  // The agent's socket; empty when there is none or it is switched off.
-  std::string agent_socket() const {
-    if (target_.identity_agent.value == "none") {
-      return {};
-    }
-    if (!target_.identity_agent.value.empty()) {
-      return target_.identity_agent.value;
-    }
-    const char* socket = std::getenv("SSH_AUTH_SOCK");
-    return socket != nullptr ? socket : "";
-  }
-
   // The public half of a key file, readable also when the private half is encrypted: in the wire format.
   static std::optional<std::string> public_half(const fs::path& file) {
     for (const std::string& name : {file.string() + ".pub", file.string()}) {
@@ -232,7 +220,7 @@ class Login {
   }
 
   bool use_agent(std::set<std::string> only, const std::string& what) {
-    const std::string socket = agent_socket();
+    const std::string socket = agent_socket(target_);
     std::error_code ignored;
     if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
       return false;
@@ -459,6 +447,17 @@ class Login {
 };
 
 }  // namespace
+
+std::string agent_socket(const Target& target) {
+  if (target.identity_agent.value == "none") {
+    return {};
+  }
+  if (!target.identity_agent.value.empty()) {
+    return target.identity_agent.value;
+  }
+  const char* socket = std::getenv("SSH_AUTH_SOCK");
+  return socket != nullptr ? socket : "";
+}
 
 void authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
   Login(session, target, secrets, patience).run();

@@ -36,7 +36,9 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
         input.remove_prefix(count);
       }
       if (input.empty()) {
-        channel->close_input();
+        if (!request.keep_input) {
+          channel->close_input();
+        }
         input_open = false;
       }
     }

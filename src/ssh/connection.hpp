@@ -2,12 +2,14 @@
 
 #include <chrono>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <poll.h>
 
@@ -48,6 +50,7 @@ class Channel {
 struct ExecRequest {
   std::string command = "exec sh -s";    // as the login shell gets it: keep it free of anything to quote
   std::string input;                     // stdin, followed by end of file
+  bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
   Sink sink;                             // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
   std::size_t max_output = std::size_t{16}
@@ -58,6 +61,16 @@ struct ExecResult {
   ExitStatus status = ExitStatus::exited(0);
   std::string out;
   std::string err;
+};
+
+// How a connection logged in, for another server that is to log in there too.
+struct LoginFacts {
+  std::string user;
+  std::string host;
+  int port = 22;
+  std::string host_key;                     // "ssh-ed25519 AAAA…": what the server showed, and was checked
+  std::vector<std::filesystem::path> keys;  // private key files that may have been used
+  std::string agent;                        // socket of the agent that may have been used; empty: none
 };
 
 // An authenticated connection to one server. Owned and used by one thread (libssh forbids sharing a session).
@@ -80,6 +93,13 @@ class Connection {
 
   // The address this connection reached, numeric, for MASTER_ADDR of a name that only the laptop resolves.
   virtual std::string peer_address() const = 0;
+
+  // How this connection logged in; empty fields where that is not known.
+  virtual LoginFacts login() const { return {}; }
+
+  // Commands that are opened from now on may use the SSH agent behind this local socket (agent forwarding);
+  // an empty path: none, as at the beginning. Whoever is root on the server can use it too, while they run.
+  virtual void forward_agent(const std::filesystem::path& socket) { static_cast<void>(socket); }
 };
 
 // Runs `script` with sh on the server in one exec: the whole text is one compound command, so that nothing of

@@ -161,8 +161,24 @@ class LibsshConnector final : public Connector {
       new_keys_.push_back(std::move(*fresh));
     }
     authenticate(session.get(), target, secrets_, patience);
-    return std::make_unique<Session>(std::move(session), std::move(transport.address),
-                                     std::move(transport.keep));
+    LoginFacts login = login_of(session.get(), target);
+    auto made = std::make_unique<Session>(std::move(session), std::move(transport.address),
+                                          std::move(transport.keep));
+    made->set_login(std::move(login));
+    return made;
+  }
+
+  static LoginFacts login_of(ssh_session session, const Target& target) {
+    LoginFacts login{target.user.value, target.host.value, target.port.value, {}, {}, agent_socket(target)};
+    ssh_key raw = nullptr;
+    if (ssh_get_server_publickey(session, &raw) == SSH_OK) {
+      const KeyPtr key(raw);
+      login.host_key = key_type_name(key.get()) + " " + key_base64(key.get());
+    }
+    for (const auto& identity : target.identities) {
+      login.keys.push_back(identity.value);
+    }
+    return login;
   }
 
   config::Config config_;

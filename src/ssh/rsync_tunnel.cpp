@@ -355,6 +355,24 @@ std::string remote_spec(std::string_view path) {
   return "remote:" + plain;
 }
 
+namespace {
+
+// "12.34MB/s" in bytes; rsync's units are of 1024.
+std::optional<double> parse_rate(std::string_view text) {
+  text.remove_suffix(std::string_view("/s").size());
+  double unit = 1;
+  for (const char* name : {"kB", "MB", "GB", "TB"}) {
+    unit *= 1024;
+    if (text.ends_with(name)) {
+      const auto number = parse_number<double>(text.substr(0, text.size() - 2));
+      return number ? std::optional(*number * unit) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::optional<RsyncProgress> parse_rsync_progress(std::string_view line) {
   const std::vector<std::string> words = split_words(line);
   if (words.size() < 4 || line[0] != ' ' || !words[1].ends_with('%') || !words[2].ends_with("/s") ||
@@ -366,12 +384,13 @@ std::optional<RsyncProgress> parse_rsync_progress(std::string_view line) {
   std::erase(digits, ',');
   const auto bytes = parse_number<std::uint64_t>(digits);
   const auto percent = parse_number<int>(std::string_view(words[1]).substr(0, words[1].size() - 1));
-  if (!bytes || !percent) {
+  const auto rate = parse_rate(words[2]);
+  if (!bytes || !percent || !rate) {
     return std::nullopt;
   }
   progress.bytes = *bytes;
   progress.percent = std::clamp(*percent, 0, 100);
-  progress.rate = words[2];
+  progress.bytes_per_second = *rate;
   progress.left = words[3];
   return progress;
 }

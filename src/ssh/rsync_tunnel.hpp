@@ -21,7 +21,7 @@ namespace remote::ssh {
 struct RsyncProgress {
   std::uint64_t bytes = 0;
   int percent = 0;
-  std::string rate;  // "12.34MB/s"
+  double bytes_per_second = 0;
   std::string left;  // "0:00:03"; what has passed, once all is there
 };
 

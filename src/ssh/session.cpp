@@ -70,6 +70,9 @@ Session::Session(SessionPtr session, std::string peer_address, std::shared_ptr<v
 
 Session::~Session() {
   channels_.clear();  // closes them: the commands see the end of their input
+  if (relay_) {
+    relay_->close();
+  }
   flush_before_end();
   ssh_event_remove_session(event_, session_.get());
   ssh_event_free(event_);
@@ -101,7 +104,7 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
   const std::size_t others = open_channels();
   auto pause = std::chrono::milliseconds(0);
   for (;;) {
-    auto state = std::make_shared<ChannelState>(session_.get(), command, sink);
+    auto state = std::make_shared<ChannelState>(session_.get(), command, sink, relay_ && relay_->on());
     channels_.push_back(state);
     auto channel = std::make_unique<SessionChannel>(state);
     wait_until_open(*state);
@@ -168,11 +171,20 @@ void Session::drop_released() {
   });
 }
 
+void Session::forward_agent(const std::filesystem::path& socket) {
+  if (!relay_ && !socket.empty()) {
+    relay_ = std::make_unique<AgentRelay>(session_.get());
+  }
+  if (relay_) {
+    relay_->use(socket);
+  }
+}
+
 // Serves every channel once.
 bool Session::serve_channels() {
   drop_released();
   const auto serving = channels_;  // a copy, because sinks open and close channels
-  bool done = false;
+  bool done = relay_ && relay_->serve();
   for (const auto& state : serving) {
     done = state->serve() || done;
     if (state->take_closed()) {

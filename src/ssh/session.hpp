@@ -4,8 +4,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ssh/agent_relay.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/libssh.hpp"
 
@@ -51,6 +53,9 @@ class Session final : public Connection {
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   std::string peer_address() const override { return peer_address_; }
+  LoginFacts login() const override { return login_; }
+  void set_login(LoginFacts login) { login_ = std::move(login); }
+  void forward_agent(const std::filesystem::path& socket) override;
 
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
   // the link counts as dead. Together under 30 s.
@@ -75,9 +80,11 @@ class Session final : public Connection {
   std::shared_ptr<void> keep_;    // outlives the session
   ssh_counter_struct traffic_{};  // libssh counts the link's bytes here; outlives the session
   std::uint64_t traffic_seen_ = 0;
+  std::unique_ptr<AgentRelay> relay_;  // made when first asked for; outlives the session
   SessionPtr session_;
   ssh_event event_ = nullptr;
   std::string peer_address_;
+  LoginFacts login_;
   std::vector<std::shared_ptr<ChannelState>> channels_;
   std::vector<pollfd> fds_;
   std::chrono::milliseconds ask_after_{10000};

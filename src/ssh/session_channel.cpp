@@ -15,8 +15,8 @@ constexpr int unknown_signal_code = 255;
 
 }  // namespace
 
-ChannelState::ChannelState(ssh_session session, std::string command, Sink sink)
-    : session_(session), command_(std::move(command)), sink_(std::move(sink)) {
+ChannelState::ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent)
+    : session_(session), command_(std::move(command)), forward_agent_(forward_agent), sink_(std::move(sink)) {
   start();
 }
 
@@ -99,6 +99,9 @@ bool ChannelState::proceed() {
     phase_ = host_.empty() ? Phase::requesting : Phase::open;
   }
   if (phase_ == Phase::requesting && !released_) {
+    if (std::exchange(forward_agent_, false)) {
+      ssh_channel_request_auth_agent(channel_);  // has no answer
+    }
     // The reply is not waited for: input may follow at once, as with OpenSSH's client.
     const int rc = ssh_channel_request_exec(channel_, command_.c_str());
     if (rc == SSH_AGAIN) {

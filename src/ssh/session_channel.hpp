@@ -20,8 +20,8 @@ namespace remote::ssh {
 // sinks are called from serve(), so that they may use the connection and may throw.
 class ChannelState {
  public:
-  // A session channel that runs `command`.
-  ChannelState(ssh_session session, std::string command, Sink sink);
+  // A session channel that runs `command`, which may use our SSH agent (see AgentRelay) with `forward_agent`.
+  ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent = false);
   // A channel to a TCP port as the server sees it.
   ChannelState(ssh_session session, std::string host, int port, Sink sink);
   ~ChannelState();
@@ -78,6 +78,7 @@ class ChannelState {
   std::string command_;
   std::string host_;
   int port_ = 0;
+  bool forward_agent_ = false;
   Sink sink_;
   Phase phase_ = Phase::opening;
   std::string refusal_;

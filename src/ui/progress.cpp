@@ -27,11 +27,31 @@ std::string seconds_since(std::chrono::steady_clock::time_point begun) {
                                            static_cast<int>(passed.count()) % 60);
 }
 
-std::string bar(double fraction) {
-  constexpr int width = 20;
+std::string bar(double fraction, int width) {
   const int full = static_cast<int>(std::clamp(fraction, 0.0, 1.0) * width);
   return fmt::format("[{}{}] {:3.0f}%", std::string(static_cast<std::size_t>(full), '#'),
                      std::string(static_cast<std::size_t>(width - full), '.'), fraction * 100);
+}
+
+// A bar of 20 cells needs a screen of some width.
+int bar_width(std::size_t columns) {
+  return columns < 80 ? 10 : 20;
+}
+
+std::string megabytes(double bytes) {
+  return fmt::format("{:.1f} MB", bytes / 1e6);
+}
+
+// "[####......]  42%  123.4 MB  12.3 MB/s  0:01:30 left"
+std::string describe(const Transfer& transfer, std::size_t columns) {
+  std::string text;
+  if (transfer.total > 0) {
+    text =
+        bar(static_cast<double>(transfer.bytes) / static_cast<double>(transfer.total), bar_width(columns)) +
+        "  ";
+  }
+  text += megabytes(static_cast<double>(transfer.bytes)) + "  " + megabytes(transfer.bytes_per_second) + "/s";
+  return transfer.left.empty() ? text : text + "  " + transfer.left + " left";
 }
 
 }  // namespace
@@ -89,7 +109,8 @@ std::string Progress::erase() {
 
 std::string Progress::draw() {
   const std::size_t columns = terminal_.columns();
-  const std::size_t room = std::max<std::size_t>(screen_rows(), 3) - 1;
+  const std::string total = total_line(columns);
+  const std::size_t room = std::max<std::size_t>(screen_rows(), 4) - (total.empty() ? 1 : 2);
   std::vector<std::string> shown;
   std::size_t hidden = 0;
   const auto active = static_cast<std::size_t>(
@@ -107,19 +128,71 @@ std::string Progress::draw() {
   if (hidden > 0) {
     shown.push_back(shorten(fmt::format("… and {} more", hidden), columns - 1));
   }
+  if (!total.empty()) {
+    shown.push_back(total);
+  }
   drawn_ = shown.size();
   return join(shown, "\n");
 }
 
 std::string Progress::live_line(const Line& line, std::size_t columns) const {
   std::string text = line.name + std::string(name_width_ - display_width(line.name), ' ');
+  if (line.transferring) {
+    text += fmt::format("  {}  {}", line.step, describe(*line.transfer, columns));
+    return shorten(text, std::max<std::size_t>(columns, 2) - 1);
+  }
   text += fmt::format("  {:<10} {:>7}  ", line.step, seconds_since(line.begun));
   if (line.fraction) {
-    text += bar(*line.fraction) + "  ";
+    text += bar(*line.fraction, bar_width(columns)) + "  ";
   }
   text += one_line(line.detail);
   // One cell less than the terminal has: some break the line when the last is used.
   return shorten(text, std::max<std::size_t>(columns, 2) - 1);
+}
+
+// What has gone and what is still to go, over all servers that get something; those that are done included,
+// so that it does not jump back.
+std::string Progress::total_line(std::size_t columns) const {
+  Transfer sum;
+  std::size_t count = 0;
+  bool active = false;
+  bool known = true;
+  for (const Line& line : lines_) {
+    if (!line.transfer) {
+      continue;
+    }
+    ++count;
+    sum.bytes += line.transfer->bytes;
+    sum.total += line.transfer->total;
+    known = known && line.transfer->total > 0;
+    if (line.transferring && !line.ended) {
+      active = true;
+      sum.bytes_per_second += line.transfer->bytes_per_second;
+    }
+  }
+  if (!active || count < 2) {
+    return {};
+  }
+  if (!known) {
+    sum.total = 0;
+  } else if (sum.bytes_per_second > 0 && sum.total >= sum.bytes) {
+    const auto left =
+        static_cast<std::uint64_t>(static_cast<double>(sum.total - sum.bytes) / sum.bytes_per_second);
+    sum.left = fmt::format("{}:{:02}:{:02}", left / 3600, left / 60 % 60, left % 60);
+  }
+  const std::string name = "total";
+  const std::size_t indent = name_width_ > name.size() ? name_width_ - name.size() : 0;
+  return shorten(
+      name + std::string(indent, ' ') + fmt::format("  {} servers  ", count) + describe(sum, columns),
+      std::max<std::size_t>(columns, 2) - 1);
+}
+
+// What has gone is all that there was: its total was that of all files, also those that were there.
+void Progress::end_transfer(Line& line) {
+  if (line.transferring) {
+    line.transferring = false;
+    line.transfer->total = line.transfer->bytes;
+  }
 }
 
 void Progress::step(std::size_t index, const std::string& name) {
@@ -128,6 +201,7 @@ void Progress::step(std::size_t index, const std::string& name) {
   line.step = name;
   line.detail.clear();
   line.fraction.reset();
+  end_transfer(line);
   if (!live_ && !quiet_) {
     terminal_.err(line.name + ": " + name + "\n");
   }
@@ -137,6 +211,13 @@ void Progress::detail(std::size_t index, const std::string& text, std::optional<
   const std::lock_guard lock(mutex_);
   lines_.at(index).detail = text;
   lines_.at(index).fraction = fraction;
+  end_transfer(lines_.at(index));
+}
+
+void Progress::transfer(std::size_t index, const Transfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  lines_.at(index).transfer = transfer;
+  lines_.at(index).transferring = true;
 }
 
 void Progress::done(std::size_t index, const std::string& summary) {
@@ -165,6 +246,7 @@ void Progress::failed(std::size_t index, const std::string& reason, const std::s
 
 void Progress::finish(std::size_t index, const std::string& text) {
   lines_.at(index).ended = true;
+  end_transfer(lines_.at(index));
   if (live_) {
     std::string screen = erase() + text;
     screen += draw();

@@ -19,6 +19,9 @@
 namespace remote::ui {
 namespace {
 
+// poll(2) promises room for this much of a pipe (PIPE_BUF): a piece of that size never blocks.
+constexpr std::size_t sure_piece = 4096;
+
 bool color_wanted(bool is_terminal) {
   const char* no_color = std::getenv("NO_COLOR");
   const char* term = std::getenv("TERM");
@@ -96,15 +99,29 @@ std::string Terminal::paint_err(Style style, std::string_view text) const {
   return paint(err_color_, style, text);
 }
 
+// True when it takes a piece; false when it does not and the user wants to stop.
+bool Terminal::wait_writable(int fd) const {
+  for (;;) {
+    std::array<pollfd, 2> slots{{{fd, POLLOUT, 0}, {cancel_->fd(), POLLIN, 0}}};
+    if (::poll(slots.data(), slots.size(), -1) < 0 && errno != EINTR) {
+      return true;  // the write tells what is wrong
+    }
+    if (slots[0].revents != 0) {
+      return true;
+    }
+    if (cancel_->cancelled()) {
+      return false;
+    }
+  }
+}
+
 void Terminal::out(std::string_view text) {
   const std::lock_guard lock(mutex_);
   while (!text.empty()) {
-    // poll(2) promises room for PIPE_BUF bytes of a pipe: a piece of that size never blocks.
     std::size_t piece = text.size();
     if (cancel_) {
-      piece = std::min<std::size_t>(piece, 4096);
-      std::array<pollfd, 2> slots{{{STDOUT_FILENO, POLLOUT, 0}, {cancel_->fd(), POLLIN, 0}}};
-      static_cast<void>(::poll(slots.data(), slots.size(), -1));
+      piece = std::min(piece, sure_piece);
+      wait_writable(STDOUT_FILENO);
       cancel_->check();
     }
     if (!write_all(STDOUT_FILENO, text.substr(0, piece))) {
@@ -116,8 +133,16 @@ void Terminal::out(std::string_view text) {
 
 void Terminal::err(std::string_view text) {
   const std::lock_guard lock(mutex_);
-  // A stderr that is gone is no reason to stop: the command's work goes on.
-  static_cast<void>(write_all(STDERR_FILENO, text));
+  while (!text.empty()) {
+    const std::size_t piece = cancel_ ? std::min(text.size(), sure_piece) : text.size();
+    if (cancel_ && !wait_writable(STDERR_FILENO)) {
+      return;
+    }
+    if (!write_all(STDERR_FILENO, text.substr(0, piece))) {
+      return;  // a stderr that is gone is no reason to stop: the command's work goes on
+    }
+    text.remove_prefix(piece);
+  }
 }
 
 void Terminal::notice(std::string_view line) {

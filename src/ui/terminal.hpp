@@ -22,8 +22,8 @@ class Terminal {
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
   void set_quiet(bool quiet) { quiet_ = quiet; }
-  // From now on out() gives up with Error::interrupted() when this is cancelled, also while the reader of
-  // stdout takes nothing. Call before other threads print.
+  // From now on no reader that takes nothing holds back a cancel: out() gives up with Error::interrupted(),
+  // the others drop what stderr does not take. Call before other threads print.
   void set_cancel(const Cancel& cancel) { cancel_ = cancel; }
 
   bool stdout_is_terminal() const { return out_terminal_; }
@@ -47,6 +47,8 @@ class Terminal {
   std::optional<std::string> ask(const std::string& prompt);
 
  private:
+  bool wait_writable(int fd) const;
+
   bool out_terminal_;
   bool err_terminal_;
   bool out_color_;

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "promise.hpp"
-#include "servers/provision_answers.hpp"
+#include "servers/answers.hpp"
 
 // What setup and the packages' installation print, in pieces of any size.
 
@@ -16,21 +16,23 @@ using namespace remote::fuzz;
 
 std::string read_in_pieces(std::string_view text, std::size_t piece) {
   std::string all;
-  servers::ProvisionAnswers answers([&](const std::string& line) {
-    require(line.find('\n') == std::string::npos && line.size() <= 4096,
+  servers::Answers answers([&](std::string_view line) {
+    require(line.find('\n') == std::string::npos && line.size() <= 16384,
             "a detail is one line, and no long one");
-    all += "detail " + line + "\n";
+    all += "detail " + std::string(line) + "\n";
   });
   while (!text.empty()) {
     answers.add(text.substr(0, piece));
     text.remove_prefix(std::min(piece, text.size()));
   }
-  require(answers.notes.size() <= 1000, "notes are bounded");
-  for (const std::string& note : answers.notes) {
-    all += "note " + note + "\n";
+  for (const char* word : {"note", "have", "fail", "hint", "changed"}) {
+    for (const std::string& value : answers.all(word)) {
+      all.append(word).append(" ").append(value).append("\n");
+    }
+    require(answers.last(word).empty() || answers.has(word, answers.last(word)),
+            "the last answer is one of them");
   }
-  return all + "fail " + answers.failure + "\nhint " + answers.hint + "\nhave " +
-         (answers.have("setup") ? "setup" : "");
+  return all;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // `remote prepare` on a terminal: a test drives it on a pty and reads the screen as a person would.
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
@@ -47,7 +48,10 @@ class Screen {
       }
     }
     for (const std::string& line : rows_) {
-      widest_ = std::max(widest_, line.size());
+      const auto cells = std::ranges::count_if(line, [](char c) {
+        return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U;
+      });  // of UTF-8, the first bytes
+      widest_ = std::max(widest_, static_cast<std::size_t>(cells));
     }
   }
   std::string text() {
@@ -144,6 +148,31 @@ TEST_F(PrepareOnATerminal, FinishedLinesStayAndLiveOnesGo) {
   EXPECT_THAT(screen_.text(), Not(HasSubstr("connecting")));
   EXPECT_EQ(split(std::string(trim(screen_.text())), '\n').size(), 3U) << screen_.text();
   EXPECT_EQ(screen_.unknown(), "");
+}
+
+TEST_F(PrepareOnATerminal, ATransferShowsABarAServerAndTheirSum) {
+  std::ofstream(sandbox_.project() / "big") << std::string(3'000'000, 'x');
+  Subprocess program = start({"rsync", "--bwlimit", "1500"});
+  std::string seen;
+  watch([&] {
+    const std::string text = screen_.text();
+    if (text.find("total   2 servers  [") != std::string::npos &&
+        text.find("node-1  rsync  [") < text.size() && text.find("node-2  rsync  [") < text.size()) {
+      seen = text;
+    }
+    return !seen.empty();
+  });
+  ASSERT_NE(seen, "") << screen_.text();
+  for (const std::string& row : split(seen, '\n')) {
+    // "node-1  rsync  [###.......]  33%  1.0 MB  1.5 MB/s  0:00:01 left", as much of it as there is room for
+    EXPECT_THAT(row, ::testing::MatchesRegex(
+                         "(node-[12]  rsync|total   2 servers)  \\[#*\\.*\\] +[0-9]+%  [0-9.]+ MB.*"));
+  }
+  watch();
+  EXPECT_TRUE(program.wait().success()) << screen_.text();
+  EXPECT_LT(screen_.widest(), 50U);
+  EXPECT_THAT(screen_.text(), Not(HasSubstr("total")));
+  EXPECT_THAT(screen_.text(), HasSubstr("2 servers in step"));
 }
 
 TEST_F(PrepareOnATerminal, AFailureShowsTheEndOfStderrAndTheLogAndStopsNobody) {

@@ -2,110 +2,18 @@
 // pipenv. Nothing reaches the network: wheels are made here, and conda's installer is a stand-in that behaves
 // as Miniconda's does, served over HTTP on loopback.
 
-#include "servers/prepare.hpp"
-
-#include <array>
-#include <filesystem>
-#include <fstream>
-
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/files.hpp"
 #include "base/sha256.hpp"
-#include "base/strings.hpp"
-#include "base/subprocess.hpp"
-#include "servers/python_env.hpp"
-#include "ssh/connector.hpp"
-#include "support/test_sandbox.hpp"
+#include "support/prepare_world.hpp"
 
 namespace remote::servers {
 namespace {
-namespace fs = std::filesystem;
 using ::testing::Contains;
-using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::StartsWith;
-
-constexpr const char* python = "/usr/bin/python3";  // what the practice servers have
-
-void write(const fs::path& file, const std::string& content) {
-  fs::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << content;
-}
-
-// A wheel with one module `tinywheel` whose VALUE is the version.
-void make_wheel(const fs::path& folder, const std::string& version) {
-  fs::create_directories(folder);
-  SubprocessSpec spec;
-  spec.argv = {python, "-", folder.string(), version};
-  const RunResult made = run_subprocess(spec, R"py(
-import sys, zipfile
-folder, version = sys.argv[1:]
-info = f"tinywheel-{version}.dist-info"
-with zipfile.ZipFile(f"{folder}/tinywheel-{version}-py3-none-any.whl", "w") as wheel:
-    wheel.writestr("tinywheel.py", f"VALUE = '{version}'\n")
-    wheel.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: tinywheel\nVersion: {version}\n")
-    wheel.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-    wheel.writestr(f"{info}/RECORD", f"tinywheel.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-)py");
-  ASSERT_TRUE(made.status.success()) << made.err;
-}
-
-struct Recorder : PrepareListener {
-  void step(const std::string& name) override { steps.push_back(name); }
-  void detail(const std::string& text, std::optional<double>) override { details.push_back(text); }
-  void failed_output(const std::string& lines, const std::string& log) override {
-    stderr_lines = lines;
-    log_folder = log;
-  }
-  std::vector<std::string> steps;
-  std::vector<std::string> details;
-  std::string stderr_lines;
-  std::string log_folder;
-};
-
-class PrepareTest : public ::testing::Test {
- protected:
-  explicit PrepareTest(SandboxOptions options = {})
-      : sandbox_(1, std::move(options)), config_(sandbox_.config()) {
-    steps_.setup = steps_.sync = steps_.packages = true;
-    steps_.sync_options.pipe_program = REMOTE_BINARY;
-    ssh::ConnectorOptions connector_options;
-    connector_options.user_config = "/dev/null";
-    connection_ = ssh::make_connector(config_, connector_options)->connect(server(), Cancel());
-  }
-
-  const config::Server& server() const { return config_.servers[0]; }
-  void use(config::PythonManager manager) {
-    config_.python = {};
-    config_.python.manager = manager;
-    config_.python.find_links = {"my wheels"};
-    config_.python.no_index = true;
-  }
-  PrepareReport prepare_once() {
-    recorder_ = Recorder();
-    return prepare(*connection_, config_, server(), steps_, recorder_, Cancel());
-  }
-  // What a command prints in the environment; stderr too.
-  std::string in_environment(const std::string& command) {
-    ssh::ExecRequest request;
-    request.input = ssh::wrap_script(activation(config_, server()) + command + " 2>&1\n");
-    return std::string(trim(connection_->exec(request).out));
-  }
-  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
-  fs::path there(const std::string& name) const { return sandbox_.home(0) / config_.name / name; }
-
-  test::TestSandbox sandbox_;
-  config::Config config_;
-  std::unique_ptr<ssh::Connection> connection_;
-  PrepareSteps steps_;
-  Recorder recorder_;
-};
 
 TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   use(config::PythonManager::system);
@@ -260,85 +168,6 @@ TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
   EXPECT_THAT(in_environment("python -c 'import sys; print(sys.prefix)'"), HasSubstr("virtualenvs"));
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
 }
-
-// An installer as Miniconda's is: -b -p PREFIX; conda that makes environments; hooks of packages.
-constexpr const char* installer = R"sh(#!/bin/sh
-prefix=
-while [ $# -gt 0 ]; do
-  case $1 in
-    -b) ;;
-    -p) prefix=$2; shift ;;
-    *) echo "unknown option $1" >&2; exit 2 ;;
-  esac
-  shift
-done
-if [ -e "$prefix" ]; then
-  echo "ERROR: File or directory already exists: '$prefix'" >&2
-  exit 1
-fi
-mkdir -p "$prefix/bin" "$prefix/condabin" "$prefix/etc/profile.d" "$prefix/envs"
-if [ -e "$HOME/fail-half-way" ]; then
-  echo "out of luck" >&2
-  kill -KILL $PPID
-  exit 1
-fi
-cat >"$prefix/bin/conda" <<'EOF'
-#!/bin/sh
-case $1 in
-  --version) echo "conda 99.9" ;;
-  create)
-    shift
-    env=
-    while [ $# -gt 0 ]; do
-      case $1 in
-        -y|-q) ;;
-        -p) env=$2; shift ;;
-        *) printf '%s\n' "$1" >>"${0%/bin/conda}/created" ;;
-      esac
-      shift
-    done
-    /usr/bin/python3 -m venv "$env" || exit 1
-    mkdir -p "$env/etc/conda/activate.d"
-    echo 'export FROM_HOOK="$CONDA_PREFIX"' >"$env/etc/conda/activate.d/plain.sh"
-    echo 'array=(1 2); function f {' >"$env/etc/conda/activate.d/bash_only.sh"
-    ;;
-  *) exit 2 ;;
-esac
-EOF
-chmod +x "$prefix/bin/conda"
-echo '# conda' >"$prefix/etc/profile.d/conda.sh"
-)sh";
-
-class CondaTest : public PrepareTest {
- protected:
-  CondaTest() {
-    write(www_.path() / "Miniconda3-x86_64.sh", installer);
-    write(www_.path() / "Miniconda3-aarch64.sh", installer);
-    SubprocessSpec spec;
-    spec.argv = {python, "-u", "-c",
-                 "import functools, http.server, sys\n"
-                 "handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=sys.argv[1])\n"
-                 "server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)\n"
-                 "print(server.server_port)\n"
-                 "server.serve_forever()\n",
-                 www_.path().string()};
-    spec.pipe_stdout = true;
-    spec.pipe_stderr = true;
-    http_.emplace(spec);
-    std::array<char, 16> port{};
-    const ssize_t count = ::read(http_->stdout_fd.get(), port.data(), port.size());
-    use(config::PythonManager::conda);
-    config_.python.miniconda_url =
-        "http://127.0.0.1:" + std::string(trim({port.data(), static_cast<std::size_t>(count)})) +
-        "/Miniconda3-{arch}.sh";
-    steps_.default_python = "3.11";
-  }
-  fs::path conda() const { return sandbox_.home(0) / "miniconda"; }
-  fs::path environment() const { return conda() / "envs/my_project_env"; }
-
-  TempFolder www_;
-  std::optional<Subprocess> http_;
-};
 
 TEST_F(CondaTest, InstalledOnceWithTheLaptopsVersion) {
   make_wheel(here("my wheels"), "1.0");

@@ -2,6 +2,7 @@
 
 #include "servers/sync.hpp"
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -11,8 +12,10 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "ssh/connector.hpp"
 #include "support/test_sandbox.hpp"
+#include "support/wrapped_connection.hpp"
 
 namespace remote::servers {
 namespace {
@@ -190,6 +193,45 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   EXPECT_EQ(read_file(there("big")), content);
   EXPECT_FALSE(fs::exists(partial));
   EXPECT_GT(sent, 0U);
+}
+
+// The link breaks in the middle of a large file: the server's sshd dies, under it and under the transfer.
+TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
+  constexpr std::uint64_t size = 100'000'000;
+  std::string content(size, '\0');
+  std::uint32_t state = 1;
+  for (char& c : content) {
+    state = state * 1664525U + 1013904223U;
+    c = static_cast<char>(state >> 24U);
+  }
+  write(here("big"), content);
+  const auto cut = [this] {
+    const std::string listener = std::to_string(sandbox_.servers()[0].pid);
+    for (const std::string& pid :
+         split_words(read_file("/proc/" + listener + "/task/" + listener + "/children"))) {
+      ::kill(std::stoi(pid), SIGKILL);
+    }
+  };
+  bool is_cut = false;
+  options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+    if (progress.bytes > size / 2 && !is_cut) {
+      is_cut = true;
+      cut();
+    }
+  };
+  EXPECT_THROW(sync(), Error);
+  ASSERT_TRUE(is_cut) << "no progress was seen";
+  const fs::path partial = there(".rsync-partial/big");
+  ASSERT_TRUE(test::wait_until([&] { return fs::exists(partial); }));
+  const std::uint64_t kept = fs::file_size(partial);
+  EXPECT_GT(kept, size / 4);
+  connection_ = connect();
+  options_.on_progress = {};
+  test::WrappedConnection counted(*connection_);
+  EXPECT_THAT(sync_to(counted, config_, config_.servers[0], options_, Cancel()).changed, ElementsAre("big"));
+  EXPECT_LT(counted.sent(), size - kept + size / 20);
+  EXPECT_TRUE(read_file(there("big")) == content);
+  EXPECT_FALSE(fs::exists(partial));
 }
 
 TEST_F(SyncTest, DifferencesAreFoundByContent) {

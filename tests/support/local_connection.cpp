@@ -366,8 +366,10 @@ int LocalServers::commands() const {
   return state_->commands;
 }
 
-std::vector<int> LocalServers::processes() const {
-  const std::string wanted = "HOME=" + (state_->folder.path() / "home").string() + "/";
+namespace {
+
+// `whole`: the text ends where the variable's value ends.
+std::vector<int> processes_whose_environment_has(const std::string& wanted, bool whole) {
   std::vector<int> pids;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
@@ -378,11 +380,22 @@ std::vector<int> LocalServers::processes() const {
     }
     const std::string text = read_proc(entry.path() / "environ");
     const std::size_t at = text.find(wanted);
-    if (at != std::string::npos && (at == 0 || text[at - 1] == '\0') && !is_zombie(name)) {
+    const bool begins = at != std::string::npos && (at == 0 || text[at - 1] == '\0');
+    if (begins && (!whole || text[at + wanted.size()] == '\0') && !is_zombie(name)) {
       pids.push_back(*pid);
     }
   }
   return pids;
+}
+
+}  // namespace
+
+std::vector<int> processes_with(const std::string& variable) {
+  return processes_whose_environment_has(variable, true);
+}
+
+std::vector<int> LocalServers::processes() const {
+  return processes_whose_environment_has("HOME=" + (state_->folder.path() / "home").string() + "/", false);
 }
 
 std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers) {

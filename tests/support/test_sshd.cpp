@@ -53,8 +53,12 @@ void make_key(const fs::path& file, const std::string& type, const std::string& 
 }
 
 std::string own_user() {
-  const passwd* entry = ::getpwuid(::getuid());
-  return entry != nullptr ? entry->pw_name : "root";
+  // Asked once: getpwuid(3) is not for several threads.
+  static const std::string name = [] {
+    const passwd* entry = ::getpwuid(::getuid());
+    return std::string(entry != nullptr ? entry->pw_name : "root");
+  }();
+  return name;
 }
 
 TestClient::TestClient() : folder_("remote-client-") {

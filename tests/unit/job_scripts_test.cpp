@@ -315,6 +315,112 @@ TEST_P(JobScripts, SideBySideNotOneAfterTheOther) {
   EXPECT_EQ(servers.processes(), std::vector<int>{});
 }
 
+// Between a kill's signal and its end the main process may be gone and others not: that is no end yet.
+TEST_P(JobScripts, AnEndIsNotToldWhileSomethingLives) {
+  const std::string id =
+      start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
+  until_out(id, "up");
+  until([&] { return !file(id, "job.pid").empty(); }, "its pid");
+  std::ofstream(folder(id) / "stop") << "15 ada 1700000000\n";
+  ::kill(std::stoi(file(id, "job.pid")), SIGTERM);
+  until([&] { return !file(id, "result").empty(); }, "the result");
+  StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::running);
+  EXPECT_TRUE(reply.left);
+  ASSERT_TRUE(reply.pid);
+  EXPECT_EQ(::kill(*reply.pid, 0), 0);
+  EXPECT_EQ(kill(id, SIGTERM, 0).signalled, 2);
+  reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::ended);
+  EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
+}
+
+// How long a kill waits, without what a busy machine adds: on a clock that goes on with its pauses only.
+class KillTimes : public JobScripts {
+ protected:
+  struct Times {
+    double first = -1;   // the first signal
+    double forced = -1;  // the first SIGKILL
+    double all = -1;     // the whole action
+    KillReply reply;
+  };
+  Times times_of(const std::string& id, int grace, const std::string& by = "exec sh -s") {
+    std::string script = kill_script("~/proj", ".jobs", {id}, SIGTERM, grace, "ada");
+    const std::string call = "\nkill_begin 15 ";
+    const std::size_t at = script.find(call);
+    EXPECT_NE(at, std::string::npos);
+    // nap takes hundredths off its text: 0.1 -> 10, 0.02 -> 2
+    script.insert(at + 1,
+                  "ticks=100000\n"
+                  "read_clock() { clock=$ticks; }\n"
+                  "nap() { tick=${1#0.}; case $tick in 0?) tick=${tick#0} ;; ?) tick=${tick}0 ;; esac\n"
+                  "ticks=$((ticks + tick)); sleep 0.02; }\n"
+                  "kill() { case \"$*\" in *CONT*) ;; *) echo \"sent $((ticks - 100000)) $*\" ;; esac\n"
+                  "command kill \"$@\"; }\n");
+    const std::size_t end = script.find("\nkill_finish\n", at);
+    EXPECT_NE(end, std::string::npos);
+    script.insert(end + 13, "echo \"took $((ticks - 100000))\"\n");
+    ssh::ExecRequest request;
+    request.command = by;
+    request.input = script;
+    const std::string out = connection->exec(request).out;
+    Times times;
+    for (const std::string& line : split(out, '\n')) {
+      const auto words = split_words(line);
+      if (words.size() >= 2 && words[0] == "took") {
+        times.all = std::stoi(words[1]) / 100.0;
+      } else if (words.size() >= 3 && words[0] == "sent") {
+        const double when = std::stoi(words[1]) / 100.0;
+        times.first = times.first < 0 ? when : times.first;
+        times.forced = times.forced < 0 && words[2] == "-9" ? when : times.forced;
+      }
+    }
+    times.reply = parse_kill(out).at(0);
+    return times;
+  }
+};
+
+TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
+  const std::string obedient = start("echo up; exec sleep 1000");
+  until_out(obedient, "up");
+  Times times = times_of(obedient, 5);
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(times.first, 0);
+  EXPECT_EQ(times.forced, -1) << "it had no need of it";
+  EXPECT_LT(times.all, 5) << "the grace is no time to wait out";
+
+  const std::string deaf = start(stubborn_children[0]);
+  until_out(deaf, "up");
+  times = times_of(deaf, 1);
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(times.first, 0);
+  EXPECT_GE(times.forced, 1);
+  EXPECT_LE(times.forced, 1.1);
+  EXPECT_LE(times.all, 1 + 2);
+}
+
+TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
+  if (::geteuid() != 0 || !find_program("setpriv")) {
+    GTEST_SKIP() << "needs root, to be another user";
+  }
+  const std::string id = start("exec sleep 1000");
+  for (const fs::path& path :
+       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(servers.home("a") / "proj")) {
+    fs::permissions(entry.path(), fs::perms::all);
+  }
+  fs::permissions(servers.home("a") / "proj", fs::perms::all);
+  const Times times = times_of(
+      id, 1,
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s");
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::survivors);
+  EXPECT_GE(times.all, 1);
+  EXPECT_LE(times.all, 1 + 2);
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+}
+
 TEST_P(JobScripts, LeftoversOfAnEndedJobAreEnded) {
   const std::string id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
@@ -500,6 +606,10 @@ TEST_P(JobScripts, GpuMemoryThatIsStillHeldIsTold) {
   EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
   ASSERT_EQ(reply.survivors.size(), 1U);
   EXPECT_NE(reply.survivors[0].find("GPU memory"), std::string::npos);
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_TRUE(status(id).left);
+  std::ofstream(servers.home("a") / "gpu_pids") << "1\n";
+  EXPECT_EQ(status(id).phase, Phase::ended);
   const std::string other = start("exec sleep 1000");
   EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
 }
@@ -695,6 +805,7 @@ const auto shells =
     ::testing::Values(test::ServerShell::dash, test::ServerShell::bash, test::ServerShell::busybox);
 const auto shell_name = [](const auto& one) { return test::to_string(one.param); };
 INSTANTIATE_TEST_SUITE_P(Shells, JobScripts, shells, shell_name);
+INSTANTIATE_TEST_SUITE_P(Shells, KillTimes, shells, shell_name);
 INSTANTIATE_TEST_SUITE_P(Shells, JobFollow, shells, shell_name);
 
 }  // namespace

@@ -31,9 +31,10 @@ TEST(Protocol, StatusIsRead) {
                                    " ended pid=7 supervised=0 result=signal:9 ended=12 started=11 stop=15 "
                                    "by=a%20b%25 oom=1 out=5000000000 err=0\n"
                                    "@remote1 job " +
-                                   id_b + " none\n@remote1 end\n");
+                                   id_b + " none\n@remote1 job " + id_a +
+                                   " running pid=8 left=1 out=0 err=0\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
-  ASSERT_EQ(answer.jobs.size(), 2U);
+  ASSERT_EQ(answer.jobs.size(), 3U);
   const StatusReply& job = answer.jobs[0];
   EXPECT_EQ(job.phase, StatusReply::Phase::ended);
   EXPECT_EQ(job.pid, 7);
@@ -45,7 +46,9 @@ TEST(Protocol, StatusIsRead) {
   EXPECT_EQ(job.stop_by, "a b%");
   EXPECT_TRUE(job.oom);
   EXPECT_EQ(job.out_size, 5000000000U);
+  EXPECT_FALSE(job.left);
   EXPECT_EQ(answer.jobs[1].phase, StatusReply::Phase::none);
+  EXPECT_TRUE(answer.jobs[2].left);
 }
 
 TEST(Protocol, KillRepliesAreRead) {

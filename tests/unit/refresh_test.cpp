@@ -56,6 +56,13 @@ TEST_P(ApplyStatus, Gives) {
   EXPECT_EQ(after.reason, c.reason);
 }
 
+StatusReply left_behind() {
+  StatusReply reply = reply_of(Phase::running);
+  reply.left = true;
+  reply.pid = 4121;
+  return reply;
+}
+
 StatusReply unsupervised() {
   StatusReply reply = reply_of(Phase::running);
   reply.supervised = false;
@@ -100,6 +107,13 @@ INSTANTIATE_TEST_SUITE_P(
              State::running,
              {},
              "its supervisor is gone"},
+        Case{"left_behind",
+             State::running,
+             left_behind(),
+             alive,
+             State::running,
+             {},
+             "told to end, but its process 4121 is not gone"},
         Case{"exit0", State::running, ended(exit0), alive, State::succeeded, exit0, ""},
         Case{"exit0_oom", State::running, ended(exit0, {}, "", true), alive, State::succeeded, exit0, ""},
         Case{"exit1", State::running, ended(exit1), alive, State::failed, exit1, ""},

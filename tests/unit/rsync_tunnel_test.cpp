@@ -17,7 +17,7 @@ TEST(RsyncProgress, ReadsRsyncsLine) {
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->bytes, 41943040U);
   EXPECT_EQ(progress->percent, 42);
-  EXPECT_EQ(progress->rate, "123.45MB/s");
+  EXPECT_DOUBLE_EQ(progress->bytes_per_second, 123.45 * 1024 * 1024);
   EXPECT_EQ(progress->left, "0:00:03");
   EXPECT_EQ(parse_rsync_progress("  1,234,567 100%    1.00kB/s    0:00:00 (xfr#2, to-chk=0/3)")->bytes,
             1234567U);
@@ -26,7 +26,7 @@ TEST(RsyncProgress, ReadsRsyncsLine) {
 TEST(RsyncProgress, TakesNothingElse) {
   for (const char* line :
        {"", " ", "train.py", "@item <f+++++++++ 5 10 50% 1MB/s 0:00", " a 5% 1MB/s 0:00:01",
-        " 5 x% 1MB/s 0:00:01", " 5 5% 1MB 0:00:01", " 5 5% 1MB/s"}) {
+        " 5 x% 1MB/s 0:00:01", " 5 5% 1MB 0:00:01", " 5 5% fast/s 0:00:01", " 5 5% 1MB/s"}) {
     EXPECT_FALSE(parse_rsync_progress(line)) << line;
   }
 }

@@ -1,0 +1,280 @@
+#include "jobs/follow_connection.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include "base/clock.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/remote_folder.hpp"
+#include "ssh/errors.hpp"
+
+namespace remote::jobs {
+
+using std::chrono::milliseconds;
+
+std::unique_ptr<Followed> WaitingJobs::next() {
+  const std::lock_guard lock(mutex_);
+  if (jobs_.empty()) {
+    return nullptr;
+  }
+  std::unique_ptr<Followed> followed = std::move(jobs_.front());
+  jobs_.pop_front();
+  return followed;
+}
+
+std::size_t WaitingJobs::refuse(std::unique_ptr<Followed> followed) {
+  const std::lock_guard lock(mutex_);
+  jobs_.push_front(std::move(followed));
+  return jobs_.size();
+}
+
+void WaitingJobs::give_back(std::unique_ptr<Followed> followed) {
+  followed->begin_anew();
+  const std::lock_guard lock(mutex_);
+  jobs_.push_back(std::move(followed));
+}
+
+bool WaitingJobs::empty() const {
+  const std::lock_guard lock(mutex_);
+  return jobs_.empty();
+}
+
+void FollowRecord::fail(const std::string& server, const Error& error) {
+  const std::lock_guard lock(mutex_);
+  errors_.push_back(error.on(server));
+}
+
+void FollowRecord::done(const Followed& followed, const Job& now) {
+  std::optional<Error> unsaved;
+  try {
+    store_.update({now});
+  } catch (const Error& error) {
+    unsaved.emplace(error);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_[followed.index] = now;
+  }
+  events_.ended(followed.index, now);
+  if (unsaved) {
+    fail(now.server, *unsaved);
+  }
+}
+
+void FollowConnection::feed(Open& open) {
+  const std::size_t count = std::min(open.input.size(), open.channel->writable());
+  if (count > 0) {
+    open.channel->write(std::string_view(open.input).substr(0, count));
+    open.input.erase(0, count);
+  }
+}
+
+FollowConnection::Open FollowConnection::open_one(Followed& followed) {
+  const RemoteFolder folder = remote_folder_of(followed.job);
+  Open open;
+  open.input = follow_script(folder.project, folder.jobs_folder, followed.request(options_));
+  open.begin = followed.bytes();
+  open.channel = connection_.open("exec sh -s", [this, &followed](ssh::Stream stream, std::string_view data) {
+    followed.take(stream, data, events_.output);
+  });
+  feed(open);
+  return open;
+}
+
+// Opens channels for the jobs that wait; returns how many wait still because the server refuses more.
+std::size_t FollowConnection::open_waiting() {
+  for (;;) {
+    std::unique_ptr<Followed> next = waiting_.next();
+    if (!next) {
+      return 0;
+    }
+    try {
+      Open one = open_one(*next);
+      one.followed = std::move(next);
+      open_.push_back(std::move(one));
+    } catch (const ssh::TooManyChannels&) {
+      return waiting_.refuse(std::move(next));
+    } catch (const ssh::Unreachable&) {
+      waiting_.give_back(std::move(next));
+      throw;
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::interrupted) {
+        throw;
+      }
+      record_.fail(next->job.server, error);
+    }
+  }
+}
+
+// A job that has to be opened again. Without a new byte not at full speed; meanwhile the others' output goes
+// on. Returns false, as finish() does.
+bool FollowConnection::again(Followed& followed, bool progress) const {
+  using clock = std::chrono::steady_clock;
+  followed.idle_rounds = progress ? 0 : followed.idle_rounds + 1;
+  const auto until = clock::now() + milliseconds(std::min(100 * followed.idle_rounds, 2000));
+  for (;;) {
+    const auto left = std::chrono::duration_cast<milliseconds>(until - clock::now());
+    if (left.count() <= 0) {
+      return false;
+    }
+    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
+    connection_.pump(left, also);
+    cancel_.check();
+  }
+}
+
+// What the server says of a job; nullopt when it refuses the channel for the question.
+std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
+  const RemoteFolder folder = remote_folder_of(followed.job);
+  ssh::ExecRequest request;
+  request.input = status_script(folder.project, folder.jobs_folder, {followed.job.id}, {});
+  request.timeout = std::chrono::seconds(10);
+  std::string text;
+  try {
+    text = connection_.exec(request, cancel_).out;
+  } catch (const ssh::Unreachable&) {
+    throw;
+  } catch (const ssh::TooManyChannels&) {
+    return std::nullopt;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) {
+      throw;
+    }
+    throw ssh::Unreachable(error.what_failed(), error.reason());  // silence is a link to be made anew
+  }
+  StatusAnswer answer = parse_status(text);
+  if (answer.jobs.size() != 1) {
+    throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it");
+  }
+  return answer;
+}
+
+// A channel came to its end. True when the job is done with; false when it has to be opened again.
+bool FollowConnection::finish(Open& open) {
+  Followed& followed = *open.followed;
+  const auto status = open.channel->status();
+  open.channel.reset();  // its place is needed for the question
+  const bool progress = open.progress();
+  if (!status) {
+    return again(followed, progress);
+  }
+  if (!followed.out.begun || !followed.err.begun) {
+    constexpr int attempts = 3;
+    if (followed.idle_rounds + 1 >= attempts) {
+      throw Error(
+          fmt::format("cannot follow job {}", followed.job.key),
+          fmt::format("the server's shell ended with {} before it ran what it was given", status->describe()),
+          "look at the start files of the login shell there");
+    }
+    return again(followed, false);
+  }
+  const std::optional<StatusAnswer> answer = ask(followed);
+  if (!answer) {
+    return again(followed, false);
+  }
+  const StatusReply& reply = answer->jobs.front();
+  const bool read_all =
+      followed.silent || (followed.out.offset >= reply.out_size && followed.err.offset >= reply.err_size);
+  const bool ended =
+      reply.phase != StatusReply::Phase::running && reply.phase != StatusReply::Phase::starting;
+  // Without following, what was there has been read when tail has come to its end; more may have come since.
+  const bool done = options_.follow || ended ? ended && read_all : status->success() || !progress;
+  if (!done) {
+    // The supervisor died and the job lives on, or there is more to read.
+    return again(followed, progress);
+  }
+  record_.done(followed,
+               apply_status(followed.job, reply, Clocks{answer->server_now, now_seconds()}, Starter::alive));
+  return true;
+}
+
+bool FollowConnection::ready(const Open& open) {
+  return open.channel->finished() || open.followed->failure.has_value();
+}
+
+void FollowConnection::wait_until_ready() {
+  for (;;) {
+    for (Open& one : open_) {
+      feed(one);
+    }
+    // Looked at before waiting: one may have finished while another's end was asked about.
+    if (std::any_of(open_.begin(), open_.end(), ready)) {
+      return;
+    }
+    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
+    connection_.pump(milliseconds(60000), also);
+    cancel_.check();
+  }
+}
+
+// One that is ready, and no longer among the open ones.
+void FollowConnection::settle(Open& open, bool& heard) {
+  heard = heard || open.progress();
+  try {
+    if (open.followed->failure) {
+      open.channel.reset();
+      record_.fail(open.followed->job.server, *open.followed->failure);
+    } else if (!finish(open)) {
+      waiting_.give_back(std::move(open.followed));
+    }
+  } catch (const ssh::Unreachable&) {
+    waiting_.give_back(std::move(open.followed));
+    throw;
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::interrupted) {
+      throw;
+    }
+    record_.fail(open.followed->job.server, error);
+  }
+}
+
+bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& heard) {
+  try {
+    for (;;) {
+      const std::size_t left = open_waiting();
+      if (left > 0 && open_.empty()) {
+        return false;  // not even one: somebody else uses the places
+      }
+      if (left > 0) {
+        more_wanted();
+      }
+      if (open_.empty()) {
+        return true;
+      }
+      wait_until_ready();
+      for (auto at = open_.begin(); at != open_.end();) {
+        if (!ready(*at)) {
+          ++at;
+          continue;
+        }
+        std::list<Open> done;
+        done.splice(done.begin(), open_, at++);
+        settle(done.front(), heard);
+      }
+    }
+  } catch (const ssh::Unreachable&) {
+    for (Open& one : open_) {
+      heard = heard || one.progress();
+      one.channel.reset();
+      waiting_.give_back(std::move(one.followed));
+    }
+    open_.clear();
+    throw;
+  } catch (const Error& error) {
+    for (Open& one : open_) {
+      one.channel.reset();
+      if (error.kind() != ErrorKind::interrupted) {
+        record_.fail(one.followed->job.server, error);
+      }
+    }
+    open_.clear();
+    throw;
+  }
+}
+
+}  // namespace remote::jobs

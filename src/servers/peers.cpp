@@ -1,0 +1,262 @@
+#include "servers/peers.hpp"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "base/random.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "scripts/scripts.hpp"
+#include "servers/answers.hpp"
+#include "servers/run_command.hpp"
+#include "ssh/rsync_tunnel.hpp"
+
+namespace remote::servers {
+namespace {
+
+// How often a server that waits for its turn looks whether it has come; its connection is served meanwhile.
+constexpr std::chrono::milliseconds look_every{50};
+
+// An sh function that prints `lines`; the text's own end mark is in none of them.
+std::string printing_function(const std::string& name, const std::string& lines) {
+  const std::string mark = "END_" + random_hex(16);
+  return name + "() {\ncat <<'" + mark + "'\n" + lines + mark + "\n}\n";
+}
+
+std::string assign(const char* name, const std::string& word) {
+  return std::string(name) + "=" + word + "\n";
+}
+
+std::string with_slash(std::string path) {
+  if (!path.ends_with('/')) {
+    path += '/';
+  }
+  return path;
+}
+
+// Keeps the agent away from every other command of the connection.
+class Forwarding {
+ public:
+  Forwarding(ssh::Connection& connection, const std::filesystem::path& socket) : connection_(connection) {
+    connection_.forward_agent(socket);
+  }
+  ~Forwarding() { connection_.forward_agent({}); }
+  Forwarding(const Forwarding&) = delete;
+  Forwarding& operator=(const Forwarding&) = delete;
+
+ private:
+  ssh::Connection& connection_;
+};
+
+}  // namespace
+
+Peers::~Peers() = default;
+
+std::filesystem::path Peers::agent_for(const PeerSource& source, const Cancel& cancel) {
+  const std::lock_guard lock(keys_mutex_);
+  bool held = false;
+  for (const std::filesystem::path& key : source.login.keys) {
+    if (!no_agent_ && tried_.insert(key).second) {
+      std::error_code ignored;
+      if (!std::filesystem::exists(key, ignored)) {
+        continue;
+      }
+      try {
+        if (!keys_) {
+          keys_ = std::make_unique<ssh::KeyAgent>();
+        }
+        if (keys_->add(key, cancel)) {
+          held_.insert(key);
+        }
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::interrupted) {
+          throw;
+        }
+        no_agent_ = true;  // no ssh-agent on this machine: the servers' own keys are left
+      }
+    }
+    held = held || held_.contains(key);
+  }
+  return held ? keys_->socket() : std::filesystem::path(source.login.agent);
+}
+
+Peers::Part::Part(Peers& peers, ssh::Connection& connection, const config::Server& server)
+    : peers_(peers), connection_(connection), server_(server) {
+  self_.server = server.name;
+  self_.login = connection.login();
+  self_.host = server.internal_address.value_or(self_.login.host);
+  self_.path = ssh::remote_spec(with_slash(peers.config_.project_path_on(server)));
+}
+
+Peers::Part::~Part() {
+  if (under_way_) {
+    peers_.pool_.finish(std::nullopt);
+  }
+}
+
+void Peers::Part::pass_on(const std::vector<std::string>& newer) {
+  self_.unlike.insert(newer.begin(), newer.end());
+  under_way_ = false;
+  peers_.pool_.finish(self_);
+}
+
+void Peers::Part::take(const SyncOptions& options, const std::function<void(const std::string&)>& on_step,
+                       const Cancel& cancel) {
+  std::set<std::string> probed;
+  for (;;) {
+    const PeerPool::Next next = peers_.pool_.next(self_);
+    under_way_ = next.turn != PeerPool::Turn::wait;
+    if (next.turn == PeerPool::Turn::from_here) {
+      return;
+    }
+    if (next.turn == PeerPool::Turn::from_peer) {
+      on_step("from " + next.source->server);
+      try {
+        pull(*next.source, false, options, cancel);
+        from = next.source->server;
+      } catch (const Error& error) {
+        peers_.pool_.release(next.source->server);
+        if (error.kind() == ErrorKind::interrupted) {
+          throw;
+        }
+        why = error.reason();
+        return;
+      }
+      peers_.pool_.release(next.source->server);
+      verify(on_step, cancel);
+      return;
+    }
+    // While the first one gets the project: is the way to it open at all? Else there is nothing to wait for.
+    if (next.source && probed.insert(next.source->server).second) {
+      try {
+        pull(*next.source, true, options, cancel);
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::interrupted) {
+          throw;
+        }
+        why = error.reason();
+        peers_.pool_.begin_from_here();
+        under_way_ = true;
+        return;
+      }
+      on_step("waiting for " + next.source->server);
+      continue;
+    }
+    std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
+    connection_.pump(look_every, also);
+    cancel.check();
+  }
+}
+
+void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& options,
+                       const Cancel& cancel) {
+  const auto give_up = [&](const std::string& reason) -> Error {
+    return {"cannot bring the project",
+            fmt::format("it cannot take the project from {} ({}): {}", source.server, source.host, reason)};
+  };
+  if (source.login.host_key.empty() || source.host.empty()) {
+    throw give_up("its address or host key is not known");
+  }
+  std::string text = assign("PROJECT", remote_path_word(peers_.config_.project_path_on(server_)));
+  text += "WORK=$PROJECT/" + shell_quote(peers_.config_.remote_scripts_folder_name) + "/peer." +
+          random_hex(16) + "\n";
+  text += assign("PEER_HOST", shell_quote(source.host));
+  text += assign("PEER_PORT", std::to_string(source.login.port));
+  text += assign("PEER_USER", shell_quote(source.login.user));
+  text += assign("HOST_KEY", shell_quote(source.login.host_key));
+  text += assign("PEER_PATH", shell_quote(source.path));
+  text += assign("PROBE", probe ? "1" : "");
+  std::string names;
+  if (!probe) {
+    for (const std::string& name : peers_.tree_.names(cancel)) {
+      if (!source.unlike.contains(name)) {
+        names += name + "\n";
+      }
+    }
+  }
+  text += printing_function("names", names);
+  std::vector<std::string> words = peer_arguments();
+  if (options.update) {
+    words.emplace_back("-u");
+  }
+  if (options.kilobytes_per_second > 0) {
+    words.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
+  }
+  text += "set -- " + shell_join(words) + "\n";
+  text += scripts::text("peer_pull.sh");
+
+  SyncReport report;
+  Answers answers([&](std::string_view line) {
+    if (const auto progress = ssh::parse_rsync_progress(line)) {
+      if (options.on_progress) {
+        options.on_progress(*progress);
+      }
+      return;
+    }
+    add_rsync_line(report, line);
+  });
+  std::string errors;
+  ssh::ExecRequest request;
+  request.input = guarded_script(text);
+  request.keep_input = true;
+  request.max_output = std::size_t{256} << 20U;  // names of files
+  request.sink = [&](ssh::Stream stream, std::string_view data) {
+    if (options.log) {
+      options.log(stream, data);
+    }
+    if (stream == ssh::Stream::out) {
+      answers.add(data);
+    } else if (errors.size() < 65536) {
+      errors += data;
+    }
+  };
+  const Forwarding forwarding(connection_, peers_.agent_for(source, cancel));
+  const ssh::ExecResult result = connection_.exec(request, cancel);
+  const auto code = result.status.code();
+  if (const std::string failure = answers.last("fail"); !failure.empty()) {
+    throw give_up(failure);
+  }
+  // Files that are not there any more, or cannot be read, come from the laptop.
+  if (!result.status.success() && (probe || (code != 23 && code != 24))) {
+    const std::string said = last_lines(trim(errors), 3);
+    throw give_up(said.empty() ? "ended with " + result.status.describe() : said);
+  }
+  files = std::move(report);
+  files.newer.clear();  // the ordinary sync finds them again
+}
+
+// rsync compares what it sends with what it wrote, but not with the laptop: a job on the other server may
+// have changed a file meanwhile, or before, without a trace in size and time.
+void Peers::Part::verify(const std::function<void(const std::string&)>& on_step, const Cancel& cancel) {
+  if (files.changed.empty()) {
+    return;
+  }
+  on_step("comparing contents");
+  std::string sums;
+  for (const std::string& name : files.changed) {
+    // A file that is gone here meanwhile is compared with nothing, and is removed there.
+    sums += peers_.tree_.digest(name, cancel).value_or(std::string(64, '0')) + "  " + name + "\n";
+  }
+  std::string text = assign("PROJECT", remote_path_word(peers_.config_.project_path_on(server_)));
+  text += printing_function("sums", sums);
+  text += scripts::text("peer_verify.sh");
+  Answers answers([](std::string_view) {});
+  ssh::ExecRequest request;
+  request.input = guarded_script(text);
+  request.keep_input = true;
+  request.sink = [&](ssh::Stream stream, std::string_view data) {
+    if (stream == ssh::Stream::out) {
+      answers.add(data);
+    }
+  };
+  connection_.exec(request, cancel);
+  if (!answers.has("end", "")) {
+    // Nothing is proven: the ordinary sync is told to compare contents.
+    unverified = true;
+  }
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/cancel.hpp"
+#include "config/config.hpp"
+
+namespace remote::servers {
+
+// What of the project goes to the servers, as rsync selects it: the names, and the contents' digests. Both
+// are found out when first asked for, once for all servers; any thread.
+class ProjectTree {
+ public:
+  explicit ProjectTree(const config::Config& config) : config_(config) {}
+
+  // Files, and folders with a '/' at the end, relative to the project; what a symlink leads to counts as the
+  // link's. Names that do not fit on one line of text are left out. Throws Error.
+  const std::vector<std::string>& names(const Cancel& cancel);
+  // SHA-256 of a file's content; nullopt when it cannot be read any more.
+  std::optional<std::string> digest(const std::string& name, const Cancel& cancel);
+
+ private:
+  const config::Config& config_;
+  std::mutex names_mutex_;
+  std::optional<std::vector<std::string>> names_;
+  std::mutex digests_mutex_;
+  std::map<std::string, std::string> digests_;
+};
+
+}  // namespace remote::servers

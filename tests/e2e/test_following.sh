@@ -1,0 +1,212 @@
+#!/bin/sh
+# job-tail where it is hard: nobody reads what it prints, bytes that are no text, lines of 10 MB, several jobs on one
+# screen, and the verdict of a launch that failed.
+# shellcheck disable=SC2016
+set -eu
+[ -r /proc/self/status ] || exit 77
+work=$(mktemp -d)
+project="$work/my project"
+mkdir -p "$project"
+follower=
+finish() {
+  status=$?
+  [ -z "$follower" ] || kill -KILL "$follower" 2>/dev/null || true
+  "$REMOTE" --quiet --project "$project" job-kill --yes --grace 0 >/dev/null 2>&1 || true
+  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
+  rm -rf "$work"
+  exit $status
+}
+trap finish EXIT
+fail() {
+  echo "FAILED: $1" >&2
+  echo "--- stdout" >&2
+  head -c 2000 "$work/out" | tr -c '[:print:]\n' '?' >&2
+  echo "--- stderr" >&2
+  head -c 4000 "$work/err" >&2
+  exit 1
+}
+remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
+code() {
+  wanted=$1
+  shift
+  got=0
+  remote "$@" || got=$?
+  [ "$got" = "$wanted" ] || fail "exit code $got, not $wanted: $*"
+}
+# until_true WORDS...: until the command succeeds, at most 30 seconds
+until_true() {
+  tries=0
+  until "$@"; do
+    tries=$((tries + 1))
+    [ $tries -lt 300 ] || fail "waited too long: $*"
+    sleep 0.1
+  done
+}
+cd "$project"
+"$REMOTE" sandbox up --nodes 2 >"$work/out" 2>"$work/err" || fail "sandbox up"
+sed 's/manager: venv .*/manager: system/; /system_site_packages/d' .remote/configs.yaml >"$work/configs"
+cp "$work/configs" .remote/configs.yaml
+code 0 rsync
+servers=$("$REMOTE" --json servers 2>/dev/null | python3 -c '
+import json, sys
+print(" ".join(s.get("name", s.get("server")) for s in json.load(sys.stdin)))')
+first=${servers%% *}
+home=$("$REMOTE" --json sandbox status 2>/dev/null | python3 -c '
+import json, sys
+print([s["home"] for s in json.load(sys.stdin) if s["name"] == sys.argv[1]][0])' "$first")
+# log KEY STREAM: the file of a job on its server
+log() {
+  id=$("$REMOTE" --json job-list --stopped 2>/dev/null | python3 -c '
+import json, sys
+print([j["id"] for j in json.load(sys.stdin) if j["key"] == int(sys.argv[1])][0])' "$1")
+  find "$home" -path "*/.jobs/$id/job.$2"
+}
+# larger FILE BYTES
+larger() { [ "$(wc -c <"$1")" -gt "$2" ]; }
+
+# --- output that nobody takes: it waits on the server, not in memory, and Ctrl-C ends the following at once
+code 0 job-run --server "$first" --cmd 'echo begin; while :; do head -c 1000000 /dev/zero; echo oops >&2; sleep 0.01; done'
+out=$(log 1 out)
+mkfifo "$work/fifo"
+exec 9<>"$work/fifo"
+# held WHERE: follows with stdout, or with both outputs, into the pipe that nobody reads
+held() {
+  case $1 in
+    stdout) "$REMOTE" job-tail --job 1 >"$work/fifo" 2>"$work/err" 9<&- & ;;
+    both) "$REMOTE" job-tail --job 1 >"$work/fifo" 2>&1 9<&- & ;;
+  esac
+  follower=$!
+}
+resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$follower/status"; }
+# full: the pipe takes nothing more
+full() { python3 -c 'import select, sys; sys.exit(9 in select.select([], [9], [], 0)[1])' 9>&9; }
+gone() { [ ! -e "/proc/$follower" ] || grep -q "^State:.Z" "/proc/$follower/status" 2>/dev/null; }
+held stdout
+until_true full
+until_true larger "$out" $(($(wc -c <"$out") + 30000000))
+before=$(resident)
+until_true larger "$out" $(($(wc -c <"$out") + 150000000))
+after=$(resident)
+[ $((after - before)) -lt 20000 ] || fail "its memory has grown from $before to $after kB"
+[ "$after" -lt 100000 ] || fail "it takes $after kB"
+kill -INT $follower
+until_true gone
+got=0
+wait $follower || got=$?
+follower=
+[ $got = 130 ] || fail "an interrupted job-tail exits with $got"
+grep -q 'stopped following; the job goes on' "$work/err" || fail "it does not say that the job goes on"
+# The same when stderr goes nowhere too: the notice is lost, the end is not.
+held both
+until_true full
+kill -INT $follower
+until_true gone
+got=0
+wait $follower || got=$?
+follower=
+[ $got = 130 ] || fail "an interrupted job-tail without readers exits with $got"
+exec 9<&-
+code 0 job-list --json
+grep -q '"state": "running"' "$work/out" || fail "the job did not go on"
+code 0 job-kill --job 1 --grace 0
+rm -f "$out"
+
+# --- one job: every byte as it is, followed and afterwards
+cat >hard.py <<'EOF2'
+import os
+import sys
+import time
+
+go = os.path.expanduser("~/go")
+rank = int(os.environ.get("RANK", "0"))
+out = sys.stdout.buffer
+out.write(b"ready\n")
+out.flush()
+while not os.path.exists(go):
+    time.sleep(0.02)
+for step in range(0, 101, 10):
+    out.write(b"\r%3d%% of rank %d" % (step, rank))
+    out.flush()
+out.write(b"\n")
+out.write(bytes(byte for byte in range(256) if byte not in b"\r\n") * 4000 + b"\n")
+out.write(b"<" + b"x%d" % rank * 5000000 + b">\n")
+out.write(b"\xff\x00 no newline at the end")
+EOF2
+code 0 rsync
+code 0 job-run --server "$first" --cmd 'python3 hard.py'
+"$REMOTE" job-tail --job 2 >"$work/out" 2>"$work/err" &
+follower=$!
+until_true grep -q ready "$work/out"
+for server in $servers; do
+  "$REMOTE" run --server "$server" --cmd 'touch ~/go' >/dev/null 2>"$work/err" || fail "touch"
+done
+wait $follower || fail "job-tail of job 2"
+follower=
+cmp -s "$work/out" "$(log 2 out)" || fail "what was followed is not what was written"
+larger "$work/out" 11000000 || fail "job 2 wrote too little"
+code 0 job-tail --job 2 --no-follow --lines 1000000000
+cmp -s "$work/out" "$(log 2 out)" || fail "what is shown is not what was written"
+code 0 job-tail --job 2 --no-follow --lines 2
+tail -n 2 "$(log 2 out)" | cmp -s - "$work/out" || fail "the last two lines, one of 10 MB"
+
+# --- several jobs: whole lines with their rank, progress bars in their last state, nothing lost
+code 0 launch --nproc-per-node 2 --cmd 'python3 hard.py' --tag several
+code 0 job-wait --tag several
+code 0 job-tail --all --no-follow --lines 1000000 --job 3
+python3 - "$work/out" <<'EOF2' || fail "job-tail --all"
+import re
+import sys
+
+ranks = {}
+with open(sys.argv[1], "rb") as file:
+    for line in file.read().split(b"\n")[:-1]:
+        found = re.match(rb"\[(\d)\] (.*)$", line, re.S)
+        assert found, line[:80]
+        assert len(line) < 70000, len(line)
+        ranks.setdefault(int(found[1]), []).append(found[2])
+assert sorted(ranks) == [0, 1, 2, 3], sorted(ranks)
+for rank, lines in ranks.items():
+    assert lines[0] == b"ready", lines[0]
+    assert lines[1] == b"100%% of rank %d" % rank, lines[1]
+    assert lines[-1] == b"\xff\x00 no newline at the end", lines[-1]
+    rest = b"".join(lines[2:-1])
+    binary = bytes(byte for byte in range(256) if byte not in b"\r\n") * 4000
+    assert rest == binary + b"<" + b"x%d" % rank * 5000000 + b">", (rank, len(rest))
+EOF2
+grep -q 'all 4 ranks succeeded' "$work/err" || fail "the verdict of a launch that succeeded"
+
+# --- the verdict, followed and afterwards
+for server in $servers; do
+  "$REMOTE" run --server "$server" --cmd 'rm -f ~/go' >/dev/null 2>"$work/err" || fail "rm"
+done
+code 0 launch --nproc-per-node 2 --failure-grace 0 --cmd \
+  'echo ready; while ! [ -e ~/go ]; do sleep 0.05; done; if [ $RANK = 1 ]; then echo the cause >&2; exit 5; fi; exec sleep 300'
+"$REMOTE" job-tail --all >"$work/out" 2>"$work/err" &
+follower=$!
+ready() { [ "$(grep -c ready "$work/out")" = 4 ]; }
+until_true ready
+"$REMOTE" run --server "$first" --cmd 'touch ~/go' >/dev/null 2>&1 || fail "touch"
+got=0
+wait $follower || got=$?
+follower=
+# told WHEN: the paragraph is the last that is said
+told() {
+  [ "$got" = 1 ] || fail "job-tail --all of a failed launch, $1: exit code $got"
+  tail -n 4 "$work/err" >"$work/end"
+  grep -q "^rank 1 on $first failed first (exit 5, .*: last lines of its stderr:\$" "$work/end" || fail "who was first, $1"
+  grep -q '^  the cause$' "$work/end" || fail "its last lines, $1"
+  grep -q '^3 others were ended after it$' "$work/end" || fail "the others, $1"
+  grep -q '^its output: remote job-tail --job 8$' "$work/end" || fail "where more is, $1"
+}
+told followed
+got=0
+remote job-tail --all --no-follow --job 7 || got=$?
+told afterwards
+# One rank alone has no verdict: of the others nothing is known here.
+got=0
+remote job-tail --job 8 || got=$?
+[ $got = 5 ] || fail "the exit code of one rank: $got"
+if grep -q 'failed first' "$work/err"; then
+  fail "a verdict of one rank"
+fi
+echo "following: all well"

@@ -1,0 +1,103 @@
+#!/bin/sh
+# job-wait, job-list --watch, job-rsync --delay and job-tail, interrupted on a terminal: they end with 130, leave no
+# process, and the terminal is as it was.
+set -eu
+work=$(mktemp -d)
+project="$work/my project"
+finish() {
+  status=$?
+  "$REMOTE" --quiet --project "$project" job-kill --yes --signal KILL >/dev/null 2>&1 || true
+  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
+  rm -rf "$work"
+  exit $status
+}
+trap finish EXIT
+mkdir -p "$project"
+cd "$project"
+: >"$work/out" && : >"$work/err"
+fail() {
+  echo "FAILED: $1" >&2
+  head -c 4000 "$work/out" "$work/err" >&2
+  exit 1
+}
+remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err" </dev/null; }
+remote sandbox up --nodes 1 || fail "sandbox up"
+remote job-run --cmd 'echo here; exec sleep 300' --server node-1 || fail "job-run"
+cat >"$work/interrupt.py" <<'PY'
+"""Runs a command on a terminal of its own, waits for a text, types Ctrl-C."""
+import os, pty, select, signal, subprocess, sys, termios, time
+
+wanted, command = sys.argv[1].encode(), sys.argv[2:]
+master, slave = pty.openpty()
+before = termios.tcgetattr(slave)
+
+
+def prepare():
+    os.setsid()
+    import fcntl
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+
+
+process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, preexec_fn=prepare)
+text = b""
+
+
+def members():
+    """Processes of the command's session."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            fields = open("/proc/%s/stat" % pid).read().rpartition(") ")[2].split()
+        except OSError:
+            continue
+        if int(fields[3]) == process.pid and fields[0] != "Z":
+            found.append(pid)
+    return found
+
+
+def read(limit):
+    global text
+    if select.select([master], [], [], limit)[0]:
+        text += os.read(master, 65536)
+
+
+deadline = time.monotonic() + 20
+if wanted == b"-":  # says nothing while it waits: it does so once it sleeps with its connection open
+    while time.monotonic() < deadline:
+        sockets = 0
+        for fd in os.listdir("/proc/%d/fd" % process.pid):
+            try:
+                sockets += os.readlink("/proc/%d/fd/%s" % (process.pid, fd)).startswith("socket:")
+            except OSError:
+                pass
+        if sockets:
+            break
+        read(0.05)
+while wanted != b"-" and wanted not in text and process.poll() is None and time.monotonic() < deadline:
+    read(0.1)
+if process.poll() is not None or (wanted != b"-" and wanted not in text):
+    sys.exit("it does not come so far: %r" % text)
+os.write(master, b"\x03")
+while process.poll() is None and time.monotonic() < deadline + 20:
+    read(0.05)
+code = process.poll()
+if code != 130:
+    os.killpg(process.pid, signal.SIGKILL)
+    sys.exit("exit code %s, not 130: %r" % (code, text))
+while select.select([master], [], [], 0)[0]:
+    read(0)
+if members():
+    sys.exit("it leaves processes")
+if termios.tcgetattr(slave) != before:
+    sys.exit("the terminal is not as it was")
+hidden, alternate = text.count(b"\x1b[?25l"), text.count(b"\x1b[?1049h")
+if hidden > text.count(b"\x1b[?25h") or alternate > text.count(b"\x1b[?1049l"):
+    sys.exit("the cursor or the screen is left changed: %r" % text)
+PY
+interrupted() { python3 "$work/interrupt.py" "$@" || fail "$*"; }
+interrupted - "$REMOTE" job-wait --job 1
+interrupted running "$REMOTE" job-list --watch
+interrupted - "$REMOTE" job-rsync --delay 60
+interrupted here "$REMOTE" job-tail --job 1
+remote job-list --json || fail "job-list"
+grep -q '"state": "running"' "$work/out" || fail "the job does not run any more"

@@ -1,0 +1,159 @@
+// Following over real SSH: TCP links that are cut under libssh, and more jobs than a connection takes.
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <set>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "jobs/follow.hpp"
+#include "support/cut_proxy.hpp"
+#include "support/ssh_job_world.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using test::CutProxy;
+using test::SshJobWorld;
+
+// Sanitizers make a byte several times dearer; what is tested stays the same.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr int pieces = 4;
+#else
+constexpr int pieces = 40;
+#endif
+constexpr std::uint64_t piece_size = 2'621'440;  // 40 of them are 100 MiB
+
+// Compares a stream with the file that it comes from, byte for byte and at once, so that nothing is kept.
+class Comparer {
+ public:
+  explicit Comparer(const std::filesystem::path& file) : fd_(::open(file.c_str(), O_RDONLY | O_CLOEXEC)) {}
+
+  void take(std::string_view data) {
+    there_.resize(data.size());
+    std::size_t got = 0;
+    while (got < data.size()) {
+      const ssize_t count =
+          ::pread(fd_.get(), there_.data() + got, data.size() - got, static_cast<off_t>(heard_ + got));
+      if (count <= 0) {
+        break;
+      }
+      got += static_cast<std::size_t>(count);
+    }
+    if (equal_ && (got < data.size() || there_ != data)) {
+      equal_ = false;
+      ADD_FAILURE() << "what came is not what was written, within " << data.size() << " bytes from byte "
+                    << heard_;
+    }
+    heard_ += data.size();
+  }
+  std::uint64_t heard() const { return heard_; }
+
+ private:
+  UniqueFd fd_;
+  std::string there_;
+  std::uint64_t heard_ = 0;
+  bool equal_ = true;
+};
+
+TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
+  SshJobWorld world;
+  CutProxy proxy(world.sshd.port());
+  world.config.servers[0].port = proxy.port();
+  const std::uint64_t total = piece_size * pieces;
+  const auto jobs = world.run_all({fmt::format(
+      "i=0; while [ $i -lt {} ]; do head -c {} /dev/urandom; echo err $i >&2; i=$((i + 1)); done; exit 7",
+      pieces, piece_size)});
+  constexpr int cuts = 20;
+  std::vector<std::uint64_t> at;
+  for (std::uint64_t i = 1; i <= cuts; ++i) {
+    at.push_back(total / (cuts + 1) * i + 97 * i);  // somewhere within a packet
+  }
+  proxy.cut_at(at);
+
+  Comparer out(world.file(jobs[0], "job.out"));
+  Comparer err(world.file(jobs[0], "job.err"));
+  std::vector<std::string> notices;
+  int ended = 0;
+  FollowEvents events;
+  events.output = [&](std::size_t, ssh::Stream stream, std::string_view data) {
+    (stream == ssh::Stream::out ? out : err).take(data);
+  };
+  events.ended = [&](std::size_t, const Job&) { ++ended; };
+  events.notice = [&](const std::string& text) { notices.push_back(text); };
+  const test::Limit limit;
+  const FollowResult result =
+      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+
+  for (const Error& error : result.errors) {
+    ADD_FAILURE() << error.message();
+  }
+  EXPECT_EQ(proxy.cuts(), cuts);
+  EXPECT_EQ(proxy.connections(), cuts + 1);
+  EXPECT_EQ(out.heard(), total);
+  EXPECT_EQ(out.heard(), std::filesystem::file_size(world.file(jobs[0], "job.out")));
+  EXPECT_EQ(err.heard(), std::filesystem::file_size(world.file(jobs[0], "job.err")));
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(7));
+  const auto count = [&](const char* text) {
+    return std::count_if(notices.begin(), notices.end(),
+                         [&](const std::string& notice) { return notice.find(text) != std::string::npos; });
+  };
+  EXPECT_EQ(count("connection lost"), cuts);
+  EXPECT_EQ(count("connected again"), cuts);
+}
+
+class FollowManyJobs : public ::testing::TestWithParam<int> {};
+
+TEST_P(FollowManyJobs, SixtyFourAtOnce) {
+  SshJobWorld world({fmt::format("MaxSessions {}", GetParam())});
+  constexpr std::size_t count = 64;
+  // None ends before all are followed at the same time.
+  const auto jobs = world.run_all(std::vector<std::string>(
+      count, "echo begin $REMOTE_JOB_ID; while ! [ -e ~/go ]; do sleep 0.2; done; echo end $REMOTE_JOB_ID"));
+  std::mutex mutex;
+  std::map<std::size_t, std::string> heard;
+  std::set<std::size_t> ended;
+  FollowEvents events;
+  events.output = [&](std::size_t index, ssh::Stream, std::string_view data) {
+    const std::lock_guard lock(mutex);
+    heard[index] += data;
+    if (heard.size() == count) {
+      std::ofstream(world.home() / "go") << "";
+    }
+  };
+  events.ended = [&](std::size_t index, const Job& job) {
+    const std::lock_guard lock(mutex);
+    EXPECT_EQ(job.state, State::succeeded);
+    EXPECT_TRUE(ended.insert(index).second);
+  };
+  std::vector<std::string> notices;
+  events.notice = [&](const std::string& text) {
+    const std::lock_guard lock(mutex);
+    notices.push_back(text);
+  };
+  const test::Limit limit;
+  const FollowResult result =
+      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+  for (const Error& error : result.errors) {
+    ADD_FAILURE() << error.message();
+  }
+  EXPECT_EQ(notices, std::vector<std::string>{});
+  EXPECT_EQ(ended.size(), count);
+  for (std::size_t i = 0; i < count; ++i) {
+    EXPECT_EQ(heard[i], fmt::format("begin {}\nend {}\n", jobs[i].id, jobs[i].id));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(MaxSessions, FollowManyJobs, ::testing::Values(10, 1),
+                         [](const auto& sessions) { return std::to_string(sessions.param); });
+
+}  // namespace
+}  // namespace remote::jobs

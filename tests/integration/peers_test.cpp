@@ -1,0 +1,261 @@
+// `rsync --fan-out peers` between real sshd processes: each takes the project from the other by ssh(1) and
+// rsync, with a key that is forwarded or one that lies in its home folder.
+
+#include "servers/peers.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "servers/sandbox_node.hpp"
+#include "ssh/connector.hpp"
+#include "support/test_sandbox.hpp"
+#include "support/wrapped_connection.hpp"
+
+namespace remote::servers {
+namespace {
+namespace fs = std::filesystem;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::UnorderedElementsAre;
+
+void write(const fs::path& file, const std::string& content) {
+  fs::create_directories(file.parent_path());
+  std::ofstream(file, std::ios::binary) << content;
+}
+
+class PeersTest : public ::testing::Test {
+ protected:
+  PeersTest() : sandbox_(2), config_(sandbox_.config()), peers_(config_) {
+    ::unsetenv("SSH_AUTH_SOCK");
+    options_.pipe_program = REMOTE_BINARY;
+    connect();
+    write(here("train.py"), "print(1)\n");
+  }
+
+  void connect() {
+    ssh::ConnectorOptions connector_options;
+    connector_options.user_config = "/dev/null";
+    const auto connector = ssh::make_connector(config_, connector_options);
+    connections_.clear();
+    real_.clear();
+    for (const config::Server& server : config_.servers) {
+      real_.push_back(connector->connect(server, Cancel()));
+      connections_.emplace_back(*real_.back());
+    }
+  }
+
+  struct Sent {
+    std::string from;
+    std::string why;
+    std::vector<std::string> by_peer;
+    std::vector<std::string> from_here;
+  };
+  // One server's whole part, as `remote rsync` does it.
+  Sent send(std::size_t index) {
+    const config::Server& server = config_.servers[index];
+    Peers::Part part(peers_, connections_[index], server);
+    part.take(
+        options_, [](const std::string&) {}, Cancel());
+    options_.checksum = part.unverified;
+    const SyncReport report = sync_to(connections_[index], config_, server, options_, Cancel());
+    part.pass_on(report.newer);
+    return {part.from, part.why, part.files.changed, report.changed};
+  }
+  // Without a key that could be forwarded.
+  void forward_nothing() {
+    for (test::WrappedConnection& connection : connections_) {
+      connection.told().keys.clear();
+      connection.told().agent.clear();
+    }
+  }
+  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
+  fs::path there(std::size_t index, const std::string& name) const {
+    return sandbox_.home(index) / config_.name / name;
+  }
+
+  test::TestSandbox sandbox_;
+  config::Config config_;
+  Peers peers_;
+  std::vector<std::unique_ptr<ssh::Connection>> real_;
+  std::vector<test::WrappedConnection> connections_;
+  SyncOptions options_;
+};
+
+TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneThere) {
+  const TempFolder outside;
+  write(outside.path() / "data", std::string(1 << 20U, 'x'));
+  fs::create_symlink(outside.path() / "data", here("link"));
+  fs::create_symlink("nowhere", here("dangling"));
+  write(here(".remote/exclude.txt"), "*.tmp\n");
+  for (const char* name : {"with space/it's", "$HOME `x`", "ünï", "star*[a]?", "-dash", "a.tmp", "#hash",
+                           ";semi", ".jobs/job", "line\nbreak", "back\\slash", "@remote1 fail x"}) {
+    write(here(name), name);
+  }
+  fs::create_directories(here("empty"));
+  EXPECT_EQ(send(0).from, "");
+  const Sent second = send(1);
+  EXPECT_EQ(second.why, "");
+  EXPECT_EQ(second.from, "node-1");
+  EXPECT_THAT(second.by_peer,
+              UnorderedElementsAre("train.py", "link", "with space/it's", "$HOME `x`", "ünï", "star*[a]?",
+                                   "-dash", "#hash", ";semi", "@remote1 fail x"));
+  EXPECT_THAT(second.from_here, UnorderedElementsAre("line\\#012break", "back\\slash"));
+  EXPECT_LT(connections_[1].sent(), std::uint64_t{200000}) << "the laptop sent the contents itself";
+  SubprocessSpec compare;
+  compare.argv = {"diff", "-r", "--exclude=.remote-scripts", there(0, "").string(), there(1, "").string()};
+  EXPECT_EQ(run_subprocess(compare).out, "");
+  EXPECT_FALSE(fs::is_symlink(there(1, "link")));
+  EXPECT_FALSE(fs::exists(there(1, ".jobs")));
+  EXPECT_TRUE(fs::is_empty(there(1, ".remote-scripts"))) << "known_hosts stayed behind";
+  EXPECT_FALSE(fs::exists(sandbox_.home(1) / ".ssh"));
+}
+
+TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
+  forward_nothing();
+  make_key(sandbox_.home(1) / "key", "project", Cancel());
+  fs::create_directories(sandbox_.home(1) / ".ssh");
+  fs::rename(sandbox_.home(1) / "key", sandbox_.home(1) / ".ssh/id_ed25519");
+  write(sandbox_.home(0) / ".ssh/authorized_keys", read_file(sandbox_.home(1) / "key.pub"));
+  send(0);
+  const Sent second = send(1);
+  EXPECT_EQ(second.from, "node-1") << second.why;
+  EXPECT_THAT(second.from_here, IsEmpty());
+}
+
+// Keys with a passphrase are of no use to an agent of our own; the user's may hold them.
+TEST_F(PeersTest, TheUsersAgentIsForwardedWhereNoKeyFileWillDo) {
+  ssh::KeyAgent agent;
+  ASSERT_TRUE(agent.add(sandbox_.sandbox().private_key(), Cancel()));
+  forward_nothing();
+  connections_[0].told().agent = agent.socket();
+  send(0);
+  const Sent second = send(1);
+  EXPECT_EQ(second.from, "node-1") << second.why;
+}
+
+TEST_F(PeersTest, WithoutAKeyItSaysSoAndSendsFromHere) {
+  forward_nothing();
+  send(0);
+  const Sent second = send(1);
+  EXPECT_EQ(second.from, "");
+  EXPECT_THAT(second.why, HasSubstr("it cannot take the project from node-1 (127.0.0.1): "));
+  EXPECT_THAT(second.why, HasSubstr("Permission denied"));
+  EXPECT_THAT(second.from_here, ElementsAre("train.py"));
+}
+
+TEST_F(PeersTest, AnAddressThatCannotBeReachedIsNamed) {
+  config_.servers[0].internal_address = "127.0.0.99";  // sshd listens on 127.0.0.1
+  send(0);
+  const Sent second = send(1);
+  EXPECT_THAT(second.why, HasSubstr("node-1 (127.0.0.99): "));
+  EXPECT_THAT(second.why, HasSubstr("onnection refused"));
+  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+}
+
+TEST_F(PeersTest, AServerWithAnotherHostKeyIsNotBelieved) {
+  connections_[0].told().host_key = connections_[1].login().host_key;
+  send(0);
+  const Sent second = send(1);
+  EXPECT_THAT(second.why, HasSubstr("Host key verification failed"));
+  EXPECT_EQ(second.from, "");
+  EXPECT_THAT(second.from_here, ElementsAre("train.py"));
+}
+
+TEST_F(PeersTest, WhatIsNewerOnTheFirstIsNotPassedOn) {
+  send(0);
+  fs::last_write_time(here("train.py"), fs::file_time_type::clock::now() - std::chrono::hours(1));
+  write(there(0, "train.py"), "changed by a job\n");
+  Peers again(config_);
+  write(here("other.py"), "x = 1\n");
+  Peers::Part first(again, connections_[0], config_.servers[0]);
+  first.take(
+      options_, [](const std::string&) {}, Cancel());
+  const SyncReport report = sync_to(connections_[0], config_, config_.servers[0], options_, Cancel());
+  EXPECT_THAT(report.newer, ElementsAre("train.py"));
+  first.pass_on(report.newer);
+  Peers::Part second(again, connections_[1], config_.servers[1]);
+  second.take(
+      options_, [](const std::string&) {}, Cancel());
+  EXPECT_THAT(second.files.changed, ElementsAre("other.py"));
+  sync_to(connections_[1], config_, config_.servers[1], options_, Cancel());
+  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+}
+
+TEST_F(PeersTest, WhatDiffersByContentAloneComesFromHere) {
+  send(0);
+  // As many bytes, as old: rsync does not see it, the digest does.
+  const auto time = fs::last_write_time(there(0, "train.py"));
+  write(there(0, "train.py"), "print(2)\n");
+  fs::last_write_time(there(0, "train.py"), time);
+  const Sent second = send(1);
+  EXPECT_THAT(second.by_peer, ElementsAre("train.py"));
+  EXPECT_THAT(second.from_here, ElementsAre("train.py"));
+  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+}
+
+TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime) {
+  write(here("data"), std::string(std::size_t{10} << 20U, 'x'));
+  send(0);
+  {
+    Cancel cancel;
+    options_.kilobytes_per_second = 3000;
+    options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+      if (progress.bytes > 0) {
+        cancel.cancel();
+      }
+    };
+    Peers::Part part(peers_, connections_[1], config_.servers[1]);
+    EXPECT_THROW(part.take(
+                     options_, [](const std::string&) {}, cancel),
+                 Error);
+  }
+  EXPECT_FALSE(fs::exists(there(1, "data"))) << "it was not in the middle";
+  real_[1].reset();  // as at the end of the program
+  EXPECT_TRUE(test::wait_until([&] { return fs::is_empty(there(1, ".remote-scripts")); }));
+  options_.kilobytes_per_second = 0;
+  options_.on_progress = {};
+  connect();
+  EXPECT_EQ(send(1).from, "node-1");
+  EXPECT_EQ(fs::file_size(there(1, "data")), std::size_t{10} << 20U);
+}
+
+// The whole command, with four servers.
+TEST(FanOutPeers, FourServersGetTheSameAsWithoutIt) {
+  ::unsetenv("SSH_AUTH_SOCK");
+  test::TestSandbox sandbox(4);
+  std::ofstream file(sandbox.project() / ".remote/configs.yaml");
+  file << "name: my_project\npython: {manager: system}\nservers:\n";
+  for (const auto& server : sandbox.config().servers) {
+    file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
+         << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
+         << "known_hosts: .remote/sandbox/known_hosts}\n";
+  }
+  file.close();
+  write(sandbox.project() / "src/model.py", "x = 1\n");
+  write(sandbox.project() / "data", std::string(1 << 20U, 'x'));
+  SubprocessSpec spec;
+  spec.argv = {REMOTE_BINARY, "--project", sandbox.project().string(), "rsync", "--fan-out", "peers",
+               "--json",      "--verify"};
+  spec.set_env = {{"HOME", sandbox.home(0).string()}};
+  const RunResult result = run_subprocess(spec);
+  EXPECT_TRUE(result.status.success()) << result.err;
+  std::size_t by_peers = 0;
+  for (std::size_t at = 0; (at = result.out.find("\"from\": \"node-", at)) != std::string::npos; ++at) {
+    ++by_peers;
+  }
+  EXPECT_EQ(by_peers, 3U) << result.out << result.err;
+  for (std::size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(read_file(sandbox.home(i) / "my_project/src/model.py"), "x = 1\n");
+    EXPECT_EQ(fs::file_size(sandbox.home(i) / "my_project/data"), 1U << 20U);
+  }
+}
+
+}  // namespace
+}  // namespace remote::servers

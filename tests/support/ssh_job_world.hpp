@@ -1,0 +1,133 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/random.hpp"
+#include "jobs/kill.hpp"
+#include "jobs/start.hpp"
+#include "support/local_connection.hpp"
+#include "support/test_sshd.hpp"
+
+namespace remote::test {
+
+// Cancels what would never come to its end, so that the test fails and cleans up.
+class Limit {
+ public:
+  explicit Limit(std::chrono::seconds time = std::chrono::seconds(200))
+      : watch_([this, time](const std::stop_token& over) {
+          std::unique_lock lock(mutex_);
+          if (!wake_.wait_for(lock, over, time, [&] { return over.stop_requested(); })) {
+            cancel_.cancel();
+          }
+        }) {}
+  const Cancel& cancel() const { return cancel_; }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  Cancel cancel_;
+  std::jthread watch_;
+};
+
+// A job store and one server, `one`, which is a real sshd. The destructor ends every job that was started and
+// fails the test when something of one is left.
+struct SshJobWorld {
+  explicit SshJobWorld(std::vector<std::string> sshd_config = {})
+      : sshd(client.public_key(), std::move(sshd_config)) {
+    config = client.config();
+    config.name = "proj";
+    config.servers.push_back(sshd.server(client.key()));
+    connector = client.connector();
+    make_folders(client.folder() / ".remote");
+    write_file_atomic(client.folder() / ".remote/configs.yaml",
+                      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
+                                  "127.0.0.1, port: {}, username: {}, private_key: key, known_hosts: "
+                                  "known_hosts}}\n",
+                                  sshd.port(), own_user()));
+  }
+  ~SshJobWorld() {
+    try {
+      jobs::KillOptions options;
+      options.signal = 9;
+      options.grace_s = 0;
+      const auto started = store.list({.unfinished_only = true}).jobs;
+      const jobs::KillResult result =
+          jobs::kill(direct_config(), store, *connector, started, options, Cancel());
+      for (const Error& error : result.errors) {
+        ADD_FAILURE() << error.message();
+      }
+    } catch (const std::exception& error) {
+      ADD_FAILURE() << error.what();
+    }
+    // Not left to what is tested here; again and again, as one may just be making another.
+    const bool clean = eventually([this] { return processes().empty(); }, 2);
+    EXPECT_TRUE(clean) << processes().size() << " processes of the jobs were left";
+    for (int round = 0; round < 100 && !processes().empty(); ++round) {
+      for (const pid_t pid : processes()) {
+        ::kill(pid, SIGKILL);
+      }
+    }
+  }
+  SshJobWorld(const SshJobWorld&) = delete;
+  SshJobWorld& operator=(const SshJobWorld&) = delete;
+
+  // Without what a test put in between.
+  config::Config direct_config() const {
+    config::Config direct = config;
+    direct.servers.at(0).port = sshd.port();
+    return direct;
+  }
+  std::vector<jobs::Job> run_all(const std::vector<std::string>& commands) {
+    std::vector<jobs::NewJob> entries;
+    for (const std::string& command : commands) {
+      jobs::NewJob entry;
+      entry.job.id = random_hex(32);
+      entry.job.server = "one";
+      entry.job.command = command;
+      entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id;
+      entry.command = command;
+      entries.push_back(std::move(entry));
+    }
+    jobs::Connections connections;
+    connections.emplace("one", connector->connect(direct_config().servers.at(0), Cancel()));
+    jobs::StartResult result = jobs::start(store, connections, std::move(entries), Cancel());
+    for (const Error& error : result.errors) {
+      ADD_FAILURE() << error.message();
+    }
+    return std::move(result.jobs);
+  }
+  // Runs the program in this project.
+  RunResult remote(std::vector<std::string> words) const {
+    SubprocessSpec spec;
+    spec.argv = {REMOTE_BINARY, "--project", client.folder().string()};
+    spec.argv.insert(spec.argv.end(), words.begin(), words.end());
+    spec.set_env = {{"HOME", client.folder().string()}};
+    return run_subprocess(std::move(spec));
+  }
+  // What runs on the server, supervisors included; of one job with its id.
+  std::vector<pid_t> processes(const std::string& id = {}) const {
+    return processes_with(id.empty() ? "HOME=" + home().string() : "REMOTE_JOB_ID=" + id);
+  }
+  std::filesystem::path home() const { return sshd.folder(); }
+  std::filesystem::path file(const jobs::Job& job, const std::string& name) const {
+    return home() / "proj/.jobs" / job.id / name;
+  }
+
+  TestClient client;
+  TestSshd sshd;
+  config::Config config;
+  std::unique_ptr<ssh::Connector> connector;
+  jobs::Store store{client.folder() / ".remote/jobs"};
+};
+
+}  // namespace remote::test

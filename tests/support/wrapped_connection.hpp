@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "ssh/connection.hpp"
+
+namespace remote::test {
+
+// A connection that passes everything on to another one, counts what goes to the server's commands, and may
+// give itself out for another server.
+class WrappedConnection final : public ssh::Connection {
+ public:
+  explicit WrappedConnection(ssh::Connection& inner) : inner_(inner), login_(inner.login()) {}
+
+  std::unique_ptr<ssh::Channel> open(const std::string& command, ssh::Sink sink) override {
+    return std::make_unique<Counted>(inner_.open(command, std::move(sink)), sent_);
+  }
+  void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
+    inner_.pump(timeout, also);
+  }
+  std::string peer_address() const override { return inner_.peer_address(); }
+  ssh::LoginFacts login() const override { return login_; }
+  void forward_agent(const std::filesystem::path& socket) override { inner_.forward_agent(socket); }
+
+  // What login() says from now on.
+  ssh::LoginFacts& told() { return login_; }
+  // Bytes written to the stdin of all commands.
+  std::uint64_t sent() const { return *sent_; }
+
+ private:
+  class Counted final : public ssh::Channel {
+   public:
+    Counted(std::unique_ptr<ssh::Channel> inner, std::shared_ptr<std::uint64_t> sent)
+        : inner_(std::move(inner)), sent_(std::move(sent)) {}
+    std::size_t writable() const override { return inner_->writable(); }
+    void write(std::string_view data) override {
+      *sent_ += data.size();
+      inner_->write(data);
+    }
+    void close_input() override { inner_->close_input(); }
+    void pause(bool paused) override { inner_->pause(paused); }
+    bool finished() const override { return inner_->finished(); }
+    std::optional<ExitStatus> status() const override { return inner_->status(); }
+
+   private:
+    std::unique_ptr<ssh::Channel> inner_;
+    std::shared_ptr<std::uint64_t> sent_;
+  };
+
+  ssh::Connection& inner_;
+  ssh::LoginFacts login_;
+  std::shared_ptr<std::uint64_t> sent_ = std::make_shared<std::uint64_t>(0);
+};
+
+}  // namespace remote::test
