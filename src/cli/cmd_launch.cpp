@@ -241,18 +241,19 @@ std::vector<jobs::NewJob> new_jobs(const config::Config& config, const Arguments
   return all;
 }
 
-// Ranks that started cannot get on without those that did not.
+// Ranks that started cannot get on without those that did not. Where the answer is missing they may have
+// started, or start later: what is ended before its start never starts.
 void end_started(Context& context, jobs::Store& store, const std::vector<jobs::Job>& jobs) {
   std::vector<jobs::Job> started;
   for (const jobs::Job& job : jobs) {
-    if (job.state == jobs::State::running) {
+    if (job.state == jobs::State::running || job.state == jobs::State::starting) {
       started.push_back(job);
     }
   }
   if (started.empty()) {
     return;
   }
-  context.terminal.notice("ending the ranks that did start (--on-failure=leave keeps them)");
+  context.terminal.notice("ending the ranks that have started, or may have (--on-failure=leave keeps them)");
   // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
   jobs::KillOptions options;
   options.by = "launch";
@@ -302,7 +303,7 @@ int run(Context& context, const Arguments& arguments) {
   }
   const jobs::StartResult result =
       jobs::start(store, connections, new_jobs(context.config(), arguments, plan, servers), context.cancel,
-                  prepared.lifeline);
+                  prepared.lifeline ? &*prepared.lifeline : nullptr);
   print_started(context, plan, result.jobs);
   if (!result.errors.empty()) {
     for (const Error& error : result.errors) {

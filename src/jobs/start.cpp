@@ -32,8 +32,7 @@ std::vector<Batch> by_server(const std::vector<NewJob>& jobs) {
 
 // One server's part of the start: its script, and its answer.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
-                                 const Batch& batch, const std::optional<Lifeline>& lifeline,
-                                 const Cancel& cancel) {
+                                 const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
     requests.push_back({jobs[i].job.id, jobs[i].command, jobs[i].activate, jobs[i].env});
@@ -42,8 +41,8 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   ssh::ExecRequest request;
   std::string lifeline_text;
   std::string activate;
-  if (lifeline && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=
-                      lifeline->servers.end()) {
+  if (lifeline != nullptr && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=
+                                 lifeline->servers.end()) {
     std::vector<Job> there;
     for (const std::size_t i : batch.indices) {
       there.push_back(jobs[i].job);
@@ -94,7 +93,7 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
 }
 
 StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
-                  const Cancel& cancel, const std::optional<Lifeline>& lifeline) {
+                  const Cancel& cancel, const Lifeline* lifeline) {
   StartResult result;
   if (new_jobs.empty()) {
     return result;

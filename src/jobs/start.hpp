@@ -51,8 +51,9 @@ struct StartResult {
 // Records the jobs and starts them: all of a server in one exec, servers side by side, over connections that
 // are open already (one for every server that the jobs name). The records are on disk before the first byte
 // goes out, so that whatever dies in between, `ask` finds out later what came of it. Throws Error when the
-// store cannot be written (then nothing was started); what fails on servers is in the result.
+// store cannot be written (then nothing was started); what fails on servers is in the result. `lifeline` is
+// that of the launch, nullptr: none.
 StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
-                  const Cancel& cancel, const std::optional<Lifeline>& lifeline = std::nullopt);
+                  const Cancel& cancel, const Lifeline* lifeline = nullptr);
 
 }  // namespace remote::jobs

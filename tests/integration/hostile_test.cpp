@@ -259,8 +259,19 @@ TEST_F(Hostile, FollowingAServerThatPrintsWithoutEndIsGivenUp) {
   EXPECT_THAT(header.err, HasSubstr("not understood"));
 }
 
-TEST_F(Hostile, EndlessOutputOfRunKeepsMemoryAndCanBeInterrupted) {
+// Where run.sh has begun, output is the command's and may be endless; before, it is the login shell's.
+constexpr const char* endless_command = "printf '\\n@remote1 run\\n'; exec cat /dev/zero";
+
+TEST_F(Hostile, EndlessOutputBeforeTheCommandIsGivenUp) {
   answer("exec cat /dev/zero");
+  const Ended run = remote({"run", "--server", "bad", "--cmd", "true"});
+  EXPECT_EQ(run.code, 1) << run.err;
+  EXPECT_THAT(run.err, HasSubstr("prints without end"));
+  expect_named(run);
+}
+
+TEST_F(Hostile, EndlessOutputOfRunKeepsMemoryAndCanBeInterrupted) {
+  answer(endless_command);
   const Ended run = interrupted({"run", "--server", "bad", "--cmd", "true"}, [&] {
     std::error_code error;
     const auto size = fs::file_size(folder_.path() / "interrupted.out", error);
@@ -271,7 +282,7 @@ TEST_F(Hostile, EndlessOutputOfRunKeepsMemoryAndCanBeInterrupted) {
 }
 
 TEST_F(Hostile, JsonOfEndlessOutputIsAnError) {
-  answer("exec cat /dev/zero");
+  answer(endless_command);
   const Ended run = remote({"run", "--json", "--cmd", "echo hello"});
   EXPECT_EQ(run.code, 1);
   const json all = json::parse(run.out);
@@ -313,7 +324,7 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
 TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const fs::path mark = folder_.path() / "asked";
   const std::string input = shell_quote((folder_.path() / "input").string());
-  answer("cat >" + input + "; if grep -q supervisor " + input + "; then echo $$ >" +
+  answer("cat >" + input + "; if grep -q start_begin " + input + "; then echo $$ >" +
          shell_quote(mark.string()) + "; exec sleep 1000; fi; exec sh -s <" + input);
   const auto started_on_good = [&] {
     std::error_code error;
