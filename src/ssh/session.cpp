@@ -133,11 +133,11 @@ void Session::wait_until_open(ChannelState& state) {
     const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
     pollfd slot{fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
     acknowledge_at_once(fd);
-    if (fd >= 0 && ::poll(&slot, 1, 1000) > 0) {
+    if (fd < 0 || ::poll(&slot, 1, 1000) > 0) {
       take_input();
     }
     state.proceed();
-    if (lost_.empty() && state.opening() && (fd < 0 || clock::now() > deadline)) {
+    if (lost_.empty() && state.opening() && clock::now() > deadline) {
       lost_ = "the server did not answer for 30 s";
     }
     if (!lost_.empty()) {
@@ -205,10 +205,12 @@ bool Session::deliver_rest() {
 
 // Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
 bool Session::take_input() {
+  // libssh closes its socket where it comes upon the link's end, and that may be within a write.
+  const bool closed = ssh_get_fd(session_.get()) < 0;
   for (int step = 0; step < steps_a_round; ++step) {
     const int rc = ssh_event_dopoll(event_, 0);
     const int status = ssh_get_status(session_.get());
-    if (rc == SSH_ERROR || (status & (SSH_CLOSED | SSH_CLOSED_ERROR)) != 0) {
+    if (closed || rc == SSH_ERROR || (status & (SSH_CLOSED | SSH_CLOSED_ERROR)) != 0) {
       const char* farewell = ssh_get_disconnect_message(session_.get());
       lost_ = farewell != nullptr ? std::string("the server ended it: ") + farewell
                                   : last_error(session_.get(), "the server closed it");
@@ -280,13 +282,15 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
   for (;;) {
     const bool stopped = overfull();
     const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
+    const int fd = ssh_get_fd(session_.get());
+    const bool closed = fd < 0 && !stopped;
     fds_.clear();
-    fds_.push_back({stopped ? -1 : ssh_get_fd(session_.get()),
-                    static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
+    fds_.push_back({stopped ? -1 : fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
     fds_.insert(fds_.end(), also.begin(), also.end());
     const auto wake = stopped ? until : std::min(until, next_check());
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - clock::now());
-    const int wait_ms = served ? 0 : static_cast<int>(std::clamp<long long>(wait.count(), 0, 3600000));
+    const int wait_ms =
+        served || closed ? 0 : static_cast<int>(std::clamp<long long>(wait.count(), 0, 3600000));
     if (hurried_rounds_ > 0) {
       --hurried_rounds_;
       acknowledge_at_once(fds_[0].fd);
@@ -300,7 +304,7 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
       also[i].revents = ready > 0 ? fds_[i + 1].revents : static_cast<short>(0);
       others = others || also[i].revents != 0;
     }
-    if (ready > 0 && fds_[0].revents != 0) {
+    if (closed || (ready > 0 && fds_[0].revents != 0)) {
       const bool readable = (fds_[0].revents & ~POLLOUT) != 0;
       if (!take_input()) {
         // What came before the end still counts, and perhaps it says how the command ended.

@@ -88,7 +88,8 @@ before=$(resident)
 until_true larger "$out" $(($(wc -c <"$out") + 150000000))
 after=$(resident)
 [ $((after - before)) -lt 20000 ] || fail "its memory has grown from $before to $after kB"
-[ "$after" -lt 100000 ] || fail "it takes $after kB"
+# less than what was written meanwhile; a sanitizer build takes a part of it for itself
+[ "$after" -lt 150000 ] || fail "it takes $after kB"
 kill -INT $follower
 until_true gone
 got=0

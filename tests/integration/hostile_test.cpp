@@ -298,6 +298,14 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
   EXPECT_EQ(state_of(listing, "bad"), "unknown");
   EXPECT_EQ(state_of(listing, "good"), "running");
   EXPECT_THAT(listing.err, HasSubstr("the state of its jobs is unknown"));
+  // What hangs there is ended with its connection by sshd only when it writes; so by hand.
+  const auto end_hanging = [&] {
+    for (const std::string& pid : split_words(read_file_if_there(mark).value_or(""))) {
+      ::kill(parse_number<pid_t>(pid).value(), SIGTERM);
+    }
+    fs::remove(mark);
+  };
+  end_hanging();
   for (const std::vector<std::string>& words :
        std::vector<std::vector<std::string>>{{"run", "--cmd", "echo from-$((1+1))"},
                                              {"prepare"},
@@ -305,7 +313,6 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
                                              {"job-run", "--server", "bad", "--cmd", "true"},
                                              {"job-tail", "--job", "1"},
                                              {"job-kill", "--job", "1", "--yes"}}) {
-    fs::remove(mark);
     const bool both = words[0] == "run";
     const Ended one = interrupted(words, [&] {
       const bool good_is_done =
@@ -314,10 +321,7 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
       return fs::exists(mark) && good_is_done;
     });
     EXPECT_EQ(one.code, 130) << words[0] << one.err;
-  }
-  // What hangs there is ended with its connection by sshd only when it writes; so by hand.
-  for (const std::string& pid : split_words(read_file_if_there(mark).value_or(""))) {
-    ::kill(parse_number<pid_t>(pid).value(), SIGTERM);
+    end_hanging();
   }
 }
 

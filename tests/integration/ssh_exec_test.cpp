@@ -173,6 +173,31 @@ TEST_F(SshExec, AFrozenServerIsNoticed) {
   }
 }
 
+// libssh comes upon the end within a write, and closes the socket that poll(2) would tell of.
+TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  auto* session = dynamic_cast<ssh::Session*>(connection.get());
+  ASSERT_NE(session, nullptr);
+  session->set_keepalive(1h, 1h);
+  const auto channel = connection->open("cat >/dev/null", {});
+  for (const pid_t pid : sshd.session_pids()) {
+    ::kill(pid, SIGKILL);
+  }
+  ASSERT_TRUE(test::eventually([&] { return sshd.session_pids().empty(); }));
+  const std::string block(4096, 'x');
+  for (int i = 0; i < 5; ++i) {
+    channel->write(block);
+  }
+  EXPECT_THROW(
+      {
+        for (int i = 0; i < 3; ++i) {
+          connection->pump(10s);
+        }
+      },
+      ssh::Unreachable);
+}
+
 TEST_F(SshExec, APausedChannelHoldsTheCommandBack) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
