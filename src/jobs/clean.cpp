@@ -1,7 +1,6 @@
 #include "jobs/clean.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
@@ -11,20 +10,10 @@
 namespace remote::jobs {
 namespace {
 
-struct Group {
-  std::string server;
-  RemoteFolder folder;
-  std::vector<Job> jobs;
-};
-
-std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const Group& group,
+std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                          const Cancel& cancel) {
-  std::vector<std::string> ids;
-  for (const Job& job : group.jobs) {
-    ids.push_back(job.id);
-  }
   ssh::ExecRequest request;
-  request.input = clean_script(group.folder.project, group.folder.jobs_folder, ids);
+  request.input = clean_script(group.folder.project, group.folder.jobs_folder, group.ids());
   request.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
   const std::vector<CleanReply> replies = parse_clean(connection.exec(request, cancel).out);
   std::vector<CleanResult::Entry> entries;
@@ -94,21 +83,10 @@ std::vector<CleanReply> parse_clean(std::string_view out) {
 CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
                   const std::vector<Job>& jobs, const Cancel& cancel) {
   CleanResult result;
-  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
-  for (const Job& job : jobs) {
-    try {
-      by_place[{job.server, remote_folder_of(job)}].push_back(job);
-    } catch (const Error& error) {
-      result.errors.push_back(error);
-    }
-  }
-  std::vector<Group> groups;
-  for (auto& [place, members] : by_place) {
-    groups.push_back({place.first, place.second, std::move(members)});
-  }
+  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
   const auto outcomes = servers::fan_out(
-      groups, [](const Group& group) { return group.server; },
-      [&](const Group& group, std::size_t) {
+      groups, [](const JobsAt& group) { return group.server; },
+      [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         return clean_on(*connection, store, group, cancel);
       });

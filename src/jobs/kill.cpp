@@ -1,7 +1,6 @@
 #include "jobs/kill.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include "jobs/ask.hpp"
 #include "jobs/remote_folder.hpp"
@@ -10,20 +9,10 @@
 namespace remote::jobs {
 namespace {
 
-struct Group {
-  std::string server;
-  RemoteFolder folder;
-  std::vector<Job> jobs;
-};
-
-std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const Group& group,
+std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                        const KillOptions& options, const Cancel& cancel) {
-  std::vector<std::string> ids;
-  for (const Job& job : group.jobs) {
-    ids.push_back(job.id);
-  }
   ssh::ExecRequest request;
-  request.input = kill_script(group.folder.project, group.folder.jobs_folder, ids, options.signal,
+  request.input = kill_script(group.folder.project, group.folder.jobs_folder, group.ids(), options.signal,
                               options.grace_s, options.by);
   request.timeout = std::chrono::seconds(options.grace_s + 30);
   const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
@@ -45,22 +34,11 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
 
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillOptions& options, const Cancel& cancel) {
-  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
   KillResult result;
-  for (const Job& job : jobs) {
-    try {
-      by_place[{job.server, remote_folder_of(job)}].push_back(job);
-    } catch (const Error& error) {
-      result.errors.push_back(error.on(job.server));  // one damaged record; the other jobs are ended
-    }
-  }
-  std::vector<Group> groups;
-  for (auto& [place, members] : by_place) {
-    groups.push_back({place.first, place.second, std::move(members)});
-  }
+  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
   const auto outcomes = servers::fan_out(
-      groups, [](const Group& group) { return group.server; },
-      [&](const Group& group, std::size_t) {
+      groups, [](const JobsAt& group) { return group.server; },
+      [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         return kill_on(*connection, store, group, options, cancel);
       });

@@ -1,10 +1,9 @@
 #include "jobs/remote_folder.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
-
-#include "base/error.hpp"
 
 namespace remote::jobs {
 
@@ -17,6 +16,30 @@ RemoteFolder remote_folder_of(const Job& job) {
                 fmt::format("'{}' is not the folder of a job", job.remote_folder));
   }
   return {job.remote_folder.substr(0, jobs_at), job.remote_folder.substr(jobs_at + 1, id_at - jobs_at - 1)};
+}
+
+std::vector<std::string> JobsAt::ids() const {
+  std::vector<std::string> ids;
+  for (const Job& job : jobs) {
+    ids.push_back(job.id);
+  }
+  return ids;
+}
+
+std::vector<JobsAt> by_place(const std::vector<Job>& jobs, std::vector<Error>& errors) {
+  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> found;
+  for (const Job& job : jobs) {
+    try {
+      found[{job.server, remote_folder_of(job)}].push_back(job);
+    } catch (const Error& error) {
+      errors.push_back(error.on(job.server));
+    }
+  }
+  std::vector<JobsAt> places;
+  for (auto& [place, members] : found) {
+    places.push_back({place.first, place.second, std::move(members)});
+  }
+  return places;
 }
 
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server) {

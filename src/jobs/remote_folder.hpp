@@ -1,7 +1,9 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "base/error.hpp"
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 
@@ -17,6 +19,18 @@ struct RemoteFolder {
 // From the record, not from the configuration: a job stays where it was started when the project's name or
 // remote_path changes later. Throws Error for a record whose folder has another form.
 RemoteFolder remote_folder_of(const Job& job);
+
+// Jobs of one server and folder, which one exec can speak of.
+struct JobsAt {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+
+  std::vector<std::string> ids() const;
+};
+
+// A damaged record is left out, and is one of `errors`: it keeps nothing from the other jobs.
+std::vector<JobsAt> by_place(const std::vector<Job>& jobs, std::vector<Error>& errors);
 
 // Where a new job of this configuration goes.
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);

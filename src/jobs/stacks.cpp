@@ -16,12 +16,6 @@
 namespace remote::jobs {
 namespace {
 
-struct Group {
-  std::string server;
-  RemoteFolder folder;
-  std::vector<Job> jobs;
-};
-
 // The words up to the last one, which is all the rest.
 std::vector<std::string_view> words_of(std::string_view text, std::size_t count) {
   std::vector<std::string_view> words;
@@ -223,30 +217,19 @@ std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool a
 
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel) {
-  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> by_place;
-  for (const Job& job : jobs) {
-    by_place[{job.server, remote_folder_of(job)}].push_back(job);
-  }
-  std::vector<Group> groups;
-  for (auto& [place, members] : by_place) {
-    groups.push_back({place.first, place.second, std::move(members)});
-  }
+  StacksResult result;
+  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
   const auto outcomes = servers::fan_out(
-      groups, [](const Group& group) { return group.server; },
-      [&](const Group& group, std::size_t) {
-        std::vector<std::string> ids;
-        for (const Job& job : group.jobs) {
-          ids.push_back(job.id);
-        }
+      groups, [](const JobsAt& group) { return group.server; },
+      [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         ssh::ExecRequest request;
-        request.input = stacks_script(group.folder.project, group.folder.jobs_folder, ids);
+        request.input = stacks_script(group.folder.project, group.folder.jobs_folder, group.ids());
         // py-spy and the signal may take 23 s a process in the worst case
         request.timeout = std::chrono::minutes(5);
         return parse_stacks(connection->exec(request, cancel).out);
       });
   cancel.check();
-  StacksResult result;
   for (std::size_t g = 0; g < groups.size(); ++g) {
     if (!outcomes[g].ok()) {
       result.errors.push_back(*outcomes[g].error);
