@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/launch_watch.hpp"
+#include "cli/lifeline_news.hpp"
 #include "cli/sync_check.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/remote_folder.hpp"
@@ -316,6 +317,9 @@ int run(Context& context, const Arguments& arguments) {
     return 1;
   }
   if (!arguments.follow) {
+    if (prepared.lifeline) {
+      warn_when_lifelines_stand(context, store, connections, *prepared.lifeline, result.jobs);
+    }
     return 0;
   }
   WatchOptions options;

@@ -38,7 +38,7 @@ std::vector<Group> unfinished_by_server(const std::vector<Job>& jobs) {
 
 // Asks, and stores nothing.
 std::vector<Job> question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          milliseconds limit, const Cancel& cancel) {
+                          milliseconds limit, bool await_lifeline, const Cancel& cancel) {
   std::map<RemoteFolder, std::vector<std::size_t>> by_folder;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     try {
@@ -62,7 +62,7 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
       by_id.emplace(jobs[i].id, std::pair(i, dead ? Starter::dead : Starter::alive));
     }
     ssh::ExecRequest request;
-    request.input = status_script(folder.project, folder.jobs_folder, ids, claim);
+    request.input = status_script(folder.project, folder.jobs_folder, ids, claim, await_lifeline);
     request.timeout = limit;
     const StatusAnswer answer = parse_status(connection.exec(request, cancel).out);
     const Clocks clocks{answer.server_now, now_seconds()};
@@ -81,7 +81,14 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
 
 std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
                           milliseconds limit, const Cancel& cancel) {
-  jobs = question(connection, store, std::move(jobs), limit, cancel);
+  jobs = question(connection, store, std::move(jobs), limit, false, cancel);
+  store.update(jobs);
+  return jobs;
+}
+
+std::vector<Job> ask_for_lifeline(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                                  const Cancel& cancel) {
+  jobs = question(connection, store, std::move(jobs), std::chrono::seconds(10), true, cancel);
   store.update(jobs);
   return jobs;
 }
@@ -99,7 +106,8 @@ News ask(const config::Config& config, Store& store, ssh::Connector& connector, 
         }
         const auto connection = connector.connect(server_of(config, mine.front()), cancel);
         const auto left = limit - std::chrono::duration_cast<milliseconds>(clock::now() - begin);
-        return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), cancel);
+        return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), false,
+                        cancel);
       });
   cancel.check();
   News news;

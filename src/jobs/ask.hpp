@@ -29,4 +29,9 @@ News ask(const config::Config& config, Store& store, ssh::Connector& connector, 
 std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
                           std::chrono::milliseconds limit, const Cancel& cancel);
 
+// The same for the ranks of one launch that has just started: the answer waits, 4 s at most, until the
+// server's lifeline has told whether it reaches the first one.
+std::vector<Job> ask_for_lifeline(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                                  const Cancel& cancel);
+
 }  // namespace remote::jobs

@@ -163,8 +163,12 @@ std::string start_script(const std::string& project, const std::string& jobs_fol
 }
 
 std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids, const std::vector<std::string>& claim) {
+                          const std::vector<std::string>& ids, const std::vector<std::string>& claim,
+                          bool await_lifeline) {
   std::string script = prelude(project, jobs_folder, "status.sh");
+  if (await_lifeline && !ids.empty()) {
+    script += "await_lifeline " + checked_id(ids.front()) + '\n';
+  }
   script += "status_begin\nstatus_sizes";
   for (const std::string& id : ids) {
     script += ' ' + checked_id(id);

@@ -75,9 +75,12 @@ struct StatusAnswer {
 };
 
 // Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
-// started", so that a start that is still on its way finds it and starts nothing.
+// started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline`, all
+// ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
+// most.
 std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids, const std::vector<std::string>& claim);
+                          const std::vector<std::string>& ids, const std::vector<std::string>& claim,
+                          bool await_lifeline = false);
 StatusAnswer parse_status(std::string_view out);
 
 struct KillReply {

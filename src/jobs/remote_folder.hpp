@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/error.hpp"
@@ -13,7 +14,9 @@ namespace remote::jobs {
 struct RemoteFolder {
   std::string project;      // "~/name"
   std::string jobs_folder;  // ".jobs"
-  friend auto operator<=>(const RemoteFolder&, const RemoteFolder&) = default;
+  friend bool operator<(const RemoteFolder& a, const RemoteFolder& b) {
+    return std::tie(a.project, a.jobs_folder) < std::tie(b.project, b.jobs_folder);
+  }
 };
 
 // From the record, not from the configuration: a job stays where it was started when the project's name or

@@ -63,10 +63,6 @@ record_stop() {
   fi
 }
 
-nap() {
-  sleep "$1" 2>/dev/null || sleep 1
-}
-
 # Hundredths of a second since the boot, into $clock: the wall clock may be set at any time.
 read_clock() {
   read -r clock _ </proc/uptime

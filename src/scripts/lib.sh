@@ -18,6 +18,11 @@ give_up() {
   exit 1
 }
 
+# nap SECONDS: a part of one where sleep knows parts.
+nap() {
+  sleep "$1" 2>/dev/null || sleep 1
+}
+
 now() {
   date +%s
 }

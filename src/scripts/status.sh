@@ -7,6 +7,15 @@ status_begin() {
   scanned='' gpu_asked=''
 }
 
+# await_lifeline ID: until this server's lifeline of the job's launch has told how it is, or the job is over; about
+# 3 s at most.
+await_lifeline() {
+  al_begin=$(now)
+  while [ ! -s "$jobs/$1/lifeline" ] && [ ! -e "$jobs/$1/result" ] && [ $(($(now) - al_begin)) -lt 4 ]; do
+    nap 0.02
+  done
+}
+
 # sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
 status_sizes() {
   [ -d "$jobs" ] || return 0

@@ -92,7 +92,7 @@ SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
   request.log = log;
   request.pipe_program = pipe_program;
   const ssh::RsyncResult result = ssh::run_rsync(connection, request, cancel);
-  const auto code = result.status.code();
+  const int code = result.status.code().value_or(0);
   const bool partial = code == 23 || code == 24;
   if (!result.status.success() && !(partial && only_harmless(result.err, report.warnings))) {
     throw_failure(what, result);

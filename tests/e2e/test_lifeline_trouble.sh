@@ -62,9 +62,14 @@ until_true told 8
 remote job-kill --yes --grace 1 || fail "job-kill"
 until_true count_is 0
 
-# ---- a wrong internal_address: who follows is told soon, and so is who lists; then it is over for all the same
+# ---- a wrong internal_address: the launch says so, who follows is told soon, and so is who lists; then it is over
+# for all the same
 cp .remote/configs.yaml "$work/configs.yaml"
 sed 's/^  node-1:/&\n    internal_address: 192.0.2.1/' "$work/configs.yaml" >.remote/configs.yaml
+remote launch --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1 || fail "launch"
+warns "$work/err" || fail "the launch does not warn"
+remote job-kill --yes --grace 1 || fail "job-kill"
+until_true count_is 0
 : >"$work/follow"
 "$REMOTE" launch --follow --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1 >"$work/out" 2>"$work/follow" &
 follower=$!
