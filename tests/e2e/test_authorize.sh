@@ -1,25 +1,11 @@
 #!/bin/sh
 # authorize against real sshd: a second key is put on all servers over the first one's login, once, and proven.
-set -eu
-work=$(mktemp -d)
-project="$work/my project"
-mkdir -p "$project" "$work/keys"
-finish() {
-  "$REMOTE" --quiet --project "$project" sandbox down || true
-  rm -rf "$work"
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  cat "$work/out" "$work/err" >&2
-  exit 1
-}
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
-cd "$project"
-remote sandbox up --nodes 2 || fail "up"
+. "${0%/*}/support.sh"
+mkdir "$work/keys"
+code 0 sandbox up --nodes 2
 ssh-keygen -q -t ed25519 -N '' -C 'ann at home' -f "$work/keys/second"
 blob=$(cut -d' ' -f2 "$work/keys/second.pub")
-homes=$("$REMOTE" sandbox status --json | sed -n 's/^ *"home": "\(.*\)",*$/\1/p')
+homes=$(homes)
 first_home=$(printf '%s\n' "$homes" | head -n 1)
 [ -d "$first_home" ] || fail "no home folder in: $homes"
 
@@ -37,7 +23,7 @@ each_home() { # each_home: what must hold for every server now
     [ "$(stat -c %a "$file")" = 600 ] || fail "permissions of $file"
   done
 }
-remote authorize --key "$work/keys/second.pub" || fail "authorize"
+code 0 authorize --key "$work/keys/second.pub"
 [ "$(grep -c 'key added; logged in with it alone' "$work/out")" = 2 ] || fail "it does not say so of both servers"
 grep -q "private_key: $work/keys/second" "$work/err" || fail "it does not say how to use the key"
 each_home
@@ -48,7 +34,7 @@ ssh -F none -p "$port" -i "$work/keys/second" -o IdentitiesOnly=yes -o BatchMode
 
 # Again, the private half named and another comment: nothing is added.
 printf '%s %s another comment\n' ssh-ed25519 "$blob" >"$work/keys/second.pub"
-remote authorize --json --key "$work/keys/second" || fail "authorize again"
+code 0 authorize --json --key "$work/keys/second"
 [ "$(grep -c '"state": "present"' "$work/out")" = 2 ] || fail "it does not find the key"
 each_home
 
@@ -56,25 +42,20 @@ each_home
 printf '%s\n' "$homes" | while IFS= read -r home; do
   printf 'from="192.0.2.1" ssh-ed25519 %s\n' "$blob" >"$home/.ssh/authorized_keys"
 done
-code=0
-remote authorize --key "$work/keys/second.pub" || code=$?
-[ "$code" = 1 ] || fail "a key that does not let in is taken for proven (exit code $code)"
+code 1 authorize --key "$work/keys/second.pub"
 grep -q 'options before it' "$work/err" || fail "the reason is not named"
 
 # No key: made when asked for, and only then.
-code=0
-remote authorize --key "$work/keys/new/mine.pub" || code=$?
-[ "$code" = 2 ] || fail "a missing key: exit code $code"
+code 2 authorize --key "$work/keys/new/mine.pub"
 grep -q -e '--generate' "$work/err" || fail "the way out is not named"
-remote authorize --server node-1 --generate --key "$work/keys/new/mine.pub" || fail "--generate"
+code 0 authorize --server node-1 --generate --key "$work/keys/new/mine.pub"
 ssh-keygen -lf "$work/keys/new/mine.pub" >/dev/null || fail "what was made is no key"
 [ "$(stat -c %a "$work/keys/new/mine")" = 600 ] || fail "permissions of the private half"
-remote authorize --server node-1 --generate --key "$work/keys/new/mine.pub" || fail "--generate again"
+code 0 authorize --server node-1 --generate --key "$work/keys/new/mine.pub"
 grep -q 'was there already' "$work/out" || fail "a key was made anew"
 
 # A private key does not travel, and a text is no key.
 cp "$work/keys/old" "$work/keys/wrong.pub"
-code=0
-remote authorize --key "$work/keys/wrong.pub" || code=$?
-{ [ "$code" = 2 ] && grep -q 'private key' "$work/err"; } || fail "a private key is taken"
+code 2 authorize --key "$work/keys/wrong.pub"
+grep -q 'private key' "$work/err" || fail "a private key is taken"
 echo "authorize: all well"

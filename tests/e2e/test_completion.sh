@@ -1,33 +1,23 @@
 #!/bin/sh
 # The completion scripts, in the shells that are here.
-set -eu
-: "${REMOTE:?path of the binary}"
-work=$(mktemp -d "${TMPDIR:-/tmp}/remote completion.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
-mkdir -p "$work/bin" "$work/home" "$work/a project/sub dir"
+. "${0%/*}/support.sh"
+mkdir -p "$work/bin" "$work/home" "sub dir"
 ln -s "$REMOTE" "$work/bin/remote"
 PATH=$work/bin:$PATH
 HOME=$work/home
 export PATH HOME
-cd "$work/a project"
-remote init --quiet --server gpu-1=h1 --server gpu-2=h2 --server cpu=h3 </dev/null
-
-fail() {
-  echo "FAILED: $*" >&2
-  exit 1
-}
+code 0 init --quiet --server gpu-1=h1 --server gpu-2=h2 --server cpu=h3
 # same WHAT WANTED GOT
 same() {
   [ "$2" = "$3" ] || fail "$1: wanted '$2', got '$3'"
 }
 
-same "servers" "gpu-1 gpu-2 cpu" "$(remote __complete servers | tr '\n' ' ' | sed 's/ $//')"
-same "jobs" "" "$(remote __complete jobs 2>&1)"
-same "servers outside a project" "" "$(cd / && remote __complete servers 2>&1)"
+same "servers" "gpu-1 gpu-2 cpu" "$("$REMOTE" __complete servers | tr '\n' ' ' | sed 's/ $//')"
+same "jobs" "" "$("$REMOTE" __complete jobs 2>&1)"
+same "servers outside a project" "" "$(cd / && "$REMOTE" __complete servers 2>&1)"
 
 if command -v bash >/dev/null; then
-  remote completion bash >"$work/remote.bash"
+  "$REMOTE" completion bash >"$work/remote.bash"
   bash -n "$work/remote.bash"
   cat >"$work/ask.bash" <<'EOF'
 . "$1"
@@ -58,8 +48,8 @@ COMP_LINE='remote inixx' COMP_POINT=9 COMP_WORDS=(remote inixx) COMP_CWORD=1
 _remote_complete remote
 echo "${COMPREPLY[*]}"
 EOF
-  bash "$work/ask.bash" "$work/remote.bash" >"$work/got" 2>"$work/err" || { cat "$work/err" >&2; fail "bash"; }
-  [ ! -s "$work/err" ] || { cat "$work/err" >&2; fail "bash complains"; }
+  bash "$work/ask.bash" "$work/remote.bash" >"$work/got" 2>"$work/err" || fail "bash"
+  [ ! -s "$work/err" ] || fail "bash complains"
   cat >"$work/wanted" <<'EOF'
 init
 bash zsh fish
@@ -82,7 +72,7 @@ else
 fi
 
 if command -v zsh >/dev/null; then
-  remote completion zsh >"$work/_remote"
+  "$REMOTE" completion zsh >"$work/_remote"
   zsh -n "$work/_remote"
   # shellcheck disable=SC2016
   got=$(zsh -fc 'compdef() { echo "compdef $*"; }
@@ -103,7 +93,7 @@ else
 fi
 
 if command -v fish >/dev/null; then
-  remote completion fish >"$work/remote.fish"
+  "$REMOTE" completion fish >"$work/remote.fish"
   fish -n "$work/remote.fish"
   # shellcheck disable=SC2016
   got=$(fish -c 'source $argv[1]

@@ -2,70 +2,19 @@
 # job-tail where it is hard: nobody reads what it prints, bytes that are no text, lines of 10 MB, several jobs on one
 # screen, and the verdict of a launch that failed.
 # shellcheck disable=SC2016
-set -eu
-[ -r /proc/self/status ] || exit 77
-work=$(mktemp -d)
-project="$work/my project"
-mkdir -p "$project"
-follower=
-finish() {
-  status=$?
-  [ -z "$follower" ] || kill -KILL "$follower" 2>/dev/null || true
-  "$REMOTE" --quiet --project "$project" job-kill --yes --grace 0 >/dev/null 2>&1 || true
-  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
-  rm -rf "$work"
-  exit $status
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  echo "--- stdout" >&2
-  head -c 2000 "$work/out" | tr -c '[:print:]\n' '?' >&2
-  echo "--- stderr" >&2
-  head -c 4000 "$work/err" >&2
-  exit 1
-}
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
-code() {
-  wanted=$1
-  shift
-  got=0
-  remote "$@" || got=$?
-  [ "$got" = "$wanted" ] || fail "exit code $got, not $wanted: $*"
-}
-# until_true WORDS...: until the command succeeds, at most 30 seconds
-until_true() {
-  tries=0
-  until "$@"; do
-    tries=$((tries + 1))
-    [ $tries -lt 300 ] || fail "waited too long: $*"
-    sleep 0.1
-  done
-}
-cd "$project"
-"$REMOTE" sandbox up --nodes 2 >"$work/out" 2>"$work/err" || fail "sandbox up"
-sed 's/manager: venv .*/manager: system/; /system_site_packages/d' .remote/configs.yaml >"$work/configs"
-cp "$work/configs" .remote/configs.yaml
+. "${0%/*}/support.sh"
+[ -r /proc/self/status ] || skip "there is no /proc"
+code 0 sandbox up --nodes 2
+system_python
 code 0 rsync
-servers=$("$REMOTE" --json servers 2>/dev/null | python3 -c '
-import json, sys
-print(" ".join(s.get("name", s.get("server")) for s in json.load(sys.stdin)))')
-first=${servers%% *}
-home=$("$REMOTE" --json sandbox status 2>/dev/null | python3 -c '
-import json, sys
-print([s["home"] for s in json.load(sys.stdin) if s["name"] == sys.argv[1]][0])' "$first")
-# log KEY STREAM: the file of a job on its server
-log() {
-  id=$("$REMOTE" --json job-list --stopped 2>/dev/null | python3 -c '
-import json, sys
-print([j["id"] for j in json.load(sys.stdin) if j["key"] == int(sys.argv[1])][0])' "$1")
-  find "$home" -path "*/.jobs/$id/job.$2"
-}
+home=$(homes | head -n 1)
+# log KEY STREAM: the file of a job on the first server
+log() { find "$home" -path "*/.jobs/$(job "$1" id)/job.$2"; }
 # larger FILE BYTES
 larger() { [ "$(wc -c <"$1")" -gt "$2" ]; }
 
 # --- output that nobody takes: it waits on the server, not in memory, and Ctrl-C ends the following at once
-code 0 job-run --server "$first" --cmd 'echo begin; while :; do head -c 1000000 /dev/zero; echo oops >&2; sleep 0.01; done'
+code 0 job-run --server node-1 --cmd 'echo begin; while :; do head -c 1000000 /dev/zero; echo oops >&2; sleep 0.01; done'
 out=$(log 1 out)
 mkfifo "$work/fifo"
 exec 9<>"$work/fifo"
@@ -92,23 +41,16 @@ after=$(resident)
 [ "$after" -lt 150000 ] || fail "it takes $after kB"
 kill -INT $follower
 until_true gone
-got=0
-wait $follower || got=$?
-follower=
-[ $got = 130 ] || fail "an interrupted job-tail exits with $got"
+follower_ends 130
 grep -q 'stopped following; the job goes on' "$work/err" || fail "it does not say that the job goes on"
 # The same when stderr goes nowhere too: the notice is lost, the end is not.
 held both
 until_true full
 kill -INT $follower
 until_true gone
-got=0
-wait $follower || got=$?
-follower=
-[ $got = 130 ] || fail "an interrupted job-tail without readers exits with $got"
+follower_ends 130
 exec 9<&-
-code 0 job-list --json
-grep -q '"state": "running"' "$work/out" || fail "the job did not go on"
+[ "$(job 1 state)" = running ] || fail "the job did not go on"
 code 0 job-kill --job 1 --grace 0
 rm -f "$out"
 
@@ -134,15 +76,14 @@ out.write(b"<" + b"x%d" % rank * 5000000 + b">\n")
 out.write(b"\xff\x00 no newline at the end")
 EOF2
 code 0 rsync
-code 0 job-run --server "$first" --cmd 'python3 hard.py'
+code 0 job-run --server node-1 --cmd 'python3 hard.py'
 "$REMOTE" job-tail --job 2 >"$work/out" 2>"$work/err" &
 follower=$!
 until_true grep -q ready "$work/out"
-for server in $servers; do
+for server in node-1 node-2; do
   "$REMOTE" run --server "$server" --cmd 'touch ~/go' >/dev/null 2>"$work/err" || fail "touch"
 done
-wait $follower || fail "job-tail of job 2"
-follower=
+follower_ends 0
 cmp -s "$work/out" "$(log 2 out)" || fail "what was followed is not what was written"
 larger "$work/out" 11000000 || fail "job 2 wrote too little"
 code 0 job-tail --job 2 --no-follow --lines 1000000000
@@ -177,7 +118,7 @@ EOF2
 grep -q 'all 4 ranks succeeded' "$work/err" || fail "the verdict of a launch that succeeded"
 
 # --- the verdict, followed and afterwards
-for server in $servers; do
+for server in node-1 node-2; do
   "$REMOTE" run --server "$server" --cmd 'rm -f ~/go' >/dev/null 2>"$work/err" || fail "rm"
 done
 code 0 launch --nproc-per-node 2 --failure-grace 0 --cmd \
@@ -186,27 +127,21 @@ code 0 launch --nproc-per-node 2 --failure-grace 0 --cmd \
 follower=$!
 ready() { [ "$(grep -c ready "$work/out")" = 4 ]; }
 until_true ready
-"$REMOTE" run --server "$first" --cmd 'touch ~/go' >/dev/null 2>&1 || fail "touch"
-got=0
-wait $follower || got=$?
-follower=
+"$REMOTE" run --server node-1 --cmd 'touch ~/go' >/dev/null 2>&1 || fail "touch"
+follower_ends 1
 # told WHEN: the paragraph is the last that is said
 told() {
-  [ "$got" = 1 ] || fail "job-tail --all of a failed launch, $1: exit code $got"
   tail -n 4 "$work/err" >"$work/end"
-  grep -q "^rank 1 on $first failed first (exit 5, .*: last lines of its stderr:\$" "$work/end" || fail "who was first, $1"
+  grep -q "^rank 1 on node-1 failed first (exit 5, .*: last lines of its stderr:\$" "$work/end" || fail "who was first, $1"
   grep -q '^  the cause$' "$work/end" || fail "its last lines, $1"
   grep -q '^3 others were ended after it$' "$work/end" || fail "the others, $1"
   grep -q '^its output: remote job-tail --job 8$' "$work/end" || fail "where more is, $1"
 }
 told followed
-got=0
-remote job-tail --all --no-follow --job 7 || got=$?
+code 1 job-tail --all --no-follow --job 7
 told afterwards
 # One rank alone has no verdict: of the others nothing is known here.
-got=0
-remote job-tail --job 8 || got=$?
-[ $got = 5 ] || fail "the exit code of one rank: $got"
+code 5 job-tail --job 8
 if grep -q 'failed first' "$work/err"; then
   fail "a verdict of one rank"
 fi

@@ -1,28 +1,8 @@
 #!/bin/sh
 # The real binary is killed (SIGKILL) in the middle of launches, at 30 points in time: what job-list then says of each
 # rank agrees with the processes there are, and job-kill leaves nothing.
-set -eu
-work=$(mktemp -d)
-project="$work/my project"
-finish() {
-  status=$?
-  "$REMOTE" --quiet --project "$project" job-kill --yes --signal KILL >/dev/null 2>&1 || true
-  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
-  rm -rf "$work"
-  exit $status
-}
-trap finish EXIT
-mkdir -p "$project"
-cd "$project"
-: >"$work/out" && : >"$work/err"
-fail() {
-  echo "FAILED: $1" >&2
-  head -c 4000 "$work/out" "$work/err" >&2
-  exit 1
-}
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err" </dev/null; }
-remote sandbox up --nodes 2 || fail "sandbox up"
-mark=$(python3 -c 'import random; print(random.randint(10**6, 10**7))')
+. "${0%/*}/support.sh"
+code 0 sandbox up --nodes 2
 cat >"$work/check.py" <<'PY'
 """30 launches, killed after growing delays; the longest is longer than a launch takes."""
 import glob, json, os, signal, subprocess, sys, time

@@ -2,52 +2,17 @@
 # Servers whose login shells are bash, zsh, fish and tcsh, with start files that print, fail, exec another shell or
 # return early. The practice servers' entry does as sshd does: SHELL -c COMMAND, with sshd's own variables.
 # shellcheck disable=SC2016
-set -eu
+. "${0%/*}/support.sh"
 for shell in bash zsh fish tcsh; do
-  command -v $shell >/dev/null 2>&1 || { echo "skipped: $shell is not installed"; exit 77; }
+  command -v $shell >/dev/null 2>&1 || skip "$shell is not installed"
 done
-work=$(mktemp -d)
-project="$work/my project"
-mkdir -p "$project"
-finish() {
-  status=$?
-  "$REMOTE" --quiet --project "$project" job-kill --yes --signal KILL >/dev/null 2>&1 || true
-  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
-  rm -rf "$work"
-  exit $status
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  echo "--- stdout" >&2
-  head -c 4000 "$work/out" >&2
-  echo "--- stderr" >&2
-  head -c 4000 "$work/err" >&2
-  exit 1
-}
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err" </dev/null; }
-code() {
-  wanted=$1
-  shift
-  got=0
-  remote "$@" || got=$?
-  [ "$got" = "$wanted" ] || fail "exit code $got, not $wanted: $*"
-}
-# printed FILE TEXT: exactly that is in $work/FILE
-printed() {
-  printf '%s' "$2" >"$work/wanted"
-  cmp -s "$work/wanted" "$work/$1" || fail "std$1 is not exactly: $2"
-}
-picks() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/out" "$1"; }
-cd "$project"
 
 # ---- the servers: names, shells, start files
 good="bash-greets bash-execs bash-returns bash-strict zsh fish tcsh"
 bad="bash-fails bash-exits"
 count=0
 for name in $good $bad; do count=$((count + 1)); done
-remote sandbox up --nodes $count || fail "sandbox up"
-sandbox="$project/.remote/sandbox"
+code 0 sandbox up --nodes $count
 cat >"$sandbox/entry.sh" <<'ENTRY'
 unset REMOTE_SANDBOX_ENTRY SHLVL
 cd "$HOME" || exit 1
@@ -60,13 +25,13 @@ command=$SSH_ORIGINAL_COMMAND
 unset SSH_ORIGINAL_COMMAND
 exec "$SHELL" -c "$command"
 ENTRY
+system_python
 number=0
-sed '/^python:/,$d' .remote/configs.yaml >"$work/configs.yaml"
 for name in $good $bad; do
   number=$((number + 1))
   home="$sandbox/node-$number/home"
   command -v "${name%%-*}" >"$home/.login-shell"
-  sed "s/^  node-$number:/  $name:/" "$work/configs.yaml" >"$work/new" && mv "$work/new" "$work/configs.yaml"
+  sed -i "s/^  node-$number:/  $name:/" .remote/configs.yaml
   # Each leaves a trace, so that this test knows that it was read; what they print has no newline at its end.
   trace='echo read >>~/start-file-was-read'
   greeting='printf "Welcome, it is a nice day\n@remote1\nno newline"; printf "also here" >&2'
@@ -85,10 +50,6 @@ for name in $good $bad; do
   mkdir -p "$home/.config/fish"
   printf '%s\n%s\n' "$trace" "$rc" >"$home/$file"
 done
-{
-  cat "$work/configs.yaml"
-  echo 'python: {manager: system}'
-} >.remote/configs.yaml
 # servers WORDS...: as --server options, into $servers
 options() {
   servers=
@@ -123,11 +84,11 @@ code 0 rsync $all
 # ---- run: exact output of both streams, exit codes; alone, and all at once
 for name in $good; do
   code 7 --quiet run --server "$name" --cmd 'printf "out\n"; printf "err\n" >&2; cat more.txt; exit 7'
-  printed out 'out
+  printed 'out
 more
 '
-  printed err 'err
-'
+  printed 'err
+' err
 done
 # shellcheck disable=SC2086
 code 0 run --json $all --cmd 'echo "{"; echo err >&2'
@@ -143,10 +104,10 @@ code 0 job-list --stopped --tag short --json
 [ "$(picks '{(j["state"], j["exit_code"]) for j in d}')" = "{('failed', 3)}" ] || fail "the short jobs"
 for key in $(picks '" ".join(str(j["key"]) for j in d)'); do
   code 3 --quiet job-tail --job "$key"
-  printed out 'begin on bash
+  printed 'begin on bash
 '
-  printed err 'oops
-'
+  printed 'oops
+' err
   code 0 job-pull --job "$key" 'made by job.txt' --to "$work/pulled $key"
   [ "$(cat "$work/pulled $key/made by job.txt")" = made ] || fail "job-pull"
 done
@@ -154,7 +115,7 @@ code 0 job-list --tag long --json
 [ "$(picks '[j["state"] for j in d] == ["running"] * '"$(echo "$good" | wc -w)")" = True ] || fail "the long jobs do not run"
 key=$(picks 'd[-1]["key"]')
 code 0 --quiet job-tail --job "$key" --no-follow --lines 1
-printed out 'here
+printed 'here
 '
 # shellcheck disable=SC2086
 code 0 job-rsync $all
@@ -192,7 +153,7 @@ for name in $bad; do
   for words in "run --cmd true" "prepare" "rsync" "job-run --cmd true" "launch --nproc-per-node 1 --cmd true"; do
     # shellcheck disable=SC2086
     code 1 $words --server "$name"
-    printed out ''
+    printed ''
     grep -q "$name: .*its login shell ended before" "$work/err" || fail "the reason is not named: $words on $name"
     grep -q 'bashrc' "$work/err" || fail "the way out is not named: $words on $name"
   done

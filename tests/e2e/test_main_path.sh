@@ -2,60 +2,14 @@
 # The whole way of a user on real sshd, in a folder with a space: init, prepare, run, jobs, launches. No torch is
 # needed: what the ranks run is a small script that prints its environment.
 # shellcheck disable=SC2016
-set -eu
-work=$(mktemp -d)
-project="$work/my project"
-mkdir -p "$project"
-finish() {
-  status=$?
-  "$REMOTE" --quiet --project "$project" job-kill --yes --grace 1 >/dev/null 2>&1 || true
-  "$REMOTE" --quiet --project "$project" sandbox down --purge >/dev/null 2>&1 || true
-  rm -rf "$work"
-  exit $status
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  echo "--- stdout" >&2
-  head -c 4000 "$work/out" >&2
-  echo "--- stderr" >&2
-  head -c 4000 "$work/err" >&2
-  exit 1
-}
-# remote WORDS...: stdout to $work/out, stderr to $work/err
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
-# code N WORDS...: it must exit with N
-code() {
-  wanted=$1
-  shift
-  got=0
-  remote "$@" || got=$?
-  [ "$got" = "$wanted" ] || fail "exit code $got, not $wanted: $*"
-}
-# printed TEXT: exactly that was on stdout
-printed() {
-  printf '%s' "$1" >"$work/wanted"
-  cmp -s "$work/wanted" "$work/out" || fail "stdout is not: $1"
-}
+. "${0%/*}/support.sh"
 json() { python3 -m json.tool <"$work/out" >/dev/null || fail "stdout is no JSON"; }
-# until_true WORDS...: until the command succeeds, at most 20 seconds
-until_true() {
-  tries=0
-  until "$@"; do
-    tries=$((tries + 1))
-    [ $tries -lt 200 ] || fail "waited too long: $*"
-    sleep 0.1
-  done
-}
-# picks EXPRESSION: a value of the JSON on stdout, called d
-picks() { python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print(eval(sys.argv[2]))' "$work/out" "$1"; }
-cd "$project"
 
 # --- init, sandbox, prepare
-remote init --name proj </dev/null || fail "init"
+code 0 init --name proj
 [ -e .remote/configs.yaml ] || fail "init wrote no configs.yaml"
 rm .remote/configs.yaml
-remote sandbox up --nodes 2 || fail "sandbox up"
+code 0 sandbox up --nodes 2
 cat >env.py <<'EOF'
 import os
 import sys
@@ -63,21 +17,19 @@ import sys
 names = ["MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "GROUP_RANK"]
 print(" ".join(os.environ.get(n, "-") for n in names), sys.argv[1:], flush=True)
 EOF
-remote prepare || fail "prepare"
-servers=$("$REMOTE" --json servers 2>/dev/null | python3 -c 'import json, sys; print(" ".join(s.get("name", s.get("server")) for s in json.load(sys.stdin)))')
-first=${servers%% *}
-second=${servers##* }
-[ "$first" != "$second" ] || fail "there are not two servers: $servers"
+code 0 prepare
+code 0 servers --json
+[ "$(picks '[server["server"] for server in d]')" = "['node-1', 'node-2']" ] || fail "servers --json"
 
 # --- run: exit codes, signals, stdin, values
-code 0 run --server "$first" --cmd 'echo hello'
+code 0 run --server node-1 --cmd 'echo hello'
 printed "hello
 "
-code 7 run --server "$first" --cmd 'exit 7'
-code 143 run --server "$first" --cmd 'kill -TERM $$'
-code 137 run --server "$first" --cmd 'kill -KILL $$'
+code 7 run --server node-1 --cmd 'exit 7'
+code 143 run --server node-1 --cmd 'kill -TERM $$'
+code 137 run --server node-1 --cmd 'kill -KILL $$'
 code 1 run --cmd 'exit 7'
-code 0 run --server "$first" --cmd 'cat; echo end'
+echo "not for it" | code 0 run --server node-1 --cmd 'cat; echo end'
 printed "end
 "
 code 0 run --json --cmd 'echo "out {"; echo err >&2'
@@ -89,36 +41,32 @@ code 2 run --server nobody --cmd true
 code 2 run --server ../x --cmd true
 code 2 nonsense
 odd=$(printf 'a "b" '\''c'\'' $HOME `id` \\ \n\ttwo  ü€ 日本 *;&|<>')
-code 0 run --server "$first" --env ODD "$odd" --cmd 'printf %s "$ODD"'
+code 0 run --server node-1 --env ODD "$odd" --cmd 'printf %s "$ODD"'
 printed "$odd"
 for value in '[1,2]' '{}' '' '-x' '--server' '[]' '"q"' "'" 'a=b'; do
-  code 0 run --server "$first" --env A "$value" --cmd 'printf %s "$A"'
+  code 0 run --server node-1 --env A "$value" --cmd 'printf %s "$A"'
   printed "$value"
 done
-code 0 run --server "$first" -e A=b=c -e B= --env C '[x]' --cmd 'printf %s "$A|$B|$C"'
+code 0 run --server node-1 -e A=b=c -e B= --env C '[x]' --cmd 'printf %s "$A|$B|$C"'
 printed 'b=c||[x]'
-code 2 run --server "$first" -e A --cmd true
-code 2 run --server "$first" --env '1A' x --cmd true
-code 0 run --server "$first" --cmd "printf %s '$(printf 'x\ny')' \"\$(printf '\\\\')\" 'ü'"
+code 2 run --server node-1 -e A --cmd true
+code 2 run --server node-1 --env '1A' x --cmd true
+code 0 run --server node-1 --cmd "printf %s '$(printf 'x\ny')' \"\$(printf '\\\\')\" 'ü'"
 printed "$(printf 'x\ny')\\ü"
-code 127 run --server "$first" --cmd '-nonsense'
+code 127 run --server node-1 --cmd '-nonsense'
 
 # --- a run that is interrupted leaves nothing on the server
-mark=$(python3 -c 'import random; print(random.randint(10**6, 10**7))')
-"$REMOTE" run --server "$first" --cmd "sleep $mark.5" >/dev/null 2>&1 &
-pid=$!
-# alive PATTERN: a process has such an argument (not this grep: its own is the pattern)
-alive() { grep -lzx "$1" /proc/[0-9]*/cmdline 2>/dev/null | grep -q .; }
-dead() { ! alive "$1"; }
-until_true alive "${mark}[.]5"
-kill -TERM $pid
-got=0
-wait $pid || got=$?
-[ $got = 130 ] || fail "an interrupted run exits with $got"
-until_true dead "${mark}[.]5"
+dead() { [ "$(processes "$1")" = 0 ]; }
+alive() { ! dead "$1"; }
+"$REMOTE" run --server node-1 --cmd "sleep $mark.5" >/dev/null 2>&1 &
+follower=$!
+until_true alive 5
+kill -TERM $follower
+follower_ends 130
+until_true dead 5
 
 # --- jobs
-code 0 job-run --server "$first" --tag one --tag -x --cmd 'echo begin; echo oops >&2; sleep 0.3; printf "last, no newline"; exit 3'
+code 0 job-run --server node-1 --tag one --tag -x --cmd 'echo begin; echo oops >&2; sleep 0.3; printf "last, no newline"; exit 3'
 code 3 job-tail --job 1
 printed "$(printf 'begin\nlast, no newline')"
 grep -q oops "$work/err" || fail "stderr of the job is not on stderr"
@@ -130,7 +78,7 @@ json
 [ "$(picks 'd[0]["state"], d[0]["exit_code"], d[0]["tags"]')" = "('failed', 3, ['one', '-x'])" ] || fail "the listing of job 1"
 code 0 job-list --json
 [ "$(picks d)" = "[]" ] || fail "an ended job is listed as unfinished"
-code 0 job-run --server "$second" --tag "$odd" --env ODD "$odd" --cmd "printf %s \"\$ODD\" '$(printf 'a\\n"b"\nü $x')'" --json
+code 0 job-run --server node-2 --tag "$odd" --env ODD "$odd" --cmd "printf %s \"\$ODD\" '$(printf 'a\\n"b"\nü $x')'" --json
 json
 code 0 job-wait --job 2
 code 0 job-tail --job 2
@@ -144,46 +92,42 @@ assert "\nü $x" in job["command"], job
 ' "$work/out" || fail "tags and command of job 2"
 code 2 job-tail --job 99
 code 2 job-run --server ../x --cmd true
-code 2 job-run --server "$first" --cmd ''
+code 2 job-run --server node-1 --cmd ''
 
 # --- kill -9 of job-tail never ends the job
-code 0 job-run --server "$first" --cmd 'echo here; while ! [ -e go ]; do sleep 0.05; done; echo done'
+code 0 job-run --server node-1 --cmd 'echo here; while ! [ -e go ]; do sleep 0.05; done; echo done'
 "$REMOTE" job-tail --job 3 >"$work/tail" 2>/dev/null &
-pid=$!
+follower=$!
 until_true grep -q here "$work/tail"
-kill -KILL $pid
-wait $pid 2>/dev/null || true
-code 0 job-list --json
-[ "$(picks 'd[0]["state"]')" = running ] || fail "kill -9 of job-tail ended the job"
-code 0 run --server "$first" --cmd 'touch go'
+kill -KILL $follower
+follower_ends 137
+[ "$(job 3 state)" = running ] || fail "kill -9 of job-tail ended the job"
+code 0 run --server node-1 --cmd 'touch go'
 code 0 job-tail --job 3
 printed "here
 done
 "
 
 # --- job-kill, with children in sessions of their own
-code 0 job-run --server "$second" --tag k --cmd "setsid sleep $mark.6 & trap '' TERM; sleep $mark.7; sleep $mark.7"
-until_true alive "${mark}[.]6"
-code 2 job-kill </dev/null
+code 0 job-run --server node-2 --tag k --cmd "setsid sleep $mark.6 & trap '' TERM; sleep $mark.7; sleep $mark.7"
+until_true alive 6
+code 2 job-kill
 code 0 job-kill --job 4 --grace 1
-dead "${mark}[.]6" || fail "job-kill left the child with its own session"
-dead "${mark}[.]7" || fail "job-kill left a child that ignores TERM"
-code 0 job-list --stopped --json
-[ "$(picks '[j["state"] for j in d if j["key"] == 4][0]')" = killed ] || fail "job 4 is not listed as killed"
+dead 6 || fail "job-kill left the child with its own session"
+dead 7 || fail "job-kill left a child that ignores TERM"
+[ "$(job 4 state)" = killed ] || fail "job 4 is not listed as killed"
 code 137 job-tail --job 4 --no-follow
 
 # --- a command that begins with '-' is no option of a shell
-code 0 job-run --server "$first" --cmd '-nonsense'
+code 0 job-run --server node-1 --cmd '-nonsense'
 code 127 job-tail --job 5
 
 # --- job-rsync
 code 0 job-rsync
-code 0 job-list --stopped --json
 for key in 1 2 3; do
-  id=$(picks "[j['id'] for j in d if j['key'] == $key][0]")
-  server=$(picks "[j['server'] for j in d if j['key'] == $key][0]")
+  id=$(job $key id)
   for stream in out err; do
-    "$REMOTE" run --server "$server" --cmd "cat .jobs/$id/job.$stream" >"$work/theirs" 2>/dev/null
+    "$REMOTE" run --server "$(job $key server)" --cmd "cat .jobs/$id/job.$stream" >"$work/theirs" 2>/dev/null
     cmp -s "$work/theirs" ".remote/jobs/$id/job.$stream" || fail "job.$stream of job $key differs"
   done
 done
@@ -212,17 +156,17 @@ code 0 helper-torch-launch --use-env --nproc-per-node 2 --follow --cmd 'python3 
 grep -q "\[\]\$" "$work/out" || fail "--use-env appends --local_rank"
 # One rank fails: all are ended, and it is said which was first.
 code 1 launch --nproc-per-node 2 --follow --cmd "sh -c 'if [ \$RANK = 2 ]; then exit 5; fi; exec sleep $mark.8'"
-grep -q "rank 2 on $second failed first" "$work/err" || fail "the verdict does not name rank 2"
-until_true dead "${mark}[.]8"
+grep -q "rank 2 on node-2 failed first" "$work/err" || fail "the verdict does not name rank 2"
+until_true dead 8
 
 # --- a server that is not there: unknown, exit 1, and the other works
-"$REMOTE" job-run --server "$first" --cmd "exec sleep $mark.9" >/dev/null 2>&1
-remote sandbox down || fail "sandbox down"
+"$REMOTE" job-run --server node-1 --cmd "exec sleep $mark.9" >/dev/null 2>&1
+code 0 sandbox down
 code 0 job-list --json
 json
 [ "$(picks 'd[0]["state"]')" = unknown ] || fail "silence is not unknown"
-code 1 run --server "$first" --cmd true
-remote sandbox up --nodes 2 || fail "up again"
+code 1 run --server node-1 --cmd true
+code 0 sandbox up --nodes 2
 code 0 job-list --json
 # Taking a sandbox down ends what runs on it, as a server that is switched off would.
 case $(picks '[j["state"] for j in d]') in

@@ -1,28 +1,13 @@
 #!/bin/sh
 # sandbox up, status and down as a user meets them: what they print, and what becomes of configs.yaml.
-set -eu
-work=$(mktemp -d)
-project="$work/my project"
-mkdir -p "$project/deeper" "$work/empty"
-finish() {
-  "$REMOTE" --quiet --project "$project" sandbox down || true
-  rm -rf "$work"
-}
-trap finish EXIT
-fail() {
-  echo "FAILED: $1" >&2
-  cat "$work/err" >&2
-  exit 1
-}
-# remote WORDS...: stdout to $work/out, stderr to $work/err
-remote() { "$REMOTE" "$@" >"$work/out" 2>"$work/err"; }
-cd "$project"
+. "${0%/*}/support.sh"
+mkdir deeper "$work/empty"
 
 # Without its tools it says which package has them, and leaves nothing half made.
 if PATH="$work/empty" remote sandbox up; then fail "it started without ssh-keygen"; fi
 grep -q 'apt-get install openssh-server' "$work/err" || fail "the package is not named"
 
-remote sandbox up --nodes 2 || fail "up"
+code 0 sandbox up --nodes 2
 grep -q '2 practice servers up' "$work/err" || fail "up does not say what it did"
 [ ! -s "$work/out" ] || fail "up prints to stdout"
 ports=$(sed -n 's/^    port: //p' .remote/configs.yaml)
@@ -34,7 +19,7 @@ remote sandbox up || fail "second up"
 grep -q 'all were running' "$work/err" || fail "the second up started something"
 [ "$(cat ../.remote/configs.yaml)" = "$before" ] || fail "the second up changed configs.yaml"
 
-remote sandbox status --json || fail "status --json"
+code 0 sandbox status --json
 for port in $ports; do
   grep -q "\"port\": $port," "$work/out" || fail "status lacks port $port"
 done
@@ -44,15 +29,15 @@ done
 printf '# mine\n' >>../.remote/configs.yaml
 remote sandbox up || fail "up with an edited file"
 if grep -q 'needs:' "$work/err"; then fail "it asks for servers that are named"; fi
-remote sandbox up --nodes 3 || fail "up --nodes 3"
+code 0 sandbox up --nodes 3
 grep -q '^  node-3:' "$work/err" || fail "it does not say what to add"
 if grep -q '^  node-2:' "$work/err"; then fail "it asks for a server that is named"; fi
 [ "$(tail -n 1 ../.remote/configs.yaml)" = '# mine' ] || fail "it wrote into the user's file"
 
-remote sandbox down || fail "down"
+code 0 sandbox down
 grep -q '3 practice servers ended' "$work/err" || fail "down did not end three"
 remote sandbox status --json || fail "status after down"
 if grep -q '"running": true' "$work/out"; then fail "something runs after down"; fi
-remote sandbox down --purge || fail "purge"
+code 0 sandbox down --purge
 [ ! -e ../.remote/sandbox ] || fail "the sandbox's folder is still there"
 [ -e ../.remote/configs.yaml ] || fail "the user's configs.yaml is gone"

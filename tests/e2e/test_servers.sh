@@ -1,15 +1,10 @@
 #!/bin/sh
 # `remote servers`: what was resolved for each server and from where, without asking one.
-set -eu
-: "${REMOTE:?path of the binary}"
-work=$(mktemp -d "${TMPDIR:-/tmp}/remote servers.XXXXXX")
-trap 'rm -rf "$work"' EXIT
-trap 'exit 1' INT TERM HUP
-mkdir -p "$work/home/.ssh" "$work/a project/.remote"
+. "${0%/*}/support.sh"
+mkdir -p "$work/home/.ssh" .remote
 HOME=$work/home
 export HOME
 unset SSH_AUTH_SOCK
-cd "$work/a project"
 cat >"$HOME/.ssh/config" <<'EOF'
 Host alias
   HostName 10.1.1.1
@@ -30,28 +25,14 @@ servers:
     password: hunter2
     internal_address: 10.0.0.5
 EOF
-
-fail() {
-  echo "FAILED: $*" >&2
-  cat "$work/out" "$work/err" >&2
-  exit 1
-}
-# run CODE ARGUMENTS...
-run() {
-  wanted=$1
-  shift
-  code=0
-  "$REMOTE" "$@" >"$work/out" 2>"$work/err" </dev/null || code=$?
-  [ "$code" = "$wanted" ] || fail "exit code $code, not $wanted, of: $*"
-}
 # row SERVER SETTING VALUE FROM
 row() { grep -qE "^$1 +$2 +$3 +$4\$" "$work/out" || fail "no line: $*"; }
 
-run 0 servers
+code 0 servers
 row first host '192\.0\.2\.1' 'configs.yaml:3'
 row first user ubuntu default
-row first key 'no such file: .*/a project/\.remote/missing' 'configs.yaml:4'
-row first project '[~]/a project' default
+row first key 'no such file: .*/my project/\.remote/missing' 'configs.yaml:4'
+row first project '[~]/my project' default
 row second host '10\.1\.1\.1' '[~]/\.ssh/config:2'
 row second port 2022 '[~]/\.ssh/config:3'
 row second user ada 'configs.yaml:8'
@@ -60,7 +41,7 @@ row second internal_address '10\.0\.0\.5' 'configs.yaml:10'
 ! grep -q 'hunter' "$work/out" || fail "a password is shown"
 ! grep -q ' $' "$work/out" || fail "blanks at the end of a line"
 
-run 0 --json servers --server 'sec*'
+code 0 --json servers --server 'sec*'
 ! grep -q 'hunter\|first' "$work/out" || fail "wrong JSON"
 if command -v python3 >/dev/null; then
   python3 - "$work/out" <<'EOF' || fail "the JSON is not as it should be"
@@ -72,20 +53,20 @@ assert settings["port"] == ("2022", "~/.ssh/config:3"), settings
 EOF
 fi
 
-run 2 servers --server thrid
+code 2 servers --server thrid
 grep -q 'there are: first, second' "$work/err" || fail "the names are not told"
 
 # one that cannot be resolved does not hide the others
 printf '  third: {hostname: loop}\n' >>.remote/configs.yaml
-run 2 servers
+code 2 servers
 row second port 2022 '[~]/\.ssh/config:3'
 grep -q 'error: third: .*circle' "$work/err" || fail "no word about third"
 
 # from a folder below, and from none
 mkdir sub
 cd sub
-run 0 servers --server first
+code 0 servers --server first
 cd /
-run 2 servers
+code 2 servers
 grep -q 'remote init' "$work/err" || fail "no hint"
 echo "servers: all well"

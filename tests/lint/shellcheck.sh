@@ -12,6 +12,5 @@ for file in src/scripts/*.sh tests/*.sh tests/*/*.sh tests/run tests/fuzz/run sa
     set -- "$@" "$file"
   fi
 done
-# SC1091: sourced files are found at run time only.
-shellcheck --exclude=SC1091 "$@"
+shellcheck -x -P SCRIPTDIR "$@"
 echo "shellcheck: $# scripts are clean"
