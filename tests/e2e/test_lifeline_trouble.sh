@@ -28,10 +28,10 @@ until_true lifelines_are 0
 # for all the same
 cp .remote/configs.yaml "$work/configs.yaml"
 sed 's/^  node-1:/&\n    internal_address: 192.0.2.1/' "$work/configs.yaml" >.remote/configs.yaml
-remote launch --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1 || fail "launch"
+code 0 launch --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1
 warns "$work/err" || fail "the launch does not warn"
-remote job-kill --yes --grace 1 || fail "job-kill"
-until_true count_is 0
+code 0 job-kill --yes --grace 1
+until_true lifelines_are 0
 : >"$work/follow"
 "$REMOTE" launch --follow --lost-after 5 --cmd 'sleep 300' --nproc-per-node 1 >"$work/out" 2>"$work/follow" &
 follower=$!
