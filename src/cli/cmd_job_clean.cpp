@@ -130,7 +130,7 @@ void add_job_clean(CLI::App& app, Context& context) {
   add_tag_option(*command, arguments->tags, "Jobs with this tag; with several, jobs that have all");
   command->add_option("--older", arguments->older, "Only jobs that ended this many days ago or earlier")
       ->type_name("DAYS")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0.0, 100000.0));
   command->add_flag("--yes", arguments->yes, "Do not ask before removing");
   command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
 }

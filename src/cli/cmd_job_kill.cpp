@@ -1,5 +1,7 @@
 // `remote job-kill`: ends jobs, and proves it.
 
+#include <csignal>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -83,6 +85,10 @@ int run(Context& context, const Arguments& arguments) {
   options.signal = *signal;
   options.grace_s = arguments.grace;
   options.by = who_am_i();
+  if (options.grace_s > 0 && options.signal != SIGKILL) {
+    context.terminal.notice(fmt::format("ending {} job{}; what has not ended after {} s is killed",
+                                        chosen.size(), chosen.size() == 1 ? "" : "s", options.grace_s));
+  }
   const jobs::KillResult result =
       jobs::kill(context.config(), store, context.connector(), chosen, options, context.cancel);
   context.show_new_host_keys();

@@ -3,6 +3,7 @@
 #include <set>
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 #include <poll.h>
 
 #include "base/error.hpp"
@@ -25,7 +26,14 @@ int bring(Context& context, jobs::Store& store, const Arguments& arguments) {
   }
   std::vector<jobs::Job> jobs = stored_jobs(context, store);
   std::erase_if(jobs, [&](const jobs::Job& job) { return !names.contains(job.server); });
-  return bring_logs(context, store, ask_servers(context, store, std::move(jobs)));
+  const std::size_t count = jobs.size();
+  const int failed = bring_logs(context, store, ask_servers(context, store, std::move(jobs)));
+  if (failed == 0) {
+    context.terminal.notice(
+        count == 0 ? "no jobs"
+                   : fmt::format("the output of {} job{} is in .remote/jobs", count, count == 1 ? "" : "s"));
+  }
+  return failed;
 }
 
 int run(Context& context, const Arguments& arguments) {

@@ -40,6 +40,17 @@ int run(Context& context, const Arguments& arguments) {
       where.push_back(i);
     }
   }
+  for (const jobs::Job& job : now) {
+    if (jobs::is_final(job.state)) {
+      context.terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+    }
+  }
+  if (running.empty() && now.empty()) {
+    context.terminal.notice("no unfinished jobs; nothing to wait for");
+  } else if (!running.empty()) {
+    context.terminal.notice(
+        fmt::format("waiting for {} job{}", running.size(), running.size() == 1 ? "" : "s"));
+  }
   // Following in silence is waiting: the end is told at once, and a broken link is mended.
   jobs::FollowEvents events;
   events.output = [](std::size_t, ssh::Stream, std::string_view) {};
@@ -49,6 +60,7 @@ int run(Context& context, const Arguments& arguments) {
   events.notice = [&](const std::string& text) { context.terminal.notice(text); };
   jobs::FollowOptions options;
   options.silent.assign(running.size(), true);
+  options.patience = std::chrono::seconds(60);
   const jobs::FollowResult result =
       jobs::follow(context.config(), store, context.connector(), running, options, events, context.cancel);
   for (std::size_t i = 0; i < where.size(); ++i) {

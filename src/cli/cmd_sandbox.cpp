@@ -68,7 +68,10 @@ void report_config(Context& context, const servers::Sandbox& sandbox,
       if (result.problem) {
         context.terminal.warning(*result.problem);
       }
-      context.terminal.notice(".remote/configs.yaml does not reach all of them; it needs:");
+      context.terminal.notice(
+          ".remote/configs.yaml is yours and does not name all of them. It needs these under its `servers:` "
+          "(and,\n"
+          "unless conda is wanted on them, `python: {manager: venv, system_site_packages: true}`):");
       context.terminal.err("\n" + servers::sandbox_servers_yaml(result.lacking, servers::user_name()) + "\n");
       break;
   }

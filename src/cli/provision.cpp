@@ -134,7 +134,7 @@ void add_sync_options(CLI::App& command, ProvisionOptions& options) {
       .add_option("--bwlimit", options.steps.sync_options.kilobytes_per_second,
                   "Send no more than this to each server")
       ->type_name("KB/S")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::Range(0, 1000000000));
   command
       .add_option(
           "--fan-out", options.fan_out,

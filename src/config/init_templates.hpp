@@ -7,7 +7,7 @@
 namespace remote::config {
 
 inline constexpr std::string_view config_head =
-    R"(# How `remote` reaches the servers of this project. Every key: docs/configuration.md.
+    R"(# How `remote` reaches the servers of this project. More keys are below.
 )";
 
 inline constexpr std::string_view config_server_example = R"(servers:
@@ -23,7 +23,8 @@ inline constexpr std::string_view config_tail = R"(
 #   port: 22
 #   proxy_jump: user@bastion     # [USER@]HOST[:PORT], several with commas
 #   internal_address: 10.0.0.4   # what the other servers reach it by; default: hostname
-#   gpus: 8                      # how many GPUs `remote check` expects
+#   gpus: 8                      # how many GPUs it is expected to have
+#   known_hosts: FILE            # that holds its host key; default: ~/.ssh/known_hosts
 #   remote_path: ~/elsewhere     # the project's folder on the server; default: ~/NAME
 
 # The Python environment on the servers.

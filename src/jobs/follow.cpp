@@ -80,6 +80,7 @@ void Follower::work(Sharing& sharing) {
   int failures = 0;
   int refusals = 0;
   bool lost = false;
+  const auto patient_until = clock::now() + options_.patience;
   while (!sharing.waiting.empty()) {
     bool heard = false;
     auto begin = clock::now();
@@ -108,15 +109,19 @@ void Follower::work(Sharing& sharing) {
       nap(milliseconds(200));
     } catch (const ssh::Unreachable& error) {
       cancel_.check();
+      bool reached = false;
       {
         const std::lock_guard lock(sharing.mutex);
-        if (!sharing.reached) {
-          throw;
-        }
+        reached = sharing.reached;
+      }
+      if (!reached && clock::now() >= patient_until) {
+        throw;
       }
       if (!lost) {
-        events_.notice(fmt::format("{}: connection lost ({}); the job goes on there. Connecting again …",
-                                   sharing.server->name, error.reason()));
+        events_.notice(fmt::format(
+            fmt::runtime(reached ? "{}: connection lost ({}); the job goes on there. Connecting again …"
+                                 : "{}: not reached ({}). Trying again …"),
+            sharing.server->name, error.reason()));
       }
       lost = true;
       // Once at once, then 0.2 s, 0.4 s … up to 10 s: a laptop that wakes up is back soon. A link that was of

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -20,6 +21,8 @@ struct FollowOptions {
   std::optional<int> lines;  // begin with the last lines; nullopt: from the first byte
   bool follow = true;        // false: stop at the end of what is there
   std::vector<bool> silent;  // by index: only wait for this job's end; empty: none
+  // So long a server that has not been reached yet is tried again; after it, or with 0, that is an error.
+  std::chrono::seconds patience{0};
 };
 
 // What following tells, by index into the jobs given. Called from several threads, for one job from one at a

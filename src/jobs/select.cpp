@@ -153,36 +153,37 @@ Error nothing_selected(const std::vector<Job>& jobs, const Selection& selection)
 Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::string>& tags) {
   std::vector<const Job*> running;
   std::vector<const Job*> running_masters;
-  std::vector<const Job*> starting_masters;
-  std::vector<const Job*> masters;
+  std::vector<const Job*> running_others;
+  std::vector<const Job*> starting;
+  std::vector<const Job*> ended;
   for (const Job& job : jobs) {
-    const bool fits = job.has_tag("master") && has_all(job, tags);
+    const bool master = job.has_tag("master");
+    const bool fits = has_all(job, tags) && (master || !tags.empty());
     if (job.state == State::running || job.state == State::unknown) {
       running.push_back(&job);
       if (fits) {
-        running_masters.push_back(&job);
+        (master ? running_masters : running_others).push_back(&job);
       }
-    } else if (fits && job.state == State::starting) {
-      starting_masters.push_back(&job);
-    }
-    if (fits) {
-      masters.push_back(&job);
+    } else if (fits) {
+      (job.state == State::starting ? starting : ended).push_back(&job);
     }
   }
-  for (const auto* group : {&running_masters, &starting_masters}) {
+  for (const auto* group : {&running_masters, &running_others, &starting}) {
     if (const Job* job = newest(*group)) {
       return *job;
     }
   }
-  std::string with = tags.empty() ? "" : " and " + join(tags, ", ");
-  const std::string reason = running.empty() ? "no job is running"
-                                             : fmt::format("no running job is tagged master{}; running: {}",
-                                                           with, list_keys(running));
-  const Job* last = newest(masters);
-  const std::string hint = last != nullptr
-                               ? fmt::format("the last master was job {} ({}): remote job-tail --job {}",
-                                             last->key, to_string(last->state), last->key)
-                               : "name one: remote job-tail --job KEY";
+  const std::string tagged = tags.empty() ? "master" : join(tags, ", ");
+  const std::string reason =
+      running.empty() ? "no job is running"
+                      : fmt::format("no running job is tagged {}; running: {}", tagged, list_keys(running));
+  std::string hint = "name one: remote job-tail --job KEY";
+  if (const Job* last = newest(running)) {
+    hint = fmt::format("follow the newest with: remote job-tail --job {}", last->key);
+  } else if (const Job* gone = newest(ended)) {
+    hint = fmt::format("the last one tagged {} was job {} ({}): remote job-tail --job {}", tagged, gone->key,
+                       to_string(gone->state), gone->key);
+  }
   throw Error::usage("no job to follow", reason, hint);
 }
 

@@ -43,9 +43,14 @@ can_keep_environment() {
   [ -e "$ENV_PREFIX" ] || return 1
   if is_unfinished "$ENV_PREFIX" || { [ -f "$SETUP_STAMP" ] && ! grep -qx adopted "$SETUP_STAMP"; }; then
     say step "removing the former environment"
+    begin "$ENV_PREFIX" # half removed is unfinished, too
+    rm -f "$SETUP_STAMP"
     rm -rf "$ENV_PREFIX" || fail "cannot remove $ENV_PREFIX"
     return 1
   fi
+  # a venv without its pyvenv.cfg runs the system's Python, and would install into it
+  [ "$MANAGER" = conda ] || [ -f "$ENV_PREFIX/pyvenv.cfg" ] ||
+    fail "$ENV_PREFIX is there and is no virtual environment" "move it away and run the command again"
   "$ENV_PREFIX/bin/python" -c 'import pip' >/dev/null 2>&1 ||
     fail "$ENV_PREFIX is there and has no working Python with pip" "move it away and run the command again"
   [ -z "$VERSION" ] || python_is "$ENV_PREFIX/bin/python" "$VERSION" ||

@@ -125,7 +125,7 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
                                  ? fmt::format("the script ended with {}: {}", result->status.describe(),
                                                last_lines(trim(errors), 3))
                                  : failure;
-  throw Error(std::string(name) + " failed", reason, answers.last("hint"));
+  throw Error(name, reason, answers.last("hint"));
 }
 
 void Preparation::setup(bool done) {

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "config/init_templates.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -106,6 +107,14 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
       return {SandboxConfigState::names_all, {}, {}};
     }
     write_config(sandbox, text);
+    return {SandboxConfigState::updated, {}, {}};
+  }
+  // `remote init` has been here, and nobody has named a server since: they come in the example's place.
+  if (const std::size_t at = there->find(config::config_server_example);
+      at != std::string::npos && there->find("\npython:") == std::string::npos) {
+    std::string filled = *there;
+    filled.replace(at, config::config_server_example.size(), sandbox_servers_yaml(servers, user_name()));
+    write_config(sandbox, filled + "\n" + std::string(python));
     return {SandboxConfigState::updated, {}, {}};
   }
   try {

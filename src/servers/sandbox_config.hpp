@@ -33,7 +33,7 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
                                          const std::vector<SandboxServer>& servers);
 
 // Writes configs.yaml (and exclude.txt, where there is none) if there is none yet, brings it up to date if it
-// is as the sandbox wrote it, and otherwise only looks at it.
+// is as the sandbox wrote it, or as `remote init` did without a server, and otherwise only looks at it.
 SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers);
 
 // Removes configs.yaml if it is as the sandbox wrote it; false when it is not. Call before Sandbox::purge().

@@ -18,8 +18,10 @@ void initialise_libssh() {
 }
 
 std::string last_error(ssh_session session, const std::string& otherwise) {
-  const char* text = ssh_get_error(session);
-  return text != nullptr && *text != '\0' ? text : otherwise;
+  const char* said = ssh_get_error(session);
+  const std::string_view text = said != nullptr ? said : "";
+  // The second is what libssh leaves there after having waited for nothing in particular.
+  return text.empty() || text == "Connection not closed yet" ? otherwise : std::string(text);
 }
 
 std::string fingerprint(ssh_key key) {

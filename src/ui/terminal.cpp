@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 
@@ -125,6 +126,11 @@ void Terminal::out(std::string_view text) {
       cancel_->check();
     }
     if (!write_all(STDOUT_FILENO, text.substr(0, piece))) {
+      if (errno == EPIPE) {
+        // `remote job-tail | head`: nobody wants more, and that is no error. As any other program ends by it.
+        std::signal(SIGPIPE, SIG_DFL);
+        std::raise(SIGPIPE);
+      }
       throw Error("cannot write to stdout", std::strerror(errno));
     }
     text.remove_prefix(piece);

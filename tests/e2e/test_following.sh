@@ -145,4 +145,10 @@ code 5 job-tail --job 8
 if grep -q 'failed first' "$work/err"; then
   fail "a verdict of one rank"
 fi
+
+# --- a reader that has had enough: no complaint
+code 0 job-run --server node-1 --tag enough --cmd 'yes'
+"$REMOTE" job-tail --tag enough 2>"$work/err" | head -n 1 >"$work/out"
+if grep -q rror "$work/err"; then fail "a closed pipe is called an error"; fi
+code 0 job-kill --tag enough --grace 0
 echo "following: all well"

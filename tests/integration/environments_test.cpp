@@ -172,6 +172,33 @@ TEST_F(Environments, IndexesAndConstraintsReachPip) {
 }
 
 // sudo, apt-get and dpkg-query stand in for the real ones; `id` says that we are not root.
+TEST_F(Environments, ARemovalThatIsInterruptedIsDoneAgain) {
+  use(config::PythonManager::venv);
+  prepare_once();
+  const fs::path cfg = there(".venv/pyvenv.cfg");
+  add("rm", R"sh(
+case "$*" in
+  *-rf*/.venv)
+    /bin/rm -f "$2/pyvenv.cfg"
+    exit 1
+    ;;
+esac
+exec /bin/rm "$@"
+)sh");
+  steps_.force = true;
+  EXPECT_THAT(failure().reason(), HasSubstr("cannot remove"));
+  EXPECT_FALSE(fs::exists(cfg));
+  add("rm", "exec /bin/rm \"$@\"\n");
+  steps_.force = false;
+  EXPECT_EQ(prepare_once().setup, StepResult::done);
+  EXPECT_TRUE(fs::exists(cfg));
+
+  // One that somebody else left without it would run the system's Python.
+  fs::remove(cfg);
+  fs::remove(there(".venv/.remote-setup"));
+  EXPECT_THAT(failure().reason(), HasSubstr("is no virtual environment"));
+}
+
 class SystemPackages : public Environments {
  protected:
   SystemPackages() {

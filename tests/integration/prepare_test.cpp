@@ -63,7 +63,7 @@ TEST_F(PrepareTest, PipsErrorIsShownAndTheNextTimeItIsTriedAgain) {
       prepare_once();
       FAIL();
     } catch (const Error& error) {
-      EXPECT_EQ(error.message(), "update-packages failed: pip could not install the packages");
+      EXPECT_EQ(error.message(), "update-packages: pip could not install the packages");
     }
     EXPECT_THAT(recorder_.stderr_lines, HasSubstr("no-such-package-anywhere"));
     EXPECT_THAT(read_file(fs::path(recorder_.log_folder) / "stderr.log"),
@@ -91,7 +91,7 @@ TEST_F(PrepareTest, AHalfFinishedVenvIsMadeAnewAndAForeignOneIsKept) {
     prepare_once();  // not ours, and of no use: never removed
     FAIL();
   } catch (const Error& error) {
-    EXPECT_THAT(error.reason(), HasSubstr("has no working Python"));
+    EXPECT_THAT(error.reason(), HasSubstr("is no virtual environment"));
   }
   EXPECT_TRUE(fs::exists(there(".venv/bin")));
   write(there(".remote-scripts/setup.unfinished"), there(".venv").string() + "\n");  // ours, cut short

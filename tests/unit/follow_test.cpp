@@ -314,6 +314,31 @@ TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   EXPECT_EQ(heard.out[0], "a\n");
 }
 
+TEST_F(FollowJobs, WithPatienceAServerThatIsAwayAtFirstIsTriedAgain) {
+  const std::vector<Job> jobs = world.run_all({world.job("b", "echo b")});
+  class AwayAtFirst : public ssh::Connector {
+   public:
+    explicit AwayAtFirst(test::LocalServers& servers) : servers_(servers) {}
+    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
+      if (++calls < 3) {
+        throw ssh::Unreachable("cannot connect", "no route");
+      }
+      return servers_.connect(server, cancel);
+    }
+    int calls = 0;
+
+   private:
+    test::LocalServers& servers_;
+  } connector(world.servers);
+  FollowOptions options;
+  options.patience = std::chrono::seconds(60);
+  const FollowResult result =
+      follow(world.config, world.store, connector, jobs, options, heard.events(), Cancel());
+  EXPECT_TRUE(result.errors.empty());
+  EXPECT_EQ(connector.calls, 3);
+  EXPECT_EQ(heard.out[0], "b\n");
+}
+
 TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
   const std::vector<Job> jobs =
       world.run_all({world.job("a", "echo here; exec sleep 300"), world.job("b", "exec sleep 300")});

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
+#include "config/config.hpp"
+#include "config/init_templates.hpp"
 #include "servers/sandbox_node.hpp"
 
 namespace remote::servers {
@@ -72,6 +74,18 @@ TEST(SandboxConfig, IsCreatedAndKeptUpToDateUntilSomebodyEditsIt) {
   write_file_atomic(project.file, edited);
   settle_config(project.sandbox, {server(1, 20010)});
   EXPECT_EQ(read_file(project.file), edited);
+}
+
+TEST(SandboxConfig, TakesTheExamplesPlaceInWhatInitWrote) {
+  Project project;
+  write_file_atomic(project.file, "name: mine\n" + std::string(config::config_server_example) +
+                                      std::string(config::config_tail));
+  EXPECT_EQ(settle_config(project.sandbox, {server(1, 20001)}).state, SandboxConfigState::updated);
+  const config::Config config = config::load(project.temporary.path());
+  EXPECT_EQ(config.name, "mine");
+  ASSERT_EQ(config.servers.size(), 1U);
+  EXPECT_EQ(config.servers[0].port, 20001);
+  EXPECT_EQ(config.python.manager, config::PythonManager::venv);
 }
 
 TEST(SandboxConfig, ForeignFileIsLeftAlone) {

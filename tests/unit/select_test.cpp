@@ -114,10 +114,23 @@ TEST(Select, FollowsTheNewestRunningMaster) {
   const Error none = error_of([&] { default_to_follow(jobs); });
   EXPECT_EQ(none.kind(), ErrorKind::usage);
   EXPECT_EQ(none.reason(), "no running job is tagged master; running: 6, 9");
-  EXPECT_EQ(none.hint(), "the last master was job 11 (killed): remote job-tail --job 11");
+  EXPECT_EQ(none.hint(), "follow the newest with: remote job-tail --job 9");
+  std::erase_if(jobs, [](const Job& one) { return one.state == State::running; });
+  EXPECT_EQ(error_of([&] { default_to_follow(jobs); }).hint(),
+            "the last one tagged master was job 11 (killed): remote job-tail --job 11");
   EXPECT_EQ(error_of([] { default_to_follow({}); }).reason(), "no job is running");
   EXPECT_EQ(default_to_follow(some, {"train.py"}).key, 5);
-  EXPECT_THROW(default_to_follow(some, {"other"}), Error);
+  EXPECT_THROW(default_to_follow(some, {"nobody's"}), Error);
+}
+
+TEST(Select, FollowsTheNewestRunningJobWithATag) {
+  auto jobs = some;
+  jobs.push_back(job(20, State::running, {"mine"}));
+  jobs.push_back(job(21, State::failed, {"mine"}));
+  EXPECT_EQ(default_to_follow(jobs, {"mine"}).key, 20);
+  jobs.push_back(job(22, State::running, {"mine", "master"}));
+  jobs.push_back(job(23, State::running, {"mine"}));
+  EXPECT_EQ(default_to_follow(jobs, {"mine"}).key, 22) << "rank 0 of a launch, before its other ranks";
 }
 
 }  // namespace
