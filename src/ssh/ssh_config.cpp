@@ -53,7 +53,7 @@ std::string take_keyword(std::string_view& line) {
   line = trim_left(line);
   if (line.starts_with('"')) {
     const std::size_t end = line.find('"', 1);
-    const std::string word(line.substr(1, end == std::string_view::npos ? end : end - 1));
+    std::string word(line.substr(1, end == std::string_view::npos ? end : end - 1));
     line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
     line = trim_left(line);
     return word;
@@ -62,7 +62,7 @@ std::string take_keyword(std::string_view& line) {
   while (end < line.size() && !is_blank(line[end]) && line[end] != '=') {
     ++end;
   }
-  const std::string word(line.substr(0, end));
+  std::string word(line.substr(0, end));
   line = trim_left(line.substr(end));
   if (line.starts_with('=')) {
     line = trim_left(line.substr(1));
@@ -310,7 +310,7 @@ class ConfigReader {
   bool matches(const std::vector<std::string>& words, const std::string& origin, bool outer) {
     bool result = true;
     for (std::size_t i = 0; i < words.size(); ++i) {
-      std::string word = words[i];
+      const std::string& word = words[i];
       const bool negated = word.starts_with('!');
       std::string criterion = lower(std::string_view(word).substr(negated ? 1 : 0));
       std::string argument;
