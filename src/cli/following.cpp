@@ -1,6 +1,7 @@
 #include "cli/following.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -45,7 +46,9 @@ int follow_on_screen(Context& context, jobs::Store& store, const std::vector<job
   }
   ui::Terminal& terminal = context.terminal;
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
+  std::atomic<char> last = '\n';
   const auto print = [&](ssh::Stream stream, std::string_view text) {
+    last = text.empty() ? last.load() : text.back();
     if (stream == ssh::Stream::out) {
       terminal.out(text);
     } else {
@@ -67,6 +70,9 @@ int follow_on_screen(Context& context, jobs::Store& store, const std::vector<job
   };
   events.ended = [&](std::size_t index, const jobs::Job& job) {
     finish(index);
+    if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && last != '\n') {
+      terminal.err("\n");  // what comes now is not the job's
+    }
     if (jobs::is_final(job.state)) {
       terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
     }

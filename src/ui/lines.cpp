@@ -5,11 +5,15 @@
 namespace remote::ui {
 
 void LineAssembler::emit(std::string& out) {
-  out += prefix_;
-  out += line_;
-  out += '\n';
+  if (!bar_ || line_ != shown_state_) {
+    out += prefix_;
+    out += line_;
+    out += '\n';
+  }
   line_.clear();
-  return_pending_ = false;
+  shown_state_.clear();
+  bar_ = return_pending_ = false;
+  shown_ = std::chrono::steady_clock::now();
 }
 
 std::string LineAssembler::take(std::string_view piece) {
@@ -17,6 +21,7 @@ std::string LineAssembler::take(std::string_view piece) {
   while (!piece.empty()) {
     if (return_pending_ && piece.front() != '\n' && piece.front() != '\r') {
       line_.clear();
+      bar_ = true;
       return_pending_ = false;
     }
     const std::size_t end = std::min(piece.find_first_of("\r\n"), piece.size());
@@ -36,6 +41,11 @@ std::string LineAssembler::take(std::string_view piece) {
       return_pending_ = true;
     }
     piece.remove_prefix(1);
+  }
+  if (bar_ && !line_.empty() && std::chrono::steady_clock::now() - shown_ >= bar_every_) {
+    out += prefix_ + line_ + '\n';  // the line itself goes on
+    shown_state_ = line_;
+    shown_ = std::chrono::steady_clock::now();
   }
   return out;
 }

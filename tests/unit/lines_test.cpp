@@ -26,6 +26,19 @@ TEST(LineAssembler, ReducesAProgressBarToItsLastState) {
   EXPECT_EQ(lines.finish(), "y\n");
 }
 
+TEST(LineAssembler, ShowsTheStateOfALongBarNowAndThen) {
+  LineAssembler lines("> ", 100, std::chrono::milliseconds(0));
+  EXPECT_EQ(lines.take("\r10%"), "> 10%\n");
+  EXPECT_EQ(lines.take("\r50%\r60%"), "> 60%\n");
+  EXPECT_EQ(lines.take("\r100%"), "> 100%\n");
+  EXPECT_EQ(lines.take("\n"), "") << "that state stands there already";
+  EXPECT_EQ(lines.take("a\r"), "") << "perhaps a Windows line end, and no bar";
+  EXPECT_EQ(lines.take("\n\n"), "> a\n> \n");
+  LineAssembler seldom("> ", 100, std::chrono::hours(1));
+  EXPECT_EQ(seldom.take("\r10%\r50%"), "");
+  EXPECT_EQ(seldom.take("\n"), "> 50%\n");
+}
+
 TEST(LineAssembler, BreaksEndlessLines) {
   LineAssembler lines("> ", 4);
   EXPECT_EQ(lines.take("abcdefghij"), "> abcd\n> efgh\n");
