@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
+#include "cli/following.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/remote_folder.hpp"
 #include "jobs/stacks.hpp"
@@ -24,6 +25,7 @@ struct Arguments {
   EnvOptions env;
   std::vector<std::string> tags;
   bool enable_stacks = false;
+  bool follow = false;
 };
 
 int run(Context& context, const Arguments& arguments) {
@@ -66,10 +68,15 @@ int run(Context& context, const Arguments& arguments) {
     context.terminal.out(jobs::to_json_text(started) + "\n");
   } else if (result.errors.empty()) {
     context.terminal.out(fmt::format("job {} started on {}\n", started.key, started.server));
-    context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", started.key));
+    if (!arguments.follow) {
+      context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", started.key));
+    }
   }
   context.cancel.check();
-  return result.errors.empty() ? 0 : 1;
+  if (!result.errors.empty()) {
+    return 1;
+  }
+  return arguments.follow ? follow_on_screen(context, store, result.jobs, {}) : 0;
 }
 
 }  // namespace
@@ -85,6 +92,8 @@ void add_job_run(CLI::App& app, Context& context) {
   add_tag_option(*command, arguments->tags, "A word to find the job by; repeatable");
   command->add_flag("--enable-stacks", arguments->enable_stacks,
                     "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command->add_flag("--follow", arguments->follow,
+                    "Show its output until it ends; Ctrl-C ends the showing alone");
   command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
 }
 

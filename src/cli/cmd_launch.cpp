@@ -69,10 +69,11 @@ jobs::Connections connect_all(Context& context, const std::vector<config::Server
   }
   // A launch needs all its servers: without one the others would wait for it in vain.
   if (!errors.empty()) {
-    for (std::size_t i = 0; i + 1 < errors.size(); ++i) {
-      context.show(errors[i]);
+    for (const Error& error : errors) {
+      context.show(error);
     }
-    throw errors.back();
+    throw Error("nothing was started", "a launch needs all of its servers",
+                "`--server` names those that are to take part");
   }
   return connections;
 }

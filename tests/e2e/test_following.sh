@@ -146,6 +146,10 @@ if grep -q 'failed first' "$work/err"; then
   fail "a verdict of one rank"
 fi
 
+# --- job-run --follow shows one job as job-tail does, and ends with its exit code
+code 4 job-run --server node-1 --cmd 'echo here; exit 4' --follow
+grep -qx here "$work/out" || fail "its output is not shown"
+
 # --- a reader that has had enough: no complaint
 code 0 job-run --server node-1 --tag enough --cmd 'yes'
 "$REMOTE" job-tail --tag enough 2>"$work/err" | head -n 1 >"$work/out"
