@@ -57,8 +57,7 @@ std::string summary(const servers::PrepareReport& report, const servers::Prepare
   add("setup", report.setup);
   if (report.sync != servers::StepResult::not_asked) {
     const std::size_t sent = report.files.changed.size();
-    const auto removed = std::ranges::count_if(report.files.removed,
-                                               [](const std::string& name) { return !name.ends_with('/'); });
+    const std::size_t removed = report.files.removed.size();
     std::string text = sent > 0 ? "rsync " + counted(sent, "file", "files") : "rsync nothing new";
     if (removed > 0) {
       text += fmt::format(", {} removed", removed);

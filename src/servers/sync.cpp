@@ -152,7 +152,8 @@ void add_rsync_line(SyncReport& report, std::string_view line) {
     // "*deleting   0 name": %i is padded; a name may begin and end with spaces
     const std::size_t size_at = line.find_first_not_of(' ', std::string_view("*deleting").size());
     const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at);
-    if (name_at != std::string_view::npos) {
+    // Folders are not told: a dry run also names ones that will stay, as other files are in them.
+    if (name_at != std::string_view::npos && !line.ends_with('/')) {
       report.removed.emplace_back(line.substr(name_at + 1));
     }
     return;
@@ -216,18 +217,21 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   }
   std::vector<std::string> arguments = common_arguments(connection);
   std::optional<TempFolder> rules;
+  std::string merge;
   if (!options.remove.empty()) {
     // These stand before the user's patterns, of which an include ("+ *.py") would put files of jobs at risk,
     // and once more after them: a "!" among them clears what stood before. They mean nothing to the sender.
+    const fs::path file = rules.emplace().path() / "rules";
+    write_file_atomic(file, deletion_rules(options.remove));
+    merge = "--filter=merge " + file.string();
     arguments.push_back("--delete");
-    write_file_atomic(rules.emplace().path() / "rules", deletion_rules(options.remove));
-    arguments.push_back("--filter=merge " + (rules->path() / "rules").string());
+    arguments.push_back(merge);
   }
   for (std::string& argument : selection_arguments(config)) {
     arguments.push_back(std::move(argument));
   }
   if (rules) {
-    arguments.push_back("--filter=P *");
+    arguments.push_back(merge);
   }
   if (options.update) {
     arguments.push_back("-u");

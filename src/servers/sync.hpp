@@ -36,7 +36,7 @@ struct SyncOptions {
 
 struct SyncReport {
   std::vector<std::string> changed;   // files that went (with dry_run: would go), as rsync names them
-  std::vector<std::string> removed;   // files that --delete took away
+  std::vector<std::string> removed;   // files that --delete took away; their folders are not named
   std::vector<std::string> newer;     // left alone, because they are newer on the server
   std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
   std::uint64_t bytes = 0;            // sizes of the files that went
