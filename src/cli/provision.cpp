@@ -59,13 +59,14 @@ std::string summary(const servers::PrepareReport& report, const servers::Prepare
     const std::size_t sent = report.files.changed.size();
     const std::size_t removed = report.files.removed.size();
     std::string text = sent > 0 ? "rsync " + counted(sent, "file", "files") : "rsync nothing new";
+    if (!report.sent_by.empty()) {
+      text += " from " + report.sent_by;
+    }
     if (removed > 0) {
       text += fmt::format(", {} removed", removed);
     }
     if (steps.sync_options.dry_run) {
       text += " (dry run)";
-    } else if (!report.sent_by.empty()) {
-      text += " from " + report.sent_by;
     }
     parts.push_back(text);
   }

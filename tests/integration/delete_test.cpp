@@ -194,7 +194,8 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
   write(sandbox.project() / "old/a.py", "1");
   write(sandbox.project() / "b.py", "1");
   fs::last_write_time(sandbox.project() / "b.py", fs::file_time_type::clock::now() - std::chrono::hours(1));
-  EXPECT_THAT(rsync({"--fan-out", "peers"}), HasSubstr("2 servers in step\n"));
+  EXPECT_THAT(rsync({"--fan-out", "peers"}),
+              AllOf(HasSubstr("rsync 2 files from node-"), HasSubstr("2 servers in step\n")));
   fs::remove_all(sandbox.project() / "old");
   write(sandbox.project() / "c.py", "1");
   EXPECT_THAT(rsync({"--delete", "--dry-run"}), AllOf(HasSubstr("rsync 1 file, 1 removed (dry run)"),
