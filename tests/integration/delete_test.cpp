@@ -108,7 +108,7 @@ TEST_F(SyncDelete, OddNamesGoExactly) {
 
 TEST_F(SyncDelete, WithoutARecordNothingGoes) {
   write(here("a"), "1");
-  write(here("b"), "1");
+  write(here("last"), "1");
   send();
   const std::string content = read_file(record());
   fs::remove(here("a"));
