@@ -198,6 +198,7 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
               AllOf(HasSubstr("rsync 2 files from node-"), HasSubstr("2 servers in step\n")));
   fs::remove_all(sandbox.project() / "old");
   write(sandbox.project() / "c.py", "1");
+  write(sandbox.home(1) / "my_project/old/out.log", "of a job");
   EXPECT_THAT(rsync({"--delete", "--dry-run"}), AllOf(HasSubstr("rsync 1 file, 1 removed (dry run)"),
                                                       HasSubstr("node-2: would remove:\n    old/a.py\n"),
                                                       HasSubstr("2 servers looked at, nothing was sent\n")));
@@ -206,7 +207,8 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
               AllOf(HasSubstr("node-2: ok rsync 1 file, 1 removed"),
                     HasSubstr("node-1: removed:\n    old/a.py\n"), Not(HasSubstr("cannot delete"))));
   EXPECT_FALSE(fs::exists(sandbox.home(0) / "my_project/old"));
-  EXPECT_FALSE(fs::exists(sandbox.home(1) / "my_project/old"));
+  EXPECT_FALSE(fs::exists(sandbox.home(1) / "my_project/old/a.py"));
+  EXPECT_TRUE(fs::exists(sandbox.home(1) / "my_project/old/out.log"));
 
   write(sandbox.home(1) / "my_project/b.py", "2");
   EXPECT_THAT(
