@@ -56,12 +56,17 @@ std::string summary(const servers::PrepareReport& report, const servers::Prepare
   };
   add("setup", report.setup);
   if (report.sync != servers::StepResult::not_asked) {
-    const std::size_t count = report.files.changed.size() + report.files.removed.size();
-    std::string text = count == 0 ? "rsync nothing new" : "rsync " + counted(count, "file", "files");
+    const std::size_t sent = report.files.changed.size();
+    const std::size_t removed = report.files.removed.size();
+    std::string text = sent > 0 ? "rsync " + counted(sent, "file", "files") : "rsync nothing new";
+    if (!report.sent_by.empty()) {
+      text += " from " + report.sent_by;
+    }
+    if (removed > 0) {
+      text += fmt::format(", {} removed", removed);
+    }
     if (steps.sync_options.dry_run) {
       text += " (dry run)";
-    } else if (!report.sent_by.empty()) {
-      text += " from " + report.sent_by;
     }
     parts.push_back(text);
   }
@@ -128,8 +133,12 @@ void add_server_option(CLI::App& command, ProvisionOptions& options) {
 }
 
 void add_sync_options(CLI::App& command, ProvisionOptions& options) {
-  command.add_flag("--delete", options.steps.sync_options.remove,
-                   "Remove from the servers what is gone here (never what jobs wrote or what is excluded)");
+  command.add_flag("--delete", options.steps.remove,
+                   "Remove from the servers what this machine sent and what is gone here now (nothing that "
+                   "jobs wrote, nothing excluded)");
+  command.add_flag_callback(
+      "--overwrite", [&options] { options.steps.sync_options.update = false; },
+      "Also send files that are newer on the server");
   command
       .add_option("--bwlimit", options.steps.sync_options.kilobytes_per_second,
                   "Send no more than this to each server")
@@ -187,6 +196,7 @@ int run_provision(Context& context, const ProvisionOptions& options) {
   context.show_new_host_keys();
   json all = json::array();
   std::size_t failed = 0;
+  bool left_alone = false;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     const auto& outcome = outcomes[i];
     all.push_back(to_json(names[i], outcome, logs[i]));
@@ -205,21 +215,29 @@ int run_provision(Context& context, const ProvisionOptions& options) {
     }
     const servers::SyncReport& files = outcome.value->files;
     show_names(context, names[i] + ": left alone, newer on the server:", files.newer);
+    left_alone = left_alone || !files.newer.empty();
     if (steps.sync_options.dry_run) {
       show_names(context, names[i] + ": would send:", files.changed);
-      show_names(context, names[i] + ": would remove:", files.removed);
     }
+    show_names(context, names[i] + (steps.sync_options.dry_run ? ": would remove:" : ": removed:"),
+               files.removed);
     if (!outcome.value->differences.empty()) {
       ++failed;
       show_names(context, names[i] + ": differs from here:", outcome.value->differences);
     }
   }
+  if (left_alone) {
+    context.terminal.notice(" hint: send them too with --overwrite");
+  }
   if (context.options.json) {
     context.terminal.out(all.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
   }
   if (servers.size() > 1 || failed > 0) {
+    const std::string title = steps.sync_options.dry_run ? "looked at, nothing was sent"
+                              : left_alone               ? options.title + " but for what is newer there"
+                                                         : options.title;
     context.terminal.notice(fmt::format("{} {}{}", counted(servers.size() - failed, "server", "servers"),
-                                        options.title,
+                                        title,
                                         failed > 0 ? fmt::format(", {} failed", failed) : std::string()));
   }
   return failed > 0 ? 1 : 0;

@@ -104,6 +104,7 @@ inline constexpr std::string_view gitignore_text = R"(# written by `remote`, of 
 /logs/
 /sandbox/
 /scripts/
+/sent/
 
 # never commit a private key
 /key

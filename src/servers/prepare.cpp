@@ -16,6 +16,7 @@
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
 #include "servers/run_command.hpp"
+#include "servers/sent_files.hpp"
 
 namespace remote::servers {
 namespace {
@@ -45,6 +46,7 @@ class Preparation {
   void setup(bool done);
   void sync();
   void add_part(const Peers::Part& part);
+  void remember(const SentFiles& sent, const std::vector<std::string>& gone);
   void packages(bool done);
   std::string system_packages() const;
   void add_notes(const Answers& answers);
@@ -148,7 +150,11 @@ void Preparation::sync() {
   options.parents_exist = true;  // the question made the project's folder
   options.on_progress = [this](const ssh::RsyncProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
+  const SentFiles sent(config_, server_, connection_.login());
   try {
+    if (steps_.remove) {
+      options.remove = sent.gone_here(cancel_);
+    }
     std::optional<Peers::Part> part;
     if (steps_.peers != nullptr && !options.dry_run) {
       part.emplace(*steps_.peers, connection_, server_);
@@ -162,6 +168,9 @@ void Preparation::sync() {
     if (part) {
       part->pass_on(report_.files.newer);
       add_part(*part);
+    }
+    if (!options.dry_run) {
+      remember(sent, options.remove);
     }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
@@ -190,6 +199,21 @@ void Preparation::add_part(const Peers::Part& part) {
     }
   }
   report_.files.bytes += part.files.bytes;
+}
+
+// What --delete may take away the next time. What is newer on the server was written there since; and of
+// `gone` nothing is left there now, so that whoever writes these names again is a job.
+void Preparation::remember(const SentFiles& sent, const std::vector<std::string>& gone) {
+  std::vector<std::string> forgotten = report_.files.removed;
+  forgotten.insert(forgotten.end(), report_.files.newer.begin(), report_.files.newer.end());
+  if (report_.files.warnings.empty()) {  // else rsync may have removed nothing
+    forgotten.insert(forgotten.end(), gone.begin(), gone.end());
+  }
+  try {
+    sent.update(report_.files.changed, forgotten);
+  } catch (const Error& error) {
+    report_.notes.push_back("what was sent is not remembered for --delete: " + error.message());
+  }
 }
 
 void Preparation::packages(bool done) {

@@ -22,6 +22,7 @@ struct PrepareSteps {
   bool packages = false;
   bool force = false;   // do setup and packages although they are done
   bool verify = false;  // after the sync, compare contents and name what differs
+  bool remove = false;  // --delete: sync_options.remove is what was sent and is gone here
   SyncOptions sync_options = {};
   Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
   std::string default_python = {};  // conda's version where configs.yaml names none

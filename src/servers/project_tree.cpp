@@ -22,19 +22,16 @@ bool is_plain(std::string_view name) {
 
 }  // namespace
 
-const std::vector<std::string>& ProjectTree::names(const Cancel& cancel) {
-  const std::lock_guard lock(names_mutex_);
-  if (names_) {
-    return *names_;
-  }
+std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
+                                        const Cancel& cancel) {
   // rsync itself says what it would send to an empty folder.
   const TempFolder empty;
   SubprocessSpec spec;
   spec.argv = {"rsync", "-rn", "-8", "--out-format=" + std::string(mark) + "%n"};
-  for (std::string& argument : selection_arguments(config_)) {
+  for (std::string& argument : selection_arguments(config)) {
     spec.argv.push_back(std::move(argument));
   }
-  spec.argv.insert(spec.argv.end(), {"--", (config_.project / "").string(), (empty.path() / "").string()});
+  spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
   const RunResult result = run_subprocess(spec, {}, cancel);
   const auto code = result.status.code();
@@ -43,11 +40,20 @@ const std::vector<std::string>& ProjectTree::names(const Cancel& cancel) {
   }
   std::vector<std::string> names;
   for (const std::string& line : split(result.out, '\n')) {
-    if (line.starts_with(mark) && is_plain(std::string_view(line).substr(mark.size()))) {
+    if (line.starts_with(mark)) {
       names.push_back(line.substr(mark.size()));
     }
   }
-  names_ = std::move(names);
+  return names;
+}
+
+const std::vector<std::string>& ProjectTree::names(const Cancel& cancel) {
+  const std::lock_guard lock(names_mutex_);
+  if (!names_) {
+    std::vector<std::string> names = selected_names(config_, config_.project, cancel);
+    std::erase_if(names, [](const std::string& name) { return !is_plain(name); });
+    names_ = std::move(names);
+  }
   return *names_;
 }
 

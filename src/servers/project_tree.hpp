@@ -1,5 +1,6 @@
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -10,6 +11,11 @@
 #include "config/config.hpp"
 
 namespace remote::servers {
+
+// The names in a folder that the project's patterns do not exclude, as rsync prints them: files, and folders
+// with a '/' at the end, relative to the folder. Throws Error.
+std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
+                                        const Cancel& cancel);
 
 // What of the project goes to the servers, as rsync selects it: the names, and the contents' digests. Both
 // are found out when first asked for, once for all servers; any thread.

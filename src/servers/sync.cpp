@@ -14,6 +14,8 @@ namespace {
 
 // Names begin here on a line of our --out-format; it sets them apart from rsync's own messages.
 constexpr std::string_view item_mark = "@item ";
+// rsync removes nothing where a name of the project cannot be read: it may be there after all.
+constexpr std::string_view deletion_skipped = "IO error encountered -- skipping file deletion";
 
 bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
@@ -30,6 +32,17 @@ std::string pattern_of(std::string_view name) {
     pattern += c;
   }
   return pattern;
+}
+
+// rsync's rules that put these names at risk, and nothing else.
+std::string deletion_rules(const std::vector<std::string>& names) {
+  std::string rules;
+  for (const std::string& name : names) {
+    if (name.find_first_of("\r\n") == std::string::npos) {  // else it would be two rules
+      rules += "R /" + pattern_of(name) + "\n";
+    }
+  }
+  return rules + "P *\n";
 }
 
 std::vector<std::string> common_arguments(const ssh::Connection& connection) {
@@ -49,7 +62,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
       found.push_back(line);
     } else if (!trim(line).empty() && !line.starts_with("rsync error: some files") &&
                !line.starts_with("rsync warning: some files") &&
-               line.find("IO error encountered -- skipping file deletion") == std::string::npos) {
+               line.find(deletion_skipped) == std::string::npos) {
       return false;
     }
   }
@@ -129,15 +142,20 @@ void add_rsync_line(SyncReport& report, std::string_view line) {
   if (!line.starts_with(item_mark)) {
     if (line.ends_with(newer_mark)) {
       report.newer.emplace_back(line.substr(0, line.size() - newer_mark.size()));
+    } else if (line.find(deletion_skipped) != std::string_view::npos) {
+      report.warnings.emplace_back("nothing was removed, because not all of the project could be read here");
     }
     return;
   }
   line.remove_prefix(item_mark.size());
   if (line.starts_with("*deleting")) {
-    // "*deleting   0 name": %i is padded
-    line = trim(line.substr(std::string_view("*deleting").size()));
-    const std::size_t name = line.find(' ');
-    report.removed.emplace_back(name == std::string_view::npos ? line : line.substr(name + 1));
+    // "*deleting   0 name": %i is padded; a name may begin and end with spaces
+    const std::size_t size_at = line.find_first_not_of(' ', std::string_view("*deleting").size());
+    const std::size_t name_at = size_at == std::string_view::npos ? size_at : line.find(' ', size_at);
+    // Folders are not told: a dry run also names ones that will stay, as other files are in them.
+    if (name_at != std::string_view::npos && !line.ends_with('/')) {
+      report.removed.emplace_back(line.substr(name_at + 1));
+    }
     return;
   }
   const std::size_t size_at = line.find(' ');
@@ -198,8 +216,22 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
     make_parents(connection, path, cancel);
   }
   std::vector<std::string> arguments = common_arguments(connection);
+  std::optional<TempFolder> rules;
+  std::string merge;
+  if (!options.remove.empty()) {
+    // These stand before the user's patterns, of which an include ("+ *.py") would put files of jobs at risk,
+    // and once more after them: a "!" among them clears what stood before. They mean nothing to the sender.
+    const fs::path file = rules.emplace().path() / "rules";
+    write_file_atomic(file, deletion_rules(options.remove));
+    merge = "--filter=merge " + file.string();
+    arguments.push_back("--delete");
+    arguments.push_back(merge);
+  }
   for (std::string& argument : selection_arguments(config)) {
     arguments.push_back(std::move(argument));
+  }
+  if (rules) {
+    arguments.push_back(merge);
   }
   if (options.update) {
     arguments.push_back("-u");
@@ -212,9 +244,6 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   }
   if (options.kilobytes_per_second > 0) {
     arguments.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
-  }
-  if (options.remove) {
-    arguments.push_back("--delete");
   }
   arguments.push_back("--");
   arguments.push_back((config.project / "").string());
@@ -232,6 +261,7 @@ std::vector<std::string> differences(ssh::Connection& connection, const config::
   options.dry_run = true;
   options.checksum = true;
   options.update = false;
+  options.remove.clear();
   return sync_to(connection, config, server, options, cancel).changed;
 }
 

@@ -20,9 +20,11 @@ namespace remote::servers {
 
 struct SyncOptions {
   bool dry_run = false;
-  bool remove = false;    // --delete: remove what is gone here; never what is excluded or what jobs wrote
   bool checksum = false;  // compare contents, not size and time
   bool update = true;     // leave what is newer on the server alone
+  // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
+  // SentFiles); nothing else is. A folder that then holds other files stays.
+  std::vector<std::string> remove = {};
   int kilobytes_per_second = 0;  // 0: as fast as it goes
   // The parents of the project's folder on the server are there for certain (else one more round trip, where
   // it lies deeper than the home folder).
@@ -34,7 +36,7 @@ struct SyncOptions {
 
 struct SyncReport {
   std::vector<std::string> changed;   // files that went (with dry_run: would go), as rsync names them
-  std::vector<std::string> removed;   // files that --delete took away
+  std::vector<std::string> removed;   // files that --delete took away; their folders are not named
   std::vector<std::string> newer;     // left alone, because they are newer on the server
   std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
   std::uint64_t bytes = 0;            // sizes of the files that went

@@ -20,7 +20,6 @@
 namespace remote::servers {
 namespace {
 namespace fs = std::filesystem;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -122,29 +121,25 @@ TEST_F(SyncTest, ExcludesByTheUsersFileAndKeepsSecretsHere) {
   EXPECT_THAT(sync().changed, UnorderedElementsAre("a", "sub/data/small"));
 }
 
-TEST_F(SyncTest, DeleteTakesAwayWhatIsGoneHereAndKeepsWhatJobsWrote) {
-  write(here(".remote/exclude.txt"), "*.ckpt\n");
-  write(here("gone.py"), "1");
-  write(here("stays.py"), "1");
-  sync();
-  write(there(".jobs/1/job.out"), "out");
-  write(there(".remote-scripts/bin/python"), "shim");
-  write(there("model.ckpt"), "weights");
-  write(there("old name/with space"), "1");
-  fs::remove(here("gone.py"));
-  EXPECT_THAT(sync().removed, IsEmpty());
-  EXPECT_TRUE(fs::exists(there("gone.py")));
-  options_.remove = true;
-  options_.dry_run = true;
-  EXPECT_THAT(sync().removed, Contains("gone.py"));
-  EXPECT_TRUE(fs::exists(there("gone.py")));
-  options_.dry_run = false;
-  EXPECT_THAT(sync().removed, UnorderedElementsAre("gone.py", "old name/", "old name/with space"));
-  EXPECT_FALSE(fs::exists(there("gone.py")));
-  EXPECT_TRUE(fs::exists(there("stays.py")));
-  EXPECT_TRUE(fs::exists(there(".jobs/1/job.out")));
-  EXPECT_TRUE(fs::exists(there(".remote-scripts/bin/python")));
-  EXPECT_TRUE(fs::exists(there("model.ckpt")));
+TEST_F(SyncTest, OnlyTheNamesThatMayBeRemovedAreWhateverThePatternsSay) {
+  for (const char* patterns : {"*.ckpt\n+ *.py\n", "!\n/.remote/\n"}) {
+    write(here(".remote/exclude.txt"), patterns);
+    write(here("stays.py"), "1");
+    for (const char* name : {"gone.py", "job.py", "model.ckpt", ".jobs/1/job.py",
+                             ".remote-scripts/bin/python", "old [name]/with space", "old [name]/job"}) {
+      write(there(name), "1");
+    }
+    options_.remove = {};
+    EXPECT_THAT(sync().removed, IsEmpty());
+    options_.remove = {"gone.py", "stays.py", "never there", "old [name]/", "old [name]/with space"};
+    EXPECT_THAT(sync().removed, UnorderedElementsAre("gone.py", "old [name]/with space"));
+    EXPECT_FALSE(fs::exists(there("gone.py")));
+    EXPECT_FALSE(fs::exists(there("old [name]/with space")));
+    for (const char* name : {"stays.py", "job.py", "model.ckpt", ".jobs/1/job.py",
+                             ".remote-scripts/bin/python", "old [name]/job"}) {
+      EXPECT_TRUE(fs::exists(there(name))) << name << " with " << patterns;
+    }
+  }
 }
 
 TEST_F(SyncTest, DryRunChangesNothing) {
