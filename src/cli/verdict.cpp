@@ -1,6 +1,7 @@
 #include "cli/verdict.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -64,16 +65,30 @@ std::string cause(const jobs::Job& job) {
   return text;
 }
 
+// ", 0.2 s before the next"
+std::string lead(const jobs::Verdict& verdict) {
+  constexpr std::int64_t to_tenths = 10000;
+  if (!verdict.ahead_ms) {
+    return "";
+  }
+  if (!verdict.exact && *verdict.ahead_ms == 0) {
+    return ", in the same second as the next";
+  }
+  if (!verdict.exact || *verdict.ahead_ms >= to_tenths) {
+    return fmt::format(", {} s before the next", *verdict.ahead_ms / 1000);
+  }
+  const std::int64_t tenths = *verdict.ahead_ms / 100;
+  return tenths == 0 ? ", less than 0.1 s before the next"
+                     : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
+}
+
 std::string headline(const jobs::Verdict& verdict, const std::vector<jobs::Job>& jobs) {
   if (verdict.first != nullptr) {
     const jobs::Job& first = *verdict.first;
-    std::string when = first.ended_at ? ", " + format_local_time(*first.ended_at) : "";
-    if (verdict.ahead_s) {
-      when += *verdict.ahead_s == 0 ? ", in the same second as the next"
-                                    : fmt::format(", {} s before the next", *verdict.ahead_s);
-    }
-    return fmt::format("rank {} on {} failed first ({}{})", first.rank.value_or(0), first.server,
-                       cause(first), when);
+    const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
+    const std::string when = second ? ", " + format_local_time(*second) : "";
+    return fmt::format("rank {} on {} failed first ({}{}{})", first.rank.value_or(0), first.server,
+                       cause(first), when, lead(verdict));
   }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";

@@ -64,8 +64,9 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
     ssh::ExecRequest request;
     request.input = status_script(folder.project, folder.jobs_folder, ids, claim, await_lifeline);
     request.timeout = limit;
+    const std::int64_t asked_ms = now_milliseconds();
     const StatusAnswer answer = parse_status(connection.exec(request, cancel).out);
-    const Clocks clocks{answer.server_now, now_seconds()};
+    const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
     for (const StatusReply& reply : answer.jobs) {
       const auto found = by_id.find(reply.id);
       if (found != by_id.end()) {

@@ -173,10 +173,12 @@ bool FollowConnection::finish(Open& open) {
     }
     return again(followed, false);
   }
+  const std::int64_t asked_ms = now_milliseconds();
   const std::optional<StatusAnswer> answer = ask(followed);
   if (!answer) {
     return again(followed, false);
   }
+  const Clocks clocks = clocks_of(*answer, asked_ms, now_milliseconds());
   const StatusReply& reply = answer->jobs.front();
   const bool read_all =
       followed.silent || (followed.out.offset >= reply.out_size && followed.err.offset >= reply.err_size);
@@ -188,8 +190,7 @@ bool FollowConnection::finish(Open& open) {
     // The supervisor died and the job lives on, or there is more to read.
     return again(followed, progress);
   }
-  record_.done(followed,
-               apply_status(followed.job, reply, Clocks{answer->server_now, now_seconds()}, Starter::alive));
+  record_.done(followed, apply_status(followed.job, reply, clocks, Starter::alive));
   return true;
 }
 

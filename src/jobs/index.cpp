@@ -11,7 +11,7 @@
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view header = "remote job index 1\n";
+constexpr std::string_view header = "remote job index 2\n";
 constexpr std::size_t checksum_digits = 16;
 
 // In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
@@ -146,6 +146,7 @@ std::string index_line(const Fingerprint& print, const Job& job) {
   append_maybe(line, job.started_at);
   append_maybe(line, job.ended_at);
   append_maybe(line, job.checked_at);
+  append_maybe(line, job.failed_ms);
   line += job.hidden ? "\t1" : "\t0";
   append_text(line, job.server);
   append_text(line, job.reason);
@@ -224,6 +225,7 @@ std::optional<Job> Index::job(std::string_view id, const Row& row) {
   job.started_at = reader.maybe<std::int64_t>();
   job.ended_at = reader.maybe<std::int64_t>();
   job.checked_at = reader.maybe<std::int64_t>();
+  job.failed_ms = reader.maybe<std::int64_t>();
   job.hidden = reader.next() == "1";
   job.server = reader.text();
   job.reason = reader.text();

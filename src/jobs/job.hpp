@@ -42,6 +42,9 @@ struct Job {
   std::optional<std::int64_t> started_at;
   std::optional<std::int64_t> ended_at;
   std::optional<std::int64_t> checked_at;  // when a server last told about it
+  // When what ended it came to pass, in milliseconds, of a job that failed or was killed: see
+  // failure_moment(). Where its server tells no parts of a second it is not known.
+  std::optional<std::int64_t> failed_ms;
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;

@@ -14,6 +14,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr int record_version = 1;
+constexpr std::int64_t latest_ms = 253402300800000;  // the year 10000
 
 Json time_or_null(const std::optional<std::int64_t>& seconds) {
   return seconds ? Json(format_utc(*seconds)) : Json(nullptr);
@@ -71,6 +72,17 @@ class Fields {
       throw wrong(fmt::format("'{}' is not an instant such as 2026-11-21T07:30:00Z", name));
     }
     return seconds;
+  }
+
+  std::optional<std::int64_t> milliseconds(const char* name) const {
+    const Json* value = find(name);
+    if (value == nullptr) {
+      return std::nullopt;
+    }
+    if (!value->is_number_integer() || *value < 0 || *value > latest_ms) {
+      throw wrong(fmt::format("'{}' is no number of milliseconds", name));
+    }
+    return value->get<std::int64_t>();
   }
 
   template <typename Value>
@@ -157,6 +169,7 @@ Job read_job(const Json& object) {
   job.started_at = fields.time("started_at");
   job.ended_at = fields.time("ended_at");
   job.checked_at = fields.time("checked_at");
+  job.failed_ms = fields.milliseconds("failed_at_ms");
   if (const Json* hidden = fields.find("hidden"); hidden != nullptr) {
     if (!hidden->is_boolean()) {
       throw wrong("'hidden' is neither true nor false");
@@ -198,6 +211,9 @@ Json to_json(const Job& job) {
 std::string to_json_text(const Job& job) {
   Json record{{"version", record_version}};
   record.update(to_json(job));
+  if (job.failed_ms) {
+    record["failed_at_ms"] = *job.failed_ms;
+  }
   return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -61,16 +61,20 @@ struct StatusReply {
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;
-  std::optional<int> stop_signal;  // what job-kill asked for, if it did
-  std::string stop_by;             // who asked: "ada@laptop", or "rank 2" …
-  std::string lifeline;            // why the launch's lifeline does not reach all servers; "" where it does
-  bool oom = false;                // the kernel's OOM killer struck while it ran
-  std::uint64_t out_size = 0;      // bytes in job.out and job.err
+  // The same clock in milliseconds, of a job that ended otherwise than with exit 0; not every server tells.
+  std::optional<std::int64_t> wrote_ms;  // when it last wrote to its stderr, if it ever did
+  std::optional<std::int64_t> done_ms;   // when its result was written
+  std::optional<int> stop_signal;        // what job-kill asked for, if it did
+  std::string stop_by;                   // who asked: "ada@laptop", or "rank 2" …
+  std::string lifeline;        // why the launch's lifeline does not reach all servers; "" where it does
+  bool oom = false;            // the kernel's OOM killer struck while it ran
+  std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
 };
 
 struct StatusAnswer {
-  std::int64_t server_now = 0;  // the server's clock when it answered
+  std::int64_t server_now = 0;                // the server's clock when it answered
+  std::optional<std::int64_t> server_now_ms;  // the same in milliseconds, where the server tells
   std::vector<StatusReply> jobs;
 };
 

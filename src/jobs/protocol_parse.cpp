@@ -77,6 +77,17 @@ Number number(std::string_view text, Number low, Number high = std::numeric_limi
   return *value;
 }
 
+// SECONDS.mmm, in milliseconds.
+std::int64_t moment_word(std::string_view text) {
+  constexpr std::int64_t year_10000 = 253402300800;
+  const std::size_t dot = text.find('.');
+  if (dot == std::string_view::npos || text.size() != dot + 4 || text.find('-') != std::string_view::npos) {
+    throw BadLine{"a moment is wrong"};
+  }
+  return number<std::int64_t>(text.substr(0, dot), 0, year_10000) * 1000 +
+         number<std::int64_t>(text.substr(dot + 1), 0, 999);
+}
+
 std::string id_word(std::string_view text) {
   const bool good = text.size() == 32 && std::all_of(text.begin(), text.end(), [](char c) {
                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
@@ -212,6 +223,10 @@ void status_field(std::string_view word, StatusReply& job) {
     job.started_at = number<std::int64_t>(value, 0);
   } else if (key == "ended") {
     job.ended_at = number<std::int64_t>(value, 0);
+  } else if (key == "wrote") {
+    job.wrote_ms = moment_word(value);
+  } else if (key == "done") {
+    job.done_ms = moment_word(value);
   } else if (key == "stop") {
     job.stop_signal = number<int>(value, 1, 64);
   } else if (key == "by") {
@@ -270,7 +285,13 @@ StatusAnswer parse_status(std::string_view out) {
   bool has_now = false;
   read_answer(out, [&](std::string_view first, Words& words) {
     if (first == "now") {
-      answer.server_now = number<std::int64_t>(words.next(), 0);
+      const std::string_view now = words.next();
+      if (now.find('.') != std::string_view::npos) {
+        answer.server_now_ms = moment_word(now);
+        answer.server_now = *answer.server_now_ms / 1000;
+      } else {
+        answer.server_now = number<std::int64_t>(now, 0);
+      }
       words.end();
       has_now = true;
       return true;

@@ -25,6 +25,16 @@ std::optional<std::int64_t> shifted(const std::optional<std::int64_t>& server_ti
   return stored && std::abs(*stored - time) <= jitter ? stored : time;
 }
 
+// failure_moment() on the laptop's clock, of a job that has failed or was killed.
+std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+  const std::optional<std::int64_t> moment = failure_moment(reply);
+  if (!moment || !clocks.ahead_ms || job.state == State::succeeded) {
+    return std::nullopt;
+  }
+  return std::clamp(*moment - *clocks.ahead_ms, job.created_at * 1000,
+                    std::max(job.created_at, clocks.local + 1) * 1000);
+}
+
 std::string stop_reason(const StatusReply& reply) {
   // by the launch itself: see lifeline.py
   if (reply.stop_by.starts_with("rank ")) {
@@ -102,6 +112,30 @@ void lose(Job& job, std::string reason) {
 
 }  // namespace
 
+Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
+  Clocks clocks{answer.server_now, answered_ms / 1000, std::nullopt};
+  if (answer.server_now_ms) {
+    // min before max: the laptop's clock may have been set back meanwhile
+    const std::int64_t most = *answer.server_now_ms - asked_ms;
+    clocks.ahead_ms = std::max(*answer.server_now_ms - answered_ms, std::min<std::int64_t>(0, most));
+  }
+  return clocks;
+}
+
+std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
+  constexpr std::int64_t longest_exit = 10000;
+  // The server's clock was read just before the result was written: this is how far apart the two may be.
+  constexpr std::int64_t agree_s = 2;
+  if (!reply.done_ms || !reply.ended_at || !reply.result ||
+      std::abs(*reply.done_ms / 1000 - *reply.ended_at) > agree_s) {
+    return std::nullopt;
+  }
+  const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.result->shell_code() <= 128 &&
+                          *reply.wrote_ms <= *reply.done_ms &&
+                          *reply.done_ms - *reply.wrote_ms <= longest_exit;
+  return last_words ? reply.wrote_ms : reply.done_ms;
+}
+
 Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
   if (is_final(job.state) && job.state != State::lost) {
     return job;
@@ -132,12 +166,14 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.state = State::running;
       fresh.result.reset();
       fresh.ended_at.reset();
+      fresh.failed_ms.reset();
       fresh.reason = running_reason(reply);
       break;
     case Phase::ended:
       fresh.ended_at =
           shifted(reply.ended_at, clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
       apply_end(fresh, reply);
+      fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
       lose(fresh, "supervisor and processes are gone");
@@ -181,6 +217,7 @@ Job merge_news(const Job& stored, const Job& news) {
     merged.started_at = stored.started_at;
     merged.ended_at = stored.ended_at;
     merged.checked_at = stored.checked_at;
+    merged.failed_ms = stored.failed_ms;
   }
   return merged;
 }

@@ -23,15 +23,30 @@ namespace remote::jobs {
 // How the reason of a running job begins whose launch has no lifeline between all servers; then ": WHY".
 inline constexpr std::string_view no_lifeline = "no lifeline";
 
-// The two clocks at the moment of an answer; seconds since the epoch.
+// The two clocks at the moment of an answer.
 struct Clocks {
-  std::int64_t server = 0;  // StatusAnswer::server_now
-  std::int64_t local = 0;   // the laptop's, when the answer came
+  std::int64_t server = 0;  // StatusAnswer::server_now; seconds since the epoch
+  std::int64_t local = 0;   // the laptop's, when the answer came; seconds
+  // How far the server's clock is ahead of the laptop's, in milliseconds; where the server tells parts of a
+  // second.
+  std::optional<std::int64_t> ahead_ms;
 };
+
+// From an answer, and the laptop's clock in milliseconds before the question and after the answer. In between
+// lies the server's reading; clocks that may agree are taken to agree, so that what one server tells in
+// several answers, or servers whose clocks are kept, are compared without the error of that measuring.
+Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms);
 
 // Whether the process that was to start a job still lives (Store::starter_is_dead). Only with a dead one the
 // status script is asked to claim the job's id, and only then "no such folder" means: never.
 enum class Starter { alive, dead };
+
+// When what ended a job came to pass, by the server's clock in milliseconds. A process that fails writes its
+// last words first, and may then need seconds to exit, while those that lose their connection to it are gone
+// at once: so for an exit code it is the last write to stderr, if that was at most ten seconds before the
+// end. Else (also for a shell's 128+N) it is the end. nullopt when the server tells no parts of a second, or
+// keeps its files by another clock than its own.
+std::optional<std::int64_t> failure_moment(const StatusReply& reply);
 
 // What a job is after a server's answer about it. Instants are shifted to the laptop's clock.
 Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter);

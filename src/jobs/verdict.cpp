@@ -1,7 +1,7 @@
 #include "jobs/verdict.hpp"
 
-#include <algorithm>
 #include <limits>
+#include <optional>
 #include <string_view>
 #include <tuple>
 
@@ -17,11 +17,39 @@ bool failed(const Job& job) {
   return job.state == State::failed || job.state == State::lost;
 }
 
-// A job whose end is not known in time comes last; of two in the same second, the one that told its own end
+// The last moment at which it can have failed.
+std::int64_t moment(const Job& job) {
+  if (job.failed_ms) {
+    return *job.failed_ms;
+  }
+  return job.ended_at ? *job.ended_at * 1000 + 999 : std::numeric_limits<std::int64_t>::max();
+}
+
+// A job whose end is not known in time comes last; of two at the same time, the one that told its own end
 // comes before one that was found gone, and the lower rank first.
 auto order(const Job& job) {
-  return std::tuple(job.ended_at.value_or(std::numeric_limits<std::int64_t>::max()), job.state == State::lost,
-                    job.rank.value_or(0));
+  return std::tuple(moment(job), job.state == State::lost, job.rank.value_or(0));
+}
+
+std::optional<std::int64_t> second_of(const Job& job) {
+  return job.failed_ms ? *job.failed_ms / 1000 : job.ended_at;
+}
+
+// How long after `first` a job ended, into the verdict.
+void measure(Verdict& verdict, const Job& first, const Job& job) {
+  const bool exact = first.failed_ms && job.failed_ms;
+  std::int64_t ahead = 0;
+  if (exact) {
+    ahead = *job.failed_ms - *first.failed_ms;
+  } else if (const auto begin = second_of(first), end = second_of(job); begin && end) {
+    ahead = (*end - *begin) * 1000;
+  } else {
+    return;
+  }
+  if (ahead >= 0 && (!verdict.ahead_ms || ahead < *verdict.ahead_ms)) {
+    verdict.ahead_ms = ahead;
+    verdict.exact = exact;
+  }
 }
 
 }  // namespace
@@ -51,11 +79,8 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
     } else {
       ++verdict.killed;
     }
-    const bool comes_after = verdict.first != nullptr && verdict.first->ended_at && job.ended_at &&
-                             *job.ended_at >= *verdict.first->ended_at && job.state != State::succeeded;
-    if (comes_after) {
-      const std::int64_t ahead = *job.ended_at - *verdict.first->ended_at;
-      verdict.ahead_s = std::min(verdict.ahead_s.value_or(ahead), ahead);
+    if (verdict.first != nullptr && job.state != State::succeeded) {
+      measure(verdict, *verdict.first, job);
     }
   }
   return verdict;

@@ -3,7 +3,14 @@
 # shellcheck disable=SC2154
 
 status_begin() {
-  say "now $(now)"
+  # busybox's date knows no parts of a second
+  sb_now=$(date +%s.%3N)
+  case $sb_now in
+    *[!0-9.]*) sb_now= ;;
+    [0-9]*.[0-9][0-9][0-9]) ;;
+    *) sb_now= ;;
+  esac
+  say "now ${sb_now:-$(now)}"
   scanned='' gpu_asked=''
 }
 
@@ -150,6 +157,17 @@ status_abandoned() {
   [ -z "$f_sup" ] && [ -z "$f_end" ] && put_result "$1" "never 0 $(now)"
 }
 
+# status_moments: when the job last wrote to its stderr and when its result was written, where this stat tells parts
+# of a second: of a launch's failures the first is often ahead by less than one.
+status_moments() {
+  # shellcheck disable=SC2046
+  set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$f_dir/result" 2>/dev/null)
+  case $#:$1:$2 in
+    *[!0-9.:]*) ;;
+    2:*.[0-9][0-9][0-9]:*.[0-9][0-9][0-9]) line="$line wrote=$1 done=$2" ;;
+  esac
+}
+
 status_one() {
   phase_of "$1" "$2"
   line="job $1 $phase"
@@ -157,7 +175,10 @@ status_one() {
     [ -n "$pid" ] && line="$line pid=$pid"
     [ $supervised = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
-    [ "$phase" = ended ] && line="$line result=$f_end:$f_code ended=$f_ended"
+    if [ "$phase" = ended ]; then
+      line="$line result=$f_end:$f_code ended=$f_ended"
+      [ "$f_end $f_code" = 'exit 0' ] || status_moments
+    fi
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"
     number='' by='' at=''

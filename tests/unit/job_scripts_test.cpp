@@ -113,6 +113,36 @@ TEST_P(JobScripts, StartsRunsAndEnds) {
   expect_nothing_left();
 }
 
+TEST_P(JobScripts, TellsTheMomentOfAFailuresLastWords) {
+  const std::string id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.05; done; exit 3");
+  until([&] { return file(id, "job.err") == "why\n"; }, "its last words");
+  // its clock has moved on by a tenth of a second, by its own account
+  const auto later = fs::last_write_time(folder(id) / "job.err") + milliseconds(100);
+  until(
+      [&] {
+        std::ofstream(servers.home("a") / "look") << "";
+        return fs::last_write_time(servers.home("a") / "look") >= later;
+      },
+      "a tenth of a second");
+  std::ofstream(servers.home("a") / "go") << "";
+  const StatusReply reply = wait_end(id);
+  const StatusAnswer answer = parse_status(exec(status_script("~/proj", ".jobs", {id}, {})));
+  if (GetParam() == test::ServerShell::busybox) {
+    EXPECT_FALSE(reply.wrote_ms);
+    EXPECT_FALSE(reply.done_ms);
+    EXPECT_FALSE(answer.server_now_ms);
+  } else {
+    ASSERT_TRUE(reply.wrote_ms && reply.done_ms && reply.ended_at && answer.server_now_ms);
+    EXPECT_GE(*reply.done_ms - *reply.wrote_ms, 99);
+    EXPECT_LE(std::abs(*reply.done_ms / 1000 - *reply.ended_at), 2);
+    EXPECT_GE(*answer.server_now_ms, *reply.done_ms);
+    EXPECT_EQ(*answer.server_now_ms / 1000, answer.server_now);
+  }
+  const StatusReply fine = wait_end(start("echo why >&2"));
+  EXPECT_FALSE(fine.wrote_ms);
+  EXPECT_FALSE(fine.done_ms);
+}
+
 TEST_P(JobScripts, StartsOnce) {
   const std::string id = new_id();
   const StartRequest request{id, "echo once; sleep 60", "", {}};

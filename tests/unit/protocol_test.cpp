@@ -51,6 +51,31 @@ TEST(Protocol, StatusIsRead) {
   EXPECT_TRUE(answer.jobs[2].left);
 }
 
+TEST(Protocol, PartsOfASecondAreRead) {
+  const auto answer = parse_status("@remote1 now 1763712000.042\n@remote1 job " + id_a +
+                                   " ended result=exit:1 ended=12 wrote=11.900 done=12.007 out=0 err=9\n"
+                                   "@remote1 job " +
+                                   id_b + " ended result=exit:1 ended=12 out=0 err=9\n@remote1 end\n");
+  EXPECT_EQ(answer.server_now, 1763712000);
+  EXPECT_EQ(answer.server_now_ms, 1763712000042);
+  EXPECT_EQ(answer.jobs.at(0).wrote_ms, 11900);
+  EXPECT_EQ(answer.jobs.at(0).done_ms, 12007);
+  EXPECT_FALSE(answer.jobs.at(1).wrote_ms);
+  EXPECT_FALSE(answer.jobs.at(1).done_ms);
+  EXPECT_FALSE(parse_status("@remote1 now 1763712000\n@remote1 end\n").server_now_ms);
+  for (const std::string moment :
+       {"", "1", "1.", "1.2", "1.23", "1.2345", ".123", "-1.123", "1.-12", "-0.123", "1.2.3", "+1.123",
+        "1.12a", "0x1.123", "99999999999999.000", "99999999999999999999.000", "nan"}) {
+    EXPECT_THROW(parse_status("@remote1 now 1\n@remote1 job " + id_a + " ended result=exit:1 done=" + moment +
+                              "\n@remote1 end\n"),
+                 Error)
+        << moment;
+    if (moment != "1") {
+      EXPECT_THROW(parse_status("@remote1 now " + moment + "\n@remote1 end\n"), Error) << moment;
+    }
+  }
+}
+
 TEST(Protocol, KillRepliesAreRead) {
   const auto replies =
       parse_kill("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +

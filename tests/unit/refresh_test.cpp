@@ -10,7 +10,7 @@ using Phase = StatusReply::Phase;
 constexpr std::int64_t created = 1000000;
 constexpr std::int64_t now = created + 100;
 constexpr std::int64_t wrong_by = 3600;  // the server's clock is an hour ahead
-constexpr Clocks clocks{now + wrong_by, now};
+constexpr Clocks clocks{now + wrong_by, now, wrong_by * 1000};
 
 Job stored_as(State state) {
   Job job;
@@ -202,6 +202,70 @@ TEST(Refresh, AStartThatWasStoredDoesNotFlicker) {
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 20);
 }
 
+// A job that wrote its last words at second 50.250 and whose result was written at 52.500.
+StatusReply failed_at_50(ExitStatus result) {
+  StatusReply reply = ended(result);
+  reply.ended_at = created + 52 + wrong_by;
+  reply.wrote_ms = (created + 50 + wrong_by) * 1000 + 250;
+  reply.done_ms = (created + 52 + wrong_by) * 1000 + 500;
+  reply.err_size = 100;
+  return reply;
+}
+
+std::optional<std::int64_t> moment_of(const StatusReply& reply, const Clocks& at = clocks) {
+  const auto moment = apply_status(stored_as(State::running), reply, at, alive).failed_ms;
+  return moment ? std::optional(*moment - created * 1000) : std::nullopt;
+}
+
+TEST(Refresh, AFailureBeginsWithItsLastWords) {
+  EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
+  StatusReply reply = failed_at_50(exit1);
+  reply.wrote_ms = *reply.done_ms - 10001;  // said long before
+  EXPECT_EQ(moment_of(reply), 52500);
+  reply.wrote_ms = *reply.done_ms + 1;  // by what it left behind
+  EXPECT_EQ(moment_of(reply), 52500);
+  reply = failed_at_50(exit1);
+  reply.err_size = 0;  // it said nothing: that is when the file was made
+  EXPECT_EQ(moment_of(reply), 52500);
+  reply.wrote_ms.reset();
+  EXPECT_EQ(moment_of(reply), 52500);
+}
+
+TEST(Refresh, ASignalStrikesAtTheEnd) {
+  EXPECT_EQ(moment_of(failed_at_50(segv)), 52500);
+  EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell
+  StatusReply killed = failed_at_50(term);
+  killed.stop_signal = 15;
+  EXPECT_EQ(moment_of(killed), 52500);
+}
+
+TEST(Refresh, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
+  EXPECT_FALSE(moment_of(failed_at_50(exit0)));
+  StatusReply reply = failed_at_50(exit1);
+  reply.done_ms.reset();
+  EXPECT_FALSE(moment_of(reply));
+  EXPECT_FALSE(moment_of(failed_at_50(exit1), Clocks{now + wrong_by, now, {}}));
+  reply = failed_at_50(exit1);
+  reply.done_ms = *reply.done_ms - 3000;  // the files are kept by another clock
+  EXPECT_FALSE(moment_of(reply));
+  // a job that runs after all has not failed
+  Job job = stored_as(State::lost);
+  job.failed_ms = 1;
+  EXPECT_FALSE(apply_status(job, reply_of(Phase::running), clocks, alive).failed_ms);
+}
+
+TEST(Refresh, ClocksThatMayAgreeDo) {
+  StatusAnswer answer;
+  answer.server_now = 1000;
+  EXPECT_FALSE(clocks_of(answer, 999900, 1000300).ahead_ms);
+  answer.server_now_ms = 1000100;
+  EXPECT_EQ(clocks_of(answer, 999900, 1000300).ahead_ms, 0);
+  EXPECT_EQ(clocks_of(answer, 1000200, 1000300).ahead_ms, -100);  // behind, by as much at least
+  EXPECT_EQ(clocks_of(answer, 999000, 999800).ahead_ms, 300);
+  EXPECT_EQ(clocks_of(answer, 999000, 999800).local, 999);
+  EXPECT_EQ(clocks_of(answer, 999000, 999800).server, 1000);
+}
+
 TEST(Refresh, SilenceIsUnknownWithTheAgeOfTheNews) {
   Job job = stored_as(State::running);
   EXPECT_EQ(as_unanswered(job, now).reason, "no answer, and no news yet");
@@ -256,6 +320,19 @@ TEST(Refresh, MergesWhatTwoProcessesHeard) {
     EXPECT_EQ(merged.created_at, stored.created_at);
     EXPECT_GE(merged.checked_at.value_or(0), stored.checked_at.value_or(0)) << "row " << i;
   }
+}
+
+TEST(Refresh, AFailuresMomentComesWithItsState) {
+  Job stored = stored_as(State::running);
+  stored.checked_at = 5;
+  Job news = stored_as(State::failed);
+  news.checked_at = 6;
+  news.failed_ms = 5500;
+  const Job failed = merge_news(stored, news);
+  EXPECT_EQ(failed.failed_ms, 5500);
+  news.checked_at = 7;
+  news.failed_ms = 5600;
+  EXPECT_EQ(merge_news(failed, news).failed_ms, 5500);
 }
 
 }  // namespace

@@ -104,6 +104,7 @@ TEST_F(StoreTest, GivesKeysInOrderAndKeepsEverything) {
   jobs[2].rank = 0;
   jobs[2].world_size = 4;
   jobs[2].hidden = true;
+  jobs[2].failed_ms = 1700000001042;
   jobs[2].remote_folder = "~/p/.jobs/x";
   store_.add(jobs);
   EXPECT_EQ(jobs[0].key, 1);

@@ -23,7 +23,8 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
       rank(4, State::succeeded, 90)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, &jobs[2]);
-  EXPECT_EQ(verdict.ahead_s, 3);
+  EXPECT_EQ(verdict.ahead_ms, 3000);
+  EXPECT_FALSE(verdict.exact);
   EXPECT_EQ(aftermath(verdict), "2 others were ended after it, 1 aborted after it, 1 succeeded");
 }
 
@@ -32,7 +33,7 @@ TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
                                  rank(1, State::failed, 101)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, &jobs[1]);
-  EXPECT_FALSE(verdict.ahead_s);
+  EXPECT_FALSE(verdict.ahead_ms);
   EXPECT_EQ(aftermath(verdict), "1 other was ended after it");
 }
 
@@ -40,6 +41,39 @@ TEST(Verdict, AnEndWithoutATimeComesAfterThoseWithOne) {
   const std::vector<Job> jobs = {rank(0, State::lost, std::nullopt), rank(1, State::failed, 101)};
   EXPECT_EQ(verdict_of(jobs).first, &jobs[1]);
   EXPECT_EQ(aftermath(verdict_of(jobs)), "1 other aborted after it");
+}
+
+TEST(Verdict, PartsOfASecondDecideWithinIt) {
+  std::vector<Job> jobs = {rank(0, State::failed, 101), rank(1, State::killed, 106, "ended after rank 2"),
+                           rank(2, State::failed, 101), rank(3, State::failed, 101)};
+  jobs[0].failed_ms = 101400;
+  jobs[1].failed_ms = 106100;
+  jobs[2].failed_ms = 101150;
+  jobs[3].failed_ms = 101900;
+  Verdict verdict = verdict_of(jobs);
+  ASSERT_EQ(verdict.first, &jobs[2]);
+  EXPECT_EQ(verdict.ahead_ms, 250);
+  EXPECT_TRUE(verdict.exact);
+  EXPECT_EQ(aftermath(verdict), "1 other was ended after it, 2 aborted after it");
+  // the end itself may come later than that of a victim
+  jobs[2].ended_at = 104;
+  EXPECT_EQ(verdict_of(jobs).first, &jobs[2]);
+}
+
+TEST(Verdict, AJobOfWhichOnlyTheSecondIsKnownFailedAtItsEnd) {
+  std::vector<Job> jobs = {rank(0, State::failed, 101), rank(1, State::failed, 101),
+                           rank(2, State::failed, 102)};
+  jobs[1].failed_ms = 101700;
+  jobs[2].failed_ms = 102000;
+  Verdict verdict = verdict_of(jobs);
+  ASSERT_EQ(verdict.first, &jobs[1]);
+  EXPECT_EQ(verdict.ahead_ms, 0);
+  EXPECT_FALSE(verdict.exact);
+  jobs[0].ended_at = 99;
+  verdict = verdict_of(jobs);
+  ASSERT_EQ(verdict.first, &jobs[0]);
+  EXPECT_EQ(verdict.ahead_ms, 2000);
+  EXPECT_FALSE(verdict.exact);
 }
 
 TEST(Verdict, ALostServerIsNamed) {
