@@ -176,7 +176,8 @@ status_one() {
     [ $supervised = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
     if [ "$phase" = ended ]; then
-      line="$line result=$f_end:$f_code ended=$f_ended"
+      line="$line result=$f_end:$f_code"
+      [ -z "$f_ended" ] || line="$line ended=$f_ended"
       [ "$f_end $f_code" = 'exit 0' ] || status_moments
     fi
     since=

@@ -84,7 +84,11 @@ oom_kills
 if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$oom" -gt "$before" ]; then
   printf '%s\n' "$((oom - before))" >oom
 fi
-ended=$(date +%s)
+# A kill that is just looking takes this process for one of the job's.
+tries=0
+until ended=$(date +%s) || [ $tries -ge 50 ]; do
+  tries=$((tries + 1))
+done
 tries=0
 until printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; do
   tries=$((tries + 1))

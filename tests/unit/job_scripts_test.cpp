@@ -467,6 +467,17 @@ int supervisor_pid(const std::string& text) {
   return std::stoi(text);
 }
 
+// A supervisor whose `date` is killed again and again says how the job ended, but not when.
+TEST_P(JobScripts, AResultWithoutItsTimeIsUnderstood) {
+  const std::string id = start("exit 3");
+  wait_end(id);
+  std::ofstream(folder(id) / "result") << "exit 3 \n";
+  const StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::ended);
+  EXPECT_EQ(reply.result, ExitStatus::exited(3));
+  EXPECT_FALSE(reply.ended_at);
+}
+
 TEST_P(JobScripts, ADeadSupervisorHidesNoJob) {
   const std::string id = start("echo up; sleep 1000 & wait");
   until_out(id, "up");
