@@ -15,6 +15,7 @@
 #include "base/strings.hpp"
 #include "ssh/connector.hpp"
 #include "support/test_sandbox.hpp"
+#include "support/test_sshd.hpp"
 #include "support/wrapped_connection.hpp"
 
 namespace remote::servers {
@@ -201,10 +202,8 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
   }
   write(here("big"), content);
   const auto cut = [this] {
-    const std::string listener = std::to_string(sandbox_.servers()[0].pid);
-    for (const std::string& pid :
-         split_words(read_file("/proc/" + listener + "/task/" + listener + "/children"))) {
-      ::kill(std::stoi(pid), SIGKILL);
+    for (const pid_t pid : test::sshd_sessions(sandbox_.servers()[0].pid)) {
+      ::kill(pid, SIGKILL);
     }
   };
   // rsync tells its progress once a second: without a limit it may be through by then.

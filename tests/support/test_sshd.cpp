@@ -138,13 +138,23 @@ std::string TestSshd::log() const {
   return read_file_if_there(folder() / "log").value_or("");
 }
 
-std::vector<pid_t> TestSshd::session_pids() const {
+std::vector<pid_t> sshd_sessions(pid_t listener) {
   std::vector<pid_t> pids;
-  const auto text = read_file_if_there(fmt::format("/proc/{}/task/{}/children", pid(), pid()));
-  for (const std::string& word : split_words(text.value_or(""))) {
-    pids.push_back(parse_number<pid_t>(word).value());
+  const std::string task = fmt::format("/proc/{}/task/{}/", listener, listener);
+  for (const std::string& word : split_words(read_file_if_there(task + "children").value_or(""))) {
+    const pid_t pid = parse_number<pid_t>(word).value();
+    // A user's sshd has two processes a session: the one that holds the link is the other one's child.
+    if (read_file_if_there(fmt::format("/proc/{}/comm", pid)).value_or("").starts_with("sshd")) {
+      pids.push_back(pid);
+      const std::vector<pid_t> below = sshd_sessions(pid);
+      pids.insert(pids.end(), below.begin(), below.end());
+    }
   }
   return pids;
+}
+
+std::vector<pid_t> TestSshd::session_pids() const {
+  return sshd_sessions(pid());
 }
 
 void TestSshd::stop() {

@@ -54,7 +54,7 @@ class TestSshd {
   pid_t pid() const { return process_->pid(); }
   const std::filesystem::path& folder() const { return folder_.path(); }
   std::string log() const;
-  // The process ids of its direct children: one a connection.
+  // sshd_sessions() of it.
   std::vector<pid_t> session_pids() const;
   // Another host key on the same port, as after a reinstallation.
   void change_host_key(const std::string& type = "ed25519");
@@ -69,6 +69,9 @@ class TestSshd {
   int port_;
   std::unique_ptr<Subprocess> process_;
 };
+
+// The sshd processes that serve the connections of a listener: of root's one a connection, of a user's two.
+std::vector<pid_t> sshd_sessions(pid_t listener);
 
 // The login name of who runs the tests.
 std::string own_user();
