@@ -29,8 +29,11 @@ held() {
 resident() { sed -n 's/^VmRSS:[^0-9]*\([0-9]*\) kB$/\1/p' "/proc/$follower/status"; }
 # full: the pipe takes nothing more
 full() { python3 -c 'import select, sys; sys.exit(9 in select.select([], [9], [], 0)[1])' 9>&9; }
+# listens: it takes SIGINT by now, which is ignored in what a shell starts with &
+listens() { grep -q '^SigCgt:.*[2367abef]$' "/proc/$follower/status"; }
 gone() { [ ! -e "/proc/$follower" ] || grep -q "^State:.Z" "/proc/$follower/status" 2>/dev/null; }
 held stdout
+until_true listens
 until_true full
 until_true larger "$out" $(($(wc -c <"$out") + 30000000))
 before=$(resident)
@@ -45,6 +48,7 @@ follower_ends 130
 grep -q 'stopped following; the job goes on' "$work/err" || fail "it does not say that the job goes on"
 # The same when stderr goes nowhere too: the notice is lost, the end is not.
 held both
+until_true listens
 until_true full
 kill -INT $follower
 until_true gone
