@@ -1,13 +1,12 @@
 // `remote job-tail`: shows and follows jobs' output.
 
-#include <algorithm>
-
 #include <CLI/App.hpp>
 
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/following.hpp"
+#include "cli/verdict.hpp"
 #include "jobs/select.hpp"
 
 namespace remote::cli {
@@ -58,10 +57,7 @@ int run(Context& context, const Arguments& arguments) {
   choice.lines = arguments.lines;
   choice.follow = !arguments.no_follow;
   const std::vector<jobs::Job> chosen = choose(context, store, arguments);
-  choice.whole_launch = arguments.all && chosen.size() > 1 &&
-                        std::all_of(chosen.begin(), chosen.end(), [&](const jobs::Job& job) {
-                          return job.launch && job.launch == chosen.front().launch;
-                        });
+  choice.whole_launch = arguments.all && are_one_launch(chosen);
   return follow_on_screen(context, store, chosen, choice);
 }
 

@@ -1,7 +1,5 @@
 // `remote job-wait`: waits until jobs end; exit code 0 only if all succeeded.
 
-#include <algorithm>
-
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
@@ -73,10 +71,7 @@ int run(Context& context, const Arguments& arguments) {
   for (const jobs::Job& job : now) {
     all_well = all_well && job.state == jobs::State::succeeded;
   }
-  const bool one_launch = now.size() > 1 && std::all_of(now.begin(), now.end(), [&](const jobs::Job& job) {
-                            return job.launch && job.launch == now.front().launch;
-                          });
-  if (one_launch && result.errors.empty()) {
+  if (are_one_launch(now) && result.errors.empty()) {
     tell_verdict(context, now);
   }
   if (context.options.json) {

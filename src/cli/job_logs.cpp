@@ -48,7 +48,7 @@ int bring_logs(Context& context, jobs::Store& store, const std::vector<jobs::Job
     context.show(error);
   }
   if (errors.empty()) {
-    for (const jobs::Job& job : jobs) {
+    for (const jobs::Job& job : wanted) {
       if (jobs::is_final(job.state)) {
         write_file_atomic(store.job_folder(job.id) / "complete", "");
       }

@@ -99,6 +99,12 @@ std::string headline(const jobs::Verdict& verdict, const std::vector<jobs::Job>&
 
 }  // namespace
 
+bool are_one_launch(const std::vector<jobs::Job>& jobs) {
+  return jobs.size() > 1 && std::ranges::all_of(jobs, [&](const jobs::Job& job) {
+           return job.launch && job.launch == jobs.front().launch;
+         });
+}
+
 void tell_verdict(Context& context, const std::vector<jobs::Job>& jobs) {
   ui::Terminal& terminal = context.terminal;
   const jobs::Verdict verdict = jobs::verdict_of(jobs);
