@@ -174,14 +174,7 @@ TEST_F(SyncDelete, ALinkToNowhereHereRemovesNothingAndSaysSo) {
 // The whole command, on two servers that bring the project to each other.
 TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
   test::TestSandbox sandbox(2);
-  std::ofstream file(sandbox.project() / ".remote/configs.yaml");
-  file << "name: my_project\npython: {manager: system}\nservers:\n";
-  for (const auto& server : sandbox.config().servers) {
-    file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
-         << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
-         << "known_hosts: .remote/sandbox/known_hosts}\n";
-  }
-  file.close();
+  sandbox.write_config();
   const auto rsync = [&sandbox](std::vector<std::string> words) {
     SubprocessSpec spec;
     spec.argv = {REMOTE_BINARY, "--project", sandbox.project().string(), "rsync"};

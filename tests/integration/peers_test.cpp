@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "servers/sandbox_node.hpp"
 #include "ssh/connector.hpp"
+#include "support/prepare_world.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/wrapped_connection.hpp"
 
@@ -24,11 +25,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-void write(const fs::path& file, const std::string& content) {
-  fs::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << content;
-}
 
 class PeersTest : public ::testing::Test {
  protected:
@@ -230,14 +226,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
 TEST(FanOutPeers, FourServersGetTheSameAsWithoutIt) {
   ::unsetenv("SSH_AUTH_SOCK");
   test::TestSandbox sandbox(4);
-  std::ofstream file(sandbox.project() / ".remote/configs.yaml");
-  file << "name: my_project\npython: {manager: system}\nservers:\n";
-  for (const auto& server : sandbox.config().servers) {
-    file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
-         << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
-         << "known_hosts: .remote/sandbox/known_hosts}\n";
-  }
-  file.close();
+  sandbox.write_config();
   write(sandbox.project() / "src/model.py", "x = 1\n");
   write(sandbox.project() / "data", std::string(1 << 20U, 'x'));
   SubprocessSpec spec;

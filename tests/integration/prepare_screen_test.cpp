@@ -91,13 +91,7 @@ class Screen {
 class PrepareOnATerminal : public ::testing::Test {
  protected:
   PrepareOnATerminal() : sandbox_(2) {
-    std::ofstream file(sandbox_.project() / ".remote/configs.yaml");
-    file << "name: my_project\npython: {manager: system}\nservers:\n";
-    for (const auto& server : sandbox_.config().servers) {
-      file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
-           << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
-           << "known_hosts: .remote/sandbox/known_hosts}\n";
-    }
+    sandbox_.write_config();
     master_.reset(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     ::grantpt(master_.get());
     ::unlockpt(master_.get());

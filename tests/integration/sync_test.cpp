@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/connector.hpp"
+#include "support/prepare_world.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/test_sshd.hpp"
 #include "support/wrapped_connection.hpp"
@@ -25,11 +26,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::UnorderedElementsAre;
-
-void write(const fs::path& file, const std::string& content) {
-  fs::create_directories(file.parent_path());
-  std::ofstream(file, std::ios::binary) << content;
-}
 
 void set_age(const fs::path& file, std::chrono::seconds age) {
   fs::last_write_time(file, fs::file_time_type::clock::now() - age);

@@ -1,5 +1,6 @@
 #include "support/test_sandbox.hpp"
 
+#include <fstream>
 #include <thread>
 #include <utility>
 
@@ -49,6 +50,16 @@ config::Config TestSandbox::config() const {
     config.servers.push_back(std::move(entry));
   }
   return config;
+}
+
+void TestSandbox::write_config() const {
+  std::ofstream file(project_ / ".remote/configs.yaml");
+  file << "name: my_project\npython: {manager: system}\nservers:\n";
+  for (const auto& server : config().servers) {
+    file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
+         << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
+         << "known_hosts: .remote/sandbox/known_hosts}\n";
+  }
 }
 
 std::vector<std::string> TestSandbox::ssh_command(std::size_t index) const {

@@ -29,6 +29,8 @@ class TestSandbox {
 
   // The servers as configs.yaml would give them: address, port, user, key, known_hosts; python: system.
   config::Config config() const;
+  // The same as configs.yaml in the project, for tests that run the program.
+  void write_config() const;
 
   // The words of an ssh(1) command line that reaches a server: {"ssh", …, "127.0.0.1"}; add the command.
   std::vector<std::string> ssh_command(std::size_t index) const;
