@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/utf8.hpp"
 #include "scripts/scripts.hpp"
-#include "ssh/hashing.hpp"
 
 namespace remote::servers {
 namespace {
@@ -54,7 +54,7 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
       throw not_a_key(file, "there is more than one line in it");
     }
     const auto binary =
-        words.size() >= 2 && line.size() <= longest_key ? ssh::base64_decode(words[1]) : std::nullopt;
+        words.size() >= 2 && line.size() <= longest_key ? base64_decode(words[1]) : std::nullopt;
     if (!binary || inner_type(*binary) != words[0]) {
       throw not_a_key(file, "it holds no public key in OpenSSH's form");
     }

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "servers/python_env.hpp"

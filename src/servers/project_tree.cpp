@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "servers/sync.hpp"

@@ -1,7 +1,7 @@
 #include "servers/python_env.hpp"
 
 #include "base/error.hpp"
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"

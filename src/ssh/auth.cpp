@@ -10,10 +10,10 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "ssh/agent_filter.hpp"
 #include "ssh/errors.hpp"
-#include "ssh/hashing.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;

@@ -14,10 +14,10 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/hashing.hpp"
 #include "base/random.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "ssh/hashing.hpp"
 #include "ssh/ssh_config.hpp"
 
 namespace remote::ssh {

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/hashing.hpp"
 #include "promise.hpp"
 #include "ssh/agent_filter.hpp"
-#include "ssh/hashing.hpp"
 #include "ssh/host_keys.hpp"
 
 // Any bytes are a known_hosts file, and a list of keys that an agent gives.
@@ -28,6 +28,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string filtered = ssh::filter_identities(text, {"key"});
   require(filtered.size() <= size || filtered.size() == 5, "a filter adds nothing");
   require(ssh::filter_identities(filtered, {"key"}) == filtered, "a filtered list is a list");
-  ssh::base64_decode(std::string(text));
+  base64_decode(std::string(text));
   return 0;
 }

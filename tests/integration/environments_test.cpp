@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/error.hpp"
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 #include "support/local_connection.hpp"
 #include "support/prepare_world.hpp"
 

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "base/error.hpp"
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 #include "support/prepare_world.hpp"
 
 namespace remote::servers {

@@ -4,39 +4,9 @@
 
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
-#include "ssh/hashing.hpp"
 
 namespace remote::ssh {
 namespace {
-
-std::string hex(const std::string& bytes) {
-  std::string text;
-  for (const char c : bytes) {
-    constexpr std::string_view digits = "0123456789abcdef";
-    text += digits[static_cast<unsigned char>(c) >> 4U];
-    text += digits[static_cast<unsigned char>(c) & 15U];
-  }
-  return text;
-}
-
-TEST(Hashing, PublishedVectors) {
-  EXPECT_EQ(hex(sha1("")), "da39a3ee5e6b4b0d3255bfef95601890afd80709");
-  EXPECT_EQ(hex(sha1("abc")), "a9993e364706816aba3e25717850c26c9cd0d89d");
-  EXPECT_EQ(hex(sha1(std::string(1000000, 'a'))), "34aa973cd4c4daa4f61eeb2bdbad27316534016f");
-  // RFC 2202
-  EXPECT_EQ(hex(hmac_sha1("Jefe", "what do ya want for nothing?")),
-            "effcdf6ae5eb2fa2d27416d5f184df9c259a7c79");
-  EXPECT_EQ(hex(hmac_sha1(std::string(80, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
-            "aa4ae5e15272d00e95705637ce8a3b55ed402112");
-}
-
-TEST(Hashing, Base64BothWays) {
-  for (const std::string text : {"", "f", "fo", "foo", "foob", "fooba", "foobar"}) {
-    EXPECT_EQ(base64_decode(base64_encode(text)), text);
-  }
-  EXPECT_EQ(base64_encode("fooba"), "Zm9vYmE=");
-  EXPECT_FALSE(base64_decode("a b").has_value());
-}
 
 TEST(KnownHosts, NamesOfServers) {
   EXPECT_EQ(known_hosts_name("Host.Example", 22), "host.example");

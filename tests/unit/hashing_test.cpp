@@ -1,4 +1,4 @@
-#include "base/sha256.hpp"
+#include "base/hashing.hpp"
 
 #include <gtest/gtest.h>
 
@@ -30,6 +30,28 @@ TEST(Sha256, PiecesOfAnySizeGiveTheSame) {
 
 TEST(Sha256, FieldsDoNotRunTogether) {
   EXPECT_NE(Sha256().add_field("ab").add_field("c").hex(), Sha256().add_field("a").add_field("bc").hex());
+}
+
+TEST(Hashing, HmacOfRfc2202) {
+  EXPECT_EQ(base64_encode(hmac_sha1("Jefe", "what do ya want for nothing?")), "7/zfauXrL6LSdBbV8YTfnCWafHk=");
+  EXPECT_EQ(base64_encode(
+                hmac_sha1(std::string(80, '\xaa'), "Test Using Larger Than Block-Size Key - Hash Key First")),
+            "qkrl4VJy0A6VcFY3zoo7Ve1AIRI=");
+}
+
+TEST(Hashing, Base64BothWays) {
+  for (const std::string text : {"", "f", "fo", "foo", "foob", "fooba", "foobar", "\xff\xfe"}) {
+    EXPECT_EQ(base64_decode(base64_encode(text)), text);
+  }
+  EXPECT_EQ(base64_encode("fooba"), "Zm9vYmE=");
+  EXPECT_EQ(base64_decode("Zm9vYmE"), "fooba") << "without the padding";
+  EXPECT_EQ(base64_decode("Zm9v===="), "foo") << "with too much of it";
+}
+
+TEST(Hashing, WhatIsNoBase64) {
+  for (const char* text : {"a b", " Zm9v", "Zm9v\n", "Zm=v", "Zm9v-", "Zm9vY", "Zm9\xc3"}) {
+    EXPECT_EQ(base64_decode(text), std::nullopt) << text;
+  }
 }
 
 }  // namespace
