@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "support/paths.hpp"
 #include "support/prepare_world.hpp"
 
 namespace remote::servers {
@@ -177,7 +178,7 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
   sandbox.write_config();
   const auto rsync = [&sandbox](std::vector<std::string> words) {
     SubprocessSpec spec;
-    spec.argv = {REMOTE_BINARY, "--project", sandbox.project().string(), "rsync"};
+    spec.argv = {test::remote_binary, "--project", sandbox.project().string(), "rsync"};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.set_env = {{"HOME", sandbox.home(0).string()}};
     const RunResult result = run_subprocess(spec);

@@ -13,7 +13,10 @@
 #include "base/error.hpp"
 #include "base/hashing.hpp"
 #include "support/local_connection.hpp"
+#include "support/paths.hpp"
 #include "support/prepare_world.hpp"
+#include "support/processes.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::servers {
 namespace {
@@ -276,18 +279,12 @@ TEST_F(OtherMachine, OneThatMinicondaDoesNotKnowGetsTheWayOut) {
   }
 }
 
-bool lives(int pid) {
-  const std::string text = test::read_proc("/proc/" + std::to_string(pid) + "/stat");
-  const std::size_t end = text.rfind(") ");
-  return end != std::string::npos && text.substr(end + 2, 1) != "Z";
-}
-
 TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
   write(sandbox_.home(0) / "hang-half-way", "");
   const fs::path hanging = sandbox_.home(0) / "hanging";
   Cancel cancel;
   std::thread person([&] {
-    test::wait_until([&] { return fs::exists(hanging); });
+    test::eventually([&] { return fs::exists(hanging); });
     cancel.cancel();  // Ctrl-C
   });
   recorder_ = Recorder();
@@ -296,7 +293,8 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
   connection_.reset();  // as at the end of the program
   ASSERT_TRUE(fs::exists(hanging));
   for (const std::string& pid : split_words(read_file(hanging))) {
-    EXPECT_TRUE(test::wait_until([&] { return !lives(std::stoi(pid)); })) << "process " << pid << " goes on";
+    EXPECT_TRUE(test::eventually([&] { return !test::lives(std::stoi(pid)); }))
+        << "process " << pid << " goes on";
   }
   // The script's own end comes after its installer's.
   const auto leftover = [this] {
@@ -307,7 +305,7 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
     }
     return false;
   };
-  EXPECT_TRUE(test::wait_until([&] { return !leftover(); })) << "the downloaded installer is left behind";
+  EXPECT_TRUE(test::eventually([&] { return !leftover(); })) << "the downloaded installer is left behind";
   ASSERT_TRUE(fs::exists(conda() / "bin")) << "it was not in the middle of it";
   fs::remove(sandbox_.home(0) / "hang-half-way");
   connection_ = connect();
@@ -316,15 +314,11 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
 }
 
 // Processes of a server whose command line has this in it.
-std::vector<int> processes_of(const fs::path& home, const std::string& word) {
-  std::vector<int> found;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const auto pid = parse_number<int>(entry.path().filename().string());
-    const std::string environment = '\0' + test::read_proc(entry.path() / "environ");
-    const std::string home_is = std::string(1, '\0') + "HOME=" + home.string() + '\0';
-    if (pid && environment.find(home_is) != std::string::npos &&
-        test::read_proc(entry.path() / "cmdline").find(word) != std::string::npos && lives(*pid)) {
-      found.push_back(*pid);
+std::vector<pid_t> processes_of(const fs::path& home, const std::string& word) {
+  std::vector<pid_t> found;
+  for (const pid_t pid : test::processes_with("HOME=" + home.string())) {
+    if (test::command_line(pid).find(word) != std::string::npos) {
+      found.push_back(pid);
     }
   }
   return found;
@@ -351,7 +345,7 @@ TEST_F(Environments, NoPipStaysBehindWhenTheProgramIsInterruptedOrGone) {
   const auto pips = [this] { return processes_of(sandbox_.home(0), "pip"); };
   for (const int signal : {SIGINT, SIGKILL}) {
     SubprocessSpec spec;
-    spec.argv = {REMOTE_BINARY, "--quiet", "--project", sandbox_.project().string(), "prepare"};
+    spec.argv = {test::remote_binary, "--quiet", "--project", sandbox_.project().string(), "prepare"};
     spec.set_env = {{"HOME", here("").string()}};
     spec.new_session = true;
     Subprocess program(spec);
@@ -361,7 +355,7 @@ TEST_F(Environments, NoPipStaysBehindWhenTheProgramIsInterruptedOrGone) {
     EXPECT_THAT(pips(), Not(IsEmpty()));
     program.kill(signal);
     EXPECT_EQ(program.wait(), signal == SIGINT ? ExitStatus::exited(130) : ExitStatus::signalled(SIGKILL));
-    EXPECT_TRUE(test::wait_until([&] { return pips().empty(); })) << "pip goes on after signal " << signal;
+    EXPECT_TRUE(test::eventually([&] { return pips().empty(); })) << "pip goes on after signal " << signal;
   }
 }
 

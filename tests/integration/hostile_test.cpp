@@ -18,7 +18,9 @@
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "support/paths.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 namespace remote {
 namespace {
@@ -80,7 +82,7 @@ class Hostile : public testing::Test {
                  "sh",
                  (folder_.path() / (tag + ".out")).string(),
                  (folder_.path() / (tag + ".err")).string(),
-                 REMOTE_BINARY,
+                 test::remote_binary,
                  "--project",
                  project().string()};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());

@@ -10,7 +10,9 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "support/processes.hpp"
 #include "support/ssh_job_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -52,7 +54,7 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
   const auto processes = [&] {
     std::map<std::string, std::vector<pid_t>> by_job;
     for (const pid_t pid : world.processes()) {
-      const std::string environment = test::read_proc(fmt::format("/proc/{}/environ", pid));
+      const std::string environment = test::environment_of(pid);
       const std::size_t at = environment.find("REMOTE_JOB_ID=");
       by_job[at == std::string::npos ? "" : environment.substr(at + 14, 32)].push_back(pid);
     }
@@ -107,7 +109,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
   const auto workers = [&] {
     std::vector<pid_t> pids = world.processes(jobs[0].id);
     std::erase_if(pids, [](pid_t pid) {
-      const std::string line = test::read_proc(fmt::format("/proc/{}/cmdline", pid));
+      const std::string line = test::command_line(pid);
       return !contains(line, "work.py") || contains(line, "torch.distributed");
     });
     return pids;
@@ -155,8 +157,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
       [&] {
         const auto text = read_file_if_there(world.home() / "other").value_or("");
         other.pid = parse_number<pid_t>(std::string(trim(text))).value_or(0);
-        return other.pid > 1 &&
-               test::read_proc(fmt::format("/proc/{}/cmdline", other.pid)).starts_with("sleep");
+        return other.pid > 1 && test::command_line(other.pid).starts_with("sleep");
       },
       patience));
   const RunResult first = world.remote({"job-kill", "--job", "1", "--grace", "0"});

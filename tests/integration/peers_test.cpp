@@ -14,8 +14,10 @@
 #include "base/files.hpp"
 #include "servers/sandbox_node.hpp"
 #include "ssh/connector.hpp"
+#include "support/paths.hpp"
 #include "support/prepare_world.hpp"
 #include "support/test_sandbox.hpp"
+#include "support/waiting.hpp"
 #include "support/wrapped_connection.hpp"
 
 namespace remote::servers {
@@ -30,7 +32,7 @@ class PeersTest : public ::testing::Test {
  protected:
   PeersTest() : sandbox_(2), config_(sandbox_.config()), peers_(config_) {
     ::unsetenv("SSH_AUTH_SOCK");
-    options_.pipe_program = REMOTE_BINARY;
+    options_.pipe_program = test::remote_binary;
     connect();
     write(here("train.py"), "print(1)\n");
   }
@@ -214,7 +216,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   }
   EXPECT_FALSE(fs::exists(there(1, "data"))) << "it was not in the middle";
   real_[1].reset();  // as at the end of the program
-  EXPECT_TRUE(test::wait_until([&] { return fs::is_empty(there(1, ".remote-scripts")); }));
+  EXPECT_TRUE(test::eventually([&] { return fs::is_empty(there(1, ".remote-scripts")); }));
   options_.kilobytes_per_second = 0;
   options_.on_progress = {};
   connect();
@@ -230,8 +232,9 @@ TEST(FanOutPeers, FourServersGetTheSameAsWithoutIt) {
   write(sandbox.project() / "src/model.py", "x = 1\n");
   write(sandbox.project() / "data", std::string(1 << 20U, 'x'));
   SubprocessSpec spec;
-  spec.argv = {REMOTE_BINARY, "--project", sandbox.project().string(), "rsync", "--fan-out", "peers",
-               "--json",      "--verify"};
+  spec.argv = {
+      test::remote_binary, "--project", sandbox.project().string(), "rsync", "--fan-out", "peers", "--json",
+      "--verify"};
   spec.set_env = {{"HOME", sandbox.home(0).string()}};
   const RunResult result = run_subprocess(spec);
   EXPECT_TRUE(result.status.success()) << result.err;

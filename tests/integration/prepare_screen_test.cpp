@@ -17,7 +17,9 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "support/paths.hpp"
 #include "support/test_sandbox.hpp"
+#include "support/waiting.hpp"
 
 namespace remote {
 namespace {
@@ -104,7 +106,7 @@ class PrepareOnATerminal : public ::testing::Test {
   Subprocess start(std::vector<std::string> words) {
     UniqueFd terminal(::open(::ptsname(master_.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
     SubprocessSpec spec;
-    spec.argv = {REMOTE_BINARY, "--project", sandbox_.project().string()};
+    spec.argv = {test::remote_binary, "--project", sandbox_.project().string()};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.pass_fds = {{terminal.get(), 1}, {terminal.get(), 2}};
     spec.set_env = {{"TERM", "xterm"}, {"HOME", sandbox_.home(0).string()}};

@@ -15,19 +15,17 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "servers/processes.hpp"
+#include "support/processes.hpp"
 #include "support/test_sandbox.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::servers {
 namespace {
 
 namespace fs = std::filesystem;
+using test::eventually;
 using test::TestSandbox;
-using test::wait_until;
 using ::testing::HasSubstr;
-
-bool runs(pid_t pid) {
-  return find_process(pid).has_value();
-}
 
 // A program that knows nothing of the sandbox.
 Subprocess start_stranger() {
@@ -121,7 +119,7 @@ TEST(Sandbox, DeadServerComesBackOnItsPort) {
   TestSandbox box(2);
   const SandboxServer dead = box.servers()[1];
   ASSERT_EQ(::kill(dead.pid, SIGKILL), 0);
-  ASSERT_TRUE(wait_until([&] { return !runs(dead.pid); }));
+  ASSERT_TRUE(eventually([&] { return !test::lives(dead.pid); }));
   EXPECT_EQ(box.sandbox().status()[1].pid, 0);
   const SandboxServer again = box.sandbox().up()[1];
   EXPECT_TRUE(again.started);
@@ -151,12 +149,12 @@ TEST(Sandbox, StalePidNeverKillsAStranger) {
   write_file_atomic(file, std::to_string(stranger.pid()) + "\n");
   EXPECT_EQ(box.sandbox().status()[0].pid, 0);
   EXPECT_EQ(box.sandbox().down(), 0);
-  EXPECT_TRUE(runs(stranger.pid()));
+  EXPECT_TRUE(test::lives(stranger.pid()));
 
   write_file_atomic(file, std::to_string(stranger.pid()) + "\n");
   EXPECT_NE(box.sandbox().up()[0].pid, stranger.pid());
   EXPECT_EQ(box.sandbox().down(), 2);
-  EXPECT_TRUE(runs(stranger.pid()));
+  EXPECT_TRUE(test::lives(stranger.pid()));
 }
 
 TEST(Sandbox, ServersOfAnotherSandboxAreStrangersToo) {
@@ -166,7 +164,7 @@ TEST(Sandbox, ServersOfAnotherSandboxAreStrangersToo) {
                 fs::copy_options::overwrite_existing);
   EXPECT_EQ(one.sandbox().status()[0].pid, 0);
   one.sandbox().down();
-  EXPECT_FALSE(runs(one.servers()[0].pid));
+  EXPECT_FALSE(test::lives(one.servers()[0].pid));
   EXPECT_TRUE(other.ssh(0, "true").status.success());
 }
 
@@ -174,7 +172,7 @@ TEST(Sandbox, ServerIsFoundWithoutItsPidFile) {
   TestSandbox box(1);
   fs::remove(box.sandbox().folder() / "node-1/sshd.pid");
   box.sandbox().down();
-  EXPECT_FALSE(runs(box.servers()[0].pid)) << "down finds the sshd by its command line";
+  EXPECT_FALSE(test::lives(box.servers()[0].pid)) << "down finds the sshd by its command line";
 }
 
 TEST(Sandbox, DownLeavesNoProcess) {
@@ -205,7 +203,7 @@ TEST(Sandbox, DownLeavesNoProcess) {
   } leftover;
   std::vector<pid_t> pids;
   for (const fs::path& file : {box.home(0) / "one", box.home(0) / "two", box.home(1) / "three"}) {
-    ASSERT_TRUE(wait_until([&] { return read_file_if_there(file).value_or("").ends_with('\n'); })) << file;
+    ASSERT_TRUE(eventually([&] { return read_file_if_there(file).value_or("").ends_with('\n'); })) << file;
     pids.push_back(parse_number<pid_t>(trim(read_file(file))).value());
     const auto process = find_process(pids.back());
     ASSERT_TRUE(process);
@@ -217,15 +215,15 @@ TEST(Sandbox, DownLeavesNoProcess) {
 
   EXPECT_EQ(box.sandbox().down(), 2);
   for (const pid_t pid : pids) {
-    EXPECT_FALSE(runs(pid)) << pid;
+    EXPECT_FALSE(test::lives(pid)) << pid;
   }
   for (const SandboxServer& node : box.servers()) {
-    EXPECT_FALSE(runs(node.pid));
+    EXPECT_FALSE(test::lives(node.pid));
   }
   for (const Process& process : list_processes("REMOTE_SANDBOX=" + box.sandbox().folder().string())) {
     EXPECT_FALSE(process.marked) << process.pid << " " << process.command;
   }
-  EXPECT_TRUE(runs(stranger.pid()));
+  EXPECT_TRUE(test::lives(stranger.pid()));
   EXPECT_FALSE(session.wait().success());
   EXPECT_TRUE(fs::exists(box.home(0) / "one")) << "homes stay";
   EXPECT_EQ(box.sandbox().down(), 0) << "a second down is harmless";

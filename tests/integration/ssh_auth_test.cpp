@@ -13,6 +13,7 @@
 #include "base/strings.hpp"
 #include "support/password_server.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 namespace remote {
 namespace {

@@ -14,6 +14,7 @@
 #include "ssh/errors.hpp"
 #include "ssh/session.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 namespace remote {
 namespace {

@@ -14,9 +14,11 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/connector.hpp"
+#include "support/paths.hpp"
 #include "support/prepare_world.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 #include "support/wrapped_connection.hpp"
 
 namespace remote::servers {
@@ -35,7 +37,7 @@ class SyncTest : public ::testing::Test {
  protected:
   SyncTest() : sandbox_(1), config_(sandbox_.config()) {
     connection_ = connect();
-    options_.pipe_program = REMOTE_BINARY;
+    options_.pipe_program = test::remote_binary;
   }
 
   std::unique_ptr<ssh::Connection> connect() {
@@ -175,7 +177,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Error);
   connection_ = connect();
   const fs::path partial = there(".rsync-partial/big");
-  ASSERT_TRUE(test::wait_until([&] { return fs::exists(partial) || fs::exists(there("big")); }));
+  ASSERT_TRUE(test::eventually([&] { return fs::exists(partial) || fs::exists(there("big")); }));
   ASSERT_TRUE(fs::exists(partial)) << "the transfer was over before it was interrupted";
   EXPECT_GT(fs::file_size(partial), 0U);
   options_.kilobytes_per_second = 0;
@@ -214,7 +216,7 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
   EXPECT_THROW(sync(), Error);
   ASSERT_TRUE(is_cut) << "no progress was seen";
   const fs::path partial = there(".rsync-partial/big");
-  ASSERT_TRUE(test::wait_until([&] { return fs::exists(partial); }));
+  ASSERT_TRUE(test::eventually([&] { return fs::exists(partial); }));
   const std::uint64_t kept = fs::file_size(partial);
   EXPECT_GT(kept, size / 4);
   connection_ = connect();
@@ -245,7 +247,7 @@ TEST_F(SyncTest, BringsFilesBack) {
   write(there("log"), "line 1\n");
   const TempFolder here_folder;
   PullOptions options;
-  options.pipe_program = REMOTE_BINARY;
+  options.pipe_program = test::remote_binary;
   const auto pull = [&](const std::vector<std::string>& paths) {
     return sync_from(*connection_, paths, here_folder.path() / "in to", options, Cancel());
   };
@@ -261,7 +263,7 @@ TEST_F(SyncTest, BringsFilesBack) {
 
 TEST_F(SyncTest, AProgramPathWithSpacesAndQuotesWorks) {
   const TempFolder folder("rsync \"tunnel' ");
-  fs::copy_file(REMOTE_BINARY, folder.path() / "re mote'");
+  fs::copy_file(test::remote_binary, folder.path() / "re mote'");
   options_.pipe_program = folder.path() / "re mote'";
   write(here("a"), "1");
   EXPECT_THAT(sync().changed, ElementsAre("a"));
@@ -300,7 +302,7 @@ TEST(Sync, AServerWithoutRsyncGetsTheFix) {
   const auto connection =
       ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
   SyncOptions options;
-  options.pipe_program = REMOTE_BINARY;
+  options.pipe_program = test::remote_binary;
   const auto before = std::signal(SIGPIPE, SIG_IGN);  // as the program does
   try {
     sync_to(*connection, config, config.servers[0], options, Cancel());

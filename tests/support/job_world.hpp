@@ -1,10 +1,7 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -13,6 +10,7 @@
 #include "base/random.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 
@@ -69,17 +67,5 @@ struct JobWorld {
   LocalServers servers;
   jobs::Store store{store_folder()};
 };
-
-// Waits for a condition; false after 30 seconds.
-inline bool comes_true(const std::function<bool()>& condition) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > limit) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 }  // namespace remote::test

@@ -15,6 +15,7 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "ssh/errors.hpp"
+#include "support/processes.hpp"
 
 namespace remote::test {
 
@@ -263,21 +264,7 @@ class SharedConnector : public ssh::Connector {
   std::shared_ptr<LocalServers> servers_;
 };
 
-bool is_zombie(const std::string& pid) {
-  const std::string text = read_proc("/proc/" + pid + "/stat");
-  const std::size_t end = text.rfind(") ");
-  return end == std::string::npos || text.substr(end + 2, 1) == "Z";
-}
-
 }  // namespace
-
-std::string read_proc(const fs::path& file) {
-  try {
-    return read_file_if_there(file).value_or("");
-  } catch (const Error&) {
-    return "";
-  }
-}
 
 std::string to_string(ServerShell shell) {
   switch (shell) {
@@ -366,36 +353,8 @@ int LocalServers::commands() const {
   return state_->commands;
 }
 
-namespace {
-
-// `whole`: the text ends where the variable's value ends.
-std::vector<int> processes_whose_environment_has(const std::string& wanted, bool whole) {
-  std::vector<int> pids;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
-    const std::string name = entry.path().filename();
-    const std::optional<int> pid = parse_number<int>(name);
-    if (!pid || *pid == ::getpid()) {
-      continue;
-    }
-    const std::string text = read_proc(entry.path() / "environ");
-    const std::size_t at = text.find(wanted);
-    const bool begins = at != std::string::npos && (at == 0 || text[at - 1] == '\0');
-    if (begins && (!whole || text[at + wanted.size()] == '\0') && !is_zombie(name)) {
-      pids.push_back(*pid);
-    }
-  }
-  return pids;
-}
-
-}  // namespace
-
-std::vector<int> processes_with(const std::string& variable) {
-  return processes_whose_environment_has(variable, true);
-}
-
 std::vector<int> LocalServers::processes() const {
-  return processes_whose_environment_has("HOME=" + (state_->folder.path() / "home").string() + "/", false);
+  return processes_with_variable_like("HOME=" + (state_->folder.path() / "home").string() + "/");
 }
 
 std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers) {

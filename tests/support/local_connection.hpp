@@ -17,12 +17,6 @@ namespace remote::test {
 enum class ServerShell { dash, bash, busybox };
 std::string to_string(ServerShell shell);
 
-// A file of /proc; empty when the process is gone or not ours, which may also happen between open and read.
-std::string read_proc(const std::filesystem::path& file);
-
-// Processes that were started with this variable ("NAME=VALUE") in their environment, zombies left out.
-std::vector<int> processes_with(const std::string& variable);
-
 // What shall go wrong. Commands are counted over all servers and connections, from 1; 0 means never. After a
 // fault that connection is dead: every further use of it throws ssh::Unreachable.
 struct Faults {

@@ -20,6 +20,7 @@
 #include "servers/prepare.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/connector.hpp"
+#include "support/paths.hpp"
 #include "support/test_sandbox.hpp"
 
 // For tests that prepare a real sshd's server: with the server's own python3, wheels that are made here, and
@@ -72,7 +73,7 @@ class PrepareTest : public ::testing::Test {
   explicit PrepareTest(SandboxOptions options = {})
       : sandbox_(1, std::move(options)), config_(sandbox_.config()) {
     steps_.setup = steps_.sync = steps_.packages = true;
-    steps_.sync_options.pipe_program = REMOTE_BINARY;
+    steps_.sync_options.pipe_program = test::remote_binary;
     connection_ = connect();
   }
 

@@ -16,7 +16,10 @@
 #include "jobs/kill.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
+#include "support/paths.hpp"
+#include "support/processes.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 
@@ -109,7 +112,7 @@ struct SshJobWorld {
   // Runs the program in this project.
   RunResult remote(std::vector<std::string> words) const {
     SubprocessSpec spec;
-    spec.argv = {REMOTE_BINARY, "--project", client.folder().string()};
+    spec.argv = {test::remote_binary, "--project", client.folder().string()};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.set_env = {{"HOME", client.folder().string()}};
     return run_subprocess(std::move(spec));

@@ -1,7 +1,6 @@
 #include "support/test_sandbox.hpp"
 
 #include <fstream>
-#include <thread>
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -88,17 +87,6 @@ RunResult TestSandbox::ssh(std::size_t index, const std::string& command, const 
   spec.argv = ssh_command(index);
   spec.argv.push_back(command);
   return run_subprocess(spec, input);
-}
-
-bool wait_until(const std::function<bool()>& condition, std::chrono::milliseconds limit) {
-  const auto give_up = std::chrono::steady_clock::now() + limit;
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > give_up) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
 }
 
 }  // namespace remote::test

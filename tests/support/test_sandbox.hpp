@@ -1,8 +1,6 @@
 #pragma once
 
-#include <chrono>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,9 +41,5 @@ class TestSandbox {
   servers::Sandbox sandbox_;
   std::vector<servers::SandboxServer> servers_;
 };
-
-// Waits until `condition()` holds; false when it does not within the limit.
-bool wait_until(const std::function<bool()>& condition,
-                std::chrono::milliseconds limit = std::chrono::seconds(20));
 
 }  // namespace remote::test

@@ -1,11 +1,8 @@
 #include "support/test_sshd.hpp"
 
-#include <chrono>
 #include <csignal>
 #include <fstream>
-#include <functional>
 #include <stdexcept>
-#include <thread>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -15,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace fs = std::filesystem;
@@ -30,17 +28,6 @@ int free_port() {
     throw std::runtime_error("no free port");
   }
   return ntohs(address.sin_port);
-}
-
-bool eventually(const std::function<bool()>& condition, double seconds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > end) {
-      return false;
-    }
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
 }
 
 void make_key(const fs::path& file, const std::string& type, const std::string& passphrase) {

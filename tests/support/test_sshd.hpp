@@ -1,7 +1,6 @@
 #pragma once
 
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,8 +15,6 @@ namespace remote::test {
 
 // A port of 127.0.0.1 on which nobody listens now.
 int free_port();
-// Waits until `condition` holds; false after `seconds`.
-bool eventually(const std::function<bool()>& condition, double seconds = 10);
 // Runs ssh-keygen, and throws when it fails.
 void make_key(const std::filesystem::path& file, const std::string& type = "ed25519",
               const std::string& passphrase = "");

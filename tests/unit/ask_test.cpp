@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "support/job_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -23,7 +24,7 @@ class AskServers : public ::testing::Test {
 TEST_F(AskServers, OneExecAServerAndNoneForEndedJobs) {
   const auto jobs = world.run_all(
       {world.job("a", "exec sleep 300"), world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
-  ASSERT_TRUE(test::comes_true([&] { return !world.file(jobs[1], "result").empty(); }));
+  ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[1], "result").empty(); }));
   int before = world.servers.commands();
   News news = ask_all(jobs);
   EXPECT_EQ(world.servers.commands() - before, 2);
@@ -70,7 +71,7 @@ TEST_F(AskServers, ADamagedRecordAndAForgottenServerHideNoOthers) {
 
 TEST_F(AskServers, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
   const auto jobs = world.run_all({world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
-  ASSERT_TRUE(test::comes_true([&] { return !world.file(jobs[0], "result").empty(); }));
+  ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[0], "result").empty(); }));
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
   const News news = ask(world.config, full, world.servers, jobs, seconds(20), Cancel());
   EXPECT_TRUE(news.silent.empty());

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "config/section.hpp"
+#include "support/paths.hpp"
 
 namespace remote::config {
 namespace {
@@ -470,7 +471,7 @@ TEST(Config, SelectServers) {
 
 // docs/configuration.md: each example loads without a warning, and each key has a line in a table.
 TEST(Config, DocumentationIsComplete) {
-  const std::string text = read_file(REMOTE_SOURCE_DIR "/docs/configuration.md");
+  const std::string text = read_file(std::string(test::source_folder) + "/docs/configuration.md");
   int examples = 0;
   for (std::size_t at = text.find("```yaml\n"); at != std::string::npos; at = text.find("```yaml\n", at)) {
     at += 8;

@@ -13,12 +13,14 @@
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
 #include "support/job_world.hpp"
+#include "support/processes.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::jobs {
 namespace {
 
 using std::chrono::milliseconds;
-using test::comes_true;
+using test::eventually;
 using test::JobWorld;
 using clock = std::chrono::steady_clock;
 
@@ -177,7 +179,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
 
 TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
   const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.02; done; seq 5001 9000");
-  ASSERT_TRUE(comes_true([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
+  ASSERT_TRUE(eventually([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
   test::Faults faults;
   faults.cut = world.servers.commands() + 1;
   faults.cut_bytes = 100;  // within the header or soon after it
@@ -208,7 +210,7 @@ TEST_F(FollowJobs, OnlyWaitsForTheSilentOnes) {
 
 TEST_F(FollowJobs, ShowsWhatAnEndedJobLeft) {
   const Job job = world.run("a", "echo out; echo err >&2; exit 3");
-  ASSERT_TRUE(comes_true([&] { return !world.file(job, "result").empty(); }));
+  ASSERT_TRUE(eventually([&] { return !world.file(job, "result").empty(); }));
   const FollowResult result = follow_all({job});
   EXPECT_TRUE(result.errors.empty());
   EXPECT_EQ(heard.out[0], "out\n");
@@ -218,7 +220,7 @@ TEST_F(FollowJobs, ShowsWhatAnEndedJobLeft) {
 
 TEST_F(FollowJobs, StopsAtTheEndOfWhatIsThereAlsoWhenMoreKeepsComing) {
   const Job job = world.run("a", "while :; do echo y; done");
-  ASSERT_TRUE(comes_true([&] { return world.file(job, "job.out").size() > 100; }));
+  ASSERT_TRUE(eventually([&] { return world.file(job, "job.out").size() > 100; }));
   FollowOptions options;
   options.follow = false;
   options.lines = 10;
@@ -352,9 +354,9 @@ TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
   EXPECT_LT(clock::now() - when, std::chrono::seconds(2));
   EXPECT_TRUE(heard.ended.empty());
   // Of the following nothing is left on the servers, of the jobs all.
-  EXPECT_TRUE(comes_true([&] {
+  EXPECT_TRUE(eventually([&] {
     for (const int pid : world.servers.processes()) {
-      if (test::read_proc("/proc/" + std::to_string(pid) + "/cmdline").starts_with("tail")) {
+      if (test::command_line(pid).starts_with("tail")) {
         return false;
       }
     }

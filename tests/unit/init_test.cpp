@@ -15,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "config/config.hpp"
+#include "support/paths.hpp"
 
 namespace remote::config {
 namespace {
@@ -177,7 +178,7 @@ std::pair<std::string, int> init_on_terminal(const fs::path& folder, const std::
   const pid_t pid = ::forkpty(&master, nullptr, nullptr, nullptr);
   if (pid == 0) {
     if (::chdir(folder.c_str()) == 0) {
-      ::execl(REMOTE_BINARY, REMOTE_BINARY, "init", static_cast<char*>(nullptr));
+      ::execl(test::remote_binary, test::remote_binary, "init", static_cast<char*>(nullptr));
     }
     std::_Exit(127);
   }

@@ -15,6 +15,8 @@
 #include "base/subprocess.hpp"
 #include "jobs/protocol.hpp"
 #include "support/local_connection.hpp"
+#include "support/processes.hpp"
+#include "support/waiting.hpp"
 
 // The scripts of src/scripts on the local shell, without ssh, under every sh that servers have.
 
@@ -25,13 +27,7 @@ namespace fs = std::filesystem;
 using Phase = StatusReply::Phase;
 using std::chrono::milliseconds;
 
-void until(const std::function<bool()>& condition, const char* what) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-  while (!condition()) {
-    ASSERT_LT(std::chrono::steady_clock::now(), limit) << "waited too long: " << what;
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-}
+using test::until;
 
 class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
  protected:
@@ -214,7 +210,7 @@ TEST_P(JobScripts, ASimpleCommandIsThePidItself) {
   const int pid = status(id).pid.value();
   until(
       [&] {
-        const std::string line = read_file_if_there("/proc/" + std::to_string(pid) + "/cmdline").value_or("");
+        const std::string line = test::command_line(pid);
         return line.ends_with(std::string("sleep\0001000\0", 11));
       },
       "the exec");

@@ -15,6 +15,7 @@
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
 #include "support/local_connection.hpp"
+#include "support/waiting.hpp"
 
 // clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have; and what is made
 // of their answers.
@@ -49,18 +50,11 @@ class JobTools : public ::testing::TestWithParam<test::ServerShell> {
               StartReply::Outcome::started);
     return id;
   }
-  void until(const std::function<bool()>& condition, const char* what) {
-    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition()) {
-      ASSERT_LT(std::chrono::steady_clock::now(), limit) << "waited too long: " << what;
-      std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-  }
   void until_ended(const std::string& id) {
-    until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
+    test::until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
   }
   void until_out(const std::string& id, const std::string& text) {
-    until(
+    test::until(
         [&] {
           const auto out = read_file_if_there(folder(id) / "job.out");
           return out && out->find(text) != std::string::npos;

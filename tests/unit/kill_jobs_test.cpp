@@ -5,6 +5,7 @@
 #include "jobs/kill.hpp"
 #include "ssh/errors.hpp"
 #include "support/job_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -32,7 +33,7 @@ TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
     EXPECT_EQ(job.state, State::killed);
   }
-  EXPECT_TRUE(test::comes_true([&] { return world.servers.processes().empty(); }));
+  EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
 TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
@@ -56,7 +57,7 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
       EXPECT_EQ(job.state, State::killed);
     }
   }
-  EXPECT_TRUE(test::comes_true([&] { return world.servers.processes().empty(); }));
+  EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
 TEST_F(KillJobs, ADamagedRecordKeepsNoOtherJobAlive) {

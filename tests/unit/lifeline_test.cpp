@@ -13,7 +13,9 @@
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
+#include "support/processes.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 // The lifeline between the pretended servers "a" (the hub) and "b", on 127.0.0.1: no laptop takes part.
 
@@ -84,15 +86,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 20)) << told(server, id);
   }
   std::vector<int> processes_of(const std::string& server) {
-    std::vector<int> found;
-    for (const int pid : servers.processes()) {
-      const std::string environment =
-          read_file_if_there("/proc/" + std::to_string(pid) + "/environ").value_or("");
-      if (environment.find("HOME=" + servers.home(server).string() + '\0') != std::string::npos) {
-        found.push_back(pid);
-      }
-    }
-    return found;
+    return test::processes_with("HOME=" + servers.home(server).string());
   }
   // As when its power goes: everything on it at once. Stopped first, so that none sees another's end.
   void crash(const std::string& server) {
@@ -259,9 +253,8 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   const auto on_b = start("b", {"sleep 300"});
   until_told("a", on_a[0], "ok");
   for (const int pid : servers.processes()) {
-    for (const char* file : {"cmdline", "environ"}) {
-      const std::string text = read_file_if_there("/proc/" + std::to_string(pid) + "/" + file).value_or("");
-      EXPECT_EQ(text.find(lifeline.token), std::string::npos) << pid << " " << file;
+    for (const std::string& text : {test::command_line(pid), test::environment_of(pid)}) {
+      EXPECT_EQ(text.find(lifeline.token), std::string::npos) << pid;
     }
   }
   for (const char* server : {"a", "b"}) {

@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/files.hpp"
 #include "launch/command.hpp"
+#include "support/paths.hpp"
 
 namespace remote::launch {
 namespace {
@@ -46,7 +47,7 @@ std::string value_of(const Process& process, const std::string& name) {
 
 // Compares with tests/unit/golden/NAME; REMOTE_UPDATE_GOLDEN=1 writes it instead.
 void expect_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(REMOTE_SOURCE_DIR) / "tests/unit/golden" / name;
+  const std::filesystem::path file = std::filesystem::path(test::source_folder) / "tests/unit/golden" / name;
   if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
     std::ofstream(file) << text;
   }

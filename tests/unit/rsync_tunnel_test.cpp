@@ -8,6 +8,7 @@
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
 #include "ssh/rsync_pipe.hpp"
+#include "support/paths.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -42,7 +43,7 @@ TEST(RemoteSpec, IsUnderTheHomeFolderAndPlain) {
 TEST(RsyncPipe, HandsOverItsCommandAndItsPipes) {
   auto [ours, theirs] = socket_pair();
   SubprocessSpec spec;
-  spec.argv = {REMOTE_BINARY,
+  spec.argv = {test::remote_binary,
                rsync_pipe_command,
                std::to_string(theirs.get()),
                "-l",
@@ -76,7 +77,7 @@ TEST(RsyncPipe, HandsOverItsCommandAndItsPipes) {
 TEST(RsyncPipe, EndsWhenTheOtherSideIsGone) {
   auto [ours, theirs] = socket_pair();
   SubprocessSpec spec;
-  spec.argv = {REMOTE_BINARY, rsync_pipe_command, std::to_string(theirs.get()), "host", "rsync"};
+  spec.argv = {test::remote_binary, rsync_pipe_command, std::to_string(theirs.get()), "host", "rsync"};
   spec.pass_fds = {{theirs.get(), theirs.get()}};
   Subprocess helper(spec);
   theirs.reset();

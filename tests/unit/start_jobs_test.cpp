@@ -10,6 +10,8 @@
 #include "jobs/ask.hpp"
 #include "jobs/start.hpp"
 #include "support/job_world.hpp"
+#include "support/processes.hpp"
+#include "support/waiting.hpp"
 
 // A launch of two servers with two ranks each, broken at every step: afterwards a fresh process must be told
 // what the servers have, and a second start of the same jobs must start nothing.
@@ -17,7 +19,7 @@
 namespace remote::jobs {
 namespace {
 
-using test::comes_true;
+using test::eventually;
 using test::JobWorld;
 
 // Where the process that starts jobs is to die on its way through a server's exec. Commands are counted over
@@ -165,14 +167,8 @@ class Launch : public ::testing::Test {
   std::string runs(const NewJob& entry) {
     return read_file_if_there(world.servers.home(entry.job.server) / ("ran-" + entry.job.id)).value_or("");
   }
-  bool cookie_lives(const NewJob& entry) const {
-    for (const int pid : world.servers.processes()) {
-      const std::string text = test::read_proc("/proc/" + std::to_string(pid) + "/environ");
-      if (text.find("REMOTE_JOB_ID=" + entry.job.id) != std::string::npos) {
-        return true;
-      }
-    }
-    return false;
+  static bool cookie_lives(const NewJob& entry) {
+    return !test::processes_with("REMOTE_JOB_ID=" + entry.job.id).empty();
   }
 
   // What a fresh `job-list` says is what the servers have, for good.
@@ -180,7 +176,7 @@ class Launch : public ::testing::Test {
     world.servers.set_faults({});
     Store store(world.store_folder());
     std::vector<Job> now;
-    ASSERT_TRUE(comes_true([&] {
+    ASSERT_TRUE(eventually([&] {
       now =
           ask(world.config, store, world.servers, store.list().jobs, std::chrono::seconds(20), Cancel()).jobs;
       return std::all_of(now.begin(), now.end(), [&](const Job& job) {
@@ -221,7 +217,7 @@ class Launch : public ::testing::Test {
         EXPECT_FALSE(cookie_lives(entry));
       } else if (*job.rank % 2 == 0) {
         EXPECT_EQ(job.state, State::running);
-        EXPECT_TRUE(comes_true([&] { return runs(entry) == "x\n"; })) << runs(entry);
+        EXPECT_TRUE(eventually([&] { return runs(entry) == "x\n"; })) << runs(entry);
         EXPECT_TRUE(cookie_lives(entry));
       } else {
         EXPECT_EQ(job.state, State::failed);

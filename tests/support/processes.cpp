@@ -1,0 +1,61 @@
+#include "support/processes.hpp"
+
+#include <filesystem>
+#include <optional>
+#include <system_error>
+
+#include <unistd.h>
+
+#include "base/error.hpp"
+#include "base/files.hpp"
+#include "base/strings.hpp"
+
+namespace remote::test {
+namespace {
+namespace fs = std::filesystem;
+
+std::string read_proc(pid_t pid, const std::string& name) {
+  try {
+    return read_file_if_there(fs::path("/proc") / std::to_string(pid) / name).value_or("");
+  } catch (const Error&) {
+    return "";
+  }
+}
+
+}  // namespace
+
+bool lives(pid_t pid) {
+  const std::string text = read_proc(pid, "stat");
+  const std::size_t end = text.rfind(") ");
+  return end != std::string::npos && text.substr(end + 2, 1) != "Z";
+}
+
+std::string command_line(pid_t pid) {
+  return read_proc(pid, "cmdline");
+}
+
+std::string environment_of(pid_t pid) {
+  return read_proc(pid, "environ");
+}
+
+std::vector<pid_t> processes_with(const std::string& variable) {
+  return processes_with_variable_like(variable + '\0');
+}
+
+std::vector<pid_t> processes_with_variable_like(const std::string& beginning) {
+  std::vector<pid_t> pids;
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
+    const std::optional<int> pid = parse_number<int>(entry.path().filename().string());
+    if (!pid || *pid == ::getpid()) {
+      continue;
+    }
+    const std::string text = '\0' + environment_of(*pid);
+    if (text.find('\0' + beginning) != std::string::npos && lives(*pid)) {
+      pids.push_back(*pid);
+    }
+  }
+  return pids;
+}
+
+}  // namespace remote::test

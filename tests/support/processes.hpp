@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace remote::test {
+
+// All of these read /proc. A process that is gone or belongs to somebody else has an empty command line and
+// environment, also when it goes between open and read.
+
+// Whether it exists and is no zombie.
+bool lives(pid_t pid);
+// The words of its command line, each with a '\0' behind it.
+std::string command_line(pid_t pid);
+// Its environment when it was started: "NAME=VALUE", each with a '\0' behind it.
+std::string environment_of(pid_t pid);
+// Other processes that live and were started with this variable ("NAME=VALUE") in their environment.
+std::vector<pid_t> processes_with(const std::string& variable);
+// The same where `beginning` is only how the variable's text begins.
+std::vector<pid_t> processes_with_variable_like(const std::string& beginning);
+
+}  // namespace remote::test
