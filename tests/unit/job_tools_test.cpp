@@ -14,6 +14,7 @@
 #include "jobs/clean.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
+#include "scripts/scripts.hpp"
 #include "support/local_connection.hpp"
 #include "support/waiting.hpp"
 
@@ -196,6 +197,29 @@ TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
       start("echo \"${PYTHONPATH##*:}\"; exit 3", enable_stacks_text(".jobs"), {{"PYTHONPATH", "first"}});
   until_ended(plain);
   EXPECT_EQ(read_file_if_there(folder(plain) / "job.out").value_or("?"), "first\n");
+}
+
+TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
+  const fs::path home = servers.home("a");
+  std::ofstream(home / "a file");
+  fs::create_symlink("a file", home / "link");
+  fs::create_symlink("nothing", home / "dangling");
+  EXPECT_EQ(exec(ssh::wrap_script(std::string(scripts::text("pull_look.sh")) +
+                                  "pull_look ~/'a file' ~ ~/link ~/dangling ~/nothing")),
+            "\n@remote1 pull there\n@remote1 pull there\n@remote1 pull link\n@remote1 pull missing\n"
+            "@remote1 pull missing\n@remote1 end\n");
+}
+
+TEST_P(JobTools, TellsTheLastLinesOfStderr) {
+  const auto last = [&](const std::string& text) {
+    std::ofstream(servers.home("a") / "job.err") << text;
+    return exec(ssh::wrap_script(std::string(scripts::text("last_stderr.sh")) + "last_stderr ~ 2"));
+  };
+  EXPECT_EQ(last("1\n@remote1 end\n3"),
+            "\n@remote1 stderr |@remote1 end\n@remote1 stderr |3\n@remote1 end\n");
+  EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
+            "\n@remote1 stderr |" + std::string(2000, 'x') + "\n@remote1 stderr |\n@remote1 end\n");
+  EXPECT_EQ(last(""), "\n@remote1 end\n");
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobTools,
