@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fnmatch.h>
+
 #include "base/utf8.hpp"
 
 namespace remote {
@@ -53,69 +55,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return text;
 }
 
-namespace {
-
-// Matches one character against the set that starts at pattern[0] == '['. Sets `length` to the set's size, or
-// to 0 when it has no end (then '[' stands for itself).
-bool match_set(std::string_view pattern, char c, std::size_t& length) {
-  std::size_t i = 1;
-  const bool negated = i < pattern.size() && (pattern[i] == '!' || pattern[i] == '^');
-  if (negated) {
-    ++i;
-  }
-  bool found = false;
-  bool first = true;
-  for (; i < pattern.size() && (first || pattern[i] != ']'); ++i, first = false) {
-    if (i + 2 < pattern.size() && pattern[i + 1] == '-' && pattern[i + 2] != ']') {
-      found = found || (pattern[i] <= c && c <= pattern[i + 2]);
-      i += 2;
-    } else {
-      found = found || pattern[i] == c;
-    }
-  }
-  length = i < pattern.size() ? i + 1 : 0;
-  return found != negated;
-}
-
-}  // namespace
-
-bool glob_match(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t star_name = 0;
-  while (n < name.size()) {
-    bool matched = false;
-    if (p < pattern.size()) {
-      if (pattern[p] == '*') {
-        star = p++;
-        star_name = n;
-        continue;
-      }
-      std::size_t length = 1;
-      if (pattern[p] == '[') {
-        matched = match_set(pattern.substr(p), name[n], length);
-        if (length == 0) {
-          length = 1;
-          matched = name[n] == '[';
-        }
-      } else {
-        matched = pattern[p] == '?' || pattern[p] == name[n];
-      }
-      if (matched) {
-        p += length;
-        ++n;
-      }
-    }
-    if (!matched) {
-      if (star == std::string_view::npos) {
-        return false;
-      }
-      p = star + 1;
-      n = ++star_name;
-    }
-  }
-  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+bool glob_match(const std::string& pattern, const std::string& name) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {

@@ -15,8 +15,9 @@ std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
-// Shell-style match of a whole name: *, ? and [..], without any meaning for '/'.
-bool glob_match(std::string_view pattern, std::string_view name);
+// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are characters like
+// others, and so is a '[' whose ']' is missing, so every pattern is valid.
+bool glob_match(const std::string& pattern, const std::string& name);
 
 // The candidate nearest to `word` (Damerau-Levenshtein), when it is near enough to be a likely typing error.
 std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);

@@ -110,35 +110,18 @@ bool split_arguments(std::string_view text, std::vector<std::string>& words) {
 
 namespace {
 
-// OpenSSH's patterns know "*" and "?" alone, and compare host names without regard to case.
-bool match_pattern(std::string_view pattern, std::string_view name) {
-  std::size_t p = 0;
-  std::size_t n = 0;
-  std::size_t star = std::string_view::npos;
-  std::size_t mark = 0;
-  while (n < name.size()) {
-    if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n]) && pattern[p] != '*') {
-      ++p;
-      ++n;
-    } else if (p < pattern.size() && pattern[p] == '*') {
-      star = p++;
-      mark = n;
-    } else if (star != std::string_view::npos) {
-      p = star + 1;
-      n = ++mark;
-    } else {
-      return false;
-    }
+// OpenSSH's patterns know "*" and "?" alone.
+bool match_pattern(std::string_view pattern, const std::string& name) {
+  std::string glob;
+  for (const char c : pattern) {
+    glob += c == '[' ? "[[]" : std::string(1, c);
   }
-  while (p < pattern.size() && pattern[p] == '*') {
-    ++p;
-  }
-  return p == pattern.size();
+  return glob_match(glob, name);
 }
 
 }  // namespace
 
-int match_pattern_list(std::string_view name, const std::vector<std::string>& patterns) {
+int match_pattern_list(const std::string& name, const std::vector<std::string>& patterns) {
   int result = 0;
   for (const std::string& pattern : patterns) {
     const bool negated = pattern.starts_with('!');

@@ -70,6 +70,6 @@ std::filesystem::path expand_path(std::string_view text, const Tokens& tokens,
 bool split_arguments(std::string_view text, std::vector<std::string>& words);
 // A comma-separated (or blank-separated) pattern list with negation: 1 matches, -1 a "!pattern" matched,
 // 0 none did.
-int match_pattern_list(std::string_view name, const std::vector<std::string>& patterns);
+int match_pattern_list(const std::string& name, const std::vector<std::string>& patterns);
 
 }  // namespace remote::ssh

@@ -1,0 +1,42 @@
+#include "base/strings.hpp"
+
+#include <gtest/gtest.h>
+
+namespace remote {
+namespace {
+
+TEST(Glob, MatchesWholeNames) {
+  EXPECT_TRUE(glob_match("gpu-*", "gpu-12"));
+  EXPECT_TRUE(glob_match("*", ""));
+  EXPECT_TRUE(glob_match("gpu-?", "gpu-1"));
+  EXPECT_FALSE(glob_match("gpu-?", "gpu-12"));
+  EXPECT_FALSE(glob_match("gpu", "gpu-1"));
+  EXPECT_FALSE(glob_match("GPU", "gpu"));
+}
+
+TEST(Glob, Sets) {
+  EXPECT_TRUE(glob_match("gpu-[1-3]", "gpu-2"));
+  EXPECT_FALSE(glob_match("gpu-[1-3]", "gpu-4"));
+  EXPECT_TRUE(glob_match("gpu-[!13]", "gpu-2"));
+  EXPECT_TRUE(glob_match("gpu-[^13]", "gpu-2"));
+  EXPECT_FALSE(glob_match("gpu-[!13]", "gpu-3"));
+  EXPECT_TRUE(glob_match("[]a]", "]"));
+  EXPECT_TRUE(glob_match("[a-]", "-"));
+}
+
+TEST(Glob, SlashBackslashAndDotMeanNothing) {
+  EXPECT_TRUE(glob_match("*", "a/b"));
+  EXPECT_TRUE(glob_match("a?b", "a/b"));
+  EXPECT_TRUE(glob_match("*", ".hidden"));
+  EXPECT_TRUE(glob_match("a\\*", "a\\bc"));
+  EXPECT_FALSE(glob_match("a\\*", "a*"));
+}
+
+TEST(Glob, ASetWithoutEndIsItsCharacters) {
+  EXPECT_TRUE(glob_match("[ab", "[ab"));
+  EXPECT_FALSE(glob_match("[ab", "a"));
+  EXPECT_TRUE(glob_match("*[", "gpu["));
+}
+
+}  // namespace
+}  // namespace remote
