@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "servers/authorize.hpp"
@@ -175,7 +176,7 @@ int run(Context& context, const Arguments& arguments) {
     all.push_back(std::move(entry));
   }
   if (context.options.json) {
-    context.terminal.out(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.terminal.out(dump_json(all));
   }
   if (failed == 0) {
     advise(context, servers, chosen);

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/clean.hpp"
@@ -113,7 +114,7 @@ int run(Context& context, const Arguments& arguments) {
     }
   }
   if (context.options.json) {
-    context.terminal.out(all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.terminal.out(dump_json(all));
   } else {
     context.terminal.notice(fmt::format("{} job{} removed", removed == 0 ? "no" : std::to_string(removed),
                                         removed == 1 ? "" : "s"));

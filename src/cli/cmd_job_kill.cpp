@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/kill.hpp"
@@ -116,7 +117,7 @@ int run(Context& context, const Arguments& arguments) {
     context.show(error);
   }
   if (context.options.json) {
-    context.terminal.out(all.dump(2) + "\n");
+    context.terminal.out(dump_json(all));
   }
   return failed ? 1 : 0;
 }

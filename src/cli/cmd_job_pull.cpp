@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
@@ -111,7 +112,7 @@ void print(Context& context, const Arguments& arguments, const jobs::Job& job, c
                                           {"server", job.server},    {"to", folder},
                                           {"files", report.changed}, {"newer_here", report.newer},
                                           {"bytes", report.bytes}};
-    context.terminal.out(value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.terminal.out(dump_json(value));
     return;
   }
   if (report.changed.empty()) {

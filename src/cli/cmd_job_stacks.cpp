@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -132,7 +133,7 @@ std::string all_json(const std::vector<jobs::StackGroup>& groups,
     value["kernel"] = one.dump.lines;
     all["without"].push_back(std::move(value));
   }
-  return all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return dump_json(all);
 }
 
 void print(Context& context, const Arguments& arguments, const std::vector<jobs::StackGroup>& groups,

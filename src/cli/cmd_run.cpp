@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "servers/fanout.hpp"
@@ -105,11 +106,6 @@ Ran run_on(Context& context, const config::Server& server, const servers::RunCom
   return ran;
 }
 
-// JSON must be UTF-8; a byte that is none becomes U+FFFD.
-std::string dump(const nlohmann::json& value) {
-  return value.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-}
-
 nlohmann::json to_json(const std::string& server, const servers::Outcome<Ran>& outcome) {
   nlohmann::json entry = {{"server", server}, {"exit_code", nullptr}, {"signal", nullptr},
                           {"stdout", ""},     {"stderr", ""},         {"error", nullptr}};
@@ -172,7 +168,7 @@ int run(Context& context, const Arguments& arguments) {
     }
   }
   if (context.options.json) {
-    context.terminal.out(dump(all));
+    context.terminal.out(dump_json(all));
   }
   if (servers.size() == 1 && outcomes[0].ok()) {
     return outcomes[0].value->status.shell_code();

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "servers/sandbox.hpp"
@@ -97,7 +98,7 @@ void sandbox_up(Context& context, const servers::SandboxOptions& options) {
   context.terminal.notice(count_servers(list.size()) + " up" + how);
   report_config(context, sandbox, list);
   if (context.options.json) {
-    context.terminal.out(to_json(list).dump(2) + "\n");
+    context.terminal.out(dump_json(to_json(list)));
   }
 }
 
@@ -118,7 +119,7 @@ void sandbox_status(Context& context) {
   const servers::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.status();
   if (context.options.json) {
-    context.terminal.out(to_json(list).dump(2) + "\n");
+    context.terminal.out(dump_json(to_json(list)));
     return;
   }
   if (list.empty()) {

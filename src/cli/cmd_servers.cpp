@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "ssh/target.hpp"
@@ -151,7 +152,7 @@ void servers(Context& context, const std::vector<std::string>& globs) {
     }
   }
   if (context.options.json) {
-    context.terminal.out(json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    context.terminal.out(dump_json(json));
   } else if (!table.empty()) {
     context.terminal.out(table.text(context.terminal));
   }

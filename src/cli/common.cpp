@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_json.hpp"
 
@@ -138,8 +139,7 @@ std::string json_text(const std::vector<jobs::Job>& jobs) {
   for (const jobs::Job& job : jobs) {
     array.push_back(jobs::to_json(job));
   }
-  // JSON is UTF-8: a byte that is none becomes U+FFFD.
-  return array.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return dump_json(array);
 }
 
 int exit_code_of(const jobs::Job& job) {

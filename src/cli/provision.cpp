@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "cli/sync_check.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
@@ -230,7 +231,7 @@ int run_provision(Context& context, const ProvisionOptions& options) {
     context.terminal.notice(" hint: send them too with --overwrite");
   }
   if (context.options.json) {
-    context.terminal.out(all.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
+    context.terminal.out(dump_json(all));
   }
   if (servers.size() > 1 || failed > 0) {
     const std::string title = steps.sync_options.dry_run ? "looked at, nothing was sent"

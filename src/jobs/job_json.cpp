@@ -7,6 +7,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/json.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -214,7 +215,7 @@ std::string to_json_text(const Job& job) {
   if (job.failed_ms) {
     record["failed_at_ms"] = *job.failed_ms;
   }
-  return record.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(record);
 }
 
 Job from_json_text(const std::string& text) {

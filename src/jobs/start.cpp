@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/json.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
 
@@ -89,7 +90,7 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   for (const Job& job : jobs_there) {
     request["jobs"].push_back({{"id", job.id}, {"rank", job.rank.value_or(0)}});
   }
-  return request.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+  return dump_json_line(request);
 }
 
 StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
@@ -107,7 +108,7 @@ std::string plan_json(const Plan& plan) {
   const Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
                   {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
                   {"world_size", plan.world_size},   {"processes", std::move(processes)}};
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return dump_json(json);
 }
 
 }  // namespace remote::launch

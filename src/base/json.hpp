@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+// The one way by which JSON becomes text. JSON is UTF-8, but what servers and users say may be any bytes: a
+// byte that is no UTF-8 becomes U+FFFD, where dump() of nlohmann::json throws.
+
+namespace remote {
+
+// Indented by two spaces, with a newline at the end.
+std::string dump_json(const nlohmann::json& value);
+std::string dump_json(const nlohmann::ordered_json& value);
+// On one line, in ASCII, without a newline.
+std::string dump_json_line(const nlohmann::json& value);
+
+}  // namespace remote

@@ -1,0 +1,16 @@
+#!/bin/sh
+# Fails when something for which there is one function is done by other means. Usage: one_way.sh SOURCE_DIR
+set -eu
+cd -- "${1:?source folder}"
+bad=0
+only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and in no other
+  found=$(grep -rnE --include='*.cpp' --include='*.hpp' -e "$2" src include | grep -v "^$1:" || true)
+  if [ -n "$found" ]; then
+    printf '%s\n' "$found"
+    echo "  instead: $3"
+    bad=1
+  fi
+}
+only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
+[ "$bad" = 0 ] && echo "one way: nothing is done by other means"
+exit "$bad"
