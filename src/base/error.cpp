@@ -1,8 +1,8 @@
-#include "base/error.hpp"
-
 #include <cstddef>
 #include <string_view>
 #include <utility>
+
+#include <remote/error.hpp>
 
 #include "base/strings.hpp"
 #include "base/utf8.hpp"
@@ -36,10 +36,6 @@ Error::Error(std::string_view what_failed, std::string_view reason, std::string_
 
 Error Error::usage(std::string_view what_failed, std::string_view reason, std::string_view hint) {
   return {what_failed, reason, hint, ErrorKind::usage};
-}
-
-Error Error::interrupted() {
-  return {"interrupted", "", "", ErrorKind::interrupted};
 }
 
 Error Error::on(std::string server_name) const {

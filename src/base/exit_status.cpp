@@ -1,10 +1,9 @@
-#include "base/exit_status.hpp"
-
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <utility>
 
+#include <remote/exit_status.hpp>
 #include <sys/wait.h>
 
 namespace remote {

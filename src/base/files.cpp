@@ -6,11 +6,11 @@
 
 #include <fcntl.h>
 #include <pwd.h>
+#include <remote/error.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 
 namespace remote {

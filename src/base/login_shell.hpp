@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote {
 

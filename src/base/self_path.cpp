@@ -6,7 +6,7 @@
 #include <mach-o/dyld.h>
 #endif
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote {
 namespace fs = std::filesystem;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote {
 namespace {

@@ -10,10 +10,10 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 
 extern char** environ;

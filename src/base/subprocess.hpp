@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <remote/cancel.hpp>
+#include <remote/exit_status.hpp>
 #include <sys/types.h>
 
-#include "base/cancel.hpp"
-#include "base/exit_status.hpp"
 #include "base/files.hpp"
 
 namespace remote {
@@ -59,7 +59,7 @@ struct RunResult {
 };
 
 // Runs a program to its end, gives it `input`, collects both outputs side by side (no deadlock on a full
-// pipe). On cancel the child gets SIGTERM and Error::interrupted() is thrown.
+// pipe). On cancel the child gets SIGTERM and Interrupted is thrown.
 RunResult run_subprocess(SubprocessSpec spec, std::string_view input = {}, const Cancel& cancel = Cancel());
 
 // Where PATH has a program of this name; nullopt when nowhere.

@@ -4,12 +4,13 @@
 
 #include <CLI/CLI.hpp>
 #include <remote/cli.hpp>
+#include <remote/error.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
+#include "cli/signals.hpp"
 #include "cli/usage_error.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
@@ -44,8 +45,6 @@ int exit_code_of(const Error& error) {
       return 1;
     case ErrorKind::usage:
       return 2;
-    case ErrorKind::interrupted:
-      return 130;
   }
   return 1;
 }
@@ -81,10 +80,10 @@ int run(int argc, char** argv) {
       context.show(usage_error(app, error));
     }
     return 2;
+  } catch (const Interrupted&) {
+    return 130;
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) {
-      context.show(error);
-    }
+    context.show(error);
     return exit_code_of(error);
   } catch (const std::exception& error) {
     context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));

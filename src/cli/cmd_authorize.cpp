@@ -7,8 +7,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/commands.hpp"
@@ -83,9 +83,6 @@ std::vector<Chosen> choose_keys(Context& context, const Arguments& arguments,
 
 // Why the proof failed although the key stands there, as far as that can be told.
 Error explained(const Error& error, const AuthorizeReport& report, const fs::path& file) {
-  if (error.kind() == ErrorKind::interrupted) {
-    return error;
-  }
   std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
   std::error_code ignored;
   if (report.state == AuthorizeReport::State::restricted) {
@@ -144,7 +141,6 @@ int run(Context& context, const Arguments& arguments) {
       [&](const config::Server& server, std::size_t index) {
         return authorize_one(context, server, chosen[index]);
       });
-  context.cancel.check();
   context.show_new_host_keys();
   nlohmann::json all = nlohmann::json::array();
   std::size_t failed = 0;

@@ -6,9 +6,9 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"

@@ -6,8 +6,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -155,10 +155,10 @@ int run(Context& context, const Arguments& arguments) {
       };
     }
     report = servers::sync_from(*connection, full, folder, options, context.cancel);
+  } catch (const Interrupted&) {
+    context.terminal.notice("the same command again goes on where this one stopped");
+    throw;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      context.terminal.notice("the same command again goes on where this one stopped");
-    }
     throw error.on(server.name);
   }
   print(context, arguments, job, folder, report);

@@ -5,8 +5,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <poll.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/job_logs.hpp"

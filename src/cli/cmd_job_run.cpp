@@ -3,8 +3,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"

@@ -6,8 +6,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"

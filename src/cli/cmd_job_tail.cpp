@@ -1,8 +1,8 @@
 // `remote job-tail`: shows and follows jobs' output.
 
 #include <CLI/App.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/following.hpp"

@@ -2,8 +2,8 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/verdict.hpp"

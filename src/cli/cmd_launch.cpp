@@ -5,8 +5,8 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
@@ -56,7 +56,6 @@ jobs::Connections connect_all(Context& context, const std::vector<config::Server
       [&](const config::Server& server, std::size_t) {
         return context.connector().connect(server, context.cancel);
       });
-  context.cancel.check();
   context.show_new_host_keys();
   jobs::Connections connections;
   std::vector<Error> errors;
@@ -96,7 +95,6 @@ std::vector<launch::ProbeAnswer> probe_all(Context& context, const std::vector<c
         exec.timeout = std::chrono::seconds(30);
         return launch::parse_probe(connections.at(server.name)->exec(exec, context.cancel).out);
       });
-  context.cancel.check();
   std::vector<launch::ProbeAnswer> answers;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {

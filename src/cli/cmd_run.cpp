@@ -7,8 +7,8 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -149,7 +149,6 @@ int run(Context& context, const Arguments& arguments) {
                       " ";
         return run_on(context, server, base, prefix);
       });
-  context.cancel.check();
   context.show_new_host_keys();
   int failed = 0;
   nlohmann::json all = nlohmann::json::array();

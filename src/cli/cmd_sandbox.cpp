@@ -8,15 +8,15 @@
 #include "base/json.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
-#include "servers/sandbox.hpp"
-#include "servers/sandbox_config.hpp"
+#include "sandbox/config.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
 struct SandboxArguments {
-  servers::SandboxOptions up;
+  sandbox::SandboxOptions up;
   bool purge = false;
 };
 
@@ -40,9 +40,9 @@ std::string count_servers(std::size_t count) {
   return fmt::format("{} practice server{}", count, count == 1 ? "" : "s");
 }
 
-nlohmann::json to_json(const std::vector<servers::SandboxServer>& list) {
+nlohmann::json to_json(const std::vector<sandbox::SandboxServer>& list) {
   auto array = nlohmann::json::array();
-  for (const servers::SandboxServer& server : list) {
+  for (const sandbox::SandboxServer& server : list) {
     array.push_back({{"name", server.name},
                      {"hostname", "127.0.0.1"},
                      {"port", server.port},
@@ -53,19 +53,19 @@ nlohmann::json to_json(const std::vector<servers::SandboxServer>& list) {
   return array;
 }
 
-void report_config(Context& context, const servers::Sandbox& sandbox,
-                   const std::vector<servers::SandboxServer>& list) {
-  const servers::SandboxConfigResult result = servers::settle_config(sandbox, list);
+void report_config(Context& context, const sandbox::Sandbox& sandbox,
+                   const std::vector<sandbox::SandboxServer>& list) {
+  const sandbox::SandboxConfigResult result = sandbox::settle_config(sandbox, list);
   switch (result.state) {
-    case servers::SandboxConfigState::created:
+    case sandbox::SandboxConfigState::created:
       context.terminal.notice("wrote .remote/configs.yaml");
       break;
-    case servers::SandboxConfigState::updated:
+    case sandbox::SandboxConfigState::updated:
       context.terminal.notice("updated .remote/configs.yaml");
       break;
-    case servers::SandboxConfigState::names_all:
+    case sandbox::SandboxConfigState::names_all:
       break;
-    case servers::SandboxConfigState::lacks_some:
+    case sandbox::SandboxConfigState::lacks_some:
       if (result.problem) {
         context.terminal.warning(*result.problem);
       }
@@ -73,16 +73,16 @@ void report_config(Context& context, const servers::Sandbox& sandbox,
           ".remote/configs.yaml is yours and does not name all of them. It needs these under its `servers:` "
           "(and,\n"
           "unless conda is wanted on them, `python: {manager: venv, system_site_packages: true}`):");
-      context.terminal.err("\n" + servers::sandbox_servers_yaml(result.lacking, servers::user_name()) + "\n");
+      context.terminal.err("\n" + sandbox::sandbox_servers_yaml(result.lacking, sandbox::user_name()) + "\n");
       break;
   }
 }
 
-void sandbox_up(Context& context, const servers::SandboxOptions& options) {
-  servers::Sandbox sandbox(sandbox_project(context));
+void sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
+  sandbox::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.up(options, context.cancel);
   std::size_t started = 0;
-  for (const servers::SandboxServer& server : list) {
+  for (const sandbox::SandboxServer& server : list) {
     started += server.started ? 1 : 0;
     if (server.port_changed) {
       context.terminal.notice(
@@ -103,11 +103,11 @@ void sandbox_up(Context& context, const servers::SandboxOptions& options) {
 }
 
 void sandbox_down(Context& context, bool purge) {
-  servers::Sandbox sandbox(sandbox_project(context));
+  sandbox::Sandbox sandbox(sandbox_project(context));
   const int ended = sandbox.down();
   context.terminal.notice(count_servers(static_cast<std::size_t>(ended)) + " ended");
   if (purge) {
-    if (servers::remove_config(sandbox)) {
+    if (sandbox::remove_config(sandbox)) {
       context.terminal.notice("removed .remote/configs.yaml, which the sandbox had written");
     }
     sandbox.purge();
@@ -116,7 +116,7 @@ void sandbox_down(Context& context, bool purge) {
 }
 
 void sandbox_status(Context& context) {
-  const servers::Sandbox sandbox(sandbox_project(context));
+  const sandbox::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.status();
   if (context.options.json) {
     context.terminal.out(dump_json(to_json(list)));
@@ -127,7 +127,7 @@ void sandbox_status(Context& context) {
     return;
   }
   std::string text = fmt::format("{:<10} {:<15} {:<8} {}\n", "SERVER", "ADDRESS", "STATE", "HOME");
-  for (const servers::SandboxServer& server : list) {
+  for (const sandbox::SandboxServer& server : list) {
     const std::string state = server.pid != 0 ? "up" : "down";
     text += fmt::format("{:<10} {:<15} {} {}\n", server.name, fmt::format("127.0.0.1:{}", server.port),
                         context.terminal.paint_out(server.pid != 0 ? ui::Style::green : ui::Style::dim,

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <pwd.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_json.hpp"

@@ -1,6 +1,7 @@
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "cli/completion.hpp"
 
 // What the shells read. All knowledge is in the binary (`remote __complete line WORD…`): its first line says

@@ -90,13 +90,11 @@ int follow_on_screen(Context& context, jobs::Store& store, const std::vector<job
   try {
     result =
         jobs::follow(context.config(), store, context.connector(), jobs, options, events, context.cancel);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      const std::string hint =
-          single ? fmt::format("remote job-kill --job {}", jobs.front().key) : "remote job-kill";
-      terminal.notice(
-          fmt::format("\nstopped following; the job{} on. To end: {}", single ? " goes" : "s go", hint));
-    }
+  } catch (const Interrupted&) {
+    const std::string hint =
+        single ? fmt::format("remote job-kill --job {}", jobs.front().key) : "remote job-kill";
+    terminal.notice(
+        fmt::format("\nstopped following; the job{} on. To end: {}", single ? " goes" : "s go", hint));
     throw;
   }
   finish_all();

@@ -17,7 +17,7 @@ struct FollowChoice {
 // Shows the output of jobs as it comes, until they end: one job's bytes as they are, several jobs' in whole
 // lines with a coloured prefix. Says on stderr how each ended, and of a whole launch the verdict. Returns the
 // exit code: that of the job if it is one, else 0 only if all succeeded. On Ctrl-C says that the jobs go on,
-// and throws Error::interrupted().
+// and throws Interrupted.
 int follow_on_screen(Context& context, jobs::Store& store, const std::vector<jobs::Job>& jobs,
                      const FollowChoice& choice);
 

@@ -38,7 +38,6 @@ int bring_logs(Context& context, jobs::Store& store, const std::vector<jobs::Job
                            store.folder(), options, context.cancel);
         return 0;
       });
-  context.cancel.check();
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
       errors.push_back(*outcome.error);

@@ -50,10 +50,10 @@ class Ender {
         for (const Error& error : result.errors) {
           context_.show(error);
         }
+      } catch (const Interrupted&) {
+        // the following itself says so
       } catch (const Error& error) {
-        if (error.kind() != ErrorKind::interrupted) {
-          context_.show(error);
-        }
+        context_.show(error);
       }
     });
   }
@@ -97,7 +97,7 @@ void tell_missing_lifelines(Context& context, jobs::Store& store, const std::vec
       if (warn_of_missing_lifelines(context, news.jobs)) {
         return;
       }
-    } catch (const Error&) {
+    } catch (const std::exception&) {
       return;  // the following itself tells what is wrong
     }
   }
@@ -138,10 +138,8 @@ int watch_launch(Context& context, jobs::Store& store, const std::vector<jobs::J
   try {
     result =
         jobs::follow(context.config(), store, context.connector(), ranks, options, events, context.cancel);
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      terminal.notice("\nstopped following; the ranks go on. To end them: remote job-kill");
-    }
+  } catch (const Interrupted&) {
+    terminal.notice("\nstopped following; the ranks go on. To end them: remote job-kill");
     throw;
   }
   for (const Error& error : result.errors) {

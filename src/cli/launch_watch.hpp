@@ -16,7 +16,7 @@ struct WatchOptions {
 
 // Follows rank 0 of a launch on the screen and waits for the end of all its ranks. When one fails and
 // `end_others` is set, the others are ended. Says which failed first. Returns 0 only if all succeeded. On
-// Ctrl-C says that the ranks go on, and throws Error::interrupted().
+// Ctrl-C says that the ranks go on, and throws Interrupted.
 int watch_launch(Context& context, jobs::Store& store, const std::vector<jobs::Job>& ranks,
                  const WatchOptions& options);
 

@@ -186,14 +186,11 @@ int run_provision(Context& context, const ProvisionOptions& options) {
             return report;
           } catch (const Error& error) {
             logs[index] = listener.log_folder;
-            if (error.kind() != ErrorKind::interrupted) {
-              progress.failed(index, error.message(), listener.lines, listener.log_folder);
-            }
+            progress.failed(index, error.message(), listener.lines, listener.log_folder);
             throw;
           }
         });
   }
-  context.cancel.check();
   context.show_new_host_keys();
   json all = json::array();
   std::size_t failed = 0;

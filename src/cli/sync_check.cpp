@@ -37,7 +37,6 @@ bool project_is_the_same(Context& context, const std::vector<config::Server>& se
       [&](const config::Server& server, std::size_t) {
         return servers::differences(*connections.at(server.name), config, server, {}, context.cancel);
       });
-  context.cancel.check();
   bool same = true;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     if (!outcomes[i].ok()) {

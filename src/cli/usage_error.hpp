@@ -1,8 +1,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
-
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote::cli {
 

@@ -4,9 +4,9 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/common.hpp"
@@ -49,10 +49,8 @@ std::vector<std::string> last_stderr(Context& context, const jobs::Job& job) {
         lines.push_back(line);
       }
     }
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      throw;
-    }
+  } catch (const Error&) {
+    return {};
   }
   return lines;
 }

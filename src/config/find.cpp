@@ -1,6 +1,7 @@
 #include <system_error>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "config/config.hpp"
 
 namespace remote::config {

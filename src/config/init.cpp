@@ -6,9 +6,9 @@
 #include <cstring>
 #include <string_view>
 
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "config/config.hpp"

@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "config/yaml_reader.hpp"
 
 namespace remote::config {

@@ -1,6 +1,7 @@
 #include <algorithm>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/report.hpp"

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/report.hpp"

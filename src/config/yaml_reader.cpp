@@ -6,12 +6,12 @@
 #include <unordered_map>
 #include <utility>
 
+#include <remote/error.hpp>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include "base/error.hpp"
 #include "base/utf8.hpp"
 #include "config/report.hpp"
 

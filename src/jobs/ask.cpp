@@ -110,7 +110,6 @@ News ask(const config::Config& config, Store& store, ssh::Connector& connector, 
         return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), false,
                         cancel);
       });
-  cancel.check();
   News news;
   news.jobs = std::move(jobs);
   const std::int64_t now = now_seconds();

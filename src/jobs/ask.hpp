@@ -4,8 +4,9 @@
 #include <optional>
 #include <vector>
 
-#include "base/cancel.hpp"
-#include "base/error.hpp"
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 #include "jobs/store.hpp"

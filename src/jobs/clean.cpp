@@ -90,7 +90,6 @@ CleanResult clean(const config::Config& config, Store& store, ssh::Connector& co
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         return clean_on(*connection, store, group, cancel);
       });
-  cancel.check();
   for (const auto& outcome : outcomes) {
     if (outcome.ok()) {
       result.entries.insert(result.entries.end(), outcome.value->begin(), outcome.value->end());

@@ -143,10 +143,10 @@ void Follower::start_worker(Sharing& sharing) {
   sharing.workers.emplace_back([this, &sharing] {
     try {
       work(sharing);
+    } catch (const Interrupted&) {
+      // run() says so when all workers have ended
     } catch (const Error& error) {
-      if (error.kind() != ErrorKind::interrupted) {
-        give_up(sharing, error);
-      }
+      give_up(sharing, error);
     } catch (const std::exception& error) {
       give_up(sharing, Error("cannot follow", error.what()));
     }

@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cancel.hpp"
-#include "base/error.hpp"
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 #include "jobs/store.hpp"
@@ -40,7 +41,7 @@ struct FollowResult {
 
 // Follows jobs until they have ended (or to the end of what is there). A broken link is made anew, and every
 // stream goes on at the byte where it stopped: nothing is lost, nothing comes twice. When a server refuses a
-// further channel (MaxSessions), a further connection is made. Throws Error::interrupted() on cancel.
+// further channel (MaxSessions), a further connection is made. Throws Interrupted on cancel.
 FollowResult follow(const config::Config& config, Store& store, ssh::Connector& connector,
                     std::vector<Job> jobs, const FollowOptions& options, const FollowEvents& events,
                     const Cancel& cancel);

@@ -103,9 +103,6 @@ std::size_t FollowConnection::open_waiting() {
       waiting_.give_back(std::move(next));
       throw;
     } catch (const Error& error) {
-      if (error.kind() == ErrorKind::interrupted) {
-        throw;
-      }
       record_.fail(next->job.server, error);
     }
   }
@@ -142,9 +139,6 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   } catch (const ssh::TooManyChannels&) {
     return std::nullopt;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      throw;
-    }
     throw ssh::Unreachable(error.what_failed(), error.reason());  // silence is a link to be made anew
   }
   StatusAnswer answer = parse_status(text);
@@ -227,9 +221,6 @@ void FollowConnection::settle(Open& open, bool& heard) {
     waiting_.give_back(std::move(open.followed));
     throw;
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::interrupted) {
-      throw;
-    }
     record_.fail(open.followed->job.server, error);
   }
 }
@@ -269,9 +260,7 @@ bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& hea
   } catch (const Error& error) {
     for (Open& one : open_) {
       one.channel.reset();
-      if (error.kind() != ErrorKind::interrupted) {
-        record_.fail(one.followed->job.server, error);
-      }
+      record_.fail(one.followed->job.server, error);
     }
     open_.clear();
     throw;

@@ -10,8 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
-#include "base/error.hpp"
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+
 #include "jobs/follow.hpp"
 #include "jobs/followed.hpp"
 #include "jobs/store.hpp"

@@ -6,7 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "jobs/follow.hpp"
 #include "jobs/job.hpp"
 #include "jobs/protocol.hpp"

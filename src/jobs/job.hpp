@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/exit_status.hpp"
+#include <remote/exit_status.hpp>
 
 namespace remote::jobs {
 

@@ -4,9 +4,9 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/json.hpp"
 
 namespace remote::jobs {

@@ -42,7 +42,6 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         return kill_on(*connection, store, group, options, cancel);
       });
-  cancel.check();
   for (const auto& outcome : outcomes) {
     if (outcome.ok()) {
       result.entries.insert(result.entries.end(), outcome.value->begin(), outcome.value->end());

@@ -5,8 +5,8 @@
 #include <initializer_list>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "jobs/protocol_parts.hpp"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/exit_status.hpp"
+#include <remote/exit_status.hpp>
 
 // What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
 // function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function

@@ -3,8 +3,8 @@
 #include <limits>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/login_shell.hpp"
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"

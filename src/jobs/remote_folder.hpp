@@ -4,7 +4,8 @@
 #include <tuple>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 

@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "jobs/job.hpp"
 
 // Choosing jobs by what a user names: pure functions over a listing.

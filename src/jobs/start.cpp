@@ -110,7 +110,12 @@ StartResult start(Store& store, const Connections& connections, std::vector<NewJ
   const auto outcomes = servers::fan_out(
       batches, [](const Batch& batch) { return batch.server; },
       [&](const Batch& batch, std::size_t) {
-        return start_on(*connections.at(batch.server), new_jobs, batch, lifeline, cancel);
+        try {
+          return start_on(*connections.at(batch.server), new_jobs, batch, lifeline, cancel);
+        } catch (const Interrupted&) {
+          // What the other servers answered must be kept: the caller ends what has started.
+          throw Error("interrupted", "");
+        }
       });
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (!outcomes[b].ok()) {

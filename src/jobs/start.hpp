@@ -6,8 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
-#include "base/error.hpp"
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 #include "jobs/protocol.hpp"

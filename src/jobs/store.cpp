@@ -8,12 +8,12 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/select.hpp"

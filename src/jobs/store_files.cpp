@@ -8,9 +8,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "jobs/job_json.hpp"
 

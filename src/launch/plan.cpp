@@ -5,8 +5,8 @@
 #include <cctype>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"

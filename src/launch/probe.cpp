@@ -6,8 +6,8 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

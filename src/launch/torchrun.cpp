@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "launch/command.hpp"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

@@ -3,7 +3,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "ssh/connection.hpp"
 
 // Puts a public key into a server's authorized_keys, as ssh-copy-id does.

@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote::servers {
 
@@ -23,18 +23,22 @@ struct Outcome {
 };
 
 // Calls `work(item, index)` for every item side by side, each on a thread of its own (at most `width` at
-// once), and returns the outcomes in the order of the items. `name(item)` is the server's name that errors
-// are said of. Threads: `work` runs on several threads at once; what it shares needs its own protection.
+// once), and returns the outcomes in the order of the items. `name(item)` is the server that errors are
+// given. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
+// several threads at once; what it shares needs its own protection.
 template <typename Item, typename Name, typename Work>
 auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work, std::size_t width = 256)
     -> std::vector<Outcome<std::invoke_result_t<Work, const Item&, std::size_t>>> {
   using Value = std::invoke_result_t<Work, const Item&, std::size_t>;
   std::vector<Outcome<Value>> outcomes(items.size());
   std::atomic<std::size_t> next{0};
+  std::atomic<bool> interrupted{false};
   const auto worker = [&] {
     for (std::size_t i = next++; i < items.size(); i = next++) {
       try {
         outcomes[i].value.emplace(work(items[i], i));
+      } catch (const Interrupted&) {
+        interrupted = true;
       } catch (const Error& error) {
         outcomes[i].error.emplace(error.on(name(items[i])));
       } catch (const std::exception& error) {
@@ -44,15 +48,17 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   };
   if (items.size() == 1) {
     worker();
-    return outcomes;
+  } else {
+    std::vector<std::jthread> threads;
+    const std::size_t count = std::min(width, items.size());
+    threads.reserve(count);
+    for (std::size_t i = 0; i < count; ++i) {
+      threads.emplace_back(worker);
+    }
+  }  // joins
+  if (interrupted) {
+    throw Interrupted();
   }
-  std::vector<std::jthread> threads;
-  const std::size_t count = std::min(width, items.size());
-  threads.reserve(count);
-  for (std::size_t i = 0; i < count; ++i) {
-    threads.emplace_back(worker);
-  }
-  threads.clear();  // joins
   return outcomes;
 }
 

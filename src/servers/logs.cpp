@@ -8,9 +8,9 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -81,7 +81,14 @@ void CommandLog::write(ssh::Stream stream, std::string_view data) {
   }
 }
 
+CommandLog::~CommandLog() {
+  if (tried_ && !closed_) {
+    give_up("interrupted");
+  }
+}
+
 void CommandLog::finish(const ExitStatus& status) {
+  closed_ = true;
   if (open()) {
     const UniqueFd file(
         ::open((folder_ / "exit_code").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -90,6 +97,7 @@ void CommandLog::finish(const ExitStatus& status) {
 }
 
 void CommandLog::give_up(std::string_view reason) {
+  closed_ = true;
   write(ssh::Stream::err, std::string(reason) + "\n");
 }
 

@@ -5,7 +5,8 @@
 #include <string>
 #include <string_view>
 
-#include "base/exit_status.hpp"
+#include <remote/exit_status.hpp>
+
 #include "base/files.hpp"
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
@@ -18,6 +19,11 @@ namespace remote::servers {
 class CommandLog {
  public:
   CommandLog(const config::Config& config, std::string name, std::string server);
+
+  // A log that was neither finished nor given up says that the command was interrupted.
+  ~CommandLog();
+  CommandLog(const CommandLog&) = delete;
+  CommandLog& operator=(const CommandLog&) = delete;
 
   void write(ssh::Stream stream, std::string_view data);
   // Writes exit_code; makes the folder if nothing was written.
@@ -38,6 +44,7 @@ class CommandLog {
   UniqueFd out_;
   UniqueFd err_;
   bool tried_ = false;
+  bool closed_ = false;
 };
 
 // Removes all but the newest `kept` log folders. Folders of another form stay.

@@ -5,7 +5,8 @@
 #include <set>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -71,10 +71,7 @@ std::filesystem::path Peers::agent_for(const PeerSource& source, const Cancel& c
         if (keys_->add(key, cancel)) {
           held_.insert(key);
         }
-      } catch (const Error& error) {
-        if (error.kind() == ErrorKind::interrupted) {
-          throw;
-        }
+      } catch (const Error&) {
         no_agent_ = true;  // no ssh-agent on this machine: the servers' own keys are left
       }
     }
@@ -119,9 +116,6 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
         from = next.source->server;
       } catch (const Error& error) {
         peers_.pool_.release(next.source->server);
-        if (error.kind() == ErrorKind::interrupted) {
-          throw;
-        }
         why = error.reason();
         return;
       }
@@ -134,9 +128,6 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
       try {
         pull(*next.source, true, options, cancel);
       } catch (const Error& error) {
-        if (error.kind() == ErrorKind::interrupted) {
-          throw;
-        }
         why = error.reason();
         peers_.pool_.begin_from_here();
         under_way_ = true;

@@ -8,7 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 #include "servers/peer_pool.hpp"
 #include "servers/project_tree.hpp"
@@ -39,7 +40,7 @@ class Peers {
 
     // Waits for a server that has the project, and brings it from there; comes back at once for the server
     // that gets it from the laptop first. Where it cannot be brought, `why` says so. Throws Error where the
-    // own link breaks, and Error::interrupted().
+    // own link breaks, and Interrupted.
     void take(const SyncOptions& options, const std::function<void(const std::string&)>& on_step,
               const Cancel& cancel);
     // The server has the project, but for the files that were `newer` there: others may take it from it.

@@ -4,8 +4,8 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -178,10 +178,8 @@ void Preparation::sync() {
     }
     log.finish(ExitStatus::exited(0));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::interrupted) {
-      log.give_up(error.message());
-      listener_.failed_output("", log.folder().string());
-    }
+    log.give_up(error.message());
+    listener_.failed_output("", log.folder().string());
     throw;
   }
 }

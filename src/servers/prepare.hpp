@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 #include "servers/sync.hpp"
 #include "ssh/connection.hpp"

@@ -3,7 +3,8 @@
 #include <array>
 #include <fstream>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"

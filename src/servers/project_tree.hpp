@@ -7,7 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 
 namespace remote::servers {

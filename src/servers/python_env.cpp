@@ -1,6 +1,6 @@
 #include "servers/python_env.hpp"
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

@@ -3,7 +3,8 @@
 #include <limits>
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

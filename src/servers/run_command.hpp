@@ -5,7 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "ssh/connection.hpp"
 
 namespace remote::servers {
@@ -27,7 +28,7 @@ struct RunCommand {
 // put into the background and left there on its ordinary end stays.
 std::string run_script(const RunCommand& command);
 
-// Runs it to its end. Output goes to `sink` as it comes. Throws Error on a lost link, Error::interrupted() on
+// Runs it to its end. Output goes to `sink` as it comes. Throws Error on a lost link, Interrupted on
 // cancel (after closing the channel, so that the server ends the command).
 ExitStatus run_command(ssh::Connection& connection, const RunCommand& command, const ssh::Sink& sink,
                        const Cancel& cancel);

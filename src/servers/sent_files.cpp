@@ -5,7 +5,8 @@
 #include <iterator>
 #include <set>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "servers/project_tree.hpp"

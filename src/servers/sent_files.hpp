@@ -4,7 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
 
@@ -20,7 +21,7 @@ class SentFiles {
 
   // Files that were sent, are not excluded and do not exist here any more, and their folders that do not
   // either (with a slash at the end). Names are relative to the project. Without a record, or with one that
-  // is damaged: none. Throws Error where the exclude file cannot be read, and Error::interrupted().
+  // is damaged: none. Throws Error where the exclude file cannot be read, and Interrupted.
   std::vector<std::string> gone_here(const Cancel& cancel) const;
 
   // Takes names out of the record, then adds others; other processes may do so at the same time. Throws

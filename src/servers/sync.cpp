@@ -2,7 +2,8 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"

@@ -8,7 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/rsync_tunnel.hpp"

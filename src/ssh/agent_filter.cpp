@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "ssh/agent_socket.hpp"
 
 namespace remote::ssh {

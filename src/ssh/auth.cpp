@@ -7,9 +7,9 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "ssh/agent_filter.hpp"

@@ -4,8 +4,7 @@
 #include <array>
 
 #include <fmt/format.h>
-
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote::ssh {
 

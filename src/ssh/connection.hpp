@@ -12,9 +12,8 @@
 #include <vector>
 
 #include <poll.h>
-
-#include "base/cancel.hpp"
-#include "base/exit_status.hpp"
+#include <remote/cancel.hpp>
+#include <remote/exit_status.hpp>
 
 // What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
 // is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).
@@ -88,7 +87,7 @@ class Connection {
   // when something was served. Throws Error when the link is dead.
   virtual void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) = 0;
 
-  // Runs one command to its end. Throws Error on timeout, on a lost link, and Error::interrupted() on cancel.
+  // Runs one command to its end. Throws Error on timeout, on a lost link, and Interrupted on cancel.
   ExecResult exec(const ExecRequest& request, const Cancel& cancel = Cancel());
 
   // The address this connection reached, numeric, for MASTER_ADDR of a name that only the laptop resolves.

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "ssh/auth.hpp"
@@ -149,7 +149,7 @@ class LibsshConnector final : public Connector {
           shake_hands(std::move(transport.fd), target, preferred_algorithms(checker.known(target)), patience);
     } catch (const Error& error) {
       const std::string why = transport.why();
-      if (why.empty() || error.kind() == ErrorKind::interrupted) {
+      if (why.empty()) {
         throw;
       }
       throw Unreachable("cannot connect",

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote::ssh {
 

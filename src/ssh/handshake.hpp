@@ -2,7 +2,8 @@
 
 #include <string>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "ssh/libssh.hpp"
 #include "ssh/target.hpp"

@@ -8,11 +8,11 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/random.hpp"

@@ -11,10 +11,10 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 

@@ -4,9 +4,9 @@
 #include <csignal>
 #include <string>
 
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 
 namespace remote::ssh {

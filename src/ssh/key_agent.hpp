@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
+#include <remote/cancel.hpp>
 #include <sys/types.h>
 
-#include "base/cancel.hpp"
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
 

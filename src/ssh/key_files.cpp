@@ -3,9 +3,9 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "ssh/libssh.hpp"
 

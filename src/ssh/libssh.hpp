@@ -5,8 +5,7 @@
 #include <string>
 
 #include <libssh/libssh.h>
-
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
 
 // The C library in C++ clothes: owners for its objects, and the one way in which its non-blocking calls wait.
 // Only files of src/ssh include this.
@@ -49,9 +48,9 @@ class Patience {
   std::chrono::milliseconds time() const { return time_; }
   const Cancel& cancel() const { return cancel_; }
 
-  // Waits until `fd` is ready for `events`; false when the time is over. Throws Error::interrupted().
+  // Waits until `fd` is ready for `events`; false when the time is over. Throws Interrupted.
   bool wait(int fd, short events) const;
-  // Sleeps, but no longer than the time that is left. Throws Error::interrupted().
+  // Sleeps, but no longer than the time that is left. Throws Interrupted.
   void sleep(std::chrono::milliseconds time) const;
 
  private:

@@ -6,10 +6,10 @@
 #include <cstring>
 
 #include <fcntl.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "ssh/rsync_tunnel.hpp"
 

@@ -11,9 +11,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/self_path.hpp"
 #include "base/shell_quote.hpp"

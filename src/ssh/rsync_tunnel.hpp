@@ -8,8 +8,9 @@
 #include <string_view>
 #include <vector>
 
-#include "base/cancel.hpp"
-#include "base/exit_status.hpp"
+#include <remote/cancel.hpp>
+#include <remote/exit_status.hpp>
+
 #include "ssh/connection.hpp"
 
 // rsync over a connection that is there already: no second handshake, no ssh(1), one way to authenticate.
@@ -42,7 +43,7 @@ struct RsyncResult {
 };
 
 // Runs rsync to its end. Throws Error when there is no rsync on this machine, when the link breaks, and
-// Error::interrupted() on cancel; rsync's own failure is in the result.
+// Interrupted on cancel; rsync's own failure is in the result.
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel);
 
 // A path on the server as an argument of rsync. "~/x" and "x" are under the home folder.

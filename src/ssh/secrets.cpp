@@ -5,9 +5,9 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"

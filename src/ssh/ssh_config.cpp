@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 #include <glob.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 

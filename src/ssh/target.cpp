@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 #include <pwd.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"

@@ -14,7 +14,7 @@ struct TcpLink {
 };
 
 // Resolves and connects; tries every address of the name, IPv6 and IPv4, in the system's order. Throws
-// Unreachable with the reason and a hint, Error::interrupted() on cancel (also while the name is resolved).
+// Unreachable with the reason and a hint, Interrupted on cancel (also while the name is resolved).
 TcpLink connect_tcp(const std::string& host, int port, const Patience& patience);
 
 // "host:port", "[::1]:port".

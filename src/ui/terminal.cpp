@@ -9,11 +9,11 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
 
 namespace remote::ui {
 
@@ -22,7 +22,7 @@ class Terminal {
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
   void set_quiet(bool quiet) { quiet_ = quiet; }
-  // From now on no reader that takes nothing holds back a cancel: out() gives up with Error::interrupted(),
+  // From now on no reader that takes nothing holds back a cancel: out() gives up with Interrupted,
   // the others drop what stderr does not take. Call before other threads print.
   void set_cancel(const Cancel& cancel) { cancel_ = cancel; }
 

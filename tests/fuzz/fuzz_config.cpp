@@ -2,7 +2,8 @@
 #include <cstdint>
 #include <string>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/utf8.hpp"
 #include "config/config.hpp"
 #include "promise.hpp"

@@ -2,7 +2,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "launch/probe.hpp"
 #include "promise.hpp"
 #include "servers/authorize.hpp"

@@ -4,7 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/utf8.hpp"
 #include "jobs/protocol.hpp"
 #include "promise.hpp"

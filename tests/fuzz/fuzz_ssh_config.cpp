@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "promise.hpp"
 #include "servers/authorize.hpp"
 #include "ssh/ssh_config.hpp"

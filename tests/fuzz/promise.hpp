@@ -3,7 +3,7 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 // What all fuzzers need.
 

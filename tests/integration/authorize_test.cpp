@@ -4,8 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "ssh/key_files.hpp"
 #include "support/password_server.hpp"
 #include "support/test_sshd.hpp"

@@ -8,9 +8,9 @@
 #include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 
-#include "base/error.hpp"
 #include "base/hashing.hpp"
 #include "support/local_connection.hpp"
 #include "support/paths.hpp"
@@ -31,8 +31,8 @@ struct StandIns {
     write(bin.path() / name, "#!/bin/sh\n" + script);
     fs::permissions(bin.path() / name, fs::perms::owner_all);
   }
-  SandboxOptions options() const {
-    SandboxOptions options;
+  sandbox::SandboxOptions options() const {
+    sandbox::SandboxOptions options;
     options.environment["PATH"] =
         bin.path().string() + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
     return options;
@@ -288,7 +288,7 @@ TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {
     cancel.cancel();  // Ctrl-C
   });
   recorder_ = Recorder();
-  EXPECT_THROW(prepare(*connection_, config_, server(), steps_, recorder_, cancel), Error);
+  EXPECT_THROW(prepare(*connection_, config_, server(), steps_, recorder_, cancel), Interrupted);
   person.join();
   connection_.reset();  // as at the end of the program
   ASSERT_TRUE(fs::exists(hanging));

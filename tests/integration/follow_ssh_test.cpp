@@ -10,9 +10,9 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "jobs/follow.hpp"
 #include "support/cut_proxy.hpp"
 #include "support/ssh_job_world.hpp"

@@ -9,10 +9,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
-#include "servers/sandbox_node.hpp"
+#include "sandbox/node.hpp"
 #include "ssh/connector.hpp"
 #include "support/paths.hpp"
 #include "support/prepare_world.hpp"
@@ -117,7 +117,7 @@ TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneTh
 
 TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   forward_nothing();
-  make_key(sandbox_.home(1) / "key", "project", Cancel());
+  sandbox::make_key(sandbox_.home(1) / "key", "project", Cancel());
   fs::create_directories(sandbox_.home(1) / ".ssh");
   fs::rename(sandbox_.home(1) / "key", sandbox_.home(1) / ".ssh/id_ed25519");
   write(sandbox_.home(0) / ".ssh/authorized_keys", read_file(sandbox_.home(1) / "key.pub"));

@@ -3,8 +3,8 @@
 // as Miniconda's does, served over HTTP on loopback.
 
 #include <gmock/gmock.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/hashing.hpp"
 #include "support/prepare_world.hpp"
 

@@ -1,4 +1,4 @@
-#include "servers/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -7,19 +7,19 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "servers/processes.hpp"
+#include "sandbox/processes.hpp"
 #include "support/processes.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/waiting.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace {
 
 namespace fs = std::filesystem;
@@ -308,4 +308,4 @@ TEST(Sandbox, BrokenServerConfigurationIsToldWithItsReason) {
 }
 
 }  // namespace
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "support/password_server.hpp"
 #include "support/test_sshd.hpp"

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
 #include "support/test_sshd.hpp"

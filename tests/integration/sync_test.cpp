@@ -8,9 +8,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/connector.hpp"
@@ -174,7 +174,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
     }
   };
   options_.kilobytes_per_second = 4000;  // slow enough to be caught in the middle
-  EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Error);
+  EXPECT_THROW(sync_to(*connection_, config_, config_.servers[0], options_, cancel), Interrupted);
   connection_ = connect();
   const fs::path partial = there(".rsync-partial/big");
   ASSERT_TRUE(test::eventually([&] { return fs::exists(partial) || fs::exists(there("big")); }));
@@ -293,7 +293,7 @@ TEST(Sync, AServerWithoutRsyncGetsTheFix) {
   for (const char* name : {"sh", "mkdir", "cat"}) {
     fs::create_symlink(std::string("/bin/") + name, bin.path() / name);
   }
-  SandboxOptions sandbox_options;
+  sandbox::SandboxOptions sandbox_options;
   sandbox_options.environment["PATH"] = bin.path().string();
   test::TestSandbox sandbox(1, sandbox_options);
   const config::Config config = sandbox.config();

@@ -25,8 +25,9 @@ check config base
 check ui base
 check ssh base config
 check servers ssh config base scripts
+check sandbox servers config base
 check jobs servers ssh config base scripts
 check launch servers config base scripts
-check cli launch jobs servers ssh config ui base scripts
+check cli sandbox launch jobs servers ssh config ui base scripts
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
 exit "$bad"

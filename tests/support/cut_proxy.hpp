@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/cancel.hpp"
+#include <remote/cancel.hpp>
+
 #include "base/files.hpp"
 
 namespace remote::test {

@@ -9,9 +9,9 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "ssh/errors.hpp"

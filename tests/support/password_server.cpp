@@ -8,10 +8,10 @@
 #include <libssh/libssh.h>
 #include <libssh/server.h>
 #include <poll.h>
+#include <remote/exit_status.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/exit_status.hpp"
 #include "base/subprocess.hpp"
 #include "support/test_sshd.hpp"
 

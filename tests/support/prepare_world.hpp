@@ -70,7 +70,7 @@ struct Recorder : PrepareListener {
 
 class PrepareTest : public ::testing::Test {
  protected:
-  explicit PrepareTest(SandboxOptions options = {})
+  explicit PrepareTest(sandbox::SandboxOptions options = {})
       : sandbox_(1, std::move(options)), config_(sandbox_.config()) {
     steps_.setup = steps_.sync = steps_.packages = true;
     steps_.sync_options.pipe_program = test::remote_binary;
@@ -199,7 +199,7 @@ echo '# conda' >"$prefix/etc/profile.d/conda.sh"
 
 class CondaTest : public PrepareTest {
  protected:
-  explicit CondaTest(SandboxOptions options = {}) : PrepareTest(std::move(options)) {
+  explicit CondaTest(sandbox::SandboxOptions options = {}) : PrepareTest(std::move(options)) {
     write(www_.folder() / "Miniconda3-x86_64.sh", installer);
     write(www_.folder() / "Miniconda3-aarch64.sh", installer);
     use(config::PythonManager::conda);

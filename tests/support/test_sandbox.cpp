@@ -4,14 +4,14 @@
 #include <utility>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
-#include "servers/sandbox_config.hpp"
+#include "sandbox/config.hpp"
 
 namespace remote::test {
 namespace fs = std::filesystem;
 
-TestSandbox::TestSandbox(int nodes, servers::SandboxOptions options)
+TestSandbox::TestSandbox(int nodes, sandbox::SandboxOptions options)
     : temporary_("remote sandbox "), project_(temporary_.path() / "my project"), sandbox_(project_) {
   make_folders(project_ / ".remote");
   options.nodes = nodes;
@@ -38,12 +38,12 @@ config::Config TestSandbox::config() const {
   config.name = "my_project";
   config.python.manager = config::PythonManager::system;
   config.python.manager_given = true;
-  for (const servers::SandboxServer& server : servers_) {
+  for (const sandbox::SandboxServer& server : servers_) {
     config::Server entry;
     entry.name = server.name;
     entry.hostname = "127.0.0.1";
     entry.port = server.port;
-    entry.username = servers::user_name();
+    entry.username = sandbox::user_name();
     entry.private_key = sandbox_.private_key();
     entry.known_hosts = sandbox_.known_hosts();
     config.servers.push_back(std::move(entry));

@@ -7,7 +7,7 @@
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
 #include "config/config.hpp"
-#include "servers/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 namespace remote::test {
 
@@ -15,14 +15,14 @@ namespace remote::test {
 // ends every process of them, and fails the test when it cannot.
 class TestSandbox {
  public:
-  explicit TestSandbox(int nodes, servers::SandboxOptions options = {});
+  explicit TestSandbox(int nodes, sandbox::SandboxOptions options = {});
   ~TestSandbox();
   TestSandbox(const TestSandbox&) = delete;
   TestSandbox& operator=(const TestSandbox&) = delete;
 
   const std::filesystem::path& project() const { return project_; }
-  servers::Sandbox& sandbox() { return sandbox_; }
-  const std::vector<servers::SandboxServer>& servers() const { return servers_; }
+  sandbox::Sandbox& sandbox() { return sandbox_; }
+  const std::vector<sandbox::SandboxServer>& servers() const { return servers_; }
   const std::filesystem::path& home(std::size_t index) const { return servers_.at(index).home; }
 
   // The servers as configs.yaml would give them: address, port, user, key, known_hosts; python: system.
@@ -38,8 +38,8 @@ class TestSandbox {
  private:
   TempFolder temporary_;
   std::filesystem::path project_;
-  servers::Sandbox sandbox_;
-  std::vector<servers::SandboxServer> servers_;
+  sandbox::Sandbox sandbox_;
+  std::vector<sandbox::SandboxServer> servers_;
 };
 
 }  // namespace remote::test

@@ -1,9 +1,9 @@
 #include "jobs/ask.hpp"
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "support/job_world.hpp"
 #include "support/waiting.hpp"
 

@@ -6,8 +6,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "support/local_connection.hpp"
 

@@ -6,9 +6,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/stat.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "config/section.hpp"
 #include "support/paths.hpp"

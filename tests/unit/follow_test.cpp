@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
 #include "support/job_world.hpp"
@@ -350,7 +350,7 @@ TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
     when = clock::now();
     cancel.cancel();
   };
-  EXPECT_THROW(follow_all(jobs, {}, cancel), Error);
+  EXPECT_THROW(follow_all(jobs, {}, cancel), Interrupted);
   EXPECT_LT(clock::now() - when, std::chrono::seconds(2));
   EXPECT_TRUE(heard.ended.empty());
   // Of the following nothing is left on the servers, of the jobs all.

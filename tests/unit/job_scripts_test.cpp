@@ -6,9 +6,9 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"

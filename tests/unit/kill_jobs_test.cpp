@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "jobs/ask.hpp"
 #include "jobs/kill.hpp"
 #include "ssh/errors.hpp"

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "launch/command.hpp"
 #include "support/paths.hpp"

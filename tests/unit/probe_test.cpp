@@ -5,10 +5,10 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"

@@ -1,16 +1,16 @@
-#include "servers/processes.hpp"
+#include "sandbox/processes.hpp"
 
 #include <csignal>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/subprocess.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace {
 
 Subprocess start(std::vector<std::string> argv, std::map<std::string, std::string> set_env = {}) {
@@ -100,4 +100,4 @@ TEST(Processes, EndsStoppedAndStubbornOnes) {
 }
 
 }  // namespace
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -3,8 +3,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
-
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote::jobs {
 namespace {

@@ -1,14 +1,13 @@
-#include "servers/sandbox_config.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
 #include "config/config.hpp"
 #include "config/init_templates.hpp"
-#include "servers/sandbox_node.hpp"
+#include "sandbox/config.hpp"
+#include "sandbox/node.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace {
 
 namespace fs = std::filesystem;
@@ -108,4 +107,4 @@ TEST(SandboxConfig, OwnFileCanBeRemoved) {
 }
 
 }  // namespace
-}  // namespace remote::servers
+}  // namespace remote::sandbox

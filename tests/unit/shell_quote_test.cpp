@@ -1,8 +1,8 @@
 #include "base/shell_quote.hpp"
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/subprocess.hpp"
 
 namespace remote {

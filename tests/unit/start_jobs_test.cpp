@@ -3,10 +3,10 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "jobs/ask.hpp"
 #include "jobs/start.hpp"
 #include "support/job_world.hpp"

@@ -7,13 +7,13 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
-#include "base/error.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"

@@ -3,8 +3,8 @@
 #include <cstdlib>
 
 #include <gtest/gtest.h>
+#include <remote/error.hpp>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 
 namespace remote::ssh {

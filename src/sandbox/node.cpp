@@ -1,4 +1,4 @@
-#include "servers/sandbox_node.hpp"
+#include "sandbox/node.hpp"
 
 #include <algorithm>
 #include <array>
@@ -11,16 +11,16 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
@@ -296,4 +296,4 @@ std::string SandboxNode::host_key() const {
   return words.size() < 2 ? std::string() : words[0] + " " + words[1];
 }
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -1,4 +1,4 @@
-#include "servers/processes.hpp"
+#include "sandbox/processes.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -6,12 +6,13 @@
 #include <set>
 #include <thread>
 
-#include "base/error.hpp"
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace {
 
 #ifdef __linux__
@@ -189,4 +190,4 @@ void end_processes(const std::function<std::vector<Process>()>& find, std::chron
   }
 }
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

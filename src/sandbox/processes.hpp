@@ -12,7 +12,7 @@
 // The processes of this machine, for those that the sandbox starts and must end. Linux is asked through
 // /proc, other systems through ps(1).
 
-namespace remote::servers {
+namespace remote::sandbox {
 
 struct Process {
   pid_t pid = 0;
@@ -42,4 +42,4 @@ std::vector<Process> with_descendants(const std::vector<Process>& all, const std
 // none, so that what they start meanwhile is ended too. Throws Error that names what could not be ended.
 void end_processes(const std::function<std::vector<Process>()>& find, std::chrono::milliseconds grace);
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -1,23 +1,23 @@
-#include "servers/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 
+#include <remote/error.hpp>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "sandbox/node.hpp"
+#include "sandbox/processes.hpp"
 #include "servers/fanout.hpp"
-#include "servers/processes.hpp"
-#include "servers/sandbox_node.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
@@ -197,7 +197,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
     nodes.emplace_back(folder_, number);
     make_folders(nodes.back().folder(), 0700);  // all of them first, so that down() finds each
   }
-  const auto outcomes = fan_out(
+  const auto outcomes = servers::fan_out(
       nodes, [](const SandboxNode& node) { return node.name(); },
       [&](const SandboxNode& node, std::size_t) { return bring_up(node, options, sshd, cancel); },
       start_width);
@@ -242,4 +242,4 @@ std::vector<SandboxServer> Sandbox::status() const {
   return servers;
 }
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

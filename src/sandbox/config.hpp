@@ -5,11 +5,11 @@
 #include <vector>
 
 #include "config/config.hpp"
-#include "servers/sandbox.hpp"
+#include "sandbox/sandbox.hpp"
 
 // The sandbox's servers in a project's configs.yaml.
 
-namespace remote::servers {
+namespace remote::sandbox {
 
 // What became of configs.yaml.
 enum class SandboxConfigState {
@@ -42,4 +42,4 @@ bool remove_config(const Sandbox& sandbox);
 // The name of the user that runs this, for `username`.
 std::string user_name();
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

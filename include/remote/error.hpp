@@ -6,12 +6,11 @@
 
 namespace remote {
 
-// What a failure means for the exit code: see "Exit codes" in docs (0 well, 1 failed, 2 usage, 130
-// interrupted).
-enum class ErrorKind { failure, usage, interrupted };
+// What an error means for the exit code: 1 for a failure, 2 for wrong usage or configuration.
+enum class ErrorKind { failure, usage };
 
 // An error written for a person: what failed, on which server, why, and what to try.
-// Thrown below the fan-out; the front end (src/cli) prints it and picks the exit code.
+// The library throws it; a program prints message() and hint() and picks its exit code by kind().
 class Error : public std::exception {
  public:
   // The texts may quote anything: control characters are made visible, and each is cut at 4000 bytes.
@@ -20,10 +19,8 @@ class Error : public std::exception {
 
   // Wrong usage or configuration: exit code 2.
   static Error usage(std::string_view what_failed, std::string_view reason, std::string_view hint = {});
-  // The user pressed Ctrl-C: exit code 130.
-  static Error interrupted();
 
-  // The same error, said of one server. A server that is already named stays.
+  // A copy that names the server. A server that is already named stays.
   Error on(std::string server_name) const;
 
   const std::string& what_failed() const { return what_failed_; }
@@ -43,6 +40,13 @@ class Error : public std::exception {
   std::string hint_;
   ErrorKind kind_;
   std::string text_;
+};
+
+// Thrown by whatever was told to stop through a Cancel token. It is no Error, so that no handler takes it for
+// a failure.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
 };
 
 }  // namespace remote

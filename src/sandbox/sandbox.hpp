@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <remote/cancel.hpp>
 #include <sys/types.h>
-
-#include "base/cancel.hpp"
 
 // Practice servers on this machine: real sshd processes on 127.0.0.1 that run as the current user, each with
 // a home folder of its own. Everything they have lies in PROJECT/.remote/sandbox/:
@@ -20,7 +19,7 @@
 //   node-1/home/                 $HOME of what runs on node-1
 //   node-1/host_key, sshd_config, sshd.log, sshd.pid, port
 
-namespace remote::servers {
+namespace remote::sandbox {
 
 struct SandboxOptions {
   int nodes = 0;                  // 0: those there are already, 2 in a new sandbox
@@ -70,4 +69,4 @@ class Sandbox {
   std::filesystem::path folder_;
 };
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <memory>
 
 namespace remote {
@@ -15,15 +14,12 @@ class Cancel {
   void cancel() noexcept;
   bool cancelled() const noexcept;
   int fd() const noexcept;
-  // Throws Error::interrupted() when cancelled.
+  // Throws Interrupted when cancelled.
   void check() const;
 
  private:
   struct State;
   std::shared_ptr<State> state_;
 };
-
-// A token that SIGINT and SIGTERM cancel. A second SIGINT ends the process at once. Call once, from main.
-Cancel cancel_on_signals();
 
 }  // namespace remote

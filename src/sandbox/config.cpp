@@ -1,16 +1,16 @@
-#include "servers/sandbox_config.hpp"
+#include "sandbox/config.hpp"
 
 #include <algorithm>
 #include <array>
 
 #include <pwd.h>
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "config/init_templates.hpp"
 
-namespace remote::servers {
+namespace remote::sandbox {
 namespace fs = std::filesystem;
 namespace {
 
@@ -133,4 +133,4 @@ bool remove_config(const Sandbox& sandbox) {
   return there && there == read_file_if_there(written_file(sandbox)) && fs::remove(config_file(sandbox));
 }
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox

@@ -5,15 +5,15 @@
 #include <string>
 #include <vector>
 
+#include <remote/cancel.hpp>
 #include <sys/types.h>
 
-#include "base/cancel.hpp"
-#include "servers/processes.hpp"
-#include "servers/sandbox.hpp"
+#include "sandbox/processes.hpp"
+#include "sandbox/sandbox.hpp"
 
 // One practice server: its files, and its sshd. Private to sandbox.cpp.
 
-namespace remote::servers {
+namespace remote::sandbox {
 
 struct SshdProgram {
   std::filesystem::path path;
@@ -64,4 +64,4 @@ void make_key(const std::filesystem::path& file, const std::string& comment, con
 // A port of 127.0.0.1 that nobody listens on now, below those that the system gives to outgoing connections.
 int free_port();
 
-}  // namespace remote::servers
+}  // namespace remote::sandbox
