@@ -51,6 +51,13 @@ class Forwarding {
   ssh::Connection& connection_;
 };
 
+// Gives a source back, however the pulling from it ends.
+struct Release {
+  PeerPool& pool;
+  const std::string& server;
+  ~Release() { pool.release(server); }
+};
+
 }  // namespace
 
 Peers::~Peers() = default;
@@ -112,14 +119,13 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
     if (next.turn == PeerPool::Turn::from_peer) {
       on_step("from " + next.source->server);
       try {
+        const Release release{peers_.pool_, next.source->server};
         pull(*next.source, false, options, cancel);
         from = next.source->server;
       } catch (const Error& error) {
-        peers_.pool_.release(next.source->server);
         why = error.reason();
         return;
       }
-      peers_.pool_.release(next.source->server);
       verify(on_step, cancel);
       return;
     }

@@ -212,7 +212,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
     Peers::Part part(peers_, connections_[1], config_.servers[1]);
     EXPECT_THROW(part.take(
                      options_, [](const std::string&) {}, cancel),
-                 Error);
+                 Interrupted);
   }
   EXPECT_FALSE(fs::exists(there(1, "data"))) << "it was not in the middle";
   real_[1].reset();  // as at the end of the program
