@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
-
-#include "base/error.hpp"
+#include <remote/error.hpp>
 
 namespace remote {
 namespace {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <remote/error.hpp>
+
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

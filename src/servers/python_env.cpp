@@ -1,6 +1,7 @@
 #include "servers/python_env.hpp"
 
 #include <remote/error.hpp>
+
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"

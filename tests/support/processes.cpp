@@ -4,9 +4,9 @@
 #include <optional>
 #include <system_error>
 
+#include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/error.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 
