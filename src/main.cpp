@@ -1,4 +1,4 @@
-#include <remote/cli.hpp>
+#include "cli/cli.hpp"
 
 int main(int argc, char** argv) {
   return remote::cli::run(argc, argv);

@@ -1,15 +1,16 @@
-#include <csignal>
+#include "cli/cli.hpp"
+
 #include <exception>
+#include <memory>
+#include <sstream>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
-#include <remote/cli.hpp>
 #include <remote/error.hpp>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include "cli/commands.hpp"
-#include "cli/context.hpp"
 #include "cli/signals.hpp"
 #include "cli/usage_error.hpp"
 #include "ssh/rsync_tunnel.hpp"
@@ -34,7 +35,8 @@ void apply_global_options(Context& context) {
   } else if (context.options.color == "never") {
     context.terminal.set_color(ui::Color::never);
   }
-  spdlog::set_default_logger(spdlog::stderr_logger_mt("remote"));
+  spdlog::set_default_logger(
+      std::make_shared<spdlog::logger>("remote", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
   spdlog::set_pattern("%H:%M:%S.%e %v");
   spdlog::set_level(context.options.verbose ? spdlog::level::debug : spdlog::level::err);
 }
@@ -49,15 +51,30 @@ int exit_code_of(const Error& error) {
   return 1;
 }
 
+int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
+  try {
+    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
+    return context.exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) {
+      std::ostringstream text;  // --help and --version
+      app.exit(error, text);
+      context.terminal.out(text.str());
+      return 0;
+    }
+    if (words.empty()) {
+      context.terminal.err(app.help());
+    } else {
+      context.show(usage_error(app, error));
+    }
+    return 2;
+  }
+}
+
 }  // namespace
 
-int run(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == ssh::rsync_pipe_command) {
-    // rsync's words must not meet our options, and nothing of the rest is needed.
-    return ssh::serve_rsync_pipe({argv + 2, argv + argc});
-  }
-  Context context;
-  context.cancel = cancel_on_signals();
+int run(const std::vector<std::string>& words, Environment environment) {
+  Context context(std::move(environment));
   CLI::App app("Turns plain SSH servers into one training machine.", "remote");
   app.set_version_flag("--version", "remote " REMOTE_VERSION);
   app.require_subcommand(1);
@@ -68,18 +85,7 @@ int run(int argc, char** argv) {
   }
   app.parse_complete_callback([&context] { apply_global_options(context); });
   try {
-    app.parse(argc, argv);
-    return context.exit_code;
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) {
-      return app.exit(error);  // --help and --version, to stdout
-    }
-    if (argc == 1) {
-      context.terminal.err(app.help());
-    } else {
-      context.show(usage_error(app, error));
-    }
-    return 2;
+    return parse_and_run(app, context, words);
   } catch (const Interrupted&) {
     return 130;
   } catch (const Error& error) {
@@ -89,6 +95,16 @@ int run(int argc, char** argv) {
     context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
     return 1;
   }
+}
+
+int run(int argc, char** argv) {
+  if (argc > 1 && std::string_view(argv[1]) == ssh::rsync_pipe_command) {
+    // rsync's words must not meet our options, and nothing of the rest is needed.
+    return ssh::serve_rsync_pipe({argv + 2, argv + argc});
+  }
+  Environment environment;
+  environment.cancel = cancel_on_signals();
+  return run({argv + 1, argv + argc}, std::move(environment));
 }
 
 }  // namespace remote::cli

@@ -1,11 +1,15 @@
 #include "cli/context.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/files.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
+
+Context::Context(Environment environment)
+    : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {}
 
 fs::path Context::project() const {
   if (!options.project) {
@@ -37,7 +41,7 @@ std::vector<config::Server> Context::servers(const std::vector<std::string>& glo
 std::unique_ptr<ssh::Connector> Context::make_connector(const config::Config& config) {
   ssh::ConnectorOptions connector_options;
   connector_options.ask = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
-  return ssh::make_connector(config, std::move(connector_options));
+  return environment_.make_connector(config, std::move(connector_options));
 }
 
 ssh::Connector& Context::connector() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -24,10 +25,20 @@ struct GlobalOptions {
   bool json = false;
 };
 
+// What a command meets around it: this process's streams and the real servers, unless a test brings its own.
+struct Environment {
+  ui::Streams streams;
+  Cancel cancel;  // stops the command
+  std::function<std::unique_ptr<ssh::Connector>(const config::Config&, ssh::ConnectorOptions)>
+      make_connector = ssh::make_connector;
+};
+
 // What a command has at hand. Made once by cli.cpp; outlives the command. config() and the connectors may be
 // asked for on several threads at once: whoever comes first makes them.
 class Context {
  public:
+  explicit Context(Environment environment = {});
+
   GlobalOptions options;
   Cancel cancel;
   ui::Terminal terminal;  // where to print: data to stdout, notices and errors to stderr
@@ -50,6 +61,7 @@ class Context {
   void show(const Error& error);
 
  private:
+  const Environment environment_;
   std::mutex config_mutex_;
   std::mutex connector_mutex_;  // taken before the other
   std::optional<config::Config> config_;

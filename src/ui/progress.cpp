@@ -4,8 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "base/strings.hpp"
 #include "ui/text_width.hpp"
@@ -14,11 +12,6 @@ namespace remote::ui {
 namespace {
 
 constexpr std::chrono::milliseconds redraw_every{100};
-
-std::size_t screen_rows() {
-  winsize size{};
-  return ::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
-}
 
 std::string seconds_since(std::chrono::steady_clock::time_point begun) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
@@ -110,7 +103,7 @@ std::string Progress::erase() {
 std::string Progress::draw() {
   const std::size_t columns = terminal_.columns();
   const std::string total = total_line(columns);
-  const std::size_t room = std::max<std::size_t>(screen_rows(), 4) - (total.empty() ? 1 : 2);
+  const std::size_t room = std::max<std::size_t>(terminal_.rows(), 4) - (total.empty() ? 1 : 2);
   std::vector<std::string> shown;
   std::size_t hidden = 0;
   const auto active = static_cast<std::size_t>(

@@ -68,8 +68,10 @@ std::string paint(bool color, Style style, std::string_view text) {
 
 }  // namespace
 
-Terminal::Terminal()
-    : out_terminal_(::isatty(STDOUT_FILENO) == 1), err_terminal_(::isatty(STDERR_FILENO) == 1) {
+Terminal::Terminal(const Streams& streams)
+    : streams_(streams),
+      out_terminal_(::isatty(streams.out) == 1),
+      err_terminal_(::isatty(streams.err) == 1) {
   set_color(Color::automatic);
 }
 
@@ -79,17 +81,22 @@ void Terminal::set_color(Color color) {
 }
 
 bool Terminal::stdin_is_terminal() const {
-  return ::isatty(STDIN_FILENO) == 1;
+  return ::isatty(streams_.in) == 1;
 }
 
 std::size_t Terminal::columns() const {
   winsize size{};
-  for (const int fd : {STDERR_FILENO, STDOUT_FILENO}) {
+  for (const int fd : {streams_.err, streams_.out}) {
     if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
       return size.ws_col;
     }
   }
   return 80;
+}
+
+std::size_t Terminal::rows() const {
+  winsize size{};
+  return ::ioctl(streams_.err, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
 }
 
 std::string Terminal::paint_out(Style style, std::string_view text) const {
@@ -122,10 +129,10 @@ void Terminal::out(std::string_view text) {
     std::size_t piece = text.size();
     if (cancel_) {
       piece = std::min(piece, sure_piece);
-      wait_writable(STDOUT_FILENO);
+      wait_writable(streams_.out);
       cancel_->check();
     }
-    if (!write_all(STDOUT_FILENO, text.substr(0, piece))) {
+    if (!write_all(streams_.out, text.substr(0, piece))) {
       if (errno == EPIPE) {
         // `remote job-tail | head`: nobody wants more, and that is no error. As any other program ends by it.
         std::signal(SIGPIPE, SIG_DFL);
@@ -141,10 +148,10 @@ void Terminal::err(std::string_view text) {
   const std::lock_guard lock(mutex_);
   while (!text.empty()) {
     const std::size_t piece = cancel_ ? std::min(text.size(), sure_piece) : text.size();
-    if (cancel_ && !wait_writable(STDERR_FILENO)) {
+    if (cancel_ && !wait_writable(streams_.err)) {
       return;
     }
-    if (!write_all(STDERR_FILENO, text.substr(0, piece))) {
+    if (!write_all(streams_.err, text.substr(0, piece))) {
       return;  // a stderr that is gone is no reason to stop: the command's work goes on
     }
     text.remove_prefix(piece);
@@ -191,7 +198,7 @@ std::optional<std::string> Terminal::ask(const std::string& prompt) {
   std::string answer;
   char c = 0;
   ssize_t count = 0;
-  while ((count = ::read(STDIN_FILENO, &c, 1)) == 1 && c != '\n') {
+  while ((count = ::read(streams_.in, &c, 1)) == 1 && c != '\n') {
     answer += c;
   }
   return count == 1 ? std::optional(answer) : std::nullopt;

@@ -13,11 +13,18 @@ namespace remote::ui {
 enum class Color { automatic, always, never };
 enum class Style { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 
+// The descriptors of a terminal or of what stands in for one. Not closed by those who use them.
+struct Streams {
+  int in = 0;
+  int out = 1;
+  int err = 2;
+};
+
 // Where a command prints: data to stdout, everything else to stderr. Every function may be called from any
 // thread; each call's text comes out whole.
 class Terminal {
  public:
-  Terminal();
+  explicit Terminal(const Streams& streams = {});
 
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
@@ -31,6 +38,8 @@ class Terminal {
   bool stdin_is_terminal() const;
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
   std::size_t columns() const;
+  // Rows of stderr's terminal; 24 when it is none.
+  std::size_t rows() const;
 
   // The text in this style for stdout or stderr; unchanged where that stream has no colour.
   std::string paint_out(Style style, std::string_view text) const;
@@ -49,6 +58,7 @@ class Terminal {
  private:
   bool wait_writable(int fd) const;
 
+  Streams streams_;
   bool out_terminal_;
   bool err_terminal_;
   bool out_color_;
