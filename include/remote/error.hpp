@@ -13,7 +13,7 @@ enum class ErrorKind { failure, usage };
 // The library throws it; a program prints message() and hint() and picks its exit code by kind().
 class Error : public std::exception {
  public:
-  // The texts may quote anything: control characters are made visible, and each is cut at 4000 bytes.
+  // The texts may quote anything: control characters are made visible, and each is cut at 4000 characters.
   Error(std::string_view what_failed, std::string_view reason, std::string_view hint = {},
         ErrorKind kind = ErrorKind::failure);
 

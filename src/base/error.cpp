@@ -4,32 +4,20 @@
 
 #include <remote/error.hpp>
 
-#include "base/strings.hpp"
-#include "base/utf8.hpp"
+#include "base/visible.hpp"
 
 namespace remote {
 namespace {
 
-constexpr std::size_t longest_part = 4000;
-
 // Errors quote what servers and files say, which may be without end.
-std::string made_plain(std::string_view text) {
-  if (text.size() <= longest_part) {
-    return visible_text(text);
-  }
-  std::size_t end = 0;
-  for (std::size_t next = 0; next <= longest_part; next += utf8_at(text, next).length) {
-    end = next;
-  }
-  return visible_text(text.substr(0, end)) + "…";
-}
+constexpr std::size_t longest_part = 4000;
 
 }  // namespace
 
 Error::Error(std::string_view what_failed, std::string_view reason, std::string_view hint, ErrorKind kind)
-    : what_failed_(made_plain(what_failed)),
-      reason_(made_plain(reason)),
-      hint_(made_plain(hint)),
+    : what_failed_(visible_text(what_failed, longest_part)),
+      reason_(visible_text(reason, longest_part)),
+      hint_(visible_text(hint, longest_part)),
       kind_(kind) {
   text_ = message();
 }

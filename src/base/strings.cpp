@@ -5,8 +5,6 @@
 
 #include <fnmatch.h>
 
-#include "base/utf8.hpp"
-
 namespace remote {
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -95,23 +93,6 @@ std::string last_lines(std::string_view text, std::size_t count) {
     at = text.rfind('\n', at - 1);
   }
   return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
-}
-
-std::string visible_text(std::string_view text) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string visible;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char c = utf8_at(text, at);
-    if ((c.code < 0x20 && c.code != '\n' && c.code != '\t') || (c.code >= 0x7F && c.code < 0xA0)) {
-      visible += "\\x";
-      visible += digits[c.code >> 4U];
-      visible += digits[c.code & 15U];
-    } else {
-      visible += text.substr(at, c.length);
-    }
-    at += c.length;
-  }
-  return visible;
 }
 
 bool looks_secret(std::string_view name) {

@@ -36,10 +36,6 @@ std::optional<Number> parse_number(std::string_view text) {
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
-// The text with its control characters as "\x1b" and the like: they could move the cursor or change the title
-// of the window. Newlines and tabs stay, and so do bytes that are not UTF-8.
-std::string visible_text(std::string_view text);
-
 // Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
 // shown instead of its value.
 bool looks_secret(std::string_view name);

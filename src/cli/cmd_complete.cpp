@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/completion.hpp"
 #include "jobs/store.hpp"
@@ -62,8 +63,8 @@ std::string print(const Completion& completion) {
   }
   std::string out = ":words\n";
   for (const Completion::Word& word : completion.words) {
-    if (ui::one_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
-      out += word.text + "\t" + ui::one_line(word.description) + "\n";
+    if (visible_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
+      out += word.text + "\t" + visible_line(word.description) + "\n";
     }
   }
   return out;

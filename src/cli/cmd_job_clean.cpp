@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/clean.hpp"
@@ -35,8 +36,9 @@ void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
     throw Error::usage("job-clean", "that would remove " + what, "add --yes");
   }
   for (std::size_t i = 0; i < std::min(chosen.size(), most_shown); ++i) {
-    context.terminal.err(
-        fmt::format("  {}: {}: {}\n", describe(chosen[i]), state_text(chosen[i]), chosen[i].command));
+    context.terminal.err(visible_line(fmt::format("  {}: {}: {}", describe(chosen[i]), state_text(chosen[i]),
+                                                  chosen[i].command)) +
+                         "\n");
   }
   if (chosen.size() > most_shown) {
     context.terminal.err(fmt::format("  … and {} more\n", chosen.size() - most_shown));

@@ -8,6 +8,7 @@
 #include <remote/error.hpp>
 
 #include "base/json.hpp"
+#include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/kill.hpp"
@@ -31,7 +32,7 @@ void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
                        "name them with --job or --tag, or add --yes");
   }
   for (const jobs::Job& job : chosen) {
-    context.terminal.err(fmt::format("  {}: {}\n", describe(job), job.command));
+    context.terminal.err(fmt::format("  {}: {}\n", describe(job), visible_line(job.command)));
   }
   const auto answer = context.terminal.ask(fmt::format("End {}? [y/N] ", what));
   if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
@@ -110,7 +111,7 @@ int run(Context& context, const Arguments& arguments) {
       context.terminal.out(fmt::format("{}: {}\n", describe(job), outcome_text(reply)));
     }
     for (const std::string& survivor : reply.survivors) {
-      context.terminal.err(fmt::format("  still there: {}\n", survivor));
+      context.terminal.err(fmt::format("  still there: {}\n", visible_line(survivor)));
     }
   }
   for (const Error& error : result.errors) {

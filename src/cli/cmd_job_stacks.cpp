@@ -10,6 +10,7 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/select.hpp"
@@ -93,10 +94,10 @@ std::string group_text(const Context& context, const jobs::StackGroup& group, bo
   const std::vector<jobs::ThreadStack>& threads = group.members.front().threads;
   for (std::size_t t = 0; t < (all_threads ? threads.size() : 1); ++t) {
     if (all_threads) {
-      text += "  " + threads[t].name + "\n";
+      text += "  " + visible_line(threads[t].name) + "\n";
     }
     for (const std::string& frame : threads[t].frames) {
-      text += (all_threads ? "    " : "  ") + frame + "\n";
+      text += (all_threads ? "    " : "  ") + visible_line(frame) + "\n";
     }
     if (threads[t].frames.empty()) {
       text += "  (no Python frame)\n";
@@ -149,9 +150,9 @@ void print(Context& context, const Arguments& arguments, const std::vector<jobs:
   }
   for (const jobs::RankStack& one : without) {
     text += fmt::format("{}{} ({}, job {}, pid {}): no Python stack: {}\n", text.empty() ? "" : "\n",
-                        name_of(one), one.job.server, one.job.key, one.dump.pid, one.dump.why);
+                        name_of(one), one.job.server, one.job.key, one.dump.pid, visible_line(one.dump.why));
     for (const std::string& line : one.dump.lines) {
-      text += "  " + line + "\n";
+      text += "  " + visible_line(line) + "\n";
     }
   }
   context.terminal.out(text);

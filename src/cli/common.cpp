@@ -11,7 +11,6 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
-#include "base/strings.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -114,10 +113,10 @@ std::string state_text(const jobs::Job& job) {
   // ada@laptop"; "ended after rank 2" stands for itself.
   if (job.state == jobs::State::killed && !job.reason.empty()) {
     if (job.reason.starts_with("ended after ")) {
-      return visible_text(job.reason);
+      return job.reason;
     }
     if (job.reason.starts_with("SIG")) {
-      return visible_text(text + " " + job.reason);
+      return text + " " + job.reason;
     }
   }
   if ((job.state == jobs::State::failed || job.state == jobs::State::killed) && job.result) {
@@ -126,7 +125,7 @@ std::string state_text(const jobs::Job& job) {
   if (!job.reason.empty()) {
     text += " (" + job.reason + ")";
   }
-  return visible_text(text);  // reasons come from the servers
+  return text;
 }
 
 std::string describe(const jobs::Job& job) {

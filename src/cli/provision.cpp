@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/visible.hpp"
 #include "cli/sync_check.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
 #include "ui/progress.hpp"
-#include "ui/text_width.hpp"
 
 namespace remote::cli {
 namespace {
@@ -206,10 +206,10 @@ int run_provision(Context& context, const ProvisionOptions& options) {
       continue;
     }
     for (const std::string& note : outcome.value->notes) {
-      context.terminal.notice(names[i] + ": " + ui::one_line(note));
+      context.terminal.notice(names[i] + ": " + visible_line(note));
     }
     for (const std::string& warning : outcome.value->files.warnings) {
-      context.terminal.warning(names[i] + ": " + ui::one_line(warning));
+      context.terminal.warning(names[i] + ": " + visible_line(warning));
     }
     const servers::SyncReport& files = outcome.value->files;
     show_names(context, names[i] + ": left alone, newer on the server:", files.newer);

@@ -5,9 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/visible.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sync.hpp"
-#include "ui/text_width.hpp"
 
 namespace remote::cli {
 namespace {
@@ -22,7 +22,7 @@ void show_names(Context& context, const std::string& title, const std::vector<st
   }
   context.terminal.notice(title);
   for (std::size_t i = 0; i < std::min(names.size(), shown_names); ++i) {
-    context.terminal.notice("    " + ui::one_line(names[i]));
+    context.terminal.notice("    " + visible_line(names[i]));
   }
   if (names.size() > shown_names) {
     context.terminal.notice(fmt::format("    … and {} more", names.size() - shown_names));

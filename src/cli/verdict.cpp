@@ -107,7 +107,7 @@ void tell_verdict(Context& context, const std::vector<jobs::Job>& jobs) {
   ui::Terminal& terminal = context.terminal;
   const jobs::Verdict verdict = jobs::verdict_of(jobs);
   if (static_cast<std::size_t>(verdict.succeeded) == jobs.size()) {
-    terminal.notice(terminal.paint_err(ui::Style::green, fmt::format("all {} ranks succeeded", jobs.size())));
+    terminal.notice(fmt::format("all {} ranks succeeded", jobs.size()), ui::Style::green);
     return;
   }
   std::string text = headline(verdict, jobs);
@@ -119,7 +119,7 @@ void tell_verdict(Context& context, const std::vector<jobs::Job>& jobs) {
   } else if (!rest.empty()) {
     text += ": " + rest;
   }
-  terminal.notice(terminal.paint_err(ui::Style::red, text));
+  terminal.notice(text, ui::Style::red);
   for (const std::string& line : lines) {
     terminal.notice("  " + line);
   }

@@ -1,6 +1,6 @@
 #include "config/report.hpp"
 
-#include "base/utf8.hpp"
+#include "base/visible.hpp"
 
 namespace remote::config {
 
@@ -11,18 +11,7 @@ Error config_error(const std::string& file, Mark mark, const std::string& reason
 
 std::string printable(std::string_view text) {
   constexpr std::size_t longest = 60;
-  std::string shown;
-  std::size_t count = 0;
-  for (std::size_t at = 0; at < text.size(); ++count) {
-    if (count == longest) {
-      return shown + "…";
-    }
-    const Utf8Char c = utf8_at(text, at);
-    const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
-    shown += control || !c.valid ? std::string("?") : std::string(text.substr(at, c.length));
-    at += c.length;
-  }
-  return shown;
+  return visible_line(text, longest);
 }
 
 }  // namespace remote::config

@@ -7,6 +7,7 @@
 
 #include "base/login_shell.hpp"
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/protocol_parts.hpp"
 
@@ -25,12 +26,8 @@ struct BadLine {
 };
 
 [[noreturn]] void refuse(std::string_view line, const char* why) {
-  std::string shown;
-  for (const char c : line.substr(0, 200)) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte >= 0x20 && byte != 0x7f ? c : '?';
-  }
-  throw Error("the server's answer is not understood", fmt::format("{} in '{}'", why, shown),
+  throw Error("the server's answer is not understood",
+              fmt::format("{} in '{}'", why, visible_line(line, 200)),
               "is another version of remote at work there, or does a shell start file print such lines?");
 }
 

@@ -11,6 +11,7 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "scripts/scripts.hpp"
 
 namespace remote::launch {
@@ -19,12 +20,8 @@ namespace {
 constexpr std::string_view mark = "@remote1 ";
 
 [[noreturn]] void refuse(std::string_view line, const char* why) {
-  std::string shown;
-  for (const char c : line.substr(0, 200)) {
-    const auto byte = static_cast<unsigned char>(c);
-    shown += byte >= 0x20 && byte < 0x7f ? c : '?';
-  }
-  throw Error("the server's answer is not understood", fmt::format("{} in '{}'", why, shown),
+  throw Error("the server's answer is not understood",
+              fmt::format("{} in '{}'", why, visible_line(line, 200)),
               "is another version of remote at work there, or does a shell start file print such lines?");
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
 
@@ -16,23 +17,8 @@ std::string count(int number, std::string_view thing) {
   return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
 }
 
-// A value on one line: what would break it, and what nobody should see, is replaced.
 std::string shown_value(const std::string& name, const std::string& value) {
-  if (looks_secret(name)) {
-    return std::string(secret_mask);
-  }
-  std::string shown;
-  for (const char c : value) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '\n') {
-      shown += "\\n";
-    } else if (byte < 32 || byte == 127) {
-      shown += fmt::format("\\x{:02x}", byte);
-    } else {
-      shown += c;
-    }
-  }
-  return shown;
+  return looks_secret(name) ? std::string(secret_mask) : visible_line(value);
 }
 
 // What all of some processes have in common.
@@ -81,8 +67,8 @@ std::string plan_text(const Plan& plan) {
     last = &process;
     text += process.ranks == 1 ? fmt::format("  rank {} (local {})", process.rank, process.local_rank)
                                : fmt::format("  ranks {}-{}", process.rank, process.rank + process.ranks - 1);
-    text += fmt::format(": {}\n", shown_value("", mask_command(process.command)));
-    text += fmt::format("    tags: {}\n", shown_value("", join(process.tags, ", ")));
+    text += fmt::format(": {}\n", visible_line(mask_command(process.command)));
+    text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
     print_env(text, process.env, everywhere, "    ");
   }
   return text;

@@ -12,6 +12,7 @@
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "ssh/agent_filter.hpp"
 #include "ssh/errors.hpp"
 
@@ -354,8 +355,7 @@ class Login {
       for (int i = 0; i < count; ++i) {
         char echo = 0;
         const char* text = ssh_userauth_kbdint_getprompt(session_, static_cast<unsigned>(i), &echo);
-        const std::string prompt =
-            visible_text(std::string_view(text != nullptr ? text : "").substr(0, longest_prompt));
+        const std::string prompt = visible_text(text != nullptr ? text : "", longest_prompt);
         std::optional<std::string> answer;
         if (echo == 0 && !first_used) {
           first_used = true;

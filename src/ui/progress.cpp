@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "base/visible.hpp"
 #include "ui/text_width.hpp"
 
 namespace remote::ui {
@@ -138,7 +139,7 @@ std::string Progress::live_line(const Line& line, std::size_t columns) const {
   if (line.fraction) {
     text += bar(*line.fraction, bar_width(columns)) + "  ";
   }
-  text += one_line(line.detail);
+  text += visible_line(line.detail);
   // One cell less than the terminal has: some break the line when the last is used.
   return shorten(text, std::max<std::size_t>(columns, 2) - 1);
 }
@@ -219,7 +220,7 @@ void Progress::done(std::size_t index, const std::string& summary) {
   const std::string passed = seconds_since(line.begun);
   const std::string mark = terminal_.paint_err(Style::green, "ok");
   finish(index, quiet_ ? std::string()
-                       : fmt::format("{}: {} {} ({})\n", line.name, mark, one_line(summary), passed));
+                       : fmt::format("{}: {} {} ({})\n", line.name, mark, visible_line(summary), passed));
 }
 
 void Progress::failed(std::size_t index, const std::string& reason, const std::string& lines,
@@ -227,9 +228,9 @@ void Progress::failed(std::size_t index, const std::string& reason, const std::s
   const std::lock_guard lock(mutex_);
   const Line& line = lines_.at(index);
   std::string text = fmt::format("{}: {} {} ({})\n", line.name, terminal_.paint_err(Style::red, "failed"),
-                                 one_line(reason), seconds_since(line.begun));
+                                 visible_line(reason), seconds_since(line.begun));
   for (const std::string& shown : split(lines, '\n')) {
-    text += "    | " + one_line(shown) + "\n";
+    text += "    | " + visible_line(shown) + "\n";
   }
   if (!log.empty()) {
     text += "    full log: " + log + "\n";

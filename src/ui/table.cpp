@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/visible.hpp"
 #include "ui/text_width.hpp"
 
 namespace remote::ui {
@@ -18,7 +19,7 @@ Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
 void Table::add(std::vector<Cell> row) {
   row.resize(columns_.size());
   for (Cell& cell : row) {
-    cell.text = one_line(cell.text);
+    cell.text = visible_line(cell.text);
   }
   rows_.push_back(std::move(row));
 }

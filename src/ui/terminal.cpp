@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/strings.hpp"
+#include "base/visible.hpp"
 
 namespace remote::ui {
 namespace {
@@ -158,9 +158,9 @@ void Terminal::err(std::string_view text) {
   }
 }
 
-void Terminal::notice(std::string_view line) {
+void Terminal::notice(std::string_view line, Style style) {
   if (!quiet_) {
-    err(std::string(line) + "\n");
+    err(paint_err(style, visible_text(line)) + "\n");
   }
 }
 

@@ -45,10 +45,12 @@ class Terminal {
   std::string paint_out(Style style, std::string_view text) const;
   std::string paint_err(Style style, std::string_view text) const;
 
-  void out(std::string_view text);      // raw bytes to stdout; throws Error when stdout is gone
-  void err(std::string_view text);      // raw bytes to stderr
-  void notice(std::string_view line);   // a line to stderr, not with --quiet
-  void warning(std::string_view line);  // "warning: …" to stderr, also with --quiet
+  void out(std::string_view text);  // raw bytes to stdout; throws Error when stdout is gone
+  void err(std::string_view text);  // raw bytes to stderr
+  // A line to stderr, not with --quiet. Its control characters are made visible, so it may quote anything.
+  void notice(std::string_view line, Style style = Style::plain);
+  // "warning: …" to stderr, also with --quiet; it may quote anything too.
+  void warning(std::string_view line);
 
   // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
   std::optional<std::string> ask_secret(const std::string& prompt);

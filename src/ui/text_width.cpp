@@ -60,28 +60,4 @@ std::string shorten(std::string_view text, std::size_t width) {
   return std::string(text);
 }
 
-std::string one_line(std::string_view text) {
-  std::string line;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char c = utf8_at(text, at);
-    if (c.code == '\n') {
-      line += "\\n";
-    } else if (c.code == '\t') {
-      line += "\\t";
-    } else if (c.code == '\r') {
-      line += "\\r";
-    } else if (!c.valid) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[at]));
-    } else if (c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0)) {
-      line += fmt::format("\\x{:02x}", static_cast<unsigned>(c.code));
-    } else if (c.code >= 0x202A && (c.code <= 0x202E || (c.code >= 0x2066 && c.code <= 0x2069))) {
-      line += fmt::format("\\u{:04x}", static_cast<unsigned>(c.code));  // would turn the line around
-    } else {
-      line += text.substr(at, c.length);
-    }
-    at += c.length;
-  }
-  return line;
-}
-
 }  // namespace remote::ui

@@ -36,14 +36,6 @@ TEST(Shorten, CutsBetweenCharacters) {
   EXPECT_EQ(shorten("e\u0301e\u0301", 2), "e\u0301e\u0301");
 }
 
-TEST(OneLine, MakesControlCharactersVisible) {
-  EXPECT_EQ(one_line("a\nb\tc\r\x1b[31m\x7f"), "a\\nb\\tc\\r\\x1b[31m\\x7f");
-  EXPECT_EQ(one_line("\xFFx"), "\\xffx");
-  EXPECT_EQ(one_line("gr\u00fc\u00dfe \u65e5\u672c"), "gr\u00fc\u00dfe \u65e5\u672c");
-  EXPECT_EQ(one_line("\u202Eevil"), "\\u202eevil");
-  EXPECT_EQ(one_line("\u009b31m"), "\\x9b31m") << "CSI in one character";
-}
-
 TEST(Utf8, RefusesWhatIsNotWellFormed) {
   for (const char* bad : {"\xC0\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80", "\xFE"}) {
     EXPECT_EQ(first_invalid_utf8(bad), 0U);
