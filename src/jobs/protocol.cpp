@@ -77,6 +77,8 @@ std::string name_with_digest(std::string_view name, std::string_view text, std::
   return fmt::format("{}-{:016x}.{}", name, digest, extension);
 }
 
+}  // namespace
+
 std::string percent_encode(std::string_view text) {
   std::string encoded;
   for (const char c : text) {
@@ -90,8 +92,6 @@ std::string percent_encode(std::string_view text) {
   }
   return encoded.empty() ? "-" : encoded;
 }
-
-}  // namespace
 
 const std::string& checked_id(const std::string& id) {
   const bool good = id.size() == 32 && std::all_of(id.begin(), id.end(), [](char c) {

@@ -3,10 +3,9 @@
 #include <algorithm>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
-#include "base/json.hpp"
+#include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
 
@@ -78,19 +77,17 @@ void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
 
 std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
                              const std::vector<Job>& jobs_there) {
-  nlohmann::json request;
-  request["token"] = lifeline.token;
-  request["server"] = server;
-  request["servers"] = lifeline.servers;
-  request["address"] = lifeline.address;
-  request["port"] = lifeline.port;
-  request["grace"] = lifeline.grace_s;
-  request["timeout"] = lifeline.timeout_s;
-  request["jobs"] = nlohmann::json::array();
-  for (const Job& job : jobs_there) {
-    request["jobs"].push_back({{"id", job.id}, {"rank", job.rank.value_or(0)}});
+  std::string request = fmt::format("token {}\nserver {}\naddress {}\nport {}\ngrace {}\ntimeout {}\nservers",
+                                    lifeline.token, percent_encode(server), percent_encode(lifeline.address),
+                                    lifeline.port, lifeline.grace_s, lifeline.timeout_s);
+  for (const std::string& name : lifeline.servers) {
+    request += ' ' + percent_encode(name);
   }
-  return dump_json_line(request);
+  request += "\njobs";
+  for (const Job& job : jobs_there) {
+    request += fmt::format(" {} {}", job.id, job.rank.value_or(0));
+  }
+  return request;
 }
 
 StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,

@@ -40,7 +40,7 @@ struct Lifeline {
   int timeout_s = 60;  // a server that is silent for so long is lost
 };
 
-// The JSON that one server's lifeline process is given on its stdin, for these jobs on it.
+// What one server's lifeline process is given on its stdin, for these jobs on it.
 std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
                              const std::vector<Job>& jobs_there);
 

@@ -2,24 +2,29 @@
 
 One such process a server and launch, started by start.sh beside the supervisors, in a session of its own and
 without the cookie of any job. The one on the first server is the hub: it listens, the others hold a connection to
-it. What it needs comes as one JSON object on stdin; the token in it proves who belongs to the launch, is never sent,
-and is neither in a file nor among the arguments. A message is a line "TEXT MAC"; the MAC's key is made of the
+it. What it needs comes on stdin, as lines of a key and values; the token among them proves who belongs to the launch, is never
+sent, and is neither in a file nor among the arguments. A message is a line "TEXT MAC"; the MAC's key is made of the
 token and of a random number of either side, and the MAC covers direction and number of the message, so that no
 line of a stranger and no old line is believed. docs/protocol.md tells the messages.
 
-argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, standard library only.
+argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, standard library only, and little of it: hashlib
+(it loads OpenSSL), json, secrets, selectors, socket and subprocess would take three times as long to import as Python takes
+to start, on all servers of a launch at once.
 """
-import hashlib
-import hmac
-import json
+import _socket as socket
 import os
-import secrets
-import selectors
-import socket
-import subprocess
+import select
 import sys
 import time
-from urllib.parse import quote, unquote
+from _operator import _compare_digest as compare_digest
+
+try:
+    from _sha2 import sha256  # since Python 3.12
+except ImportError:
+    try:
+        from _sha256 import sha256
+    except ImportError:  # a Python that was built without it
+        from hashlib import sha256
 
 LINE_LIMIT = 4096
 STRANGERS = 64  # connections that have not proved anything yet
@@ -27,23 +32,64 @@ PROOF_SECONDS = 10
 FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
 NEWS_SECONDS = 3  # and so long a member
 KILL_GRACE = 5  # between TERM and KILL
+UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-")
+INNER, OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
+
+
+def hmac(key, text):
+    """HMAC-SHA256 (RFC 2104)."""
+    block = (sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
+    return sha256(block.translate(OUTER) + sha256(block.translate(INNER) + text.encode()).digest())
+
+
+def quote(text):
+    """A text as one word: its odd bytes as %XX."""
+    return "".join(chr(byte) if byte in UNQUOTED else "%%%02X" % byte for byte in text.encode())
+
+
+def unquote(word):
+    first, *others = word.encode().split(b"%")
+    try:
+        return (first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in others)).decode(errors="replace")
+    except ValueError:
+        return word
+
+
+def addresses(address, port):
+    """As socket.getaddrinfo, which would import a lot for a name that is ASCII."""
+    host = address.encode("ascii" if all(c < "\x80" for c in address) else "idna")
+    return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
+
+
+def connect_to(address, port):
+    """As socket.create_connection, with a limit of two seconds."""
+    for family, kind, protocol, _, where in addresses(address, port):
+        sock = socket.socket(family, kind, protocol)
+        try:
+            sock.settimeout(2)
+            sock.connect(where)
+            return sock
+        except OSError as error:
+            sock.close()
+            failure = error
+    raise failure
 
 
 def read_words(path):
     """The blank-separated words of a file's first line; none for a file that is not there."""
     try:
-        with open(path, errors="replace") as file:
+        with open(path, "rb") as file:
             line = file.readline()
     except OSError:
         return []
-    return line.split() if line.endswith("\n") else []
+    return line.decode(errors="replace").split() if line.endswith(b"\n") else []
 
 
 def lives(pid, start):
     """Whether that very process lives: as alive() of lib.sh."""
     try:
-        with open("/proc/%d/stat" % int(pid), errors="replace") as file:
-            fields = file.read().rpartition(") ")[2].split()
+        with open("/proc/%d/stat" % int(pid), "rb") as file:
+            fields = file.read().rpartition(b") ")[2].decode().split()
     except (OSError, ValueError):
         return False
     return len(fields) > 19 and fields[19] == start and fields[0] not in "ZXx"
@@ -107,7 +153,7 @@ class Link:
         self.sock = sock
         self.token = token
         self.is_hub = is_hub
-        self.nonce = secrets.token_hex(16)
+        self.nonce = os.urandom(16).hex()
         self.key = None
         self.sent = 0
         self.received = 0
@@ -127,7 +173,7 @@ class Link:
 
     def mac(self, from_hub, number, text):
         what = "%s %d %s" % ("hub" if from_hub else "member", number, text)
-        return hmac.new(self.key, what.encode(), hashlib.sha256).hexdigest()
+        return hmac(self.key, what).hexdigest()
 
     def send(self, text):
         if self.open and self.key is not None:
@@ -177,38 +223,41 @@ class Link:
             if greeting != "lifeline1" or len(nonce) != 32 or nonce == self.nonce:
                 return None
             nonces = [self.nonce, nonce] if self.is_hub else [nonce, self.nonce]
-            self.key = hmac.new(self.token, " ".join(nonces).encode(), hashlib.sha256).digest()
+            self.key = hmac(self.token, " ".join(nonces)).digest()
             return ""
         text, _, mac = line.rpartition(" ")
         wanted = self.mac(not self.is_hub, self.received, text)
-        if not hmac.compare_digest(wanted.encode(), mac.encode()):
+        if not compare_digest(wanted.encode(), mac.encode()):
             return None
         self.received += 1
         self.heard = time.monotonic()
         return text
 
     def close(self):
-        # The descriptor itself goes with Lifeline.drop, after the selector has let go of its number.
+        # The descriptor itself goes with Lifeline.drop, after the poll object has let go of its number.
         self.open = False
 
 
 class Lifeline:
     def __init__(self, request, folder, kill_script):
-        self.request = request
         self.folder = folder
         self.kill_script = kill_script
-        self.token = request["token"].encode()
-        self.own = request["server"]
+        self.token = request["token"][0].encode()
+        self.own = request["server"][0]
         self.hub = request["servers"][0]
         self.is_hub = self.own == self.hub
         self.others = [name for name in request["servers"] if name != self.own]
-        self.grace = float(request["grace"])
-        self.timeout = float(request["timeout"])
+        self.address = request["address"][0]
+        self.port = int(request["port"][0])
+        self.grace = float(request["grace"][0])
+        self.timeout = float(request["timeout"][0])
         self.beat = min(5.0, self.timeout / 6)
         self.time_to_come = min(30.0, self.timeout)  # for the first connection
-        self.jobs = [Job(folder, job["id"], job["rank"]) for job in request["jobs"]]
+        ids_and_ranks = request["jobs"]
+        self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(ids_and_ranks[::2], ids_and_ranks[1::2])]
         self.start = self.last = time.monotonic()
-        self.selector = selectors.DefaultSelector()
+        self.poll = select.poll()
+        self.watched = {}  # by descriptor: a job, a link, or the listener
         self.listener = None
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.last_heard = {}  # of servers that have been here
@@ -232,8 +281,8 @@ class Lifeline:
         for job in self.jobs:
             try:
                 part = os.path.join(job.folder, ".lifeline")
-                with open(part, "w") as file:
-                    file.write(status + "\n")
+                with open(part, "wb") as file:
+                    file.write(status.encode() + b"\n")
                 os.rename(part, os.path.join(job.folder, "lifeline"))
             except OSError:
                 pass
@@ -250,15 +299,21 @@ class Lifeline:
         elif self.hub in self.last_heard:
             self.tell("ok" if self.links else "cut off from %s since %s" % (self.hub, self.refused))
         elif self.refused and time.monotonic() - self.start > min(FIRST_SECONDS, self.time_to_come):
-            where = "%s:%s" % (self.request["address"], self.request["port"])
-            self.tell("unreachable: %s at %s: %s" % (self.hub, where, self.refused))
+            self.tell("unreachable: %s at %s:%d: %s" % (self.hub, self.address, self.port, self.refused))
 
     # ---- connections
 
+    def watch(self, fd, what):
+        self.watched[fd] = what
+        self.poll.register(fd, select.POLLIN)
+
+    def unwatch(self, fd):
+        del self.watched[fd]
+        self.poll.unregister(fd)
+
     def listen(self):
-        address, port = self.request["address"], int(self.request["port"])
-        for family, _, _, _, where in socket.getaddrinfo(address, port, 0, socket.SOCK_STREAM):
-            wildcard = ("::" if family == socket.AF_INET6 else "0.0.0.0", port)
+        for family, _, _, _, where in addresses(self.address, self.port):
+            wildcard = ("::" if family == socket.AF_INET6 else "0.0.0.0", self.port)
             for place in (where, wildcard):  # an address that is translated on the way is not this server's own
                 sock = socket.socket(family, socket.SOCK_STREAM)
                 try:
@@ -271,14 +326,15 @@ class Lifeline:
                     continue
                 sock.setblocking(False)
                 self.listener = sock
-                self.selector.register(sock, selectors.EVENT_READ, "listener")
+                self.watch(sock.fileno(), sock)
                 return
 
     def accept(self):
         try:
-            sock, _ = self.listener.accept()
+            fd, _ = self.listener._accept()
         except OSError:
             return
+        sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
         if sum(1 for link in self.links if link.name is None) >= STRANGERS:
             sock.close()
             return
@@ -291,7 +347,7 @@ class Lifeline:
         soon = 0.05 if now - self.start < FIRST_SECONDS else 0.5
         self.next_try = now + (30 if patient else min(soon, self.beat))
         try:
-            sock = socket.create_connection((self.request["address"], int(self.request["port"])), timeout=2)
+            sock = connect_to(self.address, self.port)
         except OSError as error:
             self.refused = self.refused or error.strerror or str(error)
             return
@@ -301,13 +357,13 @@ class Lifeline:
 
     def add(self, link):
         self.links.append(link)
-        self.selector.register(link.sock, selectors.EVENT_READ, link)
+        self.watch(link.sock.fileno(), link)
 
     def serve(self, link):
         had_key = link.key is not None
         messages = link.receive()
         if not self.is_hub and link.key is not None and not had_key:
-            link.send("hello " + quote(self.own, safe=""))
+            link.send("hello " + quote(self.own))
             self.report(link)
         for message in messages:
             self.understand(link, message)
@@ -318,7 +374,7 @@ class Lifeline:
         if link not in self.links:
             return
         self.links.remove(link)
-        self.selector.unregister(link.sock)
+        self.unwatch(link.sock.fileno())
         link.close()
         link.sock.close()
         if not self.is_hub:
@@ -336,7 +392,7 @@ class Lifeline:
             link.name = name
             link.send("welcome")
             if self.by is not None:
-                link.send("end " + quote(self.by, safe=""))
+                link.send("end " + quote(self.by))
         elif self.is_hub and link.name is None:
             link.close()
             return
@@ -350,7 +406,7 @@ class Lifeline:
 
     def report(self, link):
         if self.by is not None:
-            link.send("end " + quote(self.by, safe=""))
+            link.send("end " + quote(self.by))
 
     def broadcast(self, text):
         for link in list(self.links):
@@ -364,13 +420,13 @@ class Lifeline:
         if self.by is None:
             self.by = by
             self.end_at = time.monotonic() + grace
-            self.broadcast("end " + quote(by, safe=""))
+            self.broadcast("end " + quote(by))
 
     def look_at_jobs(self):
         for job in self.jobs:
             failure = job.look()
             if job.ended and job.fifo is not None:
-                self.selector.unregister(job.fifo)
+                self.unwatch(job.fifo)
                 job.close_fifo()
             if failure is not None:
                 self.broadcast("ended %d %s" % (job.rank, failure))
@@ -400,8 +456,11 @@ class Lifeline:
     def kill_jobs(self, now):
         """Ends what is left of this server's jobs, and what a failed one has left behind."""
         if self.killer is not None:
-            if self.killer.poll() is None:
-                return
+            try:
+                if os.waitpid(self.killer, os.WNOHANG)[0] == 0:
+                    return
+            except ChildProcessError:
+                pass  # nobody waits for children where SIGCHLD is ignored
             self.killer = None
             self.look_at_jobs()
         if self.by is None or now < self.end_at or self.kills >= 3:
@@ -412,13 +471,15 @@ class Lifeline:
             return
         self.kills += 1
         try:
-            # its own session: the script leaves alone what is in it
-            self.killer = subprocess.Popen(
-                ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by, safe="._@-")] + ids,
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                start_new_session=True)
+            self.killer = os.fork()
         except OSError:
-            pass
+            return
+        if self.killer == 0:
+            try:
+                os.setsid()  # the script leaves alone what is in its own session
+                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by)] + ids)
+            finally:
+                os._exit(127)
 
     def is_over(self, now):
         if self.killer is not None or not all(job.ended for job in self.jobs):
@@ -453,7 +514,7 @@ class Lifeline:
         for job in self.jobs:
             job.open_fifo()
             if job.fifo is not None:
-                self.selector.register(job.fifo, selectors.EVENT_READ, job)
+                self.watch(job.fifo, job)
         next_look = 0.0
         while True:
             now = time.monotonic()
@@ -476,14 +537,15 @@ class Lifeline:
                     self.drop(link)
             busy = self.killer is not None or self.by is not None
             beginning = not self.is_hub and self.status is None and now - self.start < FIRST_SECONDS
-            for key, _ in self.selector.select(0.05 if busy or beginning else min(0.5, self.beat)):
-                if key.data == "listener":
+            pause = 0.05 if busy or beginning else min(0.5, self.beat)
+            for what in [self.watched[fd] for fd, _ in self.poll.poll(int(pause * 1000))]:
+                if what is self.listener:
                     self.accept()
-                elif isinstance(key.data, Job):
-                    self.drain(key.data)
+                elif isinstance(what, Job):
+                    self.drain(what)
                     next_look = 0.0
-                elif key.data in self.links:
-                    self.serve(key.data)
+                elif what in self.links:
+                    self.serve(what)
 
     def forgive(self, now):
         """When this process was stopped, or its whole server: its own sleep is nobody's silence."""
@@ -504,12 +566,15 @@ class Lifeline:
             return
         except OSError:
             pass
-        self.selector.unregister(job.fifo)
+        self.unwatch(job.fifo)
         job.close_fifo()
 
 
 def main():
-    request = json.load(sys.stdin)
+    request = {}
+    for line in sys.stdin:
+        key, *values = line.split()
+        request[key] = [unquote(value) for value in values]
     os.chdir("/")
     os.umask(0o077)
     if os.fork() != 0:

@@ -1,6 +1,6 @@
 #!/bin/sh
 # Starts jobs: start_begin, start_one ID JOB_TEXT for each, start_finish. Set before: project, jobs,
-# supervisor_name, supervisor_text; with a lifeline also lifeline (its JSON request, which holds a secret),
+# supervisor_name, supervisor_text; with a lifeline also lifeline (its request, which holds a secret),
 # lifeline_activate, lifeline_name, lifeline_text, ender_name, ender_text.
 # shellcheck disable=SC2154
 
@@ -26,7 +26,7 @@ start_begin() {
   if [ $((st_ignored & ~4)) != 0 ] && env --default-signal true 2>/dev/null; then
     setsid="env --default-signal $setsid"
   fi
-  cd "$jobs" || give_up "cannot enter $jobs"
+  cd -P "$jobs" || give_up "cannot enter $jobs"
   # what the supervisors need to know and what costs a process to find out, once for all
   oom_source
   oom_kills
@@ -39,7 +39,7 @@ start_begin() {
 put_program() {
   [ -s "$1" ] && return
   {
-    mkdir -p "$jobs/.bin" && printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"
+    { [ -d "$jobs/.bin" ] || mkdir -p "$jobs/.bin"; } && printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"
   } 2>/dev/null || give_up "cannot write in $jobs (no right to, or the disk is full)"
 }
 
@@ -86,15 +86,20 @@ spawn() {
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without
 # a descriptor of the channel. Nobody waits for it. The request goes through a pipe: no argument and no file has it.
 start_lifeline() {
-  python=$(command -v python3 || command -v python) || python=$(
+  python=python3
+  command -v python3 >/dev/null || python=$(
     exec 2>/dev/null
+    command -v python && exit
     eval "$lifeline_activate" >/dev/null
     command -v python3 || command -v python
   ) || return
-  real_jobs=$(pwd -P)
+  # -S and -I: it needs the standard library alone. A Python that is told where that is, has to listen.
+  options='-S -I'
+  [ -z "${PYTHONHOME-}" ] || options=-S
   {
+    # shellcheck disable=SC2086
     printf '%s\n' "$lifeline" |
-      exec "$python" "$real_jobs/.bin/$lifeline_name" "$real_jobs" "$real_jobs/.bin/$ender_name"
+      exec "$python" $options "$PWD/.bin/$lifeline_name" "$PWD" "$PWD/.bin/$ender_name"
   } >/dev/null 2>&1 &
 }
 

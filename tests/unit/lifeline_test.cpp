@@ -269,6 +269,15 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   expect_nothing_left();
 }
 
+TEST_P(LifelineTest, ANameMayHaveOddCharacters) {
+  lifeline.servers = {"a", "b é%41 \"x\""};
+  const auto on_a = start("a", {"exit 3", "sleep 300"});
+  const auto on_b = start(lifeline.servers[1], {"sleep 300"});
+  until_told(lifeline.servers[1], on_b[0], "ok");
+  expect_ended_by(lifeline.servers[1], on_b[0], "rank 0");
+  expect_nothing_left();
+}
+
 TEST_P(LifelineTest, OneServerAlone) {
   lifeline.servers = {"a"};
   const auto on_a = start("a", {"sleep 300", "exit 1"});
