@@ -254,12 +254,12 @@ pid_t Subprocess::release() {
   return std::exchange(pid_, -1);
 }
 
-RunResult run_subprocess(SubprocessSpec spec, std::string_view input, const Cancel& cancel) {
+ExecResult run_subprocess(SubprocessSpec spec, std::string_view input, const Cancel& cancel) {
   spec.pipe_stdin = !input.empty();
   spec.pipe_stdout = true;
   spec.pipe_stderr = true;
   Subprocess child(spec);
-  RunResult result;
+  ExecResult result;
   if (child.stdin_fd) {
     ::fcntl(child.stdin_fd.get(), F_SETFL, O_NONBLOCK);
   }

@@ -10,6 +10,7 @@
 #include <remote/exit_status.hpp>
 #include <sys/types.h>
 
+#include "base/exec_result.hpp"
 #include "base/files.hpp"
 
 namespace remote {
@@ -52,15 +53,9 @@ class Subprocess {
   std::optional<ExitStatus> status_;
 };
 
-struct RunResult {
-  ExitStatus status = ExitStatus::exited(0);
-  std::string out;
-  std::string err;
-};
-
 // Runs a program to its end, gives it `input`, collects both outputs side by side (no deadlock on a full
 // pipe). On cancel the child gets SIGTERM and Interrupted is thrown.
-RunResult run_subprocess(SubprocessSpec spec, std::string_view input = {}, const Cancel& cancel = Cancel());
+ExecResult run_subprocess(SubprocessSpec spec, std::string_view input = {}, const Cancel& cancel = Cancel());
 
 // Where PATH has a program of this name; nullopt when nowhere.
 std::optional<std::filesystem::path> find_program(const std::string& name);

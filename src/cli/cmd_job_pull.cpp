@@ -72,7 +72,7 @@ bool look(Context& context, ssh::Connection& connection, const std::vector<std::
   ssh::ExecRequest request;
   request.input = ssh::wrap_script(script);
   request.timeout = std::chrono::seconds(30);
-  const ssh::ExecResult result = connection.exec(request, context.cancel);
+  const ExecResult result = connection.exec(request, context.cancel);
   std::vector<std::string> kinds;
   for (const std::string& line : split(result.out, '\n')) {
     if (line.starts_with(answer_mark)) {

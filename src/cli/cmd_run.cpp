@@ -30,13 +30,6 @@ struct Arguments {
 // JSON is one value, so all of it is held in memory: output past this is an error.
 constexpr std::size_t most_json_output = std::size_t{64} << 20U;
 
-// What one server's run printed, kept for --json, and how it ended.
-struct Ran {
-  ExitStatus status = ExitStatus::exited(0);
-  std::string out;
-  std::string err;
-};
-
 // Puts one server's output on the screen: as it is when it is the only one, else in whole lines with its
 // name.
 class Screen {
@@ -71,8 +64,8 @@ class Screen {
   ui::LineAssembler err_;
 };
 
-Ran run_on(Context& context, const config::Server& server, const servers::RunCommand& base,
-           const std::string& prefix) {
+ExecResult run_on(Context& context, const config::Server& server, const servers::RunCommand& base,
+                  const std::string& prefix) {
   const config::Config& config = context.config();
   servers::RunCommand command = base;
   command.project = config.project_path_on(server);
@@ -80,7 +73,7 @@ Ran run_on(Context& context, const config::Server& server, const servers::RunCom
   const auto connection = context.connector().connect(server, context.cancel);
   servers::CommandLog log(config, "run", server.name);
   Screen screen(context, prefix);
-  Ran ran;
+  ExecResult ran;
   const auto sink = [&](ssh::Stream stream, std::string_view data) {
     log.write(stream, data);
     if (context.options.json) {
@@ -106,7 +99,7 @@ Ran run_on(Context& context, const config::Server& server, const servers::RunCom
   return ran;
 }
 
-nlohmann::json to_json(const std::string& server, const servers::Outcome<Ran>& outcome) {
+nlohmann::json to_json(const std::string& server, const servers::Outcome<ExecResult>& outcome) {
   nlohmann::json entry = {{"server", server}, {"exit_code", nullptr}, {"signal", nullptr},
                           {"stdout", ""},     {"stderr", ""},         {"error", nullptr}};
   if (!outcome.ok()) {

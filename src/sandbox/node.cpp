@@ -73,7 +73,7 @@ bool greets(int port, const std::string& token) {
 int sshd_version(const fs::path& program) {
   SubprocessSpec spec;
   spec.argv = {program.string(), "-V"};
-  const RunResult result = run_subprocess(spec);
+  const ExecResult result = run_subprocess(spec);
   const std::string text = result.out + result.err;
   const std::size_t at = text.find("OpenSSH_");
   if (at == std::string::npos) {
@@ -186,7 +186,7 @@ void make_key(const fs::path& file, const std::string& comment, const Cancel& ca
   }
   SubprocessSpec spec;
   spec.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file.string()};
-  const RunResult result = run_subprocess(spec, {}, cancel);
+  const ExecResult result = run_subprocess(spec, {}, cancel);
   if (!result.status.success()) {
     throw Error("cannot make the SSH key " + file.string(), last_lines(result.err, 1));
   }

@@ -127,7 +127,7 @@ AuthorizeReport authorize(ssh::Connection& connection, const PublicKey& key, con
   request.input = authorize_script(key);
   request.timeout = std::chrono::seconds(60);
   request.max_output = std::size_t{1} << 20U;
-  const ssh::ExecResult result = connection.exec(request, cancel);
+  const ExecResult result = connection.exec(request, cancel);
   if (!result.status.success()) {
     throw Error("cannot authorize the key",
                 result.status.describe() + ": " + last_lines(trim(result.err), 3));

@@ -211,7 +211,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
     }
   };
   const Forwarding forwarding(connection_, peers_.agent_for(source, cancel));
-  const ssh::ExecResult result = connection_.exec(request, cancel);
+  const ExecResult result = connection_.exec(request, cancel);
   const auto code = result.status.code();
   if (const std::string failure = answers.last("fail"); !failure.empty()) {
     throw give_up(failure);

@@ -102,7 +102,7 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
       errors.erase(0, errors.size() - max_error_text);
     }
   };
-  std::optional<ssh::ExecResult> result;
+  std::optional<ExecResult> result;
   try {
     result = connection_.exec(request, cancel_);
   } catch (const Error& error) {

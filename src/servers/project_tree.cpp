@@ -34,7 +34,7 @@ std::vector<std::string> selected_names(const config::Config& config, const std:
   }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
-  const RunResult result = run_subprocess(spec, {}, cancel);
+  const ExecResult result = run_subprocess(spec, {}, cancel);
   const auto code = result.status.code();
   if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished
     throw Error("cannot list the project", last_lines(trim(result.err), 2));

@@ -142,7 +142,7 @@ std::string local_python_version() {
   }
   SubprocessSpec spec;
   spec.argv = {"python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"};
-  const RunResult result = run_subprocess(spec);
+  const ExecResult result = run_subprocess(spec);
   return result.status.success() ? std::string(trim(result.out)) : std::string();
 }
 

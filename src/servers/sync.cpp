@@ -129,7 +129,7 @@ void make_parents(ssh::Connection& connection, const std::string& path, const Ca
   }
   ssh::ExecRequest request;
   request.input = ssh::wrap_script("mkdir -p -- " + remote_path_word(path));
-  const ssh::ExecResult result = connection.exec(request, cancel);
+  const ExecResult result = connection.exec(request, cancel);
   if (!result.status.success()) {
     throw Error("cannot make the project's folder " + path, last_lines(trim(result.err), 2),
                 "choose another `remote_path` in configs.yaml");

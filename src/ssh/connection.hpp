@@ -15,6 +15,8 @@
 #include <remote/cancel.hpp>
 #include <remote/exit_status.hpp>
 
+#include "base/exec_result.hpp"
+
 // What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
 // is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).
 
@@ -54,12 +56,6 @@ struct ExecRequest {
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
   std::size_t max_output = std::size_t{16}
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
-};
-
-struct ExecResult {
-  ExitStatus status = ExitStatus::exited(0);
-  std::string out;
-  std::string err;
 };
 
 // How a connection logged in, for another server that is to log in there too.

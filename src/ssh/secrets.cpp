@@ -139,7 +139,7 @@ std::string Secrets::from_command(const std::string& command, const Cancel& canc
     if (!project_.empty()) {
       spec.directory = project_;
     }
-    const RunResult result = run_subprocess(std::move(spec), {}, cancel);
+    const ExecResult result = run_subprocess(std::move(spec), {}, cancel);
     if (!result.status.success()) {
       throw Error("password_command failed",
                   fmt::format("{}: {}", result.status.describe(), trim(last_lines(result.err, 3))),

@@ -181,7 +181,7 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
     spec.argv = {test::remote_binary, "--project", sandbox.project().string(), "rsync"};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());
     spec.set_env = {{"HOME", sandbox.home(0).string()}};
-    const RunResult result = run_subprocess(spec);
+    const ExecResult result = run_subprocess(spec);
     EXPECT_TRUE(result.status.success()) << result.err;
     return result.err;
   };

@@ -42,7 +42,7 @@ TEST(KillOverSsh, AJobOfTwoHundredProcesses) {
       {"i=0; while [ $i -lt 50 ]; do sleep 1000 & sleep 1000 & "
        "(setsid sh -c 'trap \"\" TERM; sleep 1000; sleep 1000' &); i=$((i + 1)); done; wait"});
   ASSERT_TRUE(eventually([&] { return world.processes().size() >= 202; }, patience));
-  const RunResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
+  const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 1 on one: killed\n");
   EXPECT_EQ(world.processes(), std::vector<pid_t>{});
@@ -69,12 +69,12 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
                                                   [](const auto& one) { return one.second.size() == 4; });
       },
       patience));
-  const RunResult result = world.remote({"job-kill", "--job", "23"});
+  const ExecResult result = world.remote({"job-kill", "--job", "23"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 23 on one: killed\n");
   before.erase(jobs[22].id);
   EXPECT_EQ(processes(), before);
-  const RunResult listing = world.remote({"job-list", "--json"});
+  const ExecResult listing = world.remote({"job-list", "--json"});
   std::size_t running = 0;
   for (std::size_t at = 0; (at = listing.out.find("\"state\": \"running\"", at)) != std::string::npos; ++at) {
     ++running;
@@ -128,7 +128,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
     ASSERT_TRUE(eventually([&] { return std::filesystem::exists(world.file(jobs[0], "result")); }, patience));
     ASSERT_EQ(workers().size(), 2U) << "they are orphans now";
   }
-  const RunResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
+  const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, agent_is_dead ? "job 1 on one: had ended before; what it left behind was ended now\n"
                                       : "job 1 on one: killed\n");
@@ -160,7 +160,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
         return other.pid > 1 && test::command_line(other.pid).starts_with("sleep");
       },
       patience));
-  const RunResult first = world.remote({"job-kill", "--job", "1", "--grace", "0"});
+  const ExecResult first = world.remote({"job-kill", "--job", "1", "--grace", "0"});
   EXPECT_EQ(first.status, ExitStatus::exited(1)) << first.err;
   EXPECT_EQ(first.out, "job 1 on one: NOT ended\n");
   EXPECT_TRUE(
@@ -168,9 +168,9 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
       << first.err;
   EXPECT_EQ(std::count(first.err.begin(), first.err.end(), '\n'), 1) << "all others are gone\n" << first.err;
   EXPECT_EQ(::kill(other.pid, 0), 0);
-  const RunResult listing = world.remote({"job-list", "--json"});
+  const ExecResult listing = world.remote({"job-list", "--json"});
   EXPECT_TRUE(contains(listing.out, "\"state\": \"running\"")) << listing.out;
-  const RunResult table = world.remote({"job-list"});
+  const ExecResult table = world.remote({"job-list"});
   EXPECT_TRUE(contains(table.out, fmt::format("told to end, but its process {} is not gone", other.pid)))
       << table.out;
   // Once that process is gone, so is the job.
@@ -180,7 +180,7 @@ TEST(KillOverSsh, WhatCannotBeKilledIsNamedAndTheJobIsNotCalledKilled) {
         return contains(world.remote({"job-list", "--stopped", "--json"}).out, "\"state\": \"killed\"");
       },
       patience));
-  const RunResult second = world.remote({"job-kill", "--job", "1"});
+  const ExecResult second = world.remote({"job-kill", "--job", "1"});
   EXPECT_TRUE(second.status.success()) << second.err;
 }
 

@@ -236,7 +236,7 @@ TEST(FanOutPeers, FourServersGetTheSameAsWithoutIt) {
       test::remote_binary, "--project", sandbox.project().string(), "rsync", "--fan-out", "peers", "--json",
       "--verify"};
   spec.set_env = {{"HOME", sandbox.home(0).string()}};
-  const RunResult result = run_subprocess(spec);
+  const ExecResult result = run_subprocess(spec);
   EXPECT_TRUE(result.status.success()) << result.err;
   std::size_t by_peers = 0;
   for (std::size_t at = 0; (at = result.out.find("\"from\": \"node-", at)) != std::string::npos; ++at) {

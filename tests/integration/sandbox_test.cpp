@@ -52,7 +52,7 @@ TEST(Sandbox, ScriptOnStdinRunsInTheHomeOfTheServer) {
   const std::string script =
       "pwd\nprintf '%s|' \"$HOME\" \"$PATH\" \"$REMOTE_SANDBOX_NODE\" \"a  'b\" \nexit 7\n";
   for (std::size_t i = 0; i < 2; ++i) {
-    const RunResult result = box.ssh(i, "sh -s", script);
+    const ExecResult result = box.ssh(i, "sh -s", script);
     const std::string home = box.home(i).string();
     EXPECT_EQ(result.status, ExitStatus::exited(7)) << result.err;
     EXPECT_THAT(result.out, ::testing::StartsWith(home + "\n" + home + "|"));
@@ -86,7 +86,7 @@ TEST(Sandbox, RsyncAndSftpWorkThroughIt) {
     shell += word.find('"') != std::string::npos ? " '" + word + "'" : " \"" + word + "\"";
   }
   rsync.argv = {"rsync", "-a", "-e", shell.substr(1), source.path().string() + "/", "127.0.0.1:to here/"};
-  const RunResult sent = run_subprocess(rsync);
+  const ExecResult sent = run_subprocess(rsync);
   EXPECT_TRUE(sent.status.success()) << sent.err;
   EXPECT_EQ(read_file(box.home(0) / "to here/x y.txt"), "data");
 
@@ -94,7 +94,7 @@ TEST(Sandbox, RsyncAndSftpWorkThroughIt) {
   sftp.argv = {"sftp", "-q", "-b", "-", "-P", std::to_string(box.servers()[0].port)};
   sftp.argv.insert(sftp.argv.end(), ssh.begin() + 1, ssh.end() - 2);
   sftp.argv.push_back("127.0.0.1");
-  const RunResult listed =
+  const ExecResult listed =
       run_subprocess(sftp, "get \"to here/x y.txt\" \"" + source.path().string() + "/back\"\n");
   EXPECT_TRUE(listed.status.success()) << listed.err;
   EXPECT_EQ(read_file(source.path() / "back"), "data");
@@ -272,7 +272,7 @@ TEST(Sandbox, OddPathsAndVariablesArriveExactly) {
                std::to_string(server.port),
                "127.0.0.1",
                "pwd; printf '%s\\n' \"$ODD\""};
-  const RunResult result = run_subprocess(spec);
+  const ExecResult result = run_subprocess(spec);
   EXPECT_EQ(result.out, server.home.string() + "\n" + value + "\n") << result.err;
   EXPECT_EQ(sandbox.down(), 1);
 }

@@ -71,7 +71,7 @@ class SshAuth : public testing::Test {
   static void run(std::vector<std::string> argv) {
     SubprocessSpec spec;
     spec.argv = std::move(argv);
-    const RunResult result = run_subprocess(std::move(spec));
+    const ExecResult result = run_subprocess(std::move(spec));
     ASSERT_TRUE(result.status.success()) << result.err;
   }
   // An agent with these keys in it.

@@ -28,8 +28,8 @@ class SshExec : public testing::Test {
   std::unique_ptr<ssh::Connection> connect(TestSshd& sshd) {
     return client.connector()->connect(sshd.server(client.key()), Cancel());
   }
-  static ssh::ExecResult run(ssh::Connection& connection, const std::string& command,
-                             const std::string& input = {}) {
+  static ExecResult run(ssh::Connection& connection, const std::string& command,
+                        const std::string& input = {}) {
     ssh::ExecRequest request;
     request.command = command;
     request.input = input;

@@ -143,7 +143,7 @@ void run_really(ssh_channel channel, const std::string& command, const std::file
   spec.argv = {"sh", "-c", command};
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
-  const RunResult result = run_subprocess(std::move(spec), input);
+  const ExecResult result = run_subprocess(std::move(spec), input);
   write_all_to(channel, result.out, false);
   write_all_to(channel, result.err, true);
   ssh_channel_request_send_exit_status(channel, result.status.shell_code());

@@ -41,7 +41,7 @@ inline void make_wheel(const fs::path& folder, const std::string& version) {
   fs::create_directories(folder);
   SubprocessSpec spec;
   spec.argv = {python, "-", folder.string(), version};
-  const RunResult made = run_subprocess(spec, R"py(
+  const ExecResult made = run_subprocess(spec, R"py(
 import sys, zipfile
 folder, version = sys.argv[1:]
 info = f"tinywheel-{version}.dist-info"

@@ -110,7 +110,7 @@ struct SshJobWorld {
     return std::move(result.jobs);
   }
   // Runs the program in this project.
-  RunResult remote(std::vector<std::string> words) const {
+  ExecResult remote(std::vector<std::string> words) const {
     SubprocessSpec spec;
     spec.argv = {test::remote_binary, "--project", client.folder().string()};
     spec.argv.insert(spec.argv.end(), words.begin(), words.end());

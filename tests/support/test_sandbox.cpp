@@ -82,7 +82,7 @@ std::vector<std::string> TestSandbox::ssh_command(std::size_t index) const {
           "127.0.0.1"};
 }
 
-RunResult TestSandbox::ssh(std::size_t index, const std::string& command, const std::string& input) const {
+ExecResult TestSandbox::ssh(std::size_t index, const std::string& command, const std::string& input) const {
   SubprocessSpec spec;
   spec.argv = ssh_command(index);
   spec.argv.push_back(command);

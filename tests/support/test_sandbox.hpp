@@ -33,7 +33,7 @@ class TestSandbox {
   // The words of an ssh(1) command line that reaches a server: {"ssh", …, "127.0.0.1"}; add the command.
   std::vector<std::string> ssh_command(std::size_t index) const;
   // Runs a command there with ssh(1).
-  RunResult ssh(std::size_t index, const std::string& command, const std::string& input = {}) const;
+  ExecResult ssh(std::size_t index, const std::string& command, const std::string& input = {}) const;
 
  private:
   TempFolder temporary_;

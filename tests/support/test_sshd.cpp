@@ -33,7 +33,7 @@ int free_port() {
 void make_key(const fs::path& file, const std::string& type, const std::string& passphrase) {
   SubprocessSpec spec;
   spec.argv = {"ssh-keygen", "-q", "-t", type, "-N", passphrase, "-C", "test", "-f", file.string()};
-  const RunResult result = run_subprocess(std::move(spec));
+  const ExecResult result = run_subprocess(std::move(spec));
   if (!result.status.success()) {
     throw std::runtime_error("ssh-keygen: " + result.err);
   }

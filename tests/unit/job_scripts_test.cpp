@@ -37,7 +37,7 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
     ssh::ExecRequest request;
     request.input = script;
     request.timeout = std::chrono::seconds(60);
-    const ssh::ExecResult result = connection->exec(request);
+    const ExecResult result = connection->exec(request);
     EXPECT_EQ(result.err, "");
     return result.out;
   }

@@ -40,7 +40,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     ssh::ExecRequest request;
     request.input = script;
     request.timeout = std::chrono::seconds(60);
-    const ssh::ExecResult result = servers.connect(server)->exec(request);
+    const ExecResult result = servers.connect(server)->exec(request);
     EXPECT_EQ(result.err, "");
     return result.out;
   }

@@ -33,7 +33,7 @@ struct Packages : ::testing::Test {
     SubprocessSpec spec;
     spec.argv = {"sh", "-s"};
     spec.set_env = {{"HOME", "/ho me"}, {"PATH", "/usr/bin:/bin"}, {"PYTHONPATH", ""}};
-    const RunResult result = run_subprocess(spec, text);
+    const ExecResult result = run_subprocess(spec, text);
     EXPECT_EQ(result.err, "");
     return result.out;
   }

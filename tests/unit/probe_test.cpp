@@ -183,7 +183,7 @@ class ProbeScript : public ::testing::TestWithParam<const char*> {
     SubprocessSpec spec;
     spec.argv = split(GetParam(), ' ');
     spec.argv.emplace_back("-s");
-    const RunResult result = run_subprocess(spec, probe_script(request));
+    const ExecResult result = run_subprocess(spec, probe_script(request));
     EXPECT_EQ(result.err, "");
     EXPECT_TRUE(result.status.success()) << result.status.describe();
     return parse_probe(result.out);

@@ -161,7 +161,7 @@ class Oracle : public testing::Test {
     write_file_atomic(folder.path() / "config", text);
     SubprocessSpec spec;
     spec.argv = {"ssh", "-G", "-F", (folder.path() / "config").string(), host};
-    const RunResult result = run_subprocess(std::move(spec));
+    const ExecResult result = run_subprocess(std::move(spec));
     EXPECT_TRUE(result.status.success()) << result.err;
     std::vector<std::string> values;
     for (const std::string& line : split(result.out, '\n')) {

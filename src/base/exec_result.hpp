@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include <remote/exit_status.hpp>
+
+namespace remote {
+
+// How a program ended, here or on a server, and what it printed.
+struct ExecResult {
+  ExitStatus status = ExitStatus::exited(0);
+  std::string out;
+  std::string err;
+};
+
+}  // namespace remote
