@@ -80,7 +80,7 @@ std::vector<jobs::Job> ended_ones(Context& context, const Arguments& arguments, 
 
 int run(Context& context, const Arguments& arguments) {
   jobs::Store store = open_store(context);
-  jobs::Selection selection;
+  JobSelection selection;
   selection.names = arguments.keys;
   selection.tags = arguments.tags;
   // What runs as far as is known here may have ended meanwhile.
@@ -105,7 +105,7 @@ int run(Context& context, const Arguments& arguments) {
         ++left;
       }
       all.push_back({{"key", job.key},
-                     {"id", job.id},
+                     {"id", job.id.text()},
                      {"server", job.server},
                      {"removed", reply.gone()},
                      {"reason", reply.reason}});

@@ -62,7 +62,7 @@ int run(Context& context, const Arguments& arguments) {
   jobs::Store store = open_store(context);
   const bool named = !arguments.keys.empty() || !arguments.tags.empty();
   const std::vector<jobs::Job> stored = stored_jobs(context, store, arguments.keys.empty());
-  jobs::Selection selection;
+  JobSelection selection;
   selection.names = arguments.keys;
   selection.tags = arguments.tags;
   std::vector<jobs::Job> chosen = jobs::select(stored, selection);
@@ -101,7 +101,7 @@ int run(Context& context, const Arguments& arguments) {
     failed = failed || survived;
     if (context.options.json) {
       all.push_back({{"key", job.key},
-                     {"id", job.id},
+                     {"id", job.id.text()},
                      {"server", job.server},
                      {"state", jobs::to_string(job.state)},
                      {"ended", !survived},

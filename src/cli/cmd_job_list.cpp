@@ -84,7 +84,7 @@ std::string table_text(const Context& context, const std::vector<jobs::Job>& job
 }
 
 std::vector<jobs::Job> wanted(const std::vector<jobs::Job>& all, const Arguments& arguments) {
-  jobs::Selection selection;
+  JobSelection selection;
   selection.tags = arguments.tags;
   selection.hidden = arguments.hidden;
   return jobs::select(all, selection);

@@ -108,10 +108,9 @@ void print(Context& context, const Arguments& arguments, const jobs::Job& job, c
         fmt::format("{}: left alone, it is newer here (--force brings it all the same)", name));
   }
   if (context.options.json) {
-    const nlohmann::ordered_json value = {{"job", job.key},          {"id", job.id},
-                                          {"server", job.server},    {"to", folder},
-                                          {"files", report.changed}, {"newer_here", report.newer},
-                                          {"bytes", report.bytes}};
+    const nlohmann::ordered_json value = {
+        {"job", job.key},          {"id", job.id.text()},        {"server", job.server}, {"to", folder},
+        {"files", report.changed}, {"newer_here", report.newer}, {"bytes", report.bytes}};
     context.terminal.out(dump_json(value));
     return;
   }

@@ -5,7 +5,6 @@
 #include <nlohmann/json.hpp>
 #include <remote/error.hpp>
 
-#include "base/random.hpp"
 #include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -41,7 +40,7 @@ int run(Context& context, const Arguments& arguments) {
   const config::Server& server = servers.front();
   jobs::Store store = open_store(context);
   jobs::NewJob job;
-  job.job.id = random_hex(32);
+  job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.command = arguments.command;
   job.job.tags = arguments.tags;

@@ -33,7 +33,7 @@ bool newer(const jobs::Job& a, const jobs::Job& b) {
 // rank, or else the newest running job.
 std::vector<jobs::Job> choose(Context& context, jobs::Store& store, const Arguments& arguments) {
   const std::vector<jobs::Job> stored = stored_jobs(context, store);
-  jobs::Selection selection;
+  JobSelection selection;
   selection.names = arguments.keys;
   selection.tags = arguments.tags;
   std::vector<jobs::Job> chosen = jobs::select(stored, selection);
@@ -108,7 +108,7 @@ std::string group_text(const Context& context, const jobs::StackGroup& group, bo
 
 nlohmann::ordered_json member_json(const jobs::RankStack& one) {
   nlohmann::ordered_json value = {
-      {"job", one.job.key}, {"id", one.job.id}, {"server", one.job.server}, {"pid", one.dump.pid}};
+      {"job", one.job.key}, {"id", one.job.id.text()}, {"server", one.job.server}, {"pid", one.dump.pid}};
   value["rank"] = one.rank ? nlohmann::ordered_json(*one.rank) : nlohmann::ordered_json(nullptr);
   return value;
 }

@@ -26,7 +26,7 @@ std::vector<jobs::Job> choose(Context& context, jobs::Store& store, const Argume
   std::vector<jobs::Job> stored = stored_jobs(context, store);
   std::vector<jobs::Job> chosen;
   if (!arguments.keys.empty()) {
-    jobs::Selection selection;
+    JobSelection selection;
     selection.names = arguments.keys;
     selection.tags = arguments.tags;
     chosen = jobs::select(stored, selection);

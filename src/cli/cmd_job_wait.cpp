@@ -22,7 +22,7 @@ int run(Context& context, const Arguments& arguments) {
   jobs::Store store = open_store(context);
   const bool named = !arguments.keys.empty() || !arguments.tags.empty();
   const std::vector<jobs::Job> stored = stored_jobs(context, store, !named);
-  jobs::Selection selection;
+  JobSelection selection;
   selection.names = arguments.keys;
   selection.tags = arguments.tags;
   std::vector<jobs::Job> chosen = jobs::select(stored, selection);

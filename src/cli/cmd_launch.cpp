@@ -173,7 +173,7 @@ Prepared make_plan(Context& context, const Arguments& arguments, const std::vect
   spec.tags = arguments.tags;
   spec.torch = arguments.kind != Kind::plain;
   spec.local_rank_arg = arguments.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
-  spec.run_id = random_hex(32);
+  spec.run_id = JobId::random().text();
   spec.master_addr = master_address(servers.front(), connections);
   const std::vector<launch::ProbeAnswer> answers =
       probe_all(context, servers, connections, spec.master_addr, arguments.master_port);
@@ -222,11 +222,11 @@ std::vector<jobs::NewJob> new_jobs(const config::Config& config, const Arguments
     const auto server = std::find_if(servers.begin(), servers.end(),
                                      [&](const config::Server& one) { return one.name == process.server; });
     jobs::NewJob job;
-    job.job.id = random_hex(32);
+    job.job.id = JobId::random();
     job.job.server = process.server;
     job.job.command = launch::mask_command(arguments.command);
     job.job.tags = process.tags;
-    job.job.launch = plan.run_id;
+    job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
     job.job.remote_folder = jobs::job_folder_text(jobs::remote_folder_for(config, *server), job.job.id);

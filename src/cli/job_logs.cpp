@@ -28,8 +28,8 @@ int bring_logs(Context& context, jobs::Store& store, const std::vector<jobs::Job
         options.append = true;
         options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
         options.filters.clear();
-        for (const std::string& id : group.ids()) {
-          options.filters.push_back(fmt::format("+ /{}/", id));
+        for (const JobId& id : group.ids()) {
+          options.filters.push_back(fmt::format("+ /{}/", id.text()));
         }
         for (const char* rule : {"+ job.out", "+ job.err", "- *"}) {
           options.filters.emplace_back(rule);

@@ -15,7 +15,7 @@
 namespace remote::cli {
 
 bool warn_of_missing_lifelines(Context& context, const std::vector<jobs::Job>& jobs) {
-  std::set<std::pair<std::string, std::string>> told;
+  std::set<std::pair<JobId, std::string>> told;
   for (const jobs::Job& job : jobs) {
     if (job.state == jobs::State::running && job.launch && job.reason.starts_with(jobs::no_lifeline) &&
         told.emplace(*job.launch, job.server).second) {

@@ -49,9 +49,9 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
     }
   }
   for (const auto& [folder, indices] : by_folder) {
-    std::vector<std::string> ids;
-    std::vector<std::string> claim;
-    std::map<std::string, std::pair<std::size_t, Starter>> by_id;
+    std::vector<JobId> ids;
+    std::vector<JobId> claim;
+    std::map<JobId, std::pair<std::size_t, Starter>> by_id;
     for (const std::size_t i : indices) {
       // Looked at before asking: a starter that dies later is found out the next time.
       const bool dead = jobs[i].state == State::starting && store.starter_is_dead(start_id_of(jobs[i]));

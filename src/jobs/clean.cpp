@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
@@ -17,7 +19,7 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
   request.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
   const std::vector<CleanReply> replies = parse_clean(connection.exec(request, cancel).out);
   std::vector<CleanResult::Entry> entries;
-  std::vector<std::string> gone;
+  std::vector<JobId> gone;
   for (const Job& job : group.jobs) {
     const auto reply =
         std::find_if(replies.begin(), replies.end(), [&](const CleanReply& one) { return one.id == job.id; });
@@ -37,11 +39,11 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 }  // namespace
 
 std::string clean_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<std::string>& ids) {
+                         const std::vector<JobId>& ids) {
   std::string script = prelude(project, jobs_folder, "clean.sh");
   script += "clean_begin\n";
-  for (const std::string& id : ids) {
-    script += "clean_one " + checked_id(id) + '\n';
+  for (const JobId& id : ids) {
+    script += fmt::format("clean_one {}\n", id.text());
   }
   script += "clean_finish\n";
   return ssh::wrap_script(script);
@@ -51,13 +53,14 @@ std::vector<CleanReply> parse_clean(std::string_view out) {
   using Outcome = CleanReply::Outcome;
   std::vector<CleanReply> replies;
   read_lines(out, [&](std::string_view first, std::string_view rest) {
-    const std::string_view id = rest.substr(0, rest.find(' '));
-    if (first != "clean" || !valid_job_id(id) || rest.size() == id.size()) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    const auto id = JobId::parse(word);
+    if (first != "clean" || !id || rest.size() == word.size()) {
       return false;
     }
-    rest.remove_prefix(id.size() + 1);
+    rest.remove_prefix(word.size() + 1);
     CleanReply reply;
-    reply.id = id;
+    reply.id = *id;
     const std::string_view outcome = rest.substr(0, rest.find(' '));
     if (outcome.size() < rest.size()) {
       reply.reason = rest.substr(outcome.size() + 1);

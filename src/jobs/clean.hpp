@@ -20,7 +20,7 @@ struct CleanReply {
   // removed: the folder is gone; none: there was none; running: left alone, because something of it lives or
   // may start yet; failed: the folder cannot be removed
   enum class Outcome { removed, none, running, failed };
-  std::string id;
+  JobId id;
   Outcome outcome = Outcome::failed;
   std::string reason;  // for running and failed
   bool gone() const { return outcome == Outcome::removed || outcome == Outcome::none; }
@@ -28,7 +28,7 @@ struct CleanReply {
 
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
 std::string clean_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<std::string>& ids);
+                         const std::vector<JobId>& ids);
 std::vector<CleanReply> parse_clean(std::string_view out);
 
 struct CleanResult {

@@ -11,7 +11,7 @@
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view header = "remote job index 2\n";
+constexpr std::string_view header = "remote job index 3\n";
 constexpr std::size_t checksum_digits = 16;
 
 // In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
@@ -135,8 +135,8 @@ std::string_view index_header() {
 }
 
 std::string index_line(const Fingerprint& print, const Job& job) {
-  std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}", job.id, print.inode, print.mtime_ns, print.size,
-                                 to_string(job.state), job.key);
+  std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}", job.id.text(), print.inode, print.mtime_ns,
+                                 print.size, to_string(job.state), job.key);
   append_maybe(line, job.pid);
   append_maybe(line, job.result ? job.result->code() : std::nullopt);
   append_maybe(line, job.result ? job.result->signal() : std::nullopt);
@@ -152,8 +152,7 @@ std::string index_line(const Fingerprint& print, const Job& job) {
   append_text(line, job.reason);
   append_text(line, job.command);
   append_text(line, job.remote_folder);
-  // A launch may be absent or empty: a mark before it tells which.
-  append_text(line, job.launch ? "=" + *job.launch : "");
+  append_text(line, job.launch ? job.launch->text() : "");
   append_maybe(line, std::optional(job.tags.size()));
   for (const std::string& tag : job.tags) {
     append_text(line, tag);
@@ -188,7 +187,7 @@ Index::Index(std::string text) : text_(std::move(text)) {
     row.print.inode = reader.number<std::uint64_t>();
     row.print.mtime_ns = reader.number<std::int64_t>();
     row.print.size = reader.number<std::uint64_t>();
-    const auto state = parse_state(reader.next());
+    const auto state = parse_job_state(reader.next());
     row.key = reader.number<int>();
     row.rest = reader.rest();
     if (!reader.good() || !state) {
@@ -200,12 +199,12 @@ Index::Index(std::string text) : text_(std::move(text)) {
   }
 }
 
-const Index::Row* Index::find(std::string_view id) const {
-  const auto found = rows_.find(id);
+const Index::Row* Index::find(const JobId& id) const {
+  const auto found = rows_.find(id.text());
   return found == rows_.end() ? nullptr : &found->second;
 }
 
-std::optional<Job> Index::job(std::string_view id, const Row& row) {
+std::optional<Job> Index::job(const JobId& id, const Row& row) {
   Reader reader(row.rest);
   Job job;
   job.id = id;
@@ -231,9 +230,7 @@ std::optional<Job> Index::job(std::string_view id, const Row& row) {
   job.reason = reader.text();
   job.command = reader.text();
   job.remote_folder = reader.text();
-  if (std::string launch = reader.text(); !launch.empty()) {
-    job.launch = launch.substr(1);
-  }
+  job.launch = JobId::parse(reader.next());
   const auto tags = reader.number<std::size_t>();
   for (std::size_t i = 0; i < tags && reader.good(); ++i) {
     job.tags.push_back(reader.text());

@@ -45,12 +45,12 @@ class Index {
   Index(const Index&) = delete;  // rows point into the text
   Index& operator=(const Index&) = delete;
 
-  const Row* find(std::string_view id) const;
+  const Row* find(const JobId& id) const;
   std::size_t lines() const { return lines_; }
   std::size_t bad() const { return bad_; }
 
   // The whole job of a row of this index.
-  static std::optional<Job> job(std::string_view id, const Row& row);
+  static std::optional<Job> job(const JobId& id, const Row& row);
 
  private:
   std::string text_;

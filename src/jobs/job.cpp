@@ -1,25 +1,27 @@
-#include "jobs/job.hpp"
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
-namespace remote::jobs {
+#include <remote/job.hpp>
+
+#include "base/random.hpp"
+
+namespace remote {
 namespace {
 
-constexpr std::array<std::pair<State, std::string_view>, 7> state_names{{
-    {State::starting, "starting"},
-    {State::running, "running"},
-    {State::succeeded, "succeeded"},
-    {State::failed, "failed"},
-    {State::killed, "killed"},
-    {State::lost, "lost"},
-    {State::unknown, "unknown"},
+constexpr std::array<std::pair<JobState, std::string_view>, 7> state_names{{
+    {JobState::starting, "starting"},
+    {JobState::running, "running"},
+    {JobState::succeeded, "succeeded"},
+    {JobState::failed, "failed"},
+    {JobState::killed, "killed"},
+    {JobState::lost, "lost"},
+    {JobState::unknown, "unknown"},
 }};
 
 }  // namespace
 
-std::string_view to_string(State state) {
+std::string_view to_string(JobState state) {
   for (const auto& [value, name] : state_names) {
     if (value == state) {
       return name;
@@ -28,26 +30,36 @@ std::string_view to_string(State state) {
   return "unknown";
 }
 
-std::optional<State> parse_state(std::string_view text) {
-  for (const auto& [value, name] : state_names) {
-    if (name == text) {
+std::optional<JobState> parse_job_state(std::string_view name) {
+  for (const auto& [value, known] : state_names) {
+    if (known == name) {
       return value;
     }
   }
   return std::nullopt;
 }
 
-bool is_final(State state) {
-  return state == State::succeeded || state == State::failed || state == State::killed ||
-         state == State::lost;
+bool is_final(JobState state) {
+  return state == JobState::succeeded || state == JobState::failed || state == JobState::killed ||
+         state == JobState::lost;
 }
 
-bool valid_job_id(std::string_view id) {
-  return id.size() == 32 && id.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+std::optional<JobId> JobId::parse(std::string_view text) {
+  JobId id;
+  if (text.size() != id.digits_.size() ||
+      text.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  std::copy(text.begin(), text.end(), id.digits_.begin());
+  return id;
+}
+
+JobId JobId::random() {
+  return *parse(random_hex(JobId().digits_.size()));
 }
 
 bool Job::has_tag(std::string_view tag) const {
   return std::find(tags.begin(), tags.end(), tag) != tags.end();
 }
 
-}  // namespace remote::jobs
+}  // namespace remote

@@ -52,6 +52,15 @@ class Fields {
     return value->get<std::string>();
   }
 
+  std::optional<JobId> id(const char* name) const {
+    const auto value = text(name);
+    const auto id = JobId::parse(value.value_or(""));
+    if (value && !id) {
+      throw wrong(fmt::format("'{}' is not 32 hexadecimal digits", name));
+    }
+    return id;
+  }
+
   std::optional<int> number(const char* name, int low) const {
     const Json* value = find(name);
     if (value == nullptr) {
@@ -148,12 +157,9 @@ Job read_job(const Json& object) {
   }
   Job job;
   job.key = Fields::needed("key", fields.number("key", 1));
-  job.id = Fields::needed("id", fields.text("id"));
-  if (!valid_job_id(job.id)) {
-    throw wrong("'id' is not 32 hexadecimal digits");
-  }
+  job.id = Fields::needed("id", fields.id("id"));
   job.server = Fields::needed("server", fields.text("server"));
-  const auto state = parse_state(Fields::needed("state", fields.text("state")));
+  const auto state = parse_job_state(Fields::needed("state", fields.text("state")));
   if (!state) {
     throw wrong("'state' is not the name of a state");
   }
@@ -163,7 +169,7 @@ Job read_job(const Json& object) {
   job.reason = fields.text("reason").value_or("");
   job.tags = read_tags(fields);
   job.command = fields.text("command").value_or("");
-  job.launch = fields.text("launch");
+  job.launch = fields.id("launch");
   job.rank = fields.number("rank", 0);
   job.world_size = fields.number("world_size", 1);
   job.created_at = Fields::needed("created_at", fields.time("created_at"));
@@ -188,7 +194,7 @@ Json to_json(const Job& job) {
   const auto signal = job.result ? job.result->signal() : std::nullopt;
   return {
       {"key", job.key},
-      {"id", job.id},
+      {"id", job.id.text()},
       {"server", job.server},
       {"state", to_string(job.state)},
       {"pid", value_or_null(job.pid)},
@@ -197,7 +203,7 @@ Json to_json(const Job& job) {
       {"reason", job.reason},
       {"tags", job.tags},
       {"command", job.command},
-      {"launch", value_or_null(job.launch)},
+      {"launch", job.launch ? Json(job.launch->text()) : Json(nullptr)},
       {"rank", value_or_null(job.rank)},
       {"world_size", value_or_null(job.world_size)},
       {"created_at", format_utc(job.created_at)},

@@ -93,16 +93,6 @@ std::string percent_encode(std::string_view text) {
   return encoded.empty() ? "-" : encoded;
 }
 
-const std::string& checked_id(const std::string& id) {
-  const bool good = id.size() == 32 && std::all_of(id.begin(), id.end(), [](char c) {
-                      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-                    });
-  if (!good) {
-    throw Error("cannot name a job", fmt::format("'{}' is not 32 hexadecimal digits", id));
-  }
-  return id;
-}
-
 std::string prelude(const std::string& project, const std::string& jobs_folder, std::string_view action) {
   return fmt::format("project={}\njobs=$project/{}\n{}{}", remote_path_word(project),
                      shell_quote(jobs_folder), lean("lib.sh"), lean(action));
@@ -117,7 +107,7 @@ std::string job_text(const std::string& project, const StartRequest& request) {
   std::string text = fmt::format(
       "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n"
       "cd {} || {{\n  echo 'remote: cannot enter the project folder' >&2\n  exit 127\n}}\n",
-      checked_id(request.id), remote_path_word(project));
+      request.id.text(), remote_path_word(project));
   for (const auto& [name, value] : request.env) {
     check_variable(name);
     text += fmt::format("export {}={}\n", name, shell_quote(value));
@@ -156,42 +146,42 @@ std::string start_script(const std::string& project, const std::string& jobs_fol
   script += prelude(project, jobs_folder, "start.sh") + lean("oom.sh");
   script += "start_begin\n";
   for (const StartRequest& request : requests) {
-    script += fmt::format("start_one {} {}\n", request.id, shell_quote(job_text(project, request)));
+    script += fmt::format("start_one {} {}\n", request.id.text(), shell_quote(job_text(project, request)));
   }
   script += "start_finish\n";
   return ssh::wrap_script(script);
 }
 
 std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids, const std::vector<std::string>& claim,
+                          const std::vector<JobId>& ids, const std::vector<JobId>& claim,
                           bool await_lifeline) {
   std::string script = prelude(project, jobs_folder, "status.sh");
   if (await_lifeline && !ids.empty()) {
-    script += "await_lifeline " + checked_id(ids.front()) + '\n';
+    script += fmt::format("await_lifeline {}\n", ids.front().text());
   }
   script += "status_begin\nstatus_sizes";
-  for (const std::string& id : ids) {
-    script += ' ' + checked_id(id);
+  for (const JobId& id : ids) {
+    script += fmt::format(" {}", id.text());
   }
   script += '\n';
-  for (const std::string& id : ids) {
+  for (const JobId& id : ids) {
     const bool claimed = std::find(claim.begin(), claim.end(), id) != claim.end();
-    script += fmt::format("status_one {} {}\n", id, claimed ? 1 : 0);
+    script += fmt::format("status_one {} {}\n", id.text(), claimed ? 1 : 0);
   }
   script += "status_finish\n";
   return ssh::wrap_script(script);
 }
 
 std::string kill_script(const std::string& project, const std::string& jobs_folder,
-                        const std::vector<std::string>& ids, int signal, int grace_s, const std::string& by) {
+                        const std::vector<JobId>& ids, int signal, int grace_s, const std::string& by) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
   }
   std::string script = prelude(project, jobs_folder, "kill.sh");
   script += fmt::format("kill_begin {} {} {}\n", signal, std::clamp(grace_s, 0, 1'000'000),
                         shell_quote(percent_encode(by)));
-  for (const std::string& id : ids) {
-    script += fmt::format("kill_one {}\n", checked_id(id));
+  for (const JobId& id : ids) {
+    script += fmt::format("kill_one {}\n", id.text());
   }
   script += "kill_finish\n";
   return ssh::wrap_script(script);
@@ -203,7 +193,7 @@ std::string follow_script(const std::string& project, const std::string& jobs_fo
   // Not ssh::wrap_script: the end of stdin is what tells the script that nobody follows any more, so it is
   // kept as fd 3. Else as there: one compound command.
   return fmt::format("{{\nexec 3<&0 </dev/null\n{}follow_job {} {} {} {} {}\nexit\n}}\n",
-                     prelude(project, jobs_folder, "follow.sh"), checked_id(request.id), request.out_offset,
+                     prelude(project, jobs_folder, "follow.sh"), request.id.text(), request.out_offset,
                      request.err_offset, lines,
                      request.wait_only ? "wait"
                      : request.follow  ? "1"

@@ -9,19 +9,20 @@
 #include <vector>
 
 #include <remote/exit_status.hpp>
+#include <remote/job.hpp>
 
 // What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
 // function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function
 // takes that exec's whole stdout. Answer lines begin with "@remote1 "; any other line (a greeting of the
 // login shell) is passed by. A line that begins so and does not parse is an Error, and so is an answer
-// without its closing line "@remote1 end": a half-understood answer is worse than none. Ids are 32
-// hexadecimal digits, as Job::id has them; others are an Error, here and in answers.
+// without its closing line "@remote1 end": a half-understood answer is worse than none. A word that should
+// be an id and is none makes a line that does not parse.
 
 namespace remote::jobs {
 
 // One process to start as a job.
 struct StartRequest {
-  std::string id;
+  JobId id;
   std::string command;   // run by bash where the server has it, else sh
   std::string activate;  // sh text that enters the Python environment; may be ""
   std::vector<std::pair<std::string, std::string>> env;  // exported, in this order; may hold secrets
@@ -32,7 +33,7 @@ inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 
 struct StartReply {
   enum class Outcome { started, exists, failed };
-  std::string id;
+  JobId id;
   Outcome outcome = Outcome::failed;
   std::optional<int> pid;
   std::string reason;  // for failed
@@ -53,7 +54,7 @@ struct StatusReply {
   // there; running; ended: there is a result; gone: no result and nothing lives; rebooted: as gone, and the
   // boot id differs.
   enum class Phase { none, starting, running, ended, gone, rebooted };
-  std::string id;
+  JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
   bool supervised = true;  // false: the job lives, its supervisor does not
@@ -83,14 +84,14 @@ struct StatusAnswer {
 // ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
 // most.
 std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids, const std::vector<std::string>& claim,
+                          const std::vector<JobId>& ids, const std::vector<JobId>& claim,
                           bool await_lifeline = false);
 StatusAnswer parse_status(std::string_view out);
 
 struct KillReply {
   // killed: nothing is left; ended: had ended before; none: no such job; survivors: see `survivors`
   enum class Outcome { killed, ended, none, survivors };
-  std::string id;
+  JobId id;
   Outcome outcome = Outcome::none;
   int signalled = 0;                   // how many processes got a signal
   std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"
@@ -101,7 +102,7 @@ struct KillReply {
 // handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
 std::string kill_script(const std::string& project, const std::string& jobs_folder,
-                        const std::vector<std::string>& ids, int signal, int grace_s, const std::string& by);
+                        const std::vector<JobId>& ids, int signal, int grace_s, const std::string& by);
 std::vector<KillReply> parse_kill(std::string_view out);
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
@@ -110,7 +111,7 @@ std::vector<KillReply> parse_kill(std::string_view out);
 // from those asked for when `lines` chose them). Lines before it are the login shell's; not one byte is added
 // after it.
 struct FollowRequest {
-  std::string id;
+  JobId id;
   std::uint64_t out_offset = 0;
   std::uint64_t err_offset = 0;
   std::optional<int> lines;  // begin with the last `lines` lines instead

@@ -85,14 +85,12 @@ std::int64_t moment_word(std::string_view text) {
          number<std::int64_t>(text.substr(dot + 1), 0, 999);
 }
 
-std::string id_word(std::string_view text) {
-  const bool good = text.size() == 32 && std::all_of(text.begin(), text.end(), [](char c) {
-                      return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-                    });
-  if (!good) {
+JobId id_word(std::string_view text) {
+  const auto id = JobId::parse(text);
+  if (!id) {
     throw BadLine{"a job's id is wrong"};
   }
-  return std::string(text);
+  return *id;
 }
 
 int pid_word(std::string_view text) {
@@ -319,7 +317,7 @@ std::vector<KillReply> parse_kill(std::string_view out) {
   std::vector<KillReply> replies;
   read_answer(out, [&](std::string_view first, Words& words) {
     if (first == "survivor") {
-      const std::string id = id_word(words.next());
+      const JobId id = id_word(words.next());
       const auto reply =
           std::find_if(replies.begin(), replies.end(), [&](const KillReply& one) { return one.id == id; });
       if (reply == replies.end() || reply->outcome != Outcome::survivors) {

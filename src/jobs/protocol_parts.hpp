@@ -15,9 +15,6 @@ std::string prelude(const std::string& project, const std::string& jobs_folder, 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);
 
-// The id itself; throws Error for one that is not 32 hexadecimal digits.
-const std::string& checked_id(const std::string& id);
-
 // Hands every answer line to `take`: its first word, and the rest. False from it means that the line is not
 // understood, which is an Error; so is an answer without its closing line.
 void read_lines(std::string_view out, const std::function<bool(std::string_view, std::string_view)>& take);

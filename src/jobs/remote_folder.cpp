@@ -11,15 +11,15 @@ RemoteFolder remote_folder_of(const Job& job) {
   const std::size_t id_at = job.remote_folder.rfind('/');
   const std::size_t jobs_at =
       id_at == std::string::npos || id_at == 0 ? std::string::npos : job.remote_folder.rfind('/', id_at - 1);
-  if (jobs_at == std::string::npos || job.remote_folder.substr(id_at + 1) != job.id) {
+  if (jobs_at == std::string::npos || job.remote_folder.substr(id_at + 1) != job.id.text()) {
     throw Error(fmt::format("job {}: its record is damaged", job.key),
                 fmt::format("'{}' is not the folder of a job", job.remote_folder));
   }
   return {job.remote_folder.substr(0, jobs_at), job.remote_folder.substr(jobs_at + 1, id_at - jobs_at - 1)};
 }
 
-std::vector<std::string> JobsAt::ids() const {
-  std::vector<std::string> ids;
+std::vector<JobId> JobsAt::ids() const {
+  std::vector<JobId> ids;
   for (const Job& job : jobs) {
     ids.push_back(job.id);
   }
@@ -46,8 +46,8 @@ RemoteFolder remote_folder_for(const config::Config& config, const config::Serve
   return {config.project_path_on(server), config.remote_jobs_folder_name};
 }
 
-std::string job_folder_text(const RemoteFolder& folder, const std::string& id) {
-  return folder.project + "/" + folder.jobs_folder + "/" + id;
+std::string job_folder_text(const RemoteFolder& folder, const JobId& id) {
+  return fmt::format("{}/{}/{}", folder.project, folder.jobs_folder, id.text());
 }
 
 const config::Server& server_of(const config::Config& config, const Job& job) {
@@ -62,7 +62,7 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
   return *found;
 }
 
-const std::string& start_id_of(const Job& job) {
+const JobId& start_id_of(const Job& job) {
   return job.launch ? *job.launch : job.id;
 }
 

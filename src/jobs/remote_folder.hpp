@@ -30,7 +30,7 @@ struct JobsAt {
   RemoteFolder folder;
   std::vector<Job> jobs;
 
-  std::vector<std::string> ids() const;
+  std::vector<JobId> ids() const;
 };
 
 // A damaged record is left out, and is one of `errors`: it keeps nothing from the other jobs.
@@ -38,12 +38,12 @@ std::vector<JobsAt> by_place(const std::vector<Job>& jobs, std::vector<Error>& e
 
 // Where a new job of this configuration goes.
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);
-std::string job_folder_text(const RemoteFolder& folder, const std::string& id);
+std::string job_folder_text(const RemoteFolder& folder, const JobId& id);
 
 // The server of this name; throws Error that names the job when configs.yaml has it no longer.
 const config::Server& server_of(const config::Config& config, const Job& job);
 
 // What the jobs of one start share the start lock by (Store::hold_start).
-const std::string& start_id_of(const Job& job);
+const JobId& start_id_of(const Job& job);
 
 }  // namespace remote::jobs

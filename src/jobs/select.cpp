@@ -42,7 +42,7 @@ std::string nearest_keys(const std::vector<Job>& jobs, int key) {
 
 // The start of an id that tells it from the others, for messages.
 std::string short_id(const Job& job) {
-  return job.id.substr(0, 8);
+  return job.id.text().substr(0, 8);
 }
 
 const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
@@ -55,7 +55,7 @@ const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
   }
   if (found.empty() && name.size() >= shortest_id_start) {
     for (const Job& job : jobs) {
-      if (job.id.starts_with(name)) {
+      if (job.id.text().starts_with(name)) {
         found.push_back(&job);
       }
     }
@@ -102,8 +102,8 @@ const Job* newest(const std::vector<const Job*>& jobs) {
 
 }  // namespace
 
-std::vector<Job> select(const std::vector<Job>& jobs, const Selection& selection) {
-  std::set<std::string> named;
+std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& selection) {
+  std::set<JobId> named;
   for (const std::string& name : selection.names) {
     named.insert(find_named(jobs, name).id);
   }
@@ -121,7 +121,7 @@ std::vector<Job> select(const std::vector<Job>& jobs, const Selection& selection
   return chosen;
 }
 
-Error nothing_selected(const std::vector<Job>& jobs, const Selection& selection) {
+Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selection) {
   if (jobs.empty()) {
     return Error::usage("no job to act on", "there are no jobs",
                         "start one: remote job-run --cmd … --server …");

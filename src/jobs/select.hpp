@@ -11,20 +11,13 @@
 
 namespace remote::jobs {
 
-struct Selection {
-  std::vector<std::string> names{};  // keys, or unambiguous starts of ids (4 digits or more); any of them
-  std::vector<std::string> tags{};   // all of them
-  std::vector<State> states{};       // any of them; none means all
-  bool hidden = true;                // whether hidden jobs count; one that is named always does
-};
-
 // The jobs that fit, in the order given, each once. A name that fits none or several is an Error (usage) that
 // lists what comes near. Tags and states that fit none give an empty list: see nothing_selected.
-std::vector<Job> select(const std::vector<Job>& jobs, const Selection& selection);
+std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& selection);
 
 // The error for a command that needs at least one job and got none: says which tag nobody has, and what
 // there is instead.
-Error nothing_selected(const std::vector<Job>& jobs, const Selection& selection);
+Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selection);
 
 // What job-tail follows when nothing is named: the newest running (or else starting) job tagged `master`,
 // among those that have all `tags` too. Throws Error (usage) that names the running jobs and the last master.

@@ -120,7 +120,7 @@ bool by_rank(const RankStack& a, const RankStack& b) {
 // An agent (torchrun) is Python too, but no rank: where a job has processes with ranks, those without are
 // left out.
 void drop_agents(std::vector<ProcessDump>& dumps) {
-  std::map<std::string, bool> has_ranks;
+  std::map<JobId, bool> has_ranks;
   for (const ProcessDump& dump : dumps) {
     has_ranks[dump.id] = has_ranks[dump.id] || dump.rank;
   }
@@ -130,11 +130,11 @@ void drop_agents(std::vector<ProcessDump>& dumps) {
 }  // namespace
 
 std::string stacks_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids) {
+                          const std::vector<JobId>& ids) {
   std::string script = prelude(project, jobs_folder, "stacks.sh");
   script += "stacks_begin\n";
-  for (const std::string& id : ids) {
-    script += "stacks_one " + checked_id(id) + '\n';
+  for (const JobId& id : ids) {
+    script += fmt::format("stacks_one {}\n", id.text());
   }
   script += "stacks_finish\n";
   return ssh::wrap_script(script);
@@ -145,7 +145,7 @@ std::vector<ProcessDump> parse_stacks(std::string_view out) {
   std::vector<ProcessDump> dumps;
   read_lines(out, [&](std::string_view first, std::string_view rest) {
     if (first == "ended") {
-      return valid_job_id(rest);
+      return JobId::parse(rest).has_value();
     }
     if (first == "line") {
       const auto words = words_of(rest, 2);
@@ -157,11 +157,12 @@ std::vector<ProcessDump> parse_stacks(std::string_view out) {
       return good;
     }
     const auto words = words_of(rest, 5);
-    if (first != "process" || words.size() < 4 || !valid_job_id(words[0])) {
+    const auto id = JobId::parse(words.empty() ? "" : words[0]);
+    if (first != "process" || words.size() < 4 || !id) {
       return false;
     }
     ProcessDump dump;
-    dump.id = words[0];
+    dump.id = *id;
     const auto pid = parse_number<int>(words[1]);
     dump.rank = parse_number<int>(words[2]);
     if (!pid || *pid < 1 || (!dump.rank && words[2] != "-")) {

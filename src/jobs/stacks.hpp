@@ -18,7 +18,7 @@ namespace remote::jobs {
 
 // Text of a dump as the server has it, of one process.
 struct ProcessDump {
-  std::string id;  // of its job
+  JobId id;  // of its job
   int pid = 0;
   std::optional<int> rank;  // RANK of its environment
   // kernel: no stack could be had, the lines are what the kernel says of its threads
@@ -29,7 +29,7 @@ struct ProcessDump {
 };
 
 std::string stacks_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<std::string>& ids);
+                          const std::vector<JobId>& ids);
 // Jobs that have ended meanwhile have no process in it.
 std::vector<ProcessDump> parse_stacks(std::string_view out);
 

@@ -85,7 +85,7 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   }
   request += "\njobs";
   for (const Job& job : jobs_there) {
-    request += fmt::format(" {} {}", job.id, job.rank.value_or(0));
+    request += fmt::format(" {} {}", job.id.text(), job.rank.value_or(0));
   }
   return request;
 }

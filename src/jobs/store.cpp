@@ -32,27 +32,8 @@ fs::path lock_path(const fs::path& folder) {
 fs::path key_path(const fs::path& folder) {
   return folder / "last_key";
 }
-fs::path start_path(const fs::path& folder, const std::string& id) {
-  return folder / "starts" / id;
-}
-
-void check_id(const std::string& id) {
-  if (!valid_job_id(id)) {
-    throw Error::usage(fmt::format("'{}' is not a job's id", id),
-                       "an id is 32 lower-case hexadecimal digits");
-  }
-}
-
-// A launch id becomes a file's name.
-void check_start_id(const std::string& id) {
-  const bool plain = !id.empty() && id.size() <= 128 && id.front() != '.' &&
-                     std::all_of(id.begin(), id.end(), [](unsigned char c) {
-                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-                     });
-  if (!plain) {
-    throw Error::usage(fmt::format("'{}' is not the id of a start", id),
-                       "letters, digits, '-', '_' and '.' are");
-  }
+fs::path start_path(const fs::path& folder, const JobId& id) {
+  return folder / "starts" / id.text();
 }
 
 // The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
@@ -72,8 +53,8 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
     step("tidy");
     fs::remove_all(folder / name, ignored);
   }
-  for (const std::string& id : loaded.bare) {
-    ::rmdir((folder / id).c_str());  // fails where there is anything in it, and so it should
+  for (const JobId& id : loaded.bare) {
+    ::rmdir((folder / id.text()).c_str());  // fails where there is anything in it, and so it should
   }
   for (const fs::directory_entry& entry : fs::directory_iterator(folder / "starts", ignored)) {
     try {
@@ -109,7 +90,7 @@ bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
   batch.put(key_path(folder), fmt::format("{}\n", key + static_cast<int>(clashes.size())));
   for (StoredJob* stored : clashes) {
     stored->job.key = ++key;
-    stored->print = batch.put(folder / stored->job.id / "job.json", to_json_text(stored->job));
+    stored->print = batch.put(folder / stored->job.id.text() / "job.json", to_json_text(stored->job));
   }
   batch.commit(false);
   loaded.max_key = key;
@@ -140,9 +121,8 @@ void Store::add(std::vector<Job>& jobs) {
   make_folders(folder_);
   step_("lock");
   const FileLock lock(lock_path(folder_));
-  std::set<std::string> ids;
+  std::set<JobId> ids;
   for (const Job& job : jobs) {
-    check_id(job.id);
     if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
       throw Error("cannot add a job", fmt::format("{} is there already", record_file(job.id).string()));
     }
@@ -195,7 +175,6 @@ void Store::update(const std::vector<Job>& jobs) {
   FileBatch batch(folder_, Sync::content, step_);
   for (const Job& news : jobs) {
     try {
-      check_id(news.id);
       const auto stored = load_record(folder_, news.id);
       if (!stored) {
         continue;
@@ -260,7 +239,7 @@ Store::Listing Store::list(Filter filter) const {
 
 Job Store::find(const std::string& name) const {
   const Listing listing = list();
-  Selection selection;
+  JobSelection selection;
   selection.names = {name};
   try {
     return select(listing.jobs, selection).front();
@@ -273,12 +252,9 @@ Job Store::find(const std::string& name) const {
   }
 }
 
-void Store::remove(const std::vector<std::string>& ids) {
+void Store::remove(const std::vector<JobId>& ids) {
   if (ids.empty() || ::access(folder_.c_str(), F_OK) != 0) {
     return;
-  }
-  for (const std::string& id : ids) {
-    check_id(id);
   }
   step_("lock");
   const FileLock lock(lock_path(folder_));
@@ -290,8 +266,8 @@ void Store::remove(const std::vector<std::string>& ids) {
     batch.put(key_path(folder_), fmt::format("{}\n", std::max(loaded.max_key, read_last_key(folder_))));
     batch.commit(false);
   }
-  for (const std::string& id : ids) {
-    const fs::path removed = folder_ / (".removed-" + id);
+  for (const JobId& id : ids) {
+    const fs::path removed = folder_ / fmt::format(".removed-{}", id.text());
     step_("rename job folder");
     if (::rename(job_folder(id).c_str(), removed.c_str()) != 0) {
       if (errno == ENOENT) {
@@ -308,8 +284,7 @@ void Store::remove(const std::vector<std::string>& ids) {
   }
 }
 
-FileLock Store::hold_start(const std::string& start_id) const {
-  check_start_id(start_id);
+FileLock Store::hold_start(const JobId& start_id) const {
   make_folders(folder_ / "starts");
   for (int attempt = 0; attempt < 50; ++attempt) {
     {
@@ -322,11 +297,10 @@ FileLock Store::hold_start(const std::string& start_id) const {
     // somebody looks whether we live, which takes no time, or starts the same jobs
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Error("cannot start " + start_id, "another process is starting these very jobs");
+  throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting these very jobs");
 }
 
-bool Store::starter_is_dead(const std::string& start_id) const {
-  check_start_id(start_id);
+bool Store::starter_is_dead(const JobId& start_id) const {
   const UniqueFd fd(::open(start_path(folder_, start_id).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
     return errno == ENOENT || errno == ENOTDIR;  // not knowing is no reason to call it dead

@@ -33,7 +33,7 @@ class Store {
   explicit Store(std::filesystem::path folder, Step step = {});
 
   // Gives keys to the jobs (in their order) and saves them, synced to the disk. All or, on an error, none; a
-  // process that is killed in it leaves none, some or all. Ids must be new and valid (valid_job_id).
+  // process that is killed in it leaves none, some or all. Ids must be new.
   void add(std::vector<Job>& jobs);
 
   // Saves new facts about jobs that are stored, by the rules of merge_news (jobs/refresh.hpp): a final state
@@ -58,19 +58,19 @@ class Store {
   Job find(const std::string& name) const;
 
   // Removes records and their folders. Ids that are not there are passed by.
-  void remove(const std::vector<std::string>& ids);
+  void remove(const std::vector<JobId>& ids);
 
   const std::filesystem::path& folder() const { return folder_; }
-  std::filesystem::path job_folder(const std::string& id) const { return folder_ / id; }
-  std::filesystem::path record_file(const std::string& id) const { return job_folder(id) / "job.json"; }
-  std::filesystem::path out_file(const std::string& id) const { return job_folder(id) / "job.out"; }
-  std::filesystem::path err_file(const std::string& id) const { return job_folder(id) / "job.err"; }
+  std::filesystem::path job_folder(const JobId& id) const { return folder_ / id.text(); }
+  std::filesystem::path record_file(const JobId& id) const { return job_folder(id) / "job.json"; }
+  std::filesystem::path out_file(const JobId& id) const { return job_folder(id) / "job.out"; }
+  std::filesystem::path err_file(const JobId& id) const { return job_folder(id) / "job.err"; }
 
   // Held by a process while it starts jobs, and taken before add(): whoever finds the lock of a job that is
   // still `starting` free knows that its starter is dead. One lock for all jobs of one start; `start_id` is
   // the launch id or the job's id. A child does not inherit it.
-  FileLock hold_start(const std::string& start_id) const;
-  bool starter_is_dead(const std::string& start_id) const;
+  FileLock hold_start(const JobId& start_id) const;
+  bool starter_is_dead(const JobId& start_id) const;
 
  private:
   std::filesystem::path folder_;

@@ -39,7 +39,7 @@ void sync_folder(const fs::path& folder) {
 }
 
 struct Listing {
-  std::vector<std::string> ids;
+  std::vector<JobId> ids;
   std::vector<std::string> others;  // any other name that may be a folder
   std::vector<std::string> leftovers;
 };
@@ -48,8 +48,8 @@ Listing read_names(DIR* folder) {
   Listing names;
   while (const dirent* entry = ::readdir(folder)) {
     std::string name = entry->d_name;
-    if (valid_job_id(name)) {
-      names.ids.push_back(std::move(name));
+    if (const auto id = JobId::parse(name)) {
+      names.ids.push_back(*id);
     } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
       names.leftovers.push_back(std::move(name));
     } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
@@ -70,7 +70,7 @@ class Loader {
         unfinished_only_(unfinished_only),
         loaded_(loaded) {}
 
-  void take(const std::string& id) {
+  void take(const JobId& id) {
     const Index::Row* row = index_.find(id);
     if (row != nullptr) {
       ++known_;
@@ -81,12 +81,12 @@ class Loader {
       }
     }
     struct stat info {};
-    path_.assign(id).append("/job.json");
+    path_.assign(id.text()).append("/job.json");
     if (::fstatat(folder_fd_, path_.c_str(), &info, 0) != 0) {
       if (errno == ENOENT) {
         loaded_.bare.push_back(id);
       } else if (errno != ENOTDIR) {
-        loaded_.problems.push_back(fmt::format("{}: {}", record(id), std::strerror(errno)));
+        loaded_.problems.push_back(fmt::format("{}: {}", record(id.text()), std::strerror(errno)));
       }
       return;
     }
@@ -102,7 +102,7 @@ class Loader {
         add(std::move(*stored));
       }
     } catch (const Error& error) {
-      loaded_.problems.push_back(fmt::format("{}: {}", record(id), error.reason()));
+      loaded_.problems.push_back(fmt::format("{}: {}", record(id.text()), error.reason()));
     }
   }
 
@@ -118,7 +118,7 @@ class Loader {
   std::size_t known() const { return known_; }
 
  private:
-  std::string record(const std::string& name) const { return (folder_ / name / "job.json").string(); }
+  std::string record(std::string_view name) const { return (folder_ / name / "job.json").string(); }
 
   void add(StoredJob stored) {
     loaded_.max_key = std::max(loaded_.max_key, stored.job.key);
@@ -218,8 +218,8 @@ void FileBatch::commit(bool all_or_none) {
   }
 }
 
-std::optional<StoredJob> load_record(const fs::path& folder, const std::string& id) {
-  const fs::path path = folder / id / "job.json";
+std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
+  const fs::path path = folder / id.text() / "job.json";
   // Not blocking: somebody may have put a FIFO there.
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
@@ -254,7 +254,7 @@ std::optional<StoredJob> load_record(const fs::path& folder, const std::string& 
   try {
     StoredJob stored{Fingerprint::of(info), from_json_text(text), false};
     if (stored.job.id != id) {
-      throw fail(fmt::format("it is the record of another job ({})", stored.job.id));
+      throw fail(fmt::format("it is the record of another job ({})", stored.job.id.text()));
     }
     return stored;
   } catch (const Error& error) {
@@ -276,7 +276,7 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
   Listing names = read_names(open.get());
   Loader loader(folder, ::dirfd(open.get()), index, unfinished_only, loaded);
   loaded.jobs.reserve(unfinished_only ? 64 : names.ids.size());
-  for (const std::string& id : names.ids) {
+  for (const JobId& id : names.ids) {
     loader.take(id);
   }
   for (const std::string& name : names.others) {
@@ -285,8 +285,7 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
   loaded.leftovers = std::move(names.leftovers);
   loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known() + 100;
   std::sort(loaded.jobs.begin(), loaded.jobs.end(), [](const StoredJob& a, const StoredJob& b) {
-    return std::pair(a.job.key, std::string_view(a.job.id)) <
-           std::pair(b.job.key, std::string_view(b.job.id));
+    return std::pair(a.job.key, a.job.id) < std::pair(b.job.key, b.job.id);
   });
   std::sort(loaded.problems.begin(), loaded.problems.end());
   return loaded;

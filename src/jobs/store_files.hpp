@@ -64,7 +64,7 @@ struct StoredJob {
 struct Loaded {
   std::vector<StoredJob> jobs;         // by key
   std::vector<std::string> problems;   // as Store::Listing's
-  std::vector<std::string> bare;       // folders without a record: left by a process that was killed
+  std::vector<JobId> bare;             // folders without a record: left by a process that was killed
   std::vector<std::string> leftovers;  // names in the store's folder that nobody needs any more
   int max_key = 0;
   bool stale = false;  // the index lacks something that is there, or holds much that is not
@@ -75,7 +75,7 @@ struct Loaded {
 Loaded load_jobs(const std::filesystem::path& folder, bool unfinished_only);
 
 // Reads one record. Throws Error whose message names the file and says what is wrong; nullopt: not there.
-std::optional<StoredJob> load_record(const std::filesystem::path& folder, const std::string& id);
+std::optional<StoredJob> load_record(const std::filesystem::path& folder, const JobId& id);
 
 // The index is a cache: not being able to write it is no error.
 void append_index(const std::filesystem::path& folder, const std::string& lines, const Step& step);

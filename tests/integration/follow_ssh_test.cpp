@@ -148,7 +148,7 @@ TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   EXPECT_EQ(notices, std::vector<std::string>{});
   EXPECT_EQ(ended.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
-    EXPECT_EQ(heard[i], fmt::format("begin {}\nend {}\n", jobs[i].id, jobs[i].id));
+    EXPECT_EQ(heard[i], fmt::format("begin {}\nend {}\n", jobs[i].id.text(), jobs[i].id.text()));
   }
 }
 

@@ -72,7 +72,7 @@ TEST(KillOverSsh, OneOfFiftyWithTheSameCommand) {
   const ExecResult result = world.remote({"job-kill", "--job", "23"});
   EXPECT_TRUE(result.status.success()) << result.err;
   EXPECT_EQ(result.out, "job 23 on one: killed\n");
-  before.erase(jobs[22].id);
+  before.erase(jobs[22].id.text());
   EXPECT_EQ(processes(), before);
   const ExecResult listing = world.remote({"job-list", "--json"});
   std::size_t running = 0;
@@ -107,7 +107,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
       "--master_addr=127.0.0.1 --master_port={} --monitor_interval=0.1 -r 9:1 -t 9:1 work.py",
       test::free_port())});
   const auto workers = [&] {
-    std::vector<pid_t> pids = world.processes(jobs[0].id);
+    std::vector<pid_t> pids = world.processes(jobs[0].id.text());
     std::erase_if(pids, [](pid_t pid) {
       const std::string line = test::command_line(pid);
       return !contains(line, "work.py") || contains(line, "torch.distributed");

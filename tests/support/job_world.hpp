@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
 #include "support/waiting.hpp"
@@ -31,10 +30,10 @@ struct JobWorld {
 
   jobs::NewJob job(const std::string& server, const std::string& command) const {
     jobs::NewJob entry;
-    entry.job.id = random_hex(32);
+    entry.job.id = JobId::random();
     entry.job.server = server;
     entry.job.command = command;
-    entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id;
+    entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id.text();
     entry.command = command;
     return entry;
   }
@@ -56,7 +55,7 @@ struct JobWorld {
     return std::move(result.jobs);
   }
   std::filesystem::path folder(const jobs::Job& one) {
-    return servers.home(one.server) / "proj/.jobs" / one.id;
+    return servers.home(one.server) / "proj/.jobs" / one.id.text();
   }
   std::string file(const jobs::Job& one, const std::string& name) {
     return read_file_if_there(folder(one) / name).value_or("");

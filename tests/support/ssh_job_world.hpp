@@ -12,7 +12,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "base/random.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
@@ -94,10 +93,10 @@ struct SshJobWorld {
     std::vector<jobs::NewJob> entries;
     for (const std::string& command : commands) {
       jobs::NewJob entry;
-      entry.job.id = random_hex(32);
+      entry.job.id = JobId::random();
       entry.job.server = "one";
       entry.job.command = command;
-      entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id;
+      entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id.text();
       entry.command = command;
       entries.push_back(std::move(entry));
     }
@@ -123,7 +122,7 @@ struct SshJobWorld {
   }
   std::filesystem::path home() const { return sshd.folder(); }
   std::filesystem::path file(const jobs::Job& job, const std::string& name) const {
-    return home() / "proj/.jobs" / job.id / name;
+    return home() / "proj/.jobs" / job.id.text() / name;
   }
 
   TestClient client;

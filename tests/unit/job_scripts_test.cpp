@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "jobs/protocol.hpp"
@@ -41,17 +40,17 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_EQ(result.err, "");
     return result.out;
   }
-  static std::string new_id() { return random_hex(32); }
-  fs::path folder(const std::string& id) { return servers.home("a") / "proj/.jobs" / id; }
-  std::string file(const std::string& id, const std::string& name) {
+  static JobId new_id() { return JobId::random(); }
+  fs::path folder(const JobId& id) { return servers.home("a") / "proj/.jobs" / id.text(); }
+  std::string file(const JobId& id, const std::string& name) {
     return read_file_if_there(folder(id) / name).value_or("");
   }
 
   std::vector<StartReply> start_all(const std::vector<StartRequest>& requests) {
     return parse_start(exec(start_script("~/proj", ".jobs", requests)));
   }
-  std::string start(const std::string& command, std::vector<std::pair<std::string, std::string>> env = {},
-                    std::string activate = "") {
+  JobId start(const std::string& command, std::vector<std::pair<std::string, std::string>> env = {},
+              std::string activate = "") {
     StartRequest request{new_id(), command, std::move(activate), std::move(env)};
     const auto replies = start_all({request});
     EXPECT_EQ(replies.size(), 1U);
@@ -60,12 +59,12 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_EQ(replies.at(0).id, request.id);
     return request.id;
   }
-  StatusReply status(const std::string& id, bool claim = false) {
+  StatusReply status(const JobId& id, bool claim = false) {
     const StatusAnswer answer = parse_status(
-        exec(status_script("~/proj", ".jobs", {id}, claim ? std::vector{id} : std::vector<std::string>{})));
+        exec(status_script("~/proj", ".jobs", {id}, claim ? std::vector{id} : std::vector<JobId>{})));
     return answer.jobs.at(0);
   }
-  StatusReply wait_end(const std::string& id) {
+  StatusReply wait_end(const JobId& id) {
     StatusReply reply;
     until(
         [&] {
@@ -75,11 +74,11 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
         "the job's end");
     return reply;
   }
-  KillReply kill(const std::string& id, int signal = SIGTERM, int grace = 5) {
+  KillReply kill(const JobId& id, int signal = SIGTERM, int grace = 5) {
     return parse_kill(exec(kill_script("~/proj", ".jobs", {id}, signal, grace, "ada@laptop"))).at(0);
   }
   // Until the job has written this to its output.
-  void until_out(const std::string& id, const std::string& text) {
+  void until_out(const JobId& id, const std::string& text) {
     until([&] { return file(id, "job.out").find(text) != std::string::npos; }, text.c_str());
   }
   // Nothing runs any more on the pretended server.
@@ -92,7 +91,7 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
 };
 
 TEST_P(JobScripts, StartsRunsAndEnds) {
-  const std::string id = start("echo out; echo err >&2; pwd; exit 3");
+  const JobId id = start("echo out; echo err >&2; pwd; exit 3");
   const StatusReply reply = wait_end(id);
   EXPECT_EQ(reply.phase, Phase::ended);
   EXPECT_EQ(reply.result, ExitStatus::exited(3));
@@ -110,7 +109,7 @@ TEST_P(JobScripts, StartsRunsAndEnds) {
 }
 
 TEST_P(JobScripts, TellsTheMomentOfAFailuresLastWords) {
-  const std::string id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.05; done; exit 3");
+  const JobId id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.05; done; exit 3");
   until([&] { return file(id, "job.err") == "why\n"; }, "its last words");
   // its clock has moved on by a tenth of a second, by its own account
   const auto later = fs::last_write_time(folder(id) / "job.err") + milliseconds(100);
@@ -140,7 +139,7 @@ TEST_P(JobScripts, TellsTheMomentOfAFailuresLastWords) {
 }
 
 TEST_P(JobScripts, StartsOnce) {
-  const std::string id = new_id();
+  const JobId id = new_id();
   const StartRequest request{id, "echo once; sleep 60", "", {}};
   const auto first = start_all({request}).at(0);
   const auto second = start_all({request}).at(0);
@@ -184,19 +183,19 @@ TEST_P(JobScripts, StartsAllRanksInOneExec) {
 
 TEST_P(JobScripts, ValuesArriveExactly) {
   const std::string value = "a b  'q' \"d\" $HOME `id` \\n \\ %s\nline two\n\ttab é 漢 🎉 * ? ~ # ! \x01\x7f";
-  const std::string id = start("printf %s \"$VALUE\"; printf '|%s|%s|%s' \"$EMPTY\" \"$HOME\" \"it's\"",
-                               {{"VALUE", value}, {"EMPTY", ""}, {"HOME", "/else where"}});
+  const JobId id = start("printf %s \"$VALUE\"; printf '|%s|%s|%s' \"$EMPTY\" \"$HOME\" \"it's\"",
+                         {{"VALUE", value}, {"EMPTY", ""}, {"HOME", "/else where"}});
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));
   EXPECT_EQ(file(id, "job.out"), value + "||/else where|it's");
 }
 
 TEST_P(JobScripts, ActivationComesFirst) {
-  const std::string id =
+  const JobId id =
       start("echo \"$VIA\"; tool", {}, "VIA='it''s set'; export VIA\ntool() { :; }\nPATH=$PWD/venv:$PATH");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(127));
   EXPECT_EQ(file(id, "job.out"), "its set\n");
   for (const char* bad : {"false", "if then (", ". ./none/bin/activate"}) {
-    const std::string failing = start("echo never", {}, bad);
+    const JobId failing = start("echo never", {}, bad);
     const StatusReply reply = wait_end(failing);
     ASSERT_TRUE(reply.result) << bad;
     EXPECT_FALSE(reply.result->success()) << bad;
@@ -206,7 +205,7 @@ TEST_P(JobScripts, ActivationComesFirst) {
 }
 
 TEST_P(JobScripts, ASimpleCommandIsThePidItself) {
-  const std::string id = start("sleep 1000");
+  const JobId id = start("sleep 1000");
   const int pid = status(id).pid.value();
   until(
       [&] {
@@ -219,8 +218,7 @@ TEST_P(JobScripts, ASimpleCommandIsThePidItself) {
 }
 
 TEST_P(JobScripts, TheJobHasDefaultSignalsAndUmaskAndNoForeignFile) {
-  const std::string id =
-      start("cat /proc/self/status; umask; readlink /proc/$$/fd/0; echo /proc/$$/fd/[4-9]");
+  const JobId id = start("cat /proc/self/status; umask; readlink /proc/$$/fd/0; echo /proc/$$/fd/[4-9]");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));
   const std::string out = file(id, "job.out");
   const auto signals = [](const std::string& ignored) {
@@ -274,7 +272,7 @@ const char* const stubborn_children[] = {
 TEST_P(JobScripts, KillLeavesNothing) {
   for (const char* command : stubborn_children) {
     SCOPED_TRACE(command);
-    const std::string id = start(command);
+    const JobId id = start(command);
     until_out(id, "up");
     const auto begin = std::chrono::steady_clock::now();
     const KillReply reply = kill(id, SIGTERM, 1);
@@ -303,7 +301,7 @@ TEST_P(JobScripts, KillLeavesOtherJobsAlone) {
   // A job that another one started, so it is in that one's process tree, is not its own.
   EXPECT_EQ(kill(requests[7].id).outcome, KillReply::Outcome::killed);
   EXPECT_EQ(status(requests[7].id).phase, Phase::ended);
-  std::vector<std::string> others;
+  std::vector<JobId> others;
   for (int i = 0; i < 20; ++i) {
     if (i != 7) {
       others.push_back(requests[static_cast<std::size_t>(i)].id);
@@ -324,13 +322,13 @@ TEST_P(JobScripts, KillLeavesOtherJobsAlone) {
 
 TEST_P(JobScripts, SideBySideNotOneAfterTheOther) {
   std::vector<StartRequest> requests;
-  std::vector<std::string> ids;
+  std::vector<JobId> ids;
   for (int i = 0; i < 4; ++i) {
     ids.push_back(new_id());
     requests.push_back({ids.back(), stubborn_children[0], "", {}});
   }
   start_all(requests);
-  for (const std::string& id : ids) {
+  for (const JobId& id : ids) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
@@ -343,7 +341,7 @@ TEST_P(JobScripts, SideBySideNotOneAfterTheOther) {
 
 // Between a kill's signal and its end the main process may be gone and others not: that is no end yet.
 TEST_P(JobScripts, AnEndIsNotToldWhileSomethingLives) {
-  const std::string id =
+  const JobId id =
       start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
   until_out(id, "up");
   until([&] { return !file(id, "job.pid").empty(); }, "its pid");
@@ -370,7 +368,7 @@ class KillTimes : public JobScripts {
     double all = -1;     // the whole action
     KillReply reply;
   };
-  Times times_of(const std::string& id, int grace, const std::string& by = "exec sh -s") {
+  Times times_of(const JobId& id, int grace, const std::string& by = "exec sh -s") {
     std::string script = kill_script("~/proj", ".jobs", {id}, SIGTERM, grace, "ada");
     const std::string call = "\nkill_begin 15 ";
     const std::size_t at = script.find(call);
@@ -407,7 +405,7 @@ class KillTimes : public JobScripts {
 };
 
 TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
-  const std::string obedient = start("echo up; exec sleep 1000");
+  const JobId obedient = start("echo up; exec sleep 1000");
   until_out(obedient, "up");
   Times times = times_of(obedient, 5);
   EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
@@ -415,7 +413,7 @@ TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
   EXPECT_EQ(times.forced, -1) << "it had no need of it";
   EXPECT_LT(times.all, 5) << "the grace is no time to wait out";
 
-  const std::string deaf = start(stubborn_children[0]);
+  const JobId deaf = start(stubborn_children[0]);
   until_out(deaf, "up");
   times = times_of(deaf, 1);
   EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
@@ -429,7 +427,7 @@ TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
   if (::geteuid() != 0 || !find_program("setpriv")) {
     GTEST_SKIP() << "needs root, to be another user";
   }
-  const std::string id = start("exec sleep 1000");
+  const JobId id = start("exec sleep 1000");
   for (const fs::path& path :
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
@@ -448,7 +446,7 @@ TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
 }
 
 TEST_P(JobScripts, LeftoversOfAnEndedJobAreEnded) {
-  const std::string id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
+  const JobId id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
   until([&] { return servers.processes().size() == 1; }, "the daemon alone");
   const KillReply reply = kill(id);
@@ -465,7 +463,7 @@ int supervisor_pid(const std::string& text) {
 
 // A supervisor whose `date` is killed again and again says how the job ended, but not when.
 TEST_P(JobScripts, AResultWithoutItsTimeIsUnderstood) {
-  const std::string id = start("exit 3");
+  const JobId id = start("exit 3");
   wait_end(id);
   std::ofstream(folder(id) / "result") << "exit 3 \n";
   const StatusReply reply = status(id);
@@ -475,7 +473,7 @@ TEST_P(JobScripts, AResultWithoutItsTimeIsUnderstood) {
 }
 
 TEST_P(JobScripts, ADeadSupervisorHidesNoJob) {
-  const std::string id = start("echo up; sleep 1000 & wait");
+  const JobId id = start("echo up; sleep 1000 & wait");
   until_out(id, "up");
   ::kill(supervisor_pid(file(id, "supervisor")), SIGKILL);
   StatusReply reply;
@@ -488,7 +486,7 @@ TEST_P(JobScripts, ADeadSupervisorHidesNoJob) {
 }
 
 TEST_P(JobScripts, GoneWhenSupervisorAndJobAreDeadByForce) {
-  const std::string id = start("echo up; sleep 1000 & wait");
+  const JobId id = start("echo up; sleep 1000 & wait");
   until_out(id, "up");
   const int pid = status(id).pid.value();
   ::kill(supervisor_pid(file(id, "supervisor")), SIGKILL);
@@ -502,7 +500,7 @@ TEST_P(JobScripts, GoneWhenSupervisorAndJobAreDeadByForce) {
 }
 
 TEST_P(JobScripts, APidAloneProvesNothing) {
-  const std::string id = start("echo up; sleep 1000");
+  const JobId id = start("echo up; sleep 1000");
   until_out(id, "up");
   const std::string supervisor = file(id, "supervisor");
   const int pid = status(id).pid.value();
@@ -522,7 +520,7 @@ TEST_P(JobScripts, APidAloneProvesNothing) {
 }
 
 TEST_P(JobScripts, AStoppedSupervisorAndAZombieAreSeenThrough) {
-  const std::string id = start("sleep 1000");
+  const JobId id = start("sleep 1000");
   const int supervisor = supervisor_pid(file(id, "supervisor"));
   ::kill(supervisor, SIGSTOP);
   ::kill(status(id).pid.value(), SIGKILL);  // a zombie now: its parent is stopped
@@ -533,7 +531,7 @@ TEST_P(JobScripts, AStoppedSupervisorAndAZombieAreSeenThrough) {
 }
 
 TEST_P(JobScripts, TheSupervisorOutlivesSignals) {
-  const std::string id = start("echo up; sleep 1000");
+  const JobId id = start("echo up; sleep 1000");
   until_out(id, "up");
   const int supervisor = supervisor_pid(file(id, "supervisor"));
   for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1}) {
@@ -544,7 +542,7 @@ TEST_P(JobScripts, TheSupervisorOutlivesSignals) {
 }
 
 TEST_P(JobScripts, ARemovedFolderHoldsNoSupervisor) {
-  const std::string id = start("echo up; sleep 1000");
+  const JobId id = start("echo up; sleep 1000");
   until_out(id, "up");
   const int pid = status(id).pid.value();
   fs::remove_all(folder(id));
@@ -553,7 +551,7 @@ TEST_P(JobScripts, ARemovedFolderHoldsNoSupervisor) {
 }
 
 TEST_P(JobScripts, AClaimedIdNeverStarts) {
-  const std::string id = new_id();
+  const JobId id = new_id();
   EXPECT_EQ(status(id).phase, Phase::none);
   EXPECT_FALSE(fs::exists(folder(id)));
   EXPECT_EQ(status(id, true).phase, Phase::none);
@@ -562,7 +560,7 @@ TEST_P(JobScripts, AClaimedIdNeverStarts) {
   EXPECT_EQ(status(id).phase, Phase::none);
   EXPECT_EQ(file(id, "job.out"), "");
   // a kill of what is not there claims as well
-  const std::string other = new_id();
+  const JobId other = new_id();
   EXPECT_EQ(kill(other).outcome, KillReply::Outcome::none);
   EXPECT_EQ(start_all({{other, "echo late", "", {}}}).at(0).outcome, StartReply::Outcome::exists);
   EXPECT_EQ(status(other).phase, Phase::none);
@@ -570,13 +568,13 @@ TEST_P(JobScripts, AClaimedIdNeverStarts) {
 
 TEST_P(JobScripts, AStarterThatDiedHalfWay) {
   // after mkdir
-  const std::string bare = new_id();
+  const JobId bare = new_id();
   make_folders(folder(bare));
   EXPECT_EQ(status(bare).phase, Phase::starting);
   EXPECT_EQ(status(bare, true).phase, Phase::none);
   EXPECT_EQ(status(bare).phase, Phase::none);
   // with an empty supervisor file: its writer died in between
-  const std::string empty = new_id();
+  const JobId empty = new_id();
   make_folders(folder(empty));
   std::ofstream(folder(empty) / "supervisor") << "";
   EXPECT_EQ(status(empty).phase, Phase::starting);
@@ -586,7 +584,7 @@ TEST_P(JobScripts, AStarterThatDiedHalfWay) {
 
 TEST_P(JobScripts, AsksAbout200JobsQuickly) {
   start("true");
-  std::vector<std::string> ids;
+  std::vector<JobId> ids;
   const std::string boot{trim(read_file("/proc/sys/kernel/random/boot_id"))};
   for (int i = 0; i < 200; ++i) {
     ids.push_back(new_id());
@@ -623,21 +621,21 @@ TEST_P(JobScripts, TheOutOfMemoryKillerIsTold) {
   add_program(
       servers, "grep",
       "case $* in *oom_kill*) exec cat '" + counter.string() + "' ;; esac\nexec /usr/bin/grep \"$@\"\n");
-  const std::string calm = start("exit 1");
+  const JobId calm = start("exit 1");
   EXPECT_FALSE(wait_end(calm).oom);
-  const std::string struck = start("echo 'oom_kill 43' >~/oom_kills; kill -9 $$");
+  const JobId struck = start("echo 'oom_kill 43' >~/oom_kills; kill -9 $$");
   const StatusReply reply = wait_end(struck);
   EXPECT_EQ(reply.result, ExitStatus::signalled(SIGKILL));
   EXPECT_TRUE(reply.oom);
   EXPECT_EQ(file(struck, "oom"), "2\n");
   // another's trouble is no news about a job that did well
-  const std::string fine = start("echo 'oom_kill 50' >~/oom_kills");
+  const JobId fine = start("echo 'oom_kill 50' >~/oom_kills");
   EXPECT_FALSE(wait_end(fine).oom);
 }
 
 TEST_P(JobScripts, GpuMemoryThatIsStillHeldIsTold) {
   add_program(servers, "nvidia-smi", "cat \"$HOME/gpu_pids\"\n");
-  const std::string id = start("exec sleep 1000");
+  const JobId id = start("exec sleep 1000");
   std::ofstream(servers.home("a") / "gpu_pids") << status(id).pid.value() << "\n1\nNo such device\n";
   const KillReply reply = kill(id);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
@@ -647,7 +645,7 @@ TEST_P(JobScripts, GpuMemoryThatIsStillHeldIsTold) {
   EXPECT_TRUE(status(id).left);
   std::ofstream(servers.home("a") / "gpu_pids") << "1\n";
   EXPECT_EQ(status(id).phase, Phase::ended);
-  const std::string other = start("exec sleep 1000");
+  const JobId other = start("exec sleep 1000");
   EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
 }
 
@@ -655,7 +653,7 @@ TEST_P(JobScripts, WhatCannotBeKilledIsNamed) {
   if (::geteuid() != 0 || !find_program("setpriv")) {
     GTEST_SKIP() << "needs root, to be another user";
   }
-  const std::string id = start("exec sleep 1000");
+  const JobId id = start("exec sleep 1000");
   ssh::ExecRequest request;
   request.command =
       "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
@@ -694,8 +692,8 @@ TEST_P(JobScripts, FoldersMayHaveAnyName) {
   EXPECT_EQ(parse_start(exec(start_script(project, ".my jobs", {request}))).at(0).outcome,
             StartReply::Outcome::started);
   const fs::path place = servers.home("a") / project.substr(2);
-  until([&] { return fs::exists(place / ".my jobs" / request.id / "result"); }, "the result");
-  EXPECT_EQ(read_file(place / ".my jobs" / request.id / "job.out"), place.string() + "\n");
+  until([&] { return fs::exists(place / ".my jobs" / request.id.text() / "result"); }, "the result");
+  EXPECT_EQ(read_file(place / ".my jobs" / request.id.text() / "job.out"), place.string() + "\n");
   const auto answer = parse_status(exec(status_script(project, ".my jobs", {request.id}, {})));
   EXPECT_EQ(answer.jobs.at(0).result, ExitStatus::exited(0));
   EXPECT_GT(answer.jobs.at(0).out_size, 0U);
@@ -747,7 +745,7 @@ class JobFollow : public JobScripts {
 
 TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
   // binary data, in pieces, on both streams, without a newline at the end
-  const std::string id = start(
+  const JobId id = start(
       "i=0; while [ $i -lt 20 ]; do head -c 50000 /dev/urandom; head -c 1000 /dev/urandom >&2; "
       "i=$((i+1)); sleep 0.01; done; printf end");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
@@ -768,7 +766,7 @@ TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
 }
 
 TEST_P(JobFollow, ALineWithoutNewlinePassesAndTheEndOfInputEndsIt) {
-  const std::string id =
+  const JobId id =
       start("printf one; echo e >&2; while ! [ -e go ]; do sleep 0.02; done; printf two; sleep 1000");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
   pump_until(*followed, [&] { return followed->out == "one" && followed->err == "e\n"; });
@@ -787,7 +785,7 @@ TEST_P(JobFollow, ALineWithoutNewlinePassesAndTheEndOfInputEndsIt) {
 }
 
 TEST_P(JobFollow, NothingStaysBehindWhenTheClientIsGone) {
-  const std::string id = start("while :; do echo line; sleep 0.01; done");
+  const JobId id = start("while :; do echo line; sleep 0.01; done");
   {
     const auto followed = follow({id, 0, 0, std::nullopt, true});
     pump_until(*followed, [&] { return followed->out.size() > 20; });
@@ -803,7 +801,7 @@ TEST_P(JobFollow, NothingStaysBehindWhenTheClientIsGone) {
 }
 
 TEST_P(JobFollow, TheLastLines) {
-  const std::string id = start("i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; printf part");
+  const JobId id = start("i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; printf part");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));
   const std::string all = file(id, "job.out");
   for (const auto& [lines, text] : std::vector<std::pair<int, std::string>>{
@@ -828,7 +826,7 @@ TEST_P(JobFollow, NoSuchJobIsAnError) {
 }
 
 TEST_P(JobFollow, AJobWhoseSupervisorDied) {
-  const std::string id = start("printf one; while ! [ -e go ]; do sleep 0.02; done; echo two");
+  const JobId id = start("printf one; while ! [ -e go ]; do sleep 0.02; done; echo two");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
   pump_until(*followed, [&] { return followed->out == "one"; });
   ::kill(supervisor_pid(file(id, "supervisor")), SIGKILL);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
 #include "jobs/clean.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
@@ -41,20 +40,20 @@ class JobTools : public ::testing::TestWithParam<test::ServerShell> {
     return result.out;
   }
   fs::path jobs_folder() { return servers.home("a") / "my proj/.jobs"; }
-  fs::path folder(const std::string& id) { return jobs_folder() / id; }
+  fs::path folder(const JobId& id) { return jobs_folder() / id.text(); }
 
-  std::string start(const std::string& command, const std::string& activate = "",
-                    std::vector<std::pair<std::string, std::string>> env = {}) {
-    const std::string id = random_hex(32);
+  JobId start(const std::string& command, const std::string& activate = "",
+              std::vector<std::pair<std::string, std::string>> env = {}) {
+    const JobId id = JobId::random();
     const StartRequest request{id, command, activate, std::move(env)};
     EXPECT_EQ(parse_start(exec(start_script("~/my proj", ".jobs", {request}))).at(0).outcome,
               StartReply::Outcome::started);
     return id;
   }
-  void until_ended(const std::string& id) {
+  void until_ended(const JobId& id) {
     test::until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
   }
-  void until_out(const std::string& id, const std::string& text) {
+  void until_out(const JobId& id, const std::string& text) {
     test::until(
         [&] {
           const auto out = read_file_if_there(folder(id) / "job.out");
@@ -62,30 +61,28 @@ class JobTools : public ::testing::TestWithParam<test::ServerShell> {
         },
         text.c_str());
   }
-  CleanReply clean(const std::string& id) {
+  CleanReply clean(const JobId& id) {
     return parse_clean(exec(clean_script("~/my proj", ".jobs", {id}))).at(0);
   }
-  std::vector<ProcessDump> stacks(const std::string& id) {
+  std::vector<ProcessDump> stacks(const JobId& id) {
     return parse_stacks(exec(stacks_script("~/my proj", ".jobs", {id})));
   }
-  bool runs(const std::string& id) {
+  bool runs(const JobId& id) {
     return parse_status(exec(status_script("~/my proj", ".jobs", {id}, {}))).jobs.at(0).phase ==
            StatusReply::Phase::running;
   }
-  void kill(const std::string& id) {
-    exec(kill_script("~/my proj", ".jobs", {id}, SIGKILL, 0, "ada@laptop"));
-  }
+  void kill(const JobId& id) { exec(kill_script("~/my proj", ".jobs", {id}, SIGKILL, 0, "ada@laptop")); }
 
   test::LocalServers servers;
   std::unique_ptr<ssh::Connection> connection;
 };
 
 TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
-  const std::string ended = start("echo out");
-  const std::string running = start("sleep 60");
+  const JobId ended = start("echo out");
+  const JobId running = start("sleep 60");
   until_ended(ended);
   std::ofstream(jobs_folder() / "mine.txt") << "mine";
-  const std::string absent = random_hex(32);
+  const JobId absent = JobId::random();
   const auto replies = parse_clean(exec(clean_script("~/my proj", ".jobs", {ended, running, absent})));
   ASSERT_EQ(replies.size(), 3U);
   EXPECT_EQ(replies[0].outcome, Outcome::removed) << replies[0].reason;
@@ -102,13 +99,13 @@ TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
 
 TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
   // The main process has ended with a result, a child of it lives on.
-  const std::string left = start("sleep 60 & exit 0");
+  const JobId left = start("sleep 60 & exit 0");
   until_ended(left);
   EXPECT_EQ(clean(left).outcome, Outcome::running);
   kill(left);
   EXPECT_EQ(clean(left).outcome, Outcome::removed);
   // The supervisor is dead, the job lives.
-  const std::string orphan = start("sleep 60");
+  const JobId orphan = start("sleep 60");
   std::ifstream file(folder(orphan) / "supervisor");
   int supervisor = 0;
   file >> supervisor;
@@ -122,7 +119,7 @@ TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
 
 TEST_P(JobTools, CleanKeepsAFreshClaim) {
   fs::create_directories(jobs_folder());
-  const std::string id = random_hex(32);
+  const JobId id = JobId::random();
   exec(status_script("~/my proj", ".jobs", {id}, {id}));
   ASSERT_TRUE(fs::exists(folder(id) / "result"));
   EXPECT_EQ(clean(id).outcome, Outcome::running);
@@ -135,7 +132,7 @@ TEST_P(JobTools, CleanDoesNotFollowLinks) {
   const fs::path precious = servers.home("a") / "precious";
   fs::create_directories(precious);
   std::ofstream(precious / "result") << "exit 0 1000\n";
-  const std::string id = random_hex(32);
+  const JobId id = JobId::random();
   fs::create_symlink(precious, folder(id));
   EXPECT_EQ(clean(id).outcome, Outcome::failed);
   EXPECT_TRUE(fs::exists(precious / "result"));
@@ -147,7 +144,7 @@ constexpr const char* program =
     "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nwait_here()'";
 
 TEST_P(JobTools, StacksOfAPreparedProgram) {
-  const std::string id = start(program, enable_stacks_text(".jobs"), {{"RANK", "7"}});
+  const JobId id = start(program, enable_stacks_text(".jobs"), {{"RANK", "7"}});
   until_out(id, "up");
   for (int round = 0; round < 2; ++round) {  // the second answer holds nothing of the first
     const auto dumps = stacks(id);
@@ -166,8 +163,8 @@ TEST_P(JobTools, StacksOfAPreparedProgram) {
 }
 
 TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
-  const std::string python = start(program);
-  const std::string other = start("exec sleep 60");
+  const JobId python = start(program);
+  const JobId other = start("exec sleep 60");
   until_out(python, "up");
   const auto dumps = stacks(python);
   ASSERT_EQ(dumps.size(), 1U);
@@ -183,7 +180,7 @@ TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
 }
 
 TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
-  const std::string id = start(
+  const JobId id = start(
       "mkdir -p other && echo 'print(\"other sitecustomize\", __name__)' >other/sitecustomize.py\n"
       "PYTHONPATH=$PYTHONPATH:other /usr/bin/python3 -c 'import sitecustomize; "
       "print(sitecustomize.__file__)'",
@@ -193,7 +190,7 @@ TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
   EXPECT_NE(out.find("other sitecustomize sitecustomize\n"), std::string::npos) << out;
   EXPECT_NE(out.find("other/sitecustomize.py\n"), std::string::npos) << out;
   EXPECT_EQ(read_file_if_there(folder(id) / "job.err").value_or("?"), "");
-  const std::string plain =
+  const JobId plain =
       start("echo \"${PYTHONPATH##*:}\"; exit 3", enable_stacks_text(".jobs"), {{"PYTHONPATH", "first"}});
   until_ended(plain);
   EXPECT_EQ(read_file_if_there(folder(plain) / "job.out").value_or("?"), "first\n");

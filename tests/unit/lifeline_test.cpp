@@ -45,19 +45,19 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     return result.out;
   }
   // Starts a rank a command; returns their ids.
-  std::vector<std::string> start(const std::string& server, const std::vector<std::string>& commands) {
+  std::vector<JobId> start(const std::string& server, const std::vector<std::string>& commands) {
     std::vector<StartRequest> requests;
     std::vector<Job> jobs;
     for (const std::string& command : commands) {
       Job job;
-      job.id = random_hex(32);
+      job.id = JobId::random();
       job.rank = next_rank++;
       jobs.push_back(job);
       requests.push_back({job.id, command, "", {}});
     }
     const auto replies = parse_start(
         exec(server, start_script("~/proj", ".jobs", requests, lifeline_request(lifeline, server, jobs))));
-    std::vector<std::string> ids;
+    std::vector<JobId> ids;
     for (const StartReply& reply : replies) {
       EXPECT_EQ(reply.outcome, StartReply::Outcome::started) << reply.reason;
       ids.push_back(reply.id);
@@ -65,10 +65,10 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_EQ(ids.size(), commands.size());
     return ids;
   }
-  StatusReply status(const std::string& server, const std::string& id) {
+  StatusReply status(const std::string& server, const JobId& id) {
     return parse_status(exec(server, status_script("~/proj", ".jobs", {id}, {}))).jobs.at(0);
   }
-  StatusReply wait_end(const std::string& server, const std::string& id) {
+  StatusReply wait_end(const std::string& server, const JobId& id) {
     StatusReply reply;
     EXPECT_TRUE(test::eventually(
         [&] {
@@ -79,10 +79,10 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
         << "the end of a job on " << server;
     return reply;
   }
-  std::string told(const std::string& server, const std::string& id) {
-    return read_file_if_there(servers.home(server) / "proj/.jobs" / id / "lifeline").value_or("");
+  std::string told(const std::string& server, const JobId& id) {
+    return read_file_if_there(servers.home(server) / "proj/.jobs" / id.text() / "lifeline").value_or("");
   }
-  void until_told(const std::string& server, const std::string& id, const std::string& text) {
+  void until_told(const std::string& server, const JobId& id, const std::string& text) {
     EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 20)) << told(server, id);
   }
   std::vector<int> processes_of(const std::string& server) {
@@ -104,7 +104,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
   void expect_nothing_left() {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
   }
-  void expect_ended_by(const std::string& server, const std::string& id, const std::string& by) {
+  void expect_ended_by(const std::string& server, const JobId& id, const std::string& by) {
     const StatusReply reply = wait_end(server, id);
     EXPECT_EQ(reply.stop_by, by);
     EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
@@ -241,7 +241,7 @@ TEST_P(LifelineTest, TheSupervisorGoesWithItsJob) {
   const auto on_a = start("a", {"sleep 300"});
   const auto on_b = start("b", {"setsid sleep 300 & wait"});
   until_told("a", on_a[0], "ok");
-  const auto words = split_words(read_file(servers.home("b") / "proj/.jobs" / on_b[0] / "supervisor"));
+  const auto words = split_words(read_file(servers.home("b") / "proj/.jobs" / on_b[0].text() / "supervisor"));
   ::kill(parse_number<int>(words.at(0)).value(), SIGKILL);
   ::kill(status("b", on_b[0]).pid.value(), SIGKILL);
   expect_ended_by("a", on_a[0], "rank 1");

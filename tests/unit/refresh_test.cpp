@@ -15,7 +15,7 @@ constexpr Clocks clocks{now + wrong_by, now, wrong_by * 1000};
 Job stored_as(State state) {
   Job job;
   job.key = 7;
-  job.id = "0123456789abcdef0123456789abcdef";
+  job.id = JobId::random();
   job.state = state;
   job.created_at = created;
   return job;

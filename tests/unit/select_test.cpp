@@ -8,7 +8,7 @@ namespace {
 Job job(int key, State state, std::vector<std::string> tags, std::string id_start = "") {
   Job made;
   made.key = key;
-  made.id = id_start + std::string(32 - id_start.size(), static_cast<char>('a' + key % 6));
+  made.id = *JobId::parse(id_start + std::string(32 - id_start.size(), static_cast<char>('a' + key % 6)));
   made.state = state;
   made.tags = std::move(tags);
   made.created_at = 1000 + key;

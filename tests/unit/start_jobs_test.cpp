@@ -123,7 +123,7 @@ class Launch : public ::testing::Test {
  protected:
   // Ranks 0 and 2 run on, 1 and 3 end; each leaves a line for every time that it is started.
   std::vector<NewJob> ranks() {
-    const std::string launch = random_hex(32);
+    const JobId launch = JobId::random();
     std::vector<NewJob> all;
     for (int rank = 0; rank < 4; ++rank) {
       NewJob entry = world.job(rank < 2 ? "a" : "b", std::string("echo x >>~/ran-$REMOTE_JOB_ID; ") +
@@ -165,10 +165,11 @@ class Launch : public ::testing::Test {
     return WIFSIGNALED(status);
   }
   std::string runs(const NewJob& entry) {
-    return read_file_if_there(world.servers.home(entry.job.server) / ("ran-" + entry.job.id)).value_or("");
+    return read_file_if_there(world.servers.home(entry.job.server) / ("ran-" + entry.job.id.text()))
+        .value_or("");
   }
   static bool cookie_lives(const NewJob& entry) {
-    return !test::processes_with("REMOTE_JOB_ID=" + entry.job.id).empty();
+    return !test::processes_with("REMOTE_JOB_ID=" + entry.job.id.text()).empty();
   }
 
   // What a fresh `job-list` says is what the servers have, for good.
@@ -192,8 +193,8 @@ class Launch : public ::testing::Test {
           std::find_if(now.begin(), now.end(), [&](const Job& job) { return job.id == entry.job.id; });
       if (found == now.end()) {
         EXPECT_EQ(runs(entry), "") << "it runs, and nobody knows of it";
-        EXPECT_FALSE(
-            std::filesystem::exists(world.servers.home(entry.job.server) / "proj/.jobs" / entry.job.id));
+        EXPECT_FALSE(std::filesystem::exists(world.servers.home(entry.job.server) / "proj/.jobs" /
+                                             entry.job.id.text()));
         continue;
       }
       recorded.push_back(entry);

@@ -24,7 +24,7 @@ namespace fs = std::filesystem;
 
 Job make_job(const std::string& server = "first") {
   Job job;
-  job.id = random_hex(32);
+  job.id = JobId::random();
   job.server = server;
   job.command = "python train.py";
   job.tags = {"train.py", "torch"};
@@ -72,6 +72,7 @@ class StoreTest : public ::testing::Test {
   TempFolder temp_{"remote-store-"};
   fs::path folder_ = temp_.path() / "jobs";
   Store store_{folder_};
+  JobId launch_ = JobId::random();
 
   void expect_sound() const {
     const auto listing = store_.list();
@@ -99,8 +100,7 @@ TEST_F(StoreTest, GivesKeysInOrderAndKeepsEverything) {
   auto jobs = make_jobs(3);
   jobs[1].command = "python 'a b.py' \"$X\" \\ \t tab\nline é 日本";
   jobs[1].tags = {"a b", "", "tab\there", "line\nbreak", "back\\slash"};
-  jobs[1].launch = "";
-  jobs[2].launch = "launch-1";
+  jobs[2].launch = JobId::random();
   jobs[2].rank = 0;
   jobs[2].world_size = 4;
   jobs[2].hidden = true;
@@ -128,7 +128,7 @@ TEST_F(StoreTest, BytesThatAreNoUtf8AreListedTheSameFromIndexAndRecord) {
 TEST_F(StoreTest, KeysAreNotUsedTwiceAlsoAfterRemovingAll) {
   auto jobs = make_jobs(3);
   store_.add(jobs);
-  store_.remove({jobs[1].id, jobs[2].id, random_hex(32)});
+  store_.remove({jobs[1].id, jobs[2].id, JobId::random()});
   EXPECT_EQ(keys(), std::vector<int>{1});
   EXPECT_FALSE(fs::exists(store_.job_folder(jobs[1].id)));
   store_.remove({jobs[0].id});
@@ -147,17 +147,11 @@ TEST_F(StoreTest, LostMarkIsMadeUpFor) {
   EXPECT_EQ(next[0].key, 4);
 }
 
-TEST_F(StoreTest, RefusesIdsThatAreNoIdsOrAreThere) {
+TEST_F(StoreTest, RefusesIdsThatAreThere) {
   auto jobs = make_jobs(2);
-  jobs[1].id = "../../etc";
-  EXPECT_THROW(store_.add(jobs), Error);
-  EXPECT_TRUE(store_.list().jobs.empty());
   jobs[1].id = jobs[0].id;
   EXPECT_THROW(store_.add(jobs), Error);
   EXPECT_TRUE(store_.list().jobs.empty());
-  EXPECT_THROW(store_.remove({"../x"}), Error);
-  EXPECT_THROW(store_.hold_start("../x"), Error);
-  EXPECT_THROW(store_.starter_is_dead("a/b"), Error);
 }
 
 TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
@@ -200,13 +194,13 @@ TEST_F(StoreTest, NewsThatOnlyConfirmAreListedWithoutRewritingTheRecord) {
 
 TEST_F(StoreTest, FindsByKeyAndByStartOfId) {
   auto jobs = make_jobs(3);
-  jobs[0].id = "abcd0000000000000000000000000001";
-  jobs[1].id = "abcd0000000000000000000000000002";
-  jobs[2].id = "12340000000000000000000000000003";
+  jobs[0].id = JobId::parse("abcd0000000000000000000000000001").value();
+  jobs[1].id = JobId::parse("abcd0000000000000000000000000002").value();
+  jobs[2].id = JobId::parse("12340000000000000000000000000003").value();
   store_.add(jobs);
   EXPECT_EQ(store_.find("2").id, jobs[1].id);
   EXPECT_EQ(store_.find("1234").id, jobs[2].id);
-  EXPECT_EQ(store_.find(jobs[1].id).key, 2);
+  EXPECT_EQ(store_.find(jobs[1].id.text()).key, 2);
   for (const char* bad : {"abcd", "9", "abc", "", "0", "-1", "x", "99999999999999999999"}) {
     try {
       store_.find(bad);
@@ -353,7 +347,7 @@ TEST_F(StoreTest, CopiedFolderShowsUpAndGetsAFreeKey) {
   expect_sound();
   EXPECT_EQ(store_.find("1").id, jobs[0].id);
   EXPECT_EQ(store_.find("8").id, foreign[7].id);
-  EXPECT_EQ(store_.find(foreign[0].id).key, 9);
+  EXPECT_EQ(store_.find(foreign[0].id.text()).key, 9);
   auto next = make_jobs(1);
   store_.add(next);
   EXPECT_EQ(next[0].key, 10);
@@ -368,7 +362,7 @@ TEST_F(StoreTest, FoldersThatAreNoJobsArePassedBy) {
   store_.add(jobs);
   fs::create_directories(folder_ / "7");
   write_text(folder_ / "notes.txt", "mine");
-  const std::string logs_only = random_hex(32);
+  const std::string logs_only = JobId::random().text();
   fs::create_directories(folder_ / logs_only);
   write_text(folder_ / logs_only / "job.out", "text");
   expect_sound();
@@ -604,16 +598,16 @@ TEST_F(StoreTest, ReadOnlyFolderCanBeListedAndSaysWhyItCannotBeWritten) {
 // ---- starters -------------------------------------------------------------------------------------------
 
 TEST_F(StoreTest, StarterIsDeadExactlyWhenItDoesNotHoldItsLock) {
-  EXPECT_TRUE(store_.starter_is_dead("launch-1"));
+  EXPECT_TRUE(store_.starter_is_dead(launch_));
   {
-    const FileLock held = store_.hold_start("launch-1");
-    EXPECT_FALSE(store_.starter_is_dead("launch-1"));
+    const FileLock held = store_.hold_start(launch_);
+    EXPECT_FALSE(store_.starter_is_dead(launch_));
     auto jobs = make_jobs(1);
     store_.add(jobs);  // tidies up, but not this
-    EXPECT_FALSE(store_.starter_is_dead("launch-1"));
-    EXPECT_TRUE(store_.starter_is_dead("launch-2"));
+    EXPECT_FALSE(store_.starter_is_dead(launch_));
+    EXPECT_TRUE(store_.starter_is_dead(JobId::random()));
   }
-  EXPECT_TRUE(store_.starter_is_dead("launch-1"));
+  EXPECT_TRUE(store_.starter_is_dead(launch_));
   auto jobs = make_jobs(1);
   store_.add(jobs);
   EXPECT_TRUE(fs::is_empty(folder_ / "starts"));
@@ -623,7 +617,7 @@ TEST_F(StoreTest, StarterKilledIsDeadAndItsChildrenHoldNothing) {
   int ready[2];
   ASSERT_EQ(::pipe(ready), 0);
   const pid_t pid = start_child([&] {
-    const FileLock held = store_.hold_start("launch-1");
+    const FileLock held = store_.hold_start(launch_);
     SubprocessSpec spec;
     spec.argv = {"sleep", "60"};
     Subprocess child(spec);
@@ -642,11 +636,11 @@ TEST_F(StoreTest, StarterKilledIsDeadAndItsChildrenHoldNothing) {
   ::close(ready[0]);
   const auto child = parse_number<int>(text);
   ASSERT_TRUE(child);
-  EXPECT_FALSE(store_.starter_is_dead("launch-1"));
+  EXPECT_FALSE(store_.starter_is_dead(launch_));
   ::kill(pid, SIGKILL);
   wait_for(pid);
   EXPECT_EQ(::kill(*child, 0), 0) << "the child lives on";
-  EXPECT_TRUE(store_.starter_is_dead("launch-1"));
+  EXPECT_TRUE(store_.starter_is_dead(launch_));
   ::kill(*child, SIGKILL);
 }
 
@@ -660,8 +654,8 @@ TEST_F(StoreTest, TenThousandJobsAreListedFast) {
 #endif
   auto jobs = make_jobs(count);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    jobs[i].launch = random_hex(32);
-    jobs[i].remote_folder = "~/project/.jobs/" + jobs[i].id;
+    jobs[i].launch = JobId::random();
+    jobs[i].remote_folder = "~/project/.jobs/" + jobs[i].id.text();
     if (i % (count / 10) != 0) {
       jobs[i].state = State::succeeded;
       jobs[i].result = ExitStatus::exited(0);
