@@ -51,14 +51,9 @@ int run(Context& context, const Arguments& arguments) {
     job.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
   }
   job.env = arguments.env.collect();
-  jobs::Connections connections;
-  try {
-    connections.emplace(server.name, context.connector().connect(server, context.cancel));
-  } catch (const Error& error) {
-    throw error.on(server.name);
-  }
+  const jobs::StartResult result =
+      jobs::start(config, store, context.connector(), {std::move(job)}, context.cancel);
   context.show_new_host_keys();
-  const jobs::StartResult result = jobs::start(store, connections, {std::move(job)}, context.cancel);
   const jobs::Job& started = result.jobs.front();
   for (const Error& error : result.errors) {
     context.show(error);

@@ -50,20 +50,18 @@ struct Arguments {
   bool enable_stacks = false;
 };
 
-jobs::Connections connect_all(Context& context, const std::vector<config::Server>& servers) {
-  auto outcomes = servers::fan_out(
+// Connects to all servers. Returns the address by which this machine reaches the first one.
+std::string connect_all(Context& context, const std::vector<config::Server>& servers) {
+  const auto outcomes = servers::fan_out(
       servers, [](const config::Server& server) { return server.name; },
       [&](const config::Server& server, std::size_t) {
-        return context.connector().connect(server, context.cancel);
+        return context.connector().connect(server, context.cancel)->peer_address();
       });
   context.show_new_host_keys();
-  jobs::Connections connections;
   std::vector<Error> errors;
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    if (outcomes[i].ok()) {
-      connections.emplace(servers[i].name, std::move(*outcomes[i].value));
-    } else {
-      errors.push_back(*outcomes[i].error);
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) {
+      errors.push_back(*outcome.error);
     }
   }
   // A launch needs all its servers: without one the others would wait for it in vain.
@@ -74,12 +72,11 @@ jobs::Connections connect_all(Context& context, const std::vector<config::Server
     throw Error("nothing was started", "a launch needs all of its servers",
                 "`--server` names those that are to take part");
   }
-  return connections;
+  return *outcomes.front().value;
 }
 
 // What the servers say of themselves, and of the way to the master.
 std::vector<launch::ProbeAnswer> probe_all(Context& context, const std::vector<config::Server>& servers,
-                                           const jobs::Connections& connections,
                                            const std::string& master_addr, std::optional<int> port) {
   const auto outcomes = servers::fan_out(
       servers, [](const config::Server& server) { return server.name; },
@@ -93,7 +90,8 @@ std::vector<launch::ProbeAnswer> probe_all(Context& context, const std::vector<c
         ssh::ExecRequest exec;
         exec.input = ssh::wrap_script(launch::probe_script(request));
         exec.timeout = std::chrono::seconds(30);
-        return launch::parse_probe(connections.at(server.name)->exec(exec, context.cancel).out);
+        const auto connection = context.connector().connect(server, context.cancel);
+        return launch::parse_probe(connection->exec(exec, context.cancel).out);
       });
   std::vector<launch::ProbeAnswer> answers;
   for (const auto& outcome : outcomes) {
@@ -103,10 +101,6 @@ std::vector<launch::ProbeAnswer> probe_all(Context& context, const std::vector<c
     answers.push_back(*outcome.value);
   }
   return answers;
-}
-
-std::string master_address(const config::Server& server, const jobs::Connections& connections) {
-  return server.internal_address ? *server.internal_address : connections.at(server.name)->peer_address();
 }
 
 // lifeline.py needs Python 3.6. `version` is what the probe saw: "3.11.2".
@@ -165,7 +159,7 @@ struct Prepared {
 };
 
 Prepared make_plan(Context& context, const Arguments& arguments, const std::vector<config::Server>& servers,
-                   const jobs::Connections& connections) {
+                   const std::string& first_address) {
   launch::LaunchSpec spec;
   spec.command = arguments.command;
   spec.launcher = arguments.launcher;
@@ -174,9 +168,9 @@ Prepared make_plan(Context& context, const Arguments& arguments, const std::vect
   spec.torch = arguments.kind != Kind::plain;
   spec.local_rank_arg = arguments.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   spec.run_id = JobId::random().text();
-  spec.master_addr = master_address(servers.front(), connections);
+  spec.master_addr = servers.front().internal_address.value_or(first_address);
   const std::vector<launch::ProbeAnswer> answers =
-      probe_all(context, servers, connections, spec.master_addr, arguments.master_port);
+      probe_all(context, servers, spec.master_addr, arguments.master_port);
   try {
     spec.master_port = launch::choose_port(answers.front(), arguments.master_port);
   } catch (const Error& error) {
@@ -289,21 +283,21 @@ int run(Context& context, const Arguments& arguments) {
     throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
   }
   jobs::Store store = open_store(context);
-  const jobs::Connections connections = connect_all(context, servers);
+  const std::string first_address = connect_all(context, servers);
   // Ranks that run different code hang, or train something that nobody wrote.
-  if (arguments.verify_sync && !project_is_the_same(context, servers, connections)) {
+  if (arguments.verify_sync && !project_is_the_same(context, servers)) {
     throw Error("nothing was started", "the project on the servers is not what it is here (--verify-sync)",
                 "send it with `remote rsync`; files that are newer on a server stay as they are there");
   }
-  const Prepared prepared = make_plan(context, arguments, servers, connections);
+  const Prepared prepared = make_plan(context, arguments, servers, first_address);
   const launch::Plan& plan = prepared.plan;
   if (arguments.dry_run) {
     context.terminal.out(context.options.json ? launch::plan_json(plan) : launch::plan_text(plan));
     return 0;
   }
-  const jobs::StartResult result =
-      jobs::start(store, connections, new_jobs(context.config(), arguments, plan, servers), context.cancel,
-                  prepared.lifeline ? &*prepared.lifeline : nullptr);
+  const jobs::StartResult result = jobs::start(
+      context.config(), store, context.connector(), new_jobs(context.config(), arguments, plan, servers),
+      context.cancel, prepared.lifeline ? &*prepared.lifeline : nullptr);
   print_started(context, plan, result.jobs);
   if (!result.errors.empty()) {
     for (const Error& error : result.errors) {
@@ -317,7 +311,7 @@ int run(Context& context, const Arguments& arguments) {
   }
   if (!arguments.follow) {
     if (prepared.lifeline) {
-      warn_when_lifelines_stand(context, store, connections, *prepared.lifeline, result.jobs);
+      warn_when_lifelines_stand(context, store, *prepared.lifeline, result.jobs);
     }
     return 0;
   }

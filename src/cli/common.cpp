@@ -87,8 +87,8 @@ std::vector<jobs::Job> stored_jobs(Context& context, const jobs::Store& store, b
 }
 
 std::vector<jobs::Job> ask_servers(Context& context, jobs::Store& store, std::vector<jobs::Job> jobs) {
-  jobs::News news = jobs::ask(context.config(), store, context.quick_connector(), std::move(jobs), ask_limit,
-                              context.cancel);
+  jobs::News news =
+      jobs::ask(context.config(), store, context.connector(), std::move(jobs), ask_limit, context.cancel);
   context.show_new_host_keys();
   for (const Error& error : news.silent) {
     context.terminal.warning(error.message() + "; the state of its jobs is unknown");

@@ -1,9 +1,9 @@
 #include "cli/context.hpp"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/files.hpp"
+#include "ssh/pool.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
@@ -38,42 +38,28 @@ std::vector<config::Server> Context::servers(const std::vector<std::string>& glo
   return config::select_servers(config(), globs);
 }
 
-std::unique_ptr<ssh::Connector> Context::make_connector(const config::Config& config) {
-  ssh::ConnectorOptions connector_options;
-  connector_options.ask = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
-  return environment_.make_connector(config, std::move(connector_options));
-}
-
 ssh::Connector& Context::connector() {
   const std::lock_guard lock(connector_mutex_);
   if (!connector_) {
-    connector_ = make_connector(config());
+    ssh::ConnectorOptions connector_options;
+    connector_options.ask = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
+    connector_options.on_new_host_key = [this](const ssh::NewHostKey& key) {
+      const std::lock_guard keys_lock(keys_mutex_);
+      new_keys_.push_back(key);
+    };
+    connector_ =
+        std::make_unique<ssh::Pool>(environment_.make_connector(config(), std::move(connector_options)));
   }
   return *connector_;
 }
 
-ssh::Connector& Context::quick_connector() {
-  const std::lock_guard lock(connector_mutex_);
-  if (!quick_connector_) {
-    config::Config quick = config();
-    quick.connect_timeout_s = std::min(quick.connect_timeout_s, 3);
-    quick_connector_ = make_connector(quick);
-  }
-  return *quick_connector_;
-}
-
 void Context::show_new_host_keys() {
-  const std::lock_guard lock(connector_mutex_);
-  for (ssh::Connector* connector : {connector_.get(), quick_connector_.get()}) {
-    if (connector == nullptr) {
-      continue;
-    }
-    for (const ssh::NewHostKey& key : connector->take_new_host_keys()) {
-      terminal.notice("new host key of " + key.server + " (" + key.host + ") accepted: " + key.type + " " +
-                      key.fingerprint);
-      if (!key.warning.empty()) {
-        terminal.warning(key.warning);
-      }
+  const std::lock_guard lock(keys_mutex_);
+  for (const ssh::NewHostKey& key : std::exchange(new_keys_, {})) {
+    terminal.notice("new host key of " + key.server + " (" + key.host + ") accepted: " + key.type + " " +
+                    key.fingerprint);
+    if (!key.warning.empty()) {
+      terminal.warning(key.warning);
     }
   }
 }

@@ -33,7 +33,7 @@ struct Environment {
       make_connector = ssh::make_connector;
 };
 
-// What a command has at hand. Made once by cli.cpp; outlives the command. config() and the connectors may be
+// What a command has at hand. Made once by cli.cpp; outlives the command. config() and connector() may be
 // asked for on several threads at once: whoever comes first makes them.
 class Context {
  public:
@@ -50,10 +50,8 @@ class Context {
   const config::Config& config();
   // The servers that --server globs name, all without any. Throws Error (usage).
   std::vector<config::Server> servers(const std::vector<std::string>& globs);
-  // The connector of this command, over libssh; asks for secrets on the terminal.
+  // The connections of this command; asks for secrets on the terminal.
   ssh::Connector& connector();
-  // One that gives up on a server after 3 seconds: for questions, whose answer may also be "unknown".
-  ssh::Connector& quick_connector();
   // Prints the host keys that were accepted on first use, if any. Call after connecting.
   void show_new_host_keys();
 
@@ -65,10 +63,9 @@ class Context {
   std::mutex config_mutex_;
   std::mutex connector_mutex_;  // taken before the other
   std::optional<config::Config> config_;
+  std::mutex keys_mutex_;
+  std::vector<ssh::NewHostKey> new_keys_;
   std::unique_ptr<ssh::Connector> connector_;
-  std::unique_ptr<ssh::Connector> quick_connector_;
-
-  std::unique_ptr<ssh::Connector> make_connector(const config::Config& config);
 };
 
 }  // namespace remote::cli

@@ -93,7 +93,7 @@ void tell_missing_lifelines(Context& context, jobs::Store& store, const std::vec
     }
     try {
       const jobs::News news =
-          jobs::ask(context.config(), store, context.quick_connector(), ranks, ask_limit, context.cancel);
+          jobs::ask(context.config(), store, context.connector(), ranks, ask_limit, context.cancel);
       if (warn_of_missing_lifelines(context, news.jobs)) {
         return;
       }

@@ -33,8 +33,8 @@ bool warn_of_missing_lifelines(Context& context, const std::vector<jobs::Job>& j
   return true;
 }
 
-void warn_when_lifelines_stand(Context& context, jobs::Store& store, const jobs::Connections& connections,
-                               const jobs::Lifeline& lifeline, const std::vector<jobs::Job>& ranks) {
+void warn_when_lifelines_stand(Context& context, jobs::Store& store, const jobs::Lifeline& lifeline,
+                               const std::vector<jobs::Job>& ranks) {
   // The first server is the one that the others are to reach.
   const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
   const auto outcomes = servers::fan_out(
@@ -43,7 +43,7 @@ void warn_when_lifelines_stand(Context& context, jobs::Store& store, const jobs:
         std::vector<jobs::Job> there;
         std::ranges::copy_if(ranks, std::back_inserter(there),
                              [&](const jobs::Job& job) { return job.server == name; });
-        return jobs::ask_for_lifeline(*connections.at(name), store, there, context.cancel);
+        return jobs::ask_for_lifeline(context.config(), store, context.connector(), there, context.cancel);
       });
   std::vector<jobs::Job> news;
   for (const auto& outcome : outcomes) {

@@ -15,7 +15,7 @@ bool warn_of_missing_lifelines(Context& context, const std::vector<jobs::Job>& j
 
 // The same for a launch that has just started and that nobody follows: waits until the servers' lifelines
 // have connected, which takes a moment, or have given up, which takes two seconds.
-void warn_when_lifelines_stand(Context& context, jobs::Store& store, const jobs::Connections& connections,
-                               const jobs::Lifeline& lifeline, const std::vector<jobs::Job>& ranks);
+void warn_when_lifelines_stand(Context& context, jobs::Store& store, const jobs::Lifeline& lifeline,
+                               const std::vector<jobs::Job>& ranks);
 
 }  // namespace remote::cli

@@ -29,13 +29,13 @@ void show_names(Context& context, const std::string& title, const std::vector<st
   }
 }
 
-bool project_is_the_same(Context& context, const std::vector<config::Server>& servers,
-                         const jobs::Connections& connections) {
+bool project_is_the_same(Context& context, const std::vector<config::Server>& servers) {
   const config::Config& config = context.config();
   const auto outcomes = servers::fan_out(
       servers, [](const config::Server& server) { return server.name; },
       [&](const config::Server& server, std::size_t) {
-        return servers::differences(*connections.at(server.name), config, server, {}, context.cancel);
+        const auto connection = context.connector().connect(server, context.cancel);
+        return servers::differences(*connection, config, server, {}, context.cancel);
       });
   bool same = true;
   for (std::size_t i = 0; i < servers.size(); ++i) {

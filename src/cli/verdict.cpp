@@ -26,7 +26,8 @@ std::vector<std::string> last_stderr(Context& context, const jobs::Job& job) {
   std::vector<std::string> lines;
   try {
     const auto connection =
-        context.quick_connector().connect(jobs::server_of(context.config(), job), context.cancel);
+        context.connector().connect(jobs::server_of(context.config(), job), context.cancel,
+                                    std::chrono::ceil<std::chrono::seconds>(ask_limit));
     ssh::ExecRequest request;
     request.input =
         ssh::wrap_script(fmt::format("echo; echo @remote1 stderr\ntail -c 65536 {}/job.err | tail -n {}\n",

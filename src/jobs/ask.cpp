@@ -87,9 +87,10 @@ std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector
   return jobs;
 }
 
-std::vector<Job> ask_for_lifeline(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                                  const Cancel& cancel) {
-  jobs = question(connection, store, std::move(jobs), std::chrono::seconds(10), true, cancel);
+std::vector<Job> ask_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
+                                  std::vector<Job> jobs, const Cancel& cancel) {
+  const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
+  jobs = question(*connection, store, std::move(jobs), std::chrono::seconds(10), true, cancel);
   store.update(jobs);
   return jobs;
 }
@@ -105,7 +106,8 @@ News ask(const config::Config& config, Store& store, ssh::Connector& connector, 
         for (const std::size_t i : group.indices) {
           mine.push_back(jobs[i]);
         }
-        const auto connection = connector.connect(server_of(config, mine.front()), cancel);
+        const auto connection = connector.connect(server_of(config, mine.front()), cancel,
+                                                  std::chrono::ceil<std::chrono::seconds>(limit));
         const auto left = limit - std::chrono::duration_cast<milliseconds>(clock::now() - begin);
         return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), false,
                         cancel);

@@ -21,8 +21,8 @@ struct News {
 };
 
 // Asks the servers of the unfinished jobs how they are (one exec a server, side by side), and stores what
-// they say. A server that does not answer within `limit` (connecting included, if the connector has that
-// limit too) leaves its jobs `unknown` in the result and untouched in the store. Throws only on cancel.
+// they say. A server that does not answer within `limit`, connecting included, leaves its jobs `unknown` in
+// the result and untouched in the store. Throws only on cancel.
 News ask(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
          std::chrono::milliseconds limit, const Cancel& cancel);
 
@@ -30,9 +30,9 @@ News ask(const config::Config& config, Store& store, ssh::Connector& connector, 
 std::vector<Job> ask_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
                           std::chrono::milliseconds limit, const Cancel& cancel);
 
-// The same for the ranks of one launch that has just started: the answer waits, 4 s at most, until the
-// server's lifeline has told whether it reaches the first one.
-std::vector<Job> ask_for_lifeline(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                                  const Cancel& cancel);
+// The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
+// until the server's lifeline has told whether it reaches the first one.
+std::vector<Job> ask_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
+                                  std::vector<Job> jobs, const Cancel& cancel);
 
 }  // namespace remote::jobs

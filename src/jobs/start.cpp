@@ -90,11 +90,22 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   return request;
 }
 
-StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
-                  const Cancel& cancel, const Lifeline* lifeline) {
+StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
+                  std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline) {
   StartResult result;
   if (new_jobs.empty()) {
     return result;
+  }
+  const std::vector<Batch> batches = by_server(new_jobs);
+  const auto name = [](const Batch& batch) { return batch.server; };
+  // Before anything is recorded: where a server is not reached, nothing can have started.
+  const auto connections = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t) {
+    return connector.connect(server_of(config, new_jobs[batch.indices.front()].job), cancel);
+  });
+  for (const auto& connection : connections) {
+    if (!connection.ok()) {
+      throw *connection.error;
+    }
   }
   for (NewJob& entry : new_jobs) {
     entry.job.state = State::starting;
@@ -103,17 +114,14 @@ StartResult start(Store& store, const Connections& connections, std::vector<NewJ
   }
   const FileLock starting = store.hold_start(start_id_of(result.jobs.front()));
   store.add(result.jobs);
-  const std::vector<Batch> batches = by_server(new_jobs);
-  const auto outcomes = servers::fan_out(
-      batches, [](const Batch& batch) { return batch.server; },
-      [&](const Batch& batch, std::size_t) {
-        try {
-          return start_on(*connections.at(batch.server), new_jobs, batch, lifeline, cancel);
-        } catch (const Interrupted&) {
-          // What the other servers answered must be kept: the caller ends what has started.
-          throw Error("interrupted", "");
-        }
-      });
+  const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
+    try {
+      return start_on(**connections[index].value, new_jobs, batch, lifeline, cancel);
+    } catch (const Interrupted&) {
+      // What the other servers answered must be kept: the caller ends what has started.
+      throw Error("interrupted", "");
+    }
+  });
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (!outcomes[b].ok()) {
       const Error& error = *outcomes[b].error;

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <map>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,9 +15,6 @@
 #include "ssh/connector.hpp"
 
 namespace remote::jobs {
-
-// Open connections by server name.
-using Connections = std::map<std::string, std::unique_ptr<ssh::Connection>>;
 
 // A job to start: the record to be (id, server, command, tags, rank …; key, state and times are set here) and
 // what runs.
@@ -49,12 +45,11 @@ struct StartResult {
   std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
 };
 
-// Records the jobs and starts them: all of a server in one exec, servers side by side, over connections that
-// are open already (one for every server that the jobs name). The records are on disk before the first byte
-// goes out, so that whatever dies in between, `ask` finds out later what came of it. Throws Error when the
-// store cannot be written (then nothing was started); what fails on servers is in the result. `lifeline` is
-// that of the launch, nullptr: none.
-StartResult start(Store& store, const Connections& connections, std::vector<NewJob> new_jobs,
-                  const Cancel& cancel, const Lifeline* lifeline = nullptr);
+// Records the jobs and starts them: all of a server in one exec, servers side by side. The records are on
+// disk before the first script goes out, so that whatever dies in between, `ask` finds out later what came of
+// it. Throws Error when a server cannot be reached or the store cannot be written (then nothing was started);
+// what fails on servers after that is in the result. `lifeline` is that of the launch, nullptr: none.
+StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
+                  std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline = nullptr);
 
 }  // namespace remote::jobs

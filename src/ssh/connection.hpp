@@ -50,9 +50,9 @@ class Channel {
 
 struct ExecRequest {
   std::string command = "exec sh -s";    // as the login shell gets it: keep it free of anything to quote
-  std::string input;                     // stdin, followed by end of file
+  std::string input{};                   // stdin, followed by end of file
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
-  Sink sink;                             // where output goes; without one it is collected in the result
+  Sink sink{};                           // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
   std::size_t max_output = std::size_t{16}
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
@@ -85,6 +85,10 @@ class Connection {
 
   // Runs one command to its end. Throws Error on timeout, on a lost link, and Interrupted on cancel.
   ExecResult exec(const ExecRequest& request, const Cancel& cancel = Cancel());
+
+  // Whether another may go on with this connection: the link stands, and every command that was opened has
+  // come to its end. Takes what has arrived, and waits for nothing.
+  virtual bool idle() noexcept { return false; }
 
   // The address this connection reached, numeric, for MASTER_ADDR of a name that only the laptop resolves.
   virtual std::string peer_address() const = 0;

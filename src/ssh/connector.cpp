@@ -1,5 +1,6 @@
 #include "ssh/connector.hpp"
 
+#include <algorithm>
 #include <mutex>
 #include <utility>
 
@@ -32,8 +33,17 @@ class LibsshConnector final : public Connector {
     }
   }
 
-  std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel) override {
-    return connect_patiently(target_of(server), cancel);
+  std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel,
+                                      ConnectLimit limit) override {
+    Target target = target_of(server);
+    if (limit) {
+      const auto hurry = [&](Target& one) {
+        one.connect_timeout_s.value = std::min(one.connect_timeout_s.value, static_cast<int>(limit->count()));
+      };
+      hurry(target);
+      std::ranges::for_each(target.jumps, hurry);
+    }
+    return connect_patiently(target, cancel);
   }
 
   std::unique_ptr<Connection> connect_with_key(const config::Server& server, const std::filesystem::path& key,
@@ -43,11 +53,6 @@ class LibsshConnector final : public Connector {
     target.identities_given = true;
     target.only_first_identity = true;
     return connect_patiently(target, cancel);
-  }
-
-  std::vector<NewHostKey> take_new_host_keys() override {
-    const std::lock_guard lock(mutex_);
-    return std::exchange(new_keys_, {});
   }
 
  private:
@@ -156,9 +161,9 @@ class LibsshConnector final : public Connector {
                         fmt::format("{}: {}", host_and_port(target.host.value, target.port.value), why),
                         "check the way to it from there");
     }
-    if (auto fresh = checker.check(session.get(), target)) {
-      const std::lock_guard lock(mutex_);
-      new_keys_.push_back(std::move(*fresh));
+    if (const auto fresh = checker.check(session.get(), target); fresh && options_.on_new_host_key) {
+      const std::lock_guard lock(telling_);
+      options_.on_new_host_key(*fresh);
     }
     authenticate(session.get(), target, secrets_, patience);
     LoginFacts login = login_of(session.get(), target);
@@ -184,8 +189,7 @@ class LibsshConnector final : public Connector {
   config::Config config_;
   ConnectorOptions options_;
   Secrets secrets_;
-  std::mutex mutex_;
-  std::vector<NewHostKey> new_keys_;
+  std::mutex telling_;
   BastionPool bastions_;
 };
 

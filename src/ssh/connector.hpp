@@ -1,7 +1,9 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,9 @@ struct NewHostKey {
   std::string warning;      // why it could not be saved in known_hosts; empty when it was
 };
 
+// How long connecting may take at most; nullopt: as long as configs.yaml (connect_timeout) allows.
+using ConnectLimit = std::optional<std::chrono::seconds>;
+
 // Makes connections. One object serves all threads of a command: connect() may be called from several at
 // once.
 class Connector {
@@ -32,19 +37,20 @@ class Connector {
   virtual ~Connector() = default;
   // Connects and authenticates. Throws Error (Unreachable where the server cannot be reached), without server
   // name.
-  virtual std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel) = 0;
+  virtual std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel,
+                                              ConnectLimit limit = {}) = 0;
   // As connect(), but logs in to the server with this private key alone: no other key, no password, no
   // question but for the key's passphrase; the agent only where it holds this very key and the file cannot be
   // used. Jump hosts are passed as ever. Proves that the key is enough. Only the real connector can.
   virtual std::unique_ptr<Connection> connect_with_key(const config::Server& server,
                                                        const std::filesystem::path& key,
                                                        const Cancel& cancel);
-  // The host keys accepted since the last call, for one notice to the user.
-  virtual std::vector<NewHostKey> take_new_host_keys() { return {}; }
 };
 
 struct ConnectorOptions {
   AskSecret ask;
+  // Told of each host key that is accepted on first use: one call at a time, on the thread that connects.
+  std::function<void(const NewHostKey&)> on_new_host_key;
   std::filesystem::path user_config;  // default: ~/.ssh/config
   std::filesystem::path known_hosts;  // default: ssh_config's UserKnownHostsFile, else ~/.ssh/known_hosts
 };

@@ -166,9 +166,15 @@ void Session::drop_released() {
     const bool done = state->released() && !state->opening();
     if (done && state->refusal().empty()) {
       closed_at_ = clock::now();
+      abandoned_ = abandoned_ || !state->finished();
     }
     return done;
   });
+}
+
+bool Session::idle() noexcept {
+  drop_released();
+  return channels_.empty() && !abandoned_ && lost_.empty() && take_input();
 }
 
 void Session::forward_agent(const std::filesystem::path& socket) {

@@ -52,6 +52,7 @@ class Session final : public Connection {
   // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
+  bool idle() noexcept override;
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
   void set_login(LoginFacts login) { login_ = std::move(login); }
@@ -93,6 +94,7 @@ class Session final : public Connection {
   std::optional<clock::time_point> asked_;
   int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
   clock::time_point closed_at_;  // when the last channel was closed
+  bool abandoned_ = false;       // a command was given up before its end
   std::string lost_;             // why the link is gone; empty while it is there
 };
 

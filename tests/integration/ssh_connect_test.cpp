@@ -16,7 +16,9 @@
 
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
+#include "ssh/pool.hpp"
 #include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
 
 namespace remote {
 namespace {
@@ -109,6 +111,39 @@ TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
   EXPECT_LT(Clock::now() - start, 3s);
 }
 
+TEST_F(SshConnect, WhoIsInAHurryGivesUpSooner) {
+  const Mute mute;
+  try {
+    client.connector()->connect(somewhere(mute.port()), Cancel(), 1s);
+    FAIL() << "connected to a mute";
+  } catch (const ssh::Unreachable& error) {
+    EXPECT_THAT(error.message(), HasSubstr("no SSH server answered within 1 s"));
+  }
+}
+
+TEST_F(SshConnect, ThePoolHandsOutAnIdleConnectionOnlyWhenItCanBeUsed) {
+  TestSshd sshd(client.public_key());
+  ssh::Pool pool(client.connector());
+  const auto take = [&] { return pool.connect(sshd.server(client.key()), Cancel()); };
+  const auto hi = [&] { return take()->exec({.command = "echo hi"}).out; };
+  EXPECT_EQ(hi(), "hi\n");
+  const std::vector<pid_t> first = sshd.session_pids();
+  ASSERT_FALSE(first.empty());
+  EXPECT_EQ(hi(), "hi\n");
+  EXPECT_EQ(sshd.session_pids(), first);
+  // The server ends it.
+  for (const pid_t pid : first) {
+    ::kill(pid, SIGKILL);
+  }
+  ASSERT_TRUE(test::eventually([&] { return sshd.session_pids().empty(); }));
+  EXPECT_EQ(hi(), "hi\n");
+  // A command is left in the middle.
+  const std::vector<pid_t> second = sshd.session_pids();
+  EXPECT_THROW(take()->exec({.command = "sleep 300", .timeout = 50ms}), Error);
+  EXPECT_EQ(hi(), "hi\n");
+  EXPECT_NE(sshd.session_pids(), second);
+}
+
 TEST_F(SshConnect, CancelEndsAConnectionAttempt) {
   const Mute mute;
   Cancel cancel;
@@ -197,7 +232,7 @@ TEST_F(SshConnect, ANewKeyIsToldOnceAndThenKnown) {
   TestSshd sshd(client.public_key());
   const auto connector = client.connector();
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
-  const auto fresh = connector->take_new_host_keys();
+  const auto fresh = client.take_new_host_keys();
   ASSERT_EQ(fresh.size(), 1U);
   EXPECT_EQ(fresh[0].server, "one");
   EXPECT_EQ(fresh[0].host, fmt::format("[127.0.0.1]:{}", sshd.port()));
@@ -205,7 +240,7 @@ TEST_F(SshConnect, ANewKeyIsToldOnceAndThenKnown) {
   EXPECT_EQ(fresh[0].fingerprint, fingerprint_of(sshd.folder() / "host_key.pub"));
   EXPECT_EQ(fresh[0].warning, "");
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
-  EXPECT_TRUE(connector->take_new_host_keys().empty());
+  EXPECT_TRUE(client.take_new_host_keys().empty());
 }
 
 TEST_F(SshConnect, AChangedKeyIsRefusedWithBothFingerprintsAndTheFix) {
@@ -260,9 +295,9 @@ TEST_F(SshConnect, HashedEntriesAreReadAndWritten) {
   const auto connector = client.connector();
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
   EXPECT_TRUE(read_file(client.known_hosts()).starts_with("|1|"));
-  EXPECT_EQ(connector->take_new_host_keys().size(), 1U);
+  EXPECT_EQ(client.take_new_host_keys().size(), 1U);
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
-  EXPECT_TRUE(connector->take_new_host_keys().empty());
+  EXPECT_TRUE(client.take_new_host_keys().empty());
   // OpenSSH reads it as we do.
   SubprocessSpec spec;
   spec.argv = {"ssh-keygen", "-F", fmt::format("[127.0.0.1]:{}", sshd.port()), "-f",
@@ -289,7 +324,7 @@ TEST_F(SshConnect, AFileThatCannotBeWrittenIsAWarning) {
   options.known_hosts = client.key() / "known_hosts";  // below a plain file: not even root can write there
   const auto connector = ssh::make_connector(client.config(), options);
   ASSERT_EQ(try_connect(*connector, sshd.server(client.key())), "");
-  const auto fresh = connector->take_new_host_keys();
+  const auto fresh = client.take_new_host_keys();
   ASSERT_EQ(fresh.size(), 1U);
   EXPECT_THAT(fresh[0].warning, HasSubstr("could not be saved"));
 }

@@ -42,13 +42,7 @@ struct JobWorld {
     return run_all({job(server, command)}).front();
   }
   std::vector<jobs::Job> run_all(std::vector<jobs::NewJob> entries) {
-    jobs::Connections connections;
-    for (const jobs::NewJob& entry : entries) {
-      if (!connections.contains(entry.job.server)) {
-        connections.emplace(entry.job.server, servers.connect(entry.job.server));
-      }
-    }
-    jobs::StartResult result = jobs::start(store, connections, std::move(entries), Cancel());
+    jobs::StartResult result = jobs::start(config, store, servers, std::move(entries), Cancel());
     for (const Error& error : result.errors) {
       ADD_FAILURE() << error.message();
     }

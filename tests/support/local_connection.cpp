@@ -191,6 +191,10 @@ class LocalConnection : public ssh::Connection {
     }
   }
 
+  bool idle() noexcept override {
+    std::erase_if(channels_, [](const auto& one) { return one->done(); });
+    return channels_.empty() && !dead_;
+  }
   std::string peer_address() const override { return "127.0.0.1"; }
 
  private:
@@ -256,8 +260,9 @@ class LocalConnection : public ssh::Connection {
 class SharedConnector : public ssh::Connector {
  public:
   explicit SharedConnector(std::shared_ptr<LocalServers> servers) : servers_(std::move(servers)) {}
-  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
-    return servers_->connect(server, cancel);
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                           ssh::ConnectLimit limit) override {
+    return servers_->connect(server, cancel, limit);
   }
 
  private:
@@ -328,7 +333,8 @@ std::unique_ptr<ssh::Connection> LocalServers::connect(const std::string& name) 
   return std::make_unique<LocalConnection>(state_, home(name));
 }
 
-std::unique_ptr<ssh::Connection> LocalServers::connect(const config::Server& server, const Cancel& cancel) {
+std::unique_ptr<ssh::Connection> LocalServers::connect(const config::Server& server, const Cancel& cancel,
+                                                       ssh::ConnectLimit /*limit*/) {
   cancel.check();
   return connect(server.name);
 }

@@ -37,7 +37,8 @@ class LocalServers : public ssh::Connector {
   explicit LocalServers(ServerShell shell = ServerShell::dash);
   ~LocalServers() override;
 
-  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override;
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                           ssh::ConnectLimit limit = {}) override;
   std::unique_ptr<ssh::Connection> connect(const std::string& name);
 
   // A server's home folder; made when first named.

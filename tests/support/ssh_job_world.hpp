@@ -100,9 +100,7 @@ struct SshJobWorld {
       entry.command = command;
       entries.push_back(std::move(entry));
     }
-    jobs::Connections connections;
-    connections.emplace("one", connector->connect(direct_config().servers.at(0), Cancel()));
-    jobs::StartResult result = jobs::start(store, connections, std::move(entries), Cancel());
+    jobs::StartResult result = jobs::start(direct_config(), store, *connector, std::move(entries), Cancel());
     for (const Error& error : result.errors) {
       ADD_FAILURE() << error.message();
     }

@@ -3,6 +3,7 @@
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -68,7 +69,12 @@ ssh::ConnectorOptions TestClient::options() const {
   ssh::ConnectorOptions options;
   options.user_config = ssh_config();
   options.known_hosts = known_hosts();
+  options.on_new_host_key = [keys = new_keys_](const ssh::NewHostKey& key) { keys->push_back(key); };
   return options;
+}
+
+std::vector<ssh::NewHostKey> TestClient::take_new_host_keys() const {
+  return std::exchange(*new_keys_, {});
 }
 
 std::unique_ptr<ssh::Connector> TestClient::connector() const {

@@ -299,11 +299,12 @@ TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   class HalfDead : public ssh::Connector {
    public:
     explicit HalfDead(test::LocalServers& servers) : servers_(servers) {}
-    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
+    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                             ssh::ConnectLimit limit) override {
       if (server.name == "b") {
         throw ssh::Unreachable("cannot connect", "no route");
       }
-      return servers_.connect(server, cancel);
+      return servers_.connect(server, cancel, limit);
     }
 
    private:
@@ -321,11 +322,12 @@ TEST_F(FollowJobs, WithPatienceAServerThatIsAwayAtFirstIsTriedAgain) {
   class AwayAtFirst : public ssh::Connector {
    public:
     explicit AwayAtFirst(test::LocalServers& servers) : servers_(servers) {}
-    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel) override {
+    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                             ssh::ConnectLimit limit) override {
       if (++calls < 3) {
         throw ssh::Unreachable("cannot connect", "no route");
       }
-      return servers_.connect(server, cancel);
+      return servers_.connect(server, cancel, limit);
     }
     int calls = 0;
 

@@ -119,6 +119,23 @@ class DoomedConnection : public ssh::Connection {
   DoomedChannel* last_ = nullptr;
 };
 
+class DoomedConnector : public ssh::Connector {
+ public:
+  DoomedConnector(ssh::Connector& inner, Doom* doom) : inner_(inner), doom_(doom) {}
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                           ssh::ConnectLimit limit) override {
+    auto connection = inner_.connect(server, cancel, limit);
+    if (doom_ != nullptr) {
+      connection = std::make_unique<DoomedConnection>(std::move(connection), *doom_);
+    }
+    return connection;
+  }
+
+ private:
+  ssh::Connector& inner_;
+  Doom* doom_;
+};
+
 class Launch : public ::testing::Test {
  protected:
   // Ranks 0 and 2 run on, 1 and 3 end; each leaves a line for every time that it is started.
@@ -136,15 +153,8 @@ class Launch : public ::testing::Test {
     return all;
   }
   StartResult start_with(Store& store, const std::vector<NewJob>& entries, Doom* doom = nullptr) {
-    Connections connections;
-    for (const char* name : {"a", "b"}) {
-      auto connection = world.servers.connect(name);
-      if (doom != nullptr) {
-        connection = std::make_unique<DoomedConnection>(std::move(connection), *doom);
-      }
-      connections.emplace(name, std::move(connection));
-    }
-    return start(store, connections, entries, Cancel());
+    DoomedConnector doomed(world.servers, doom);
+    return start(world.config, store, doomed, entries, Cancel());
   }
   // In a child process; whether it was killed there.
   template <typename Work>

@@ -1,0 +1,106 @@
+#include "ssh/pool.hpp"
+
+#include <chrono>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace remote::ssh {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Nobody answers a server's requests for a sign of life on an idle connection, and a link that dies meanwhile
+// is not always noticed: after this time a new connection is the safer one.
+constexpr std::chrono::seconds longest_idle{60};
+
+}  // namespace
+
+// The connections that nobody uses now, by server.
+class Pool::Idle {
+ public:
+  // nullptr when there is none that works.
+  std::unique_ptr<Connection> take(const std::string& server) {
+    for (;;) {
+      Kept last;
+      {
+        const std::lock_guard lock(mutex_);
+        auto& kept = by_server_[server];
+        if (kept.empty()) {
+          return nullptr;
+        }
+        last = std::move(kept.back());
+        kept.pop_back();
+      }
+      if (Clock::now() - last.since < longest_idle && last.connection->idle()) {
+        return std::move(last.connection);
+      }
+    }
+  }
+
+  void give_back(const std::string& server, std::unique_ptr<Connection> connection) {
+    const bool usable = connection->idle();
+    std::vector<Kept> dropped;  // outlives the lock: closing a connection may take a moment
+    const std::lock_guard lock(mutex_);
+    auto& kept = by_server_[server];
+    if (usable) {
+      kept.push_back({std::move(connection), Clock::now()});
+    } else {
+      dropped.swap(kept);  // what broke this link has probably broken the others
+    }
+  }
+
+ private:
+  struct Kept {
+    std::unique_ptr<Connection> connection;
+    Clock::time_point since;
+  };
+  std::mutex mutex_;
+  std::map<std::string, std::vector<Kept>> by_server_;
+};
+
+class Pool::Lease final : public Connection {
+ public:
+  Lease(std::shared_ptr<Idle> home, std::string server, std::unique_ptr<Connection> connection)
+      : home_(std::move(home)), server_(std::move(server)), connection_(std::move(connection)) {}
+  ~Lease() override { home_->give_back(server_, std::move(connection_)); }
+  Lease(const Lease&) = delete;
+  Lease& operator=(const Lease&) = delete;
+
+  std::unique_ptr<Channel> open(const std::string& command, Sink sink) override {
+    return connection_->open(command, std::move(sink));
+  }
+  void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
+    connection_->pump(timeout, also);
+  }
+  bool idle() noexcept override { return connection_->idle(); }
+  std::string peer_address() const override { return connection_->peer_address(); }
+  LoginFacts login() const override { return connection_->login(); }
+  void forward_agent(const std::filesystem::path& socket) override { connection_->forward_agent(socket); }
+
+ private:
+  std::shared_ptr<Idle> home_;
+  std::string server_;
+  std::unique_ptr<Connection> connection_;
+};
+
+Pool::Pool(std::unique_ptr<Connector> maker) : maker_(std::move(maker)), idle_(std::make_shared<Idle>()) {}
+
+std::unique_ptr<Connection> Pool::connect(const config::Server& server, const Cancel& cancel,
+                                          ConnectLimit limit) {
+  cancel.check();
+  std::unique_ptr<Connection> connection = idle_->take(server.name);
+  if (!connection) {
+    connection = maker_->connect(server, cancel, limit);
+  }
+  return std::make_unique<Lease>(idle_, server.name, std::move(connection));
+}
+
+std::unique_ptr<Connection> Pool::connect_with_key(const config::Server& server,
+                                                   const std::filesystem::path& key, const Cancel& cancel) {
+  return maker_->connect_with_key(server, key, cancel);
+}
+
+}  // namespace remote::ssh
