@@ -51,6 +51,13 @@ class JobId {
   std::array<char, 32> digits_;
 };
 
+// Where jobs have their folders on a server: <project>/<jobs_folder>/<id>.
+struct RemoteFolder {
+  std::string project;      // "~/name", or an absolute path
+  std::string jobs_folder;  // a name in it: ".jobs"
+  friend auto operator<=>(const RemoteFolder&, const RemoteFolder&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -65,7 +72,7 @@ struct Job {
   std::optional<int> rank;
   std::optional<int> world_size;
   bool hidden = false;
-  std::string remote_folder;  // "~/name/.jobs/<id>"
+  RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now
   std::int64_t created_at = 0;
   std::optional<std::int64_t> started_at;
   std::optional<std::int64_t> ended_at;

@@ -127,7 +127,7 @@ void print(Context& context, const Arguments& arguments, const jobs::Job& job, c
 int run(Context& context, const Arguments& arguments) {
   jobs::Store store = open_store(context);
   const jobs::Job job = store.find(arguments.key);
-  const std::string project = jobs::remote_folder_of(job).project;
+  const std::string project = job.remote_folder.project;
   const config::Server& server = jobs::server_of(context.config(), job);
   std::vector<std::string> full;
   for (const std::string& path : arguments.paths) {

@@ -44,7 +44,7 @@ int run(Context& context, const Arguments& arguments) {
   job.job.server = server.name;
   job.job.command = arguments.command;
   job.job.tags = arguments.tags;
-  job.job.remote_folder = jobs::job_folder_text(jobs::remote_folder_for(config, server), job.job.id);
+  job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.command = arguments.command;
   job.activate = servers::activation(config, server);
   if (arguments.enable_stacks) {

@@ -223,7 +223,7 @@ std::vector<jobs::NewJob> new_jobs(const config::Config& config, const Arguments
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
-    job.job.remote_folder = jobs::job_folder_text(jobs::remote_folder_for(config, *server), job.job.id);
+    job.job.remote_folder = jobs::remote_folder_for(config, *server);
     job.command = process.command;
     job.activate = servers::activation(config, *server);
     if (arguments.enable_stacks) {

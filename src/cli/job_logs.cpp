@@ -18,7 +18,7 @@ int bring_logs(Context& context, jobs::Store& store, const std::vector<jobs::Job
     }
   }
   std::vector<Error> errors;
-  const std::vector<jobs::JobsAt> groups = jobs::by_place(wanted, errors);
+  const std::vector<jobs::JobsAt> groups = jobs::by_place(wanted);
   const auto outcomes = servers::fan_out(
       groups, [](const jobs::JobsAt& group) { return group.server; },
       [&](const jobs::JobsAt& group, std::size_t) {

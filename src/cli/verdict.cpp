@@ -31,7 +31,7 @@ std::vector<std::string> last_stderr(Context& context, const jobs::Job& job) {
     ssh::ExecRequest request;
     request.input =
         ssh::wrap_script(fmt::format("echo; echo @remote1 stderr\ntail -c 65536 {}/job.err | tail -n {}\n",
-                                     remote_path_word(job.remote_folder), last_lines));
+                                     remote_path_word(jobs::job_folder_text(job)), last_lines));
     request.timeout = std::chrono::seconds(5);
     const std::string out = connection->exec(request, context.cancel).out;
     constexpr std::string_view mark = "\n@remote1 stderr\n";

@@ -41,12 +41,7 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
                           milliseconds limit, bool await_lifeline, const Cancel& cancel) {
   std::map<RemoteFolder, std::vector<std::size_t>> by_folder;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    try {
-      by_folder[remote_folder_of(jobs[i])].push_back(i);
-    } catch (const Error& error) {
-      jobs[i].state = State::unknown;  // one damaged record; the others are asked about
-      jobs[i].reason = error.reason();
-    }
+    by_folder[jobs[i].remote_folder].push_back(i);
   }
   for (const auto& [folder, indices] : by_folder) {
     std::vector<JobId> ids;
@@ -62,7 +57,7 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
       by_id.emplace(jobs[i].id, std::pair(i, dead ? Starter::dead : Starter::alive));
     }
     ssh::ExecRequest request;
-    request.input = status_script(folder.project, folder.jobs_folder, ids, claim, await_lifeline);
+    request.input = status_script(folder, ids, claim, await_lifeline);
     request.timeout = limit;
     const std::int64_t asked_ms = now_milliseconds();
     const StatusAnswer answer = parse_status(connection.exec(request, cancel).out);

@@ -15,7 +15,7 @@ namespace {
 std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                          const Cancel& cancel) {
   ssh::ExecRequest request;
-  request.input = clean_script(group.folder.project, group.folder.jobs_folder, group.ids());
+  request.input = clean_script(group.folder, group.ids());
   request.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
   const std::vector<CleanReply> replies = parse_clean(connection.exec(request, cancel).out);
   std::vector<CleanResult::Entry> entries;
@@ -38,9 +38,8 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 
 }  // namespace
 
-std::string clean_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<JobId>& ids) {
-  std::string script = prelude(project, jobs_folder, "clean.sh");
+std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids) {
+  std::string script = prelude(folder, "clean.sh");
   script += "clean_begin\n";
   for (const JobId& id : ids) {
     script += fmt::format("clean_one {}\n", id.text());
@@ -86,7 +85,7 @@ std::vector<CleanReply> parse_clean(std::string_view out) {
 CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
                   const std::vector<Job>& jobs, const Cancel& cancel) {
   CleanResult result;
-  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
+  const std::vector<JobsAt> groups = by_place(jobs);
   const auto outcomes = servers::fan_out(
       groups, [](const JobsAt& group) { return group.server; },
       [&](const JobsAt& group, std::size_t) {

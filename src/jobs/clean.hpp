@@ -27,8 +27,7 @@ struct CleanReply {
 };
 
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
-std::string clean_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<JobId>& ids);
+std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids);
 std::vector<CleanReply> parse_clean(std::string_view out);
 
 struct CleanResult {

@@ -75,9 +75,8 @@ void FollowConnection::feed(Open& open) {
 }
 
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
-  const RemoteFolder folder = remote_folder_of(followed.job);
   Open open;
-  open.input = follow_script(folder.project, folder.jobs_folder, followed.request(options_));
+  open.input = follow_script(followed.job.remote_folder, followed.request(options_));
   open.begin = followed.bytes();
   open.channel = connection_.open("exec sh -s", [this, &followed](ssh::Stream stream, std::string_view data) {
     followed.take(stream, data, events_.output);
@@ -127,9 +126,8 @@ bool FollowConnection::again(Followed& followed, bool progress) const {
 
 // What the server says of a job; nullopt when it refuses the channel for the question.
 std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
-  const RemoteFolder folder = remote_folder_of(followed.job);
   ssh::ExecRequest request;
-  request.input = status_script(folder.project, folder.jobs_folder, {followed.job.id}, {});
+  request.input = status_script(followed.job.remote_folder, {followed.job.id}, {});
   request.timeout = std::chrono::seconds(10);
   std::string text;
   try {

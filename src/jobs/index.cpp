@@ -11,7 +11,7 @@
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view header = "remote job index 3\n";
+constexpr std::string_view header = "remote job index 4\n";
 constexpr std::size_t checksum_digits = 16;
 
 // In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
@@ -151,7 +151,8 @@ std::string index_line(const Fingerprint& print, const Job& job) {
   append_text(line, job.server);
   append_text(line, job.reason);
   append_text(line, job.command);
-  append_text(line, job.remote_folder);
+  append_text(line, job.remote_folder.project);
+  append_text(line, job.remote_folder.jobs_folder);
   append_text(line, job.launch ? job.launch->text() : "");
   append_maybe(line, std::optional(job.tags.size()));
   for (const std::string& tag : job.tags) {
@@ -229,7 +230,8 @@ std::optional<Job> Index::job(const JobId& id, const Row& row) {
   job.server = reader.text();
   job.reason = reader.text();
   job.command = reader.text();
-  job.remote_folder = reader.text();
+  job.remote_folder.project = reader.text();
+  job.remote_folder.jobs_folder = reader.text();
   job.launch = JobId::parse(reader.next());
   const auto tags = reader.number<std::size_t>();
   for (std::size_t i = 0; i < tags && reader.good(); ++i) {

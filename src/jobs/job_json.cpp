@@ -8,6 +8,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "jobs/remote_folder.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -145,6 +146,19 @@ std::vector<std::string> read_tags(const Fields& fields) {
   return tags;
 }
 
+// Of "<project>/<jobs_folder>/<id>".
+RemoteFolder read_folder(std::string_view text, const JobId& id) {
+  const std::string end = "/" + id.text();
+  if (text.ends_with(end)) {
+    text.remove_suffix(end.size());
+    const std::size_t slash = text.rfind('/');
+    if (slash != std::string_view::npos && slash > 0 && slash + 1 < text.size()) {
+      return {std::string(text.substr(0, slash)), std::string(text.substr(slash + 1))};
+    }
+  }
+  throw wrong("'remote_folder' is not the folder of this job");
+}
+
 Job read_job(const Json& object) {
   if (!object.is_object()) {
     throw wrong("it is JSON, but not an object");
@@ -183,7 +197,7 @@ Job read_job(const Json& object) {
     }
     job.hidden = hidden->get<bool>();
   }
-  job.remote_folder = fields.text("remote_folder").value_or("");
+  job.remote_folder = read_folder(Fields::needed("remote_folder", fields.text("remote_folder")), job.id);
   return job;
 }
 
@@ -211,7 +225,7 @@ Json to_json(const Job& job) {
       {"ended_at", time_or_null(job.ended_at)},
       {"checked_at", time_or_null(job.checked_at)},
       {"hidden", job.hidden},
-      {"remote_folder", job.remote_folder},
+      {"remote_folder", job_folder_text(job)},
   };
 }
 

@@ -12,8 +12,7 @@ namespace {
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                        const KillOptions& options, const Cancel& cancel) {
   ssh::ExecRequest request;
-  request.input = kill_script(group.folder.project, group.folder.jobs_folder, group.ids(), options.signal,
-                              options.grace_s, options.by);
+  request.input = kill_script(group.folder, group.ids(), options.signal, options.grace_s, options.by);
   request.timeout = std::chrono::seconds(options.grace_s + 30);
   const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
   const std::vector<Job> now = ask_over(connection, store, group.jobs, std::chrono::seconds(10), cancel);
@@ -35,7 +34,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillOptions& options, const Cancel& cancel) {
   KillResult result;
-  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
+  const std::vector<JobsAt> groups = by_place(jobs);
   const auto outcomes = servers::fan_out(
       groups, [](const JobsAt& group) { return group.server; },
       [&](const JobsAt& group, std::size_t) {

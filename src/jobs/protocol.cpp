@@ -93,9 +93,9 @@ std::string percent_encode(std::string_view text) {
   return encoded.empty() ? "-" : encoded;
 }
 
-std::string prelude(const std::string& project, const std::string& jobs_folder, std::string_view action) {
-  return fmt::format("project={}\njobs=$project/{}\n{}{}", remote_path_word(project),
-                     shell_quote(jobs_folder), lean("lib.sh"), lean(action));
+std::string prelude(const RemoteFolder& folder, std::string_view action) {
+  return fmt::format("project={}\njobs=$project/{}\n{}{}", remote_path_word(folder.project),
+                     shell_quote(folder.jobs_folder), lean("lib.sh"), lean(action));
 }
 
 std::string supervisor_name() {
@@ -130,9 +130,8 @@ std::string job_text(const std::string& project, const StartRequest& request) {
   return text;
 }
 
-std::string start_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<StartRequest>& requests, const std::string& lifeline,
-                         const std::string& lifeline_activate) {
+std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
+                         const std::string& lifeline, const std::string& lifeline_activate) {
   std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
                                    shell_quote(supervisor_text()));
   if (!lifeline.empty()) {
@@ -143,19 +142,19 @@ std::string start_script(const std::string& project, const std::string& jobs_fol
                           shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
                           shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));
   }
-  script += prelude(project, jobs_folder, "start.sh") + lean("oom.sh");
+  script += prelude(folder, "start.sh") + lean("oom.sh");
   script += "start_begin\n";
   for (const StartRequest& request : requests) {
-    script += fmt::format("start_one {} {}\n", request.id.text(), shell_quote(job_text(project, request)));
+    script +=
+        fmt::format("start_one {} {}\n", request.id.text(), shell_quote(job_text(folder.project, request)));
   }
   script += "start_finish\n";
   return ssh::wrap_script(script);
 }
 
-std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<JobId>& ids, const std::vector<JobId>& claim,
-                          bool await_lifeline) {
-  std::string script = prelude(project, jobs_folder, "status.sh");
+std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                          const std::vector<JobId>& claim, bool await_lifeline) {
+  std::string script = prelude(folder, "status.sh");
   if (await_lifeline && !ids.empty()) {
     script += fmt::format("await_lifeline {}\n", ids.front().text());
   }
@@ -172,12 +171,12 @@ std::string status_script(const std::string& project, const std::string& jobs_fo
   return ssh::wrap_script(script);
 }
 
-std::string kill_script(const std::string& project, const std::string& jobs_folder,
-                        const std::vector<JobId>& ids, int signal, int grace_s, const std::string& by) {
+std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
+                        const std::string& by) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
   }
-  std::string script = prelude(project, jobs_folder, "kill.sh");
+  std::string script = prelude(folder, "kill.sh");
   script += fmt::format("kill_begin {} {} {}\n", signal, std::clamp(grace_s, 0, 1'000'000),
                         shell_quote(percent_encode(by)));
   for (const JobId& id : ids) {
@@ -187,14 +186,13 @@ std::string kill_script(const std::string& project, const std::string& jobs_fold
   return ssh::wrap_script(script);
 }
 
-std::string follow_script(const std::string& project, const std::string& jobs_folder,
-                          const FollowRequest& request) {
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request) {
   const std::string lines = request.lines ? std::to_string(std::max(0, *request.lines)) : "''";
   // Not ssh::wrap_script: the end of stdin is what tells the script that nobody follows any more, so it is
   // kept as fd 3. Else as there: one compound command.
   return fmt::format("{{\nexec 3<&0 </dev/null\n{}follow_job {} {} {} {} {}\nexit\n}}\n",
-                     prelude(project, jobs_folder, "follow.sh"), request.id.text(), request.out_offset,
-                     request.err_offset, lines,
+                     prelude(folder, "follow.sh"), request.id.text(), request.out_offset, request.err_offset,
+                     lines,
                      request.wait_only ? "wait"
                      : request.follow  ? "1"
                                        : "0");

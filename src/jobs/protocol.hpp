@@ -39,14 +39,12 @@ struct StartReply {
   std::string reason;  // for failed
 };
 
-// Starts all of a server's ranks in one exec. `project` is the project's folder there (see remote_path_word),
-// `jobs_folder` the name below it (".jobs"). Starting an id that exists starts nothing. Throws Error (usage)
+// Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
 // for a variable's name that a shell cannot have.
 // With `lifeline` (lifeline_request()) that process is started beside the jobs; it is started once, with the
 // jobs, by python3 of the PATH, else by that of the environment which the sh text `lifeline_activate` enters.
-std::string start_script(const std::string& project, const std::string& jobs_folder,
-                         const std::vector<StartRequest>& requests, const std::string& lifeline = "",
-                         const std::string& lifeline_activate = "");
+std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
+                         const std::string& lifeline = "", const std::string& lifeline_activate = "");
 std::vector<StartReply> parse_start(std::string_view out);
 
 struct StatusReply {
@@ -83,9 +81,8 @@ struct StatusAnswer {
 // started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline`, all
 // ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
 // most.
-std::string status_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<JobId>& ids, const std::vector<JobId>& claim,
-                          bool await_lifeline = false);
+std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                          const std::vector<JobId>& claim, bool await_lifeline = false);
 StatusAnswer parse_status(std::string_view out);
 
 struct KillReply {
@@ -101,8 +98,8 @@ struct KillReply {
 // look. All jobs side by side, within grace_s + 2 seconds. It is for ending jobs only: a signal that a job
 // handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
-std::string kill_script(const std::string& project, const std::string& jobs_folder,
-                        const std::vector<JobId>& ids, int signal, int grace_s, const std::string& by);
+std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
+                        const std::string& by);
 std::vector<KillReply> parse_kill(std::string_view out);
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
@@ -118,8 +115,7 @@ struct FollowRequest {
   bool follow = true;        // false: stop at the end of what is there
   bool wait_only = false;    // send nothing, only end with the job
 };
-std::string follow_script(const std::string& project, const std::string& jobs_folder,
-                          const FollowRequest& request);
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request);
 // The offsets of that line (without its newline); nullopt for a line of the login shell. Throws Error for
 // "@remote1 error …": the server has no such job, or it was never started.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view line);

@@ -10,7 +10,7 @@
 namespace remote::jobs {
 
 // What an action's script begins with: $project and $jobs, lib.sh and the action's functions.
-std::string prelude(const std::string& project, const std::string& jobs_folder, std::string_view action);
+std::string prelude(const RemoteFolder& folder, std::string_view action);
 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);

@@ -4,19 +4,9 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <remote/error.hpp>
 
 namespace remote::jobs {
-
-RemoteFolder remote_folder_of(const Job& job) {
-  const std::size_t id_at = job.remote_folder.rfind('/');
-  const std::size_t jobs_at =
-      id_at == std::string::npos || id_at == 0 ? std::string::npos : job.remote_folder.rfind('/', id_at - 1);
-  if (jobs_at == std::string::npos || job.remote_folder.substr(id_at + 1) != job.id.text()) {
-    throw Error(fmt::format("job {}: its record is damaged", job.key),
-                fmt::format("'{}' is not the folder of a job", job.remote_folder));
-  }
-  return {job.remote_folder.substr(0, jobs_at), job.remote_folder.substr(jobs_at + 1, id_at - jobs_at - 1)};
-}
 
 std::vector<JobId> JobsAt::ids() const {
   std::vector<JobId> ids;
@@ -26,14 +16,10 @@ std::vector<JobId> JobsAt::ids() const {
   return ids;
 }
 
-std::vector<JobsAt> by_place(const std::vector<Job>& jobs, std::vector<Error>& errors) {
+std::vector<JobsAt> by_place(const std::vector<Job>& jobs) {
   std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> found;
   for (const Job& job : jobs) {
-    try {
-      found[{job.server, remote_folder_of(job)}].push_back(job);
-    } catch (const Error& error) {
-      errors.push_back(error.on(job.server));
-    }
+    found[{job.server, job.remote_folder}].push_back(job);
   }
   std::vector<JobsAt> places;
   for (auto& [place, members] : found) {
@@ -46,8 +32,8 @@ RemoteFolder remote_folder_for(const config::Config& config, const config::Serve
   return {config.project_path_on(server), config.remote_jobs_folder_name};
 }
 
-std::string job_folder_text(const RemoteFolder& folder, const JobId& id) {
-  return fmt::format("{}/{}/{}", folder.project, folder.jobs_folder, id.text());
+std::string job_folder_text(const Job& job) {
+  return fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
 }
 
 const config::Server& server_of(const config::Config& config, const Job& job) {

@@ -129,9 +129,8 @@ void drop_agents(std::vector<ProcessDump>& dumps) {
 
 }  // namespace
 
-std::string stacks_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<JobId>& ids) {
-  std::string script = prelude(project, jobs_folder, "stacks.sh");
+std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& ids) {
+  std::string script = prelude(folder, "stacks.sh");
   script += "stacks_begin\n";
   for (const JobId& id : ids) {
     script += fmt::format("stacks_one {}\n", id.text());
@@ -219,13 +218,13 @@ std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool a
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel) {
   StacksResult result;
-  const std::vector<JobsAt> groups = by_place(jobs, result.errors);
+  const std::vector<JobsAt> groups = by_place(jobs);
   const auto outcomes = servers::fan_out(
       groups, [](const JobsAt& group) { return group.server; },
       [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         ssh::ExecRequest request;
-        request.input = stacks_script(group.folder.project, group.folder.jobs_folder, group.ids());
+        request.input = stacks_script(group.folder, group.ids());
         // py-spy and the signal may take 23 s a process in the worst case
         request.timeout = std::chrono::minutes(5);
         return parse_stacks(connection->exec(request, cancel).out);

@@ -28,8 +28,7 @@ struct ProcessDump {
   std::vector<std::string> lines;
 };
 
-std::string stacks_script(const std::string& project, const std::string& jobs_folder,
-                          const std::vector<JobId>& ids);
+std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& ids);
 // Jobs that have ended meanwhile have no process in it.
 std::vector<ProcessDump> parse_stacks(std::string_view out);
 

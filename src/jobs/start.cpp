@@ -37,7 +37,6 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   for (const std::size_t i : batch.indices) {
     requests.push_back({jobs[i].job.id, jobs[i].command, jobs[i].activate, jobs[i].env});
   }
-  const RemoteFolder folder = remote_folder_of(jobs[batch.indices.front()].job);
   ssh::ExecRequest request;
   std::string lifeline_text;
   std::string activate;
@@ -52,7 +51,8 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
       activate = found->second;
     }
   }
-  request.input = start_script(folder.project, folder.jobs_folder, requests, lifeline_text, activate);
+  request.input =
+      start_script(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
   request.timeout = std::chrono::seconds(60);
   return parse_start(connection.exec(request, cancel).out);
 }

@@ -33,7 +33,7 @@ struct JobWorld {
     entry.job.id = JobId::random();
     entry.job.server = server;
     entry.job.command = command;
-    entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id.text();
+    entry.job.remote_folder = {"~/proj", ".jobs"};
     entry.command = command;
     return entry;
   }

@@ -96,7 +96,7 @@ struct SshJobWorld {
       entry.job.id = JobId::random();
       entry.job.server = "one";
       entry.job.command = command;
-      entry.job.remote_folder = "~/proj/.jobs/" + entry.job.id.text();
+      entry.job.remote_folder = {"~/proj", ".jobs"};
       entry.command = command;
       entries.push_back(std::move(entry));
     }

@@ -47,7 +47,7 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
   }
 
   std::vector<StartReply> start_all(const std::vector<StartRequest>& requests) {
-    return parse_start(exec(start_script("~/proj", ".jobs", requests)));
+    return parse_start(exec(start_script({"~/proj", ".jobs"}, requests)));
   }
   JobId start(const std::string& command, std::vector<std::pair<std::string, std::string>> env = {},
               std::string activate = "") {
@@ -61,7 +61,7 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
   }
   StatusReply status(const JobId& id, bool claim = false) {
     const StatusAnswer answer = parse_status(
-        exec(status_script("~/proj", ".jobs", {id}, claim ? std::vector{id} : std::vector<JobId>{})));
+        exec(status_script({"~/proj", ".jobs"}, {id}, claim ? std::vector{id} : std::vector<JobId>{})));
     return answer.jobs.at(0);
   }
   StatusReply wait_end(const JobId& id) {
@@ -75,7 +75,7 @@ class JobScripts : public ::testing::TestWithParam<test::ServerShell> {
     return reply;
   }
   KillReply kill(const JobId& id, int signal = SIGTERM, int grace = 5) {
-    return parse_kill(exec(kill_script("~/proj", ".jobs", {id}, signal, grace, "ada@laptop"))).at(0);
+    return parse_kill(exec(kill_script({"~/proj", ".jobs"}, {id}, signal, grace, "ada@laptop"))).at(0);
   }
   // Until the job has written this to its output.
   void until_out(const JobId& id, const std::string& text) {
@@ -121,7 +121,7 @@ TEST_P(JobScripts, TellsTheMomentOfAFailuresLastWords) {
       "a tenth of a second");
   std::ofstream(servers.home("a") / "go") << "";
   const StatusReply reply = wait_end(id);
-  const StatusAnswer answer = parse_status(exec(status_script("~/proj", ".jobs", {id}, {})));
+  const StatusAnswer answer = parse_status(exec(status_script({"~/proj", ".jobs"}, {id}, {})));
   if (GetParam() == test::ServerShell::busybox) {
     EXPECT_FALSE(reply.wrote_ms);
     EXPECT_FALSE(reply.done_ms);
@@ -157,7 +157,7 @@ TEST_P(JobScripts, IgnoredSignalsAreNotHandedOn) {
   const StartRequest request{new_id(), "cat /proc/self/status", "", {}};
   ssh::ExecRequest exec_request;
   exec_request.command = "trap '' HUP INT TERM USR1; exec sh -s";
-  exec_request.input = start_script("~/proj", ".jobs", {request});
+  exec_request.input = start_script({"~/proj", ".jobs"}, {request});
   EXPECT_EQ(parse_start(connection->exec(exec_request).out).at(0).outcome, StartReply::Outcome::started);
   EXPECT_EQ(wait_end(request.id).result, ExitStatus::exited(0));
   if (GetParam() != test::ServerShell::busybox) {  // whose env cannot
@@ -307,12 +307,12 @@ TEST_P(JobScripts, KillLeavesOtherJobsAlone) {
       others.push_back(requests[static_cast<std::size_t>(i)].id);
     }
   }
-  const auto answer = parse_status(exec(status_script("~/proj", ".jobs", others, {})));
+  const auto answer = parse_status(exec(status_script({"~/proj", ".jobs"}, others, {})));
   for (const StatusReply& job : answer.jobs) {
     EXPECT_EQ(job.phase, Phase::running);
   }
   EXPECT_GE(servers.processes().size(), 19U * 2);
-  const auto killed = parse_kill(exec(kill_script("~/proj", ".jobs", others, SIGKILL, 0, "")));
+  const auto killed = parse_kill(exec(kill_script({"~/proj", ".jobs"}, others, SIGKILL, 0, "")));
   EXPECT_EQ(killed.size(), 19U);
   for (const KillReply& reply : killed) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
@@ -332,7 +332,7 @@ TEST_P(JobScripts, SideBySideNotOneAfterTheOther) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
-  for (const KillReply& reply : parse_kill(exec(kill_script("~/proj", ".jobs", ids, SIGTERM, 1, "me")))) {
+  for (const KillReply& reply : parse_kill(exec(kill_script({"~/proj", ".jobs"}, ids, SIGTERM, 1, "me")))) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
@@ -369,7 +369,7 @@ class KillTimes : public JobScripts {
     KillReply reply;
   };
   Times times_of(const JobId& id, int grace, const std::string& by = "exec sh -s") {
-    std::string script = kill_script("~/proj", ".jobs", {id}, SIGTERM, grace, "ada");
+    std::string script = kill_script({"~/proj", ".jobs"}, {id}, SIGTERM, grace, "ada");
     const std::string call = "\nkill_begin 15 ";
     const std::size_t at = script.find(call);
     EXPECT_NE(at, std::string::npos);
@@ -594,7 +594,7 @@ TEST_P(JobScripts, AsksAbout200JobsQuickly) {
     std::ofstream(folder(ids.back()) / "job.out") << "12345";
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = parse_status(exec(status_script("~/proj", ".jobs", ids, {})));
+  const auto answer = parse_status(exec(status_script({"~/proj", ".jobs"}, ids, {})));
   const auto took = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(answer.jobs.size(), 200U);
   for (std::size_t i = 0; i < ids.size(); ++i) {
@@ -657,7 +657,7 @@ TEST_P(JobScripts, WhatCannotBeKilledIsNamed) {
   ssh::ExecRequest request;
   request.command =
       "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
-  request.input = kill_script("~/proj", ".jobs", {id}, SIGTERM, 0, "nobody");
+  request.input = kill_script({"~/proj", ".jobs"}, {id}, SIGTERM, 0, "nobody");
   for (const fs::path& path :
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
@@ -682,22 +682,22 @@ TEST_P(JobScripts, AFullDiskIsAnError) {
   // a file where the folder should be: nothing can be written below it, by root neither
   make_folders(servers.home("a") / "proj");
   std::ofstream(servers.home("a") / "proj/.jobs") << "";
-  const std::string out = exec(start_script("~/proj", ".jobs", {{new_id(), "true", "", {}}}));
+  const std::string out = exec(start_script({"~/proj", ".jobs"}, {{new_id(), "true", "", {}}}));
   EXPECT_THROW(parse_start(out), Error);
 }
 
 TEST_P(JobScripts, FoldersMayHaveAnyName) {
   const std::string project = "~/it's a \"dir\" $HOME é";
   const StartRequest request{new_id(), "pwd", "", {}};
-  EXPECT_EQ(parse_start(exec(start_script(project, ".my jobs", {request}))).at(0).outcome,
+  EXPECT_EQ(parse_start(exec(start_script({project, ".my jobs"}, {request}))).at(0).outcome,
             StartReply::Outcome::started);
   const fs::path place = servers.home("a") / project.substr(2);
   until([&] { return fs::exists(place / ".my jobs" / request.id.text() / "result"); }, "the result");
   EXPECT_EQ(read_file(place / ".my jobs" / request.id.text() / "job.out"), place.string() + "\n");
-  const auto answer = parse_status(exec(status_script(project, ".my jobs", {request.id}, {})));
+  const auto answer = parse_status(exec(status_script({project, ".my jobs"}, {request.id}, {})));
   EXPECT_EQ(answer.jobs.at(0).result, ExitStatus::exited(0));
   EXPECT_GT(answer.jobs.at(0).out_size, 0U);
-  EXPECT_EQ(parse_kill(exec(kill_script(project, ".my jobs", {request.id}, 15, 0, ""))).at(0).outcome,
+  EXPECT_EQ(parse_kill(exec(kill_script({project, ".my jobs"}, {request.id}, 15, 0, ""))).at(0).outcome,
             KillReply::Outcome::ended);
 }
 
@@ -717,7 +717,7 @@ class JobFollow : public JobScripts {
     followed->channel = connection->open("sh -s", [target](ssh::Stream stream, std::string_view data) {
       (stream == ssh::Stream::out ? target->out : target->err).append(data);
     });
-    followed->channel->write(follow_script("~/proj", ".jobs", request));
+    followed->channel->write(follow_script({"~/proj", ".jobs"}, request));
     // The header comes on both streams; an error on stdout alone, and then the channel ends.
     const auto whole = [](const std::string& text) {
       const std::size_t at = text.find("@remote1 ");
@@ -817,7 +817,7 @@ TEST_P(JobFollow, TheLastLines) {
 TEST_P(JobFollow, NoSuchJobIsAnError) {
   const std::string out = [&] {
     ssh::ExecRequest request;
-    request.input = follow_script("~/proj", ".jobs", {new_id(), 0, 0, std::nullopt, true});
+    request.input = follow_script({"~/proj", ".jobs"}, {new_id(), 0, 0, std::nullopt, true});
     const auto result = connection->exec(request);
     EXPECT_EQ(result.status, ExitStatus::exited(1));
     return result.out;

@@ -46,7 +46,7 @@ class JobTools : public ::testing::TestWithParam<test::ServerShell> {
               std::vector<std::pair<std::string, std::string>> env = {}) {
     const JobId id = JobId::random();
     const StartRequest request{id, command, activate, std::move(env)};
-    EXPECT_EQ(parse_start(exec(start_script("~/my proj", ".jobs", {request}))).at(0).outcome,
+    EXPECT_EQ(parse_start(exec(start_script({"~/my proj", ".jobs"}, {request}))).at(0).outcome,
               StartReply::Outcome::started);
     return id;
   }
@@ -62,16 +62,16 @@ class JobTools : public ::testing::TestWithParam<test::ServerShell> {
         text.c_str());
   }
   CleanReply clean(const JobId& id) {
-    return parse_clean(exec(clean_script("~/my proj", ".jobs", {id}))).at(0);
+    return parse_clean(exec(clean_script({"~/my proj", ".jobs"}, {id}))).at(0);
   }
   std::vector<ProcessDump> stacks(const JobId& id) {
-    return parse_stacks(exec(stacks_script("~/my proj", ".jobs", {id})));
+    return parse_stacks(exec(stacks_script({"~/my proj", ".jobs"}, {id})));
   }
   bool runs(const JobId& id) {
-    return parse_status(exec(status_script("~/my proj", ".jobs", {id}, {}))).jobs.at(0).phase ==
+    return parse_status(exec(status_script({"~/my proj", ".jobs"}, {id}, {}))).jobs.at(0).phase ==
            StatusReply::Phase::running;
   }
-  void kill(const JobId& id) { exec(kill_script("~/my proj", ".jobs", {id}, SIGKILL, 0, "ada@laptop")); }
+  void kill(const JobId& id) { exec(kill_script({"~/my proj", ".jobs"}, {id}, SIGKILL, 0, "ada@laptop")); }
 
   test::LocalServers servers;
   std::unique_ptr<ssh::Connection> connection;
@@ -83,7 +83,7 @@ TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
   until_ended(ended);
   std::ofstream(jobs_folder() / "mine.txt") << "mine";
   const JobId absent = JobId::random();
-  const auto replies = parse_clean(exec(clean_script("~/my proj", ".jobs", {ended, running, absent})));
+  const auto replies = parse_clean(exec(clean_script({"~/my proj", ".jobs"}, {ended, running, absent})));
   ASSERT_EQ(replies.size(), 3U);
   EXPECT_EQ(replies[0].outcome, Outcome::removed) << replies[0].reason;
   EXPECT_EQ(replies[1].outcome, Outcome::running);
@@ -120,7 +120,7 @@ TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
 TEST_P(JobTools, CleanKeepsAFreshClaim) {
   fs::create_directories(jobs_folder());
   const JobId id = JobId::random();
-  exec(status_script("~/my proj", ".jobs", {id}, {id}));
+  exec(status_script({"~/my proj", ".jobs"}, {id}, {id}));
   ASSERT_TRUE(fs::exists(folder(id) / "result"));
   EXPECT_EQ(clean(id).outcome, Outcome::running);
   std::ofstream(folder(id) / "result") << "never 0 1000\n";

@@ -60,14 +60,5 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
-TEST_F(KillJobs, ADamagedRecordKeepsNoOtherJobAlive) {
-  auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
-  jobs[0].remote_folder = "nonsense";
-  const KillResult result = kill_all(jobs);
-  EXPECT_EQ(result.errors.size(), 1U);
-  ASSERT_EQ(result.entries.size(), 1U);
-  EXPECT_EQ(result.entries[0].job.state, State::killed);
-}
-
 }  // namespace
 }  // namespace remote::jobs

@@ -56,7 +56,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
       requests.push_back({job.id, command, "", {}});
     }
     const auto replies = parse_start(
-        exec(server, start_script("~/proj", ".jobs", requests, lifeline_request(lifeline, server, jobs))));
+        exec(server, start_script({"~/proj", ".jobs"}, requests, lifeline_request(lifeline, server, jobs))));
     std::vector<JobId> ids;
     for (const StartReply& reply : replies) {
       EXPECT_EQ(reply.outcome, StartReply::Outcome::started) << reply.reason;
@@ -66,7 +66,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     return ids;
   }
   StatusReply status(const std::string& server, const JobId& id) {
-    return parse_status(exec(server, status_script("~/proj", ".jobs", {id}, {}))).jobs.at(0);
+    return parse_status(exec(server, status_script({"~/proj", ".jobs"}, {id}, {}))).jobs.at(0);
   }
   StatusReply wait_end(const std::string& server, const JobId& id) {
     StatusReply reply;
@@ -165,7 +165,7 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
   const auto on_a = start("a", {"sleep 4", "true"});
   until_told("a", on_a[0], "ok");
   const auto killed =
-      parse_kill(exec("b", kill_script("~/proj", ".jobs", {on_b[1]}, SIGTERM, 5, "ada@laptop"))).at(0);
+      parse_kill(exec("b", kill_script({"~/proj", ".jobs"}, {on_b[1]}, SIGTERM, 5, "ada@laptop"))).at(0);
   EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
   // b's lifeline goes with its jobs, which is no loss
   EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
@@ -264,8 +264,8 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
       }
     }
   }
-  parse_kill(exec("b", kill_script("~/proj", ".jobs", on_b, SIGTERM, 5, "ada@laptop")));
-  parse_kill(exec("a", kill_script("~/proj", ".jobs", on_a, SIGTERM, 5, "ada@laptop")));
+  parse_kill(exec("b", kill_script({"~/proj", ".jobs"}, on_b, SIGTERM, 5, "ada@laptop")));
+  parse_kill(exec("a", kill_script({"~/proj", ".jobs"}, on_a, SIGTERM, 5, "ada@laptop")));
   expect_nothing_left();
 }
 

@@ -178,19 +178,19 @@ TEST(Protocol, SurvivesNoise) {
 }
 
 TEST(Protocol, WrongNamesNeverReachAServer) {
-  EXPECT_THROW(kill_script("~/p", ".jobs", {job_a}, 0, 1, ""), Error);
-  EXPECT_THROW(kill_script("~/p", ".jobs", {job_a}, 65, 1, ""), Error);
+  EXPECT_THROW(kill_script({"~/p", ".jobs"}, {job_a}, 0, 1, ""), Error);
+  EXPECT_THROW(kill_script({"~/p", ".jobs"}, {job_a}, 65, 1, ""), Error);
   for (const char* name : {"", "1A", "A-B", "A B", "A=B", "É", "REMOTE_JOB_ID", "UID", "PPID"}) {
-    EXPECT_THROW(start_script("~/p", ".jobs", {{job_a, "true", "", {{name, "x"}}}}), Error) << name;
+    EXPECT_THROW(start_script({"~/p", ".jobs"}, {{job_a, "true", "", {{name, "x"}}}}), Error) << name;
   }
-  EXPECT_THROW(start_script("~/p", ".jobs", {{job_a, std::string("a\0b", 3), "", {}}}), Error);
+  EXPECT_THROW(start_script({"~/p", ".jobs"}, {{job_a, std::string("a\0b", 3), "", {}}}), Error);
 }
 
 TEST(Protocol, ScriptsAreOneCompoundCommandWithoutComments) {
   for (const std::string& script :
-       {start_script("~/p", ".jobs", {{job_a, "true", "", {}}}), status_script("~/p", ".jobs", {job_a}, {}),
-        kill_script("~/p", ".jobs", {job_a}, 15, 1, "me"),
-        follow_script("~/p", ".jobs", {job_a, 0, 0, {}, true})}) {
+       {start_script({"~/p", ".jobs"}, {{job_a, "true", "", {}}}),
+        status_script({"~/p", ".jobs"}, {job_a}, {}), kill_script({"~/p", ".jobs"}, {job_a}, 15, 1, "me"),
+        follow_script({"~/p", ".jobs"}, {job_a, 0, 0, {}, true})}) {
     EXPECT_TRUE(script.starts_with("{\n"));
     EXPECT_TRUE(script.ends_with("\n}\n"));
     EXPECT_LT(script.size(), 20000U);

@@ -29,6 +29,7 @@ Job make_job(const std::string& server = "first") {
   job.command = "python train.py";
   job.tags = {"train.py", "torch"};
   job.created_at = 1700000000;
+  job.remote_folder = {"~/project", ".jobs"};
   return job;
 }
 
@@ -105,7 +106,7 @@ TEST_F(StoreTest, GivesKeysInOrderAndKeepsEverything) {
   jobs[2].world_size = 4;
   jobs[2].hidden = true;
   jobs[2].failed_ms = 1700000001042;
-  jobs[2].remote_folder = "~/p/.jobs/x";
+  jobs[2].remote_folder = {"/a b/c\t", "jobs"};
   store_.add(jobs);
   EXPECT_EQ(jobs[0].key, 1);
   EXPECT_EQ(jobs[2].key, 3);
@@ -214,7 +215,7 @@ TEST_F(StoreTest, FindsByKeyAndByStartOfId) {
 // ---- damage ---------------------------------------------------------------------------------------------
 
 TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
-  auto jobs = make_jobs(9);
+  auto jobs = make_jobs(10);
   store_.add(jobs);
   const std::string good = read_file(store_.record_file(jobs[0].id));
   const auto file = [&](std::size_t i) { return store_.record_file(jobs[i].id); };
@@ -232,13 +233,16 @@ TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
   std::string typed = read_file(file(7));
   typed.replace(typed.find("\"key\": 8"), 8, "\"key\": \"8\"");
   write_text(file(7), typed);
+  std::string moved = read_file(file(8));
+  moved.replace(moved.find("/.jobs/"), 7, "/.jobs/x");
+  write_text(file(8), moved);
 
   for (const bool unfinished : {false, true}) {
     const auto listing = store_.list({.unfinished_only = unfinished});
     ASSERT_EQ(listing.jobs.size(), 1U);
-    EXPECT_EQ(listing.jobs[0].key, 9);
-    ASSERT_EQ(listing.problems.size(), 8U) << join(listing.problems, "\n");
-    for (std::size_t i = 0; i < 8; ++i) {
+    EXPECT_EQ(listing.jobs[0].key, 10);
+    ASSERT_EQ(listing.problems.size(), 9U) << join(listing.problems, "\n");
+    for (std::size_t i = 0; i < 9; ++i) {
       EXPECT_TRUE(std::any_of(
           listing.problems.begin(), listing.problems.end(),
           [&](const std::string& problem) { return problem.starts_with(file(i).string() + ": "); }))
@@ -248,8 +252,8 @@ TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
   // Still usable: adding, updating (an error for the bad one, after the good one), removing the bad one.
   auto next = make_jobs(1);
   store_.add(next);
-  EXPECT_EQ(next[0].key, 10);
-  Job done = jobs[8];
+  EXPECT_EQ(next[0].key, 11);
+  Job done = jobs[9];
   done.state = State::succeeded;
   done.result = ExitStatus::exited(0);
   Job bad = jobs[0];
@@ -260,9 +264,9 @@ TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
   } catch (const Error& error) {
     EXPECT_NE(error.message().find(file(0).string()), std::string::npos);
   }
-  EXPECT_EQ(store_.find("9").state, State::succeeded);
+  EXPECT_EQ(store_.find("10").state, State::succeeded);
   store_.remove({jobs[0].id, jobs[5].id});
-  EXPECT_EQ(store_.list().problems.size(), 6U);
+  EXPECT_EQ(store_.list().problems.size(), 7U);
 }
 
 TEST_F(StoreTest, AnyDamageToTheIndexIsHarmless) {
@@ -655,7 +659,6 @@ TEST_F(StoreTest, TenThousandJobsAreListedFast) {
   auto jobs = make_jobs(count);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].launch = JobId::random();
-    jobs[i].remote_folder = "~/project/.jobs/" + jobs[i].id.text();
     if (i % (count / 10) != 0) {
       jobs[i].state = State::succeeded;
       jobs[i].result = ExitStatus::exited(0);
