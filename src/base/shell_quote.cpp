@@ -1,7 +1,6 @@
 #include "base/shell_quote.hpp"
 
 #include <algorithm>
-#include <cctype>
 
 #include <remote/error.hpp>
 
@@ -45,6 +44,20 @@ std::string shell_join(std::span<const std::string> words) {
     joined += shell_quote(word);
   }
   return joined;
+}
+
+void check_variable(const std::string& name) {
+  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
+  const auto good = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
+  if (name.empty() || !letter(name.front()) || !std::ranges::all_of(name, good)) {
+    throw Error::usage("cannot set the variable '" + name + "'",
+                       "a name has letters, digits and '_', and does not begin with a digit");
+  }
+  for (const char* read_only : {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}) {
+    if (name == read_only) {
+      throw Error::usage("cannot set the variable '" + name + "'", "bash keeps it read-only");
+    }
+  }
 }
 
 std::string remote_path_word(std::string_view path) {

@@ -14,6 +14,10 @@ std::string shell_quote(std::string_view value);
 // The words of a command, each quoted where it needs it, joined by spaces.
 std::string shell_join(std::span<const std::string> words);
 
+// Throws Error (usage) unless every sh can set and export a variable of this name: letters, digits and '_',
+// no digit first, and none that bash keeps read-only (UID …).
+void check_variable(const std::string& name);
+
 // A path on a server as a shell word: "~" and "~/x" are under $HOME, a relative path too, "/x" is absolute.
 std::string remote_path_word(std::string_view path);
 

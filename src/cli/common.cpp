@@ -1,7 +1,6 @@
 #include "cli/common.hpp"
 
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/shell_quote.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -32,21 +32,6 @@ void add_env_options(CLI::App& command, EnvOptions& env) {
       ->allow_extra_args(false);
 }
 
-namespace {
-
-void check_name(const std::string& name) {
-  bool good = !name.empty() && std::isdigit(static_cast<unsigned char>(name[0])) == 0;
-  for (const char c : name) {
-    good = good && (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_');
-  }
-  if (!good) {
-    throw Error::usage("--env", fmt::format("'{}' is not the name of a variable", name),
-                       "names have letters, digits and _: --env NAME VALUE, or -e NAME=VALUE");
-  }
-}
-
-}  // namespace
-
 std::vector<std::pair<std::string, std::string>> EnvOptions::collect() const {
   std::vector<std::pair<std::string, std::string>> all = words;
   for (const std::string& assignment : assignments) {
@@ -58,7 +43,7 @@ std::vector<std::pair<std::string, std::string>> EnvOptions::collect() const {
     all.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
   }
   for (const auto& [name, value] : all) {
-    check_name(name);
+    check_variable(name);
   }
   return all;
 }

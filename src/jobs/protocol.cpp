@@ -22,24 +22,6 @@ namespace {
 // Longer commands and values do not fit into one argument of exec(2) (Linux: 128 KiB).
 constexpr std::size_t max_argument = 120'000;
 
-void check_variable(const std::string& name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const bool good =
-      !name.empty() && letter(name.front()) &&
-      std::all_of(name.begin(), name.end(), [&](char c) { return letter(c) || (c >= '0' && c <= '9'); });
-  if (!good) {
-    throw Error::usage("cannot set a variable", fmt::format("'{}' is not a name that a shell can set", name));
-  }
-  // Read-only in bash, or what jobs are known by.
-  for (const std::string_view taken :
-       {cookie_name, std::string_view("BASHOPTS"), std::string_view("SHELLOPTS"), std::string_view("UID"),
-        std::string_view("EUID"), std::string_view("PPID"), std::string_view("BASH_VERSINFO")}) {
-    if (name == taken) {
-      throw Error::usage("cannot set a variable", fmt::format("{} cannot be set for a job", name));
-    }
-  }
-}
-
 // A script without the comments and blank lines that are for us only.
 std::string lean(std::string_view name) {
   std::string text;
@@ -110,6 +92,10 @@ std::string job_text(const std::string& project, const StartRequest& request) {
       request.id.text(), remote_path_word(project));
   for (const auto& [name, value] : request.env) {
     check_variable(name);
+    if (name == cookie_name) {
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
+                         "a job's processes are known by it");
+    }
     text += fmt::format("export {}={}\n", name, shell_quote(value));
   }
   if (!trim(request.activate).empty()) {

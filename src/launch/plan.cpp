@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"
@@ -37,18 +37,9 @@ Planner find_planner(const std::string& name) {
   throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(names, ", "));
 }
 
-bool valid_variable(const std::string& name) {
-  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
-         std::all_of(name.begin(), name.end(),
-                     [](unsigned char c) { return c < 128 && (std::isalnum(c) != 0 || c == '_'); });
-}
-
 void check_env(const Env& env) {
   for (const auto& [name, value] : env) {
-    if (!valid_variable(name)) {
-      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
-                         "a name consists of letters, digits and '_' and begins with no digit");
-    }
+    check_variable(name);
     if (value.find('\0') != std::string::npos) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte");
     }

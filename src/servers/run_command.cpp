@@ -64,6 +64,7 @@ std::string run_script(const RunCommand& command) {
   text += "command=" + shell_quote(command.command) + "\n";
   text += "enter() {\n:\n";
   for (const auto& [name, value] : command.env) {
+    check_variable(name);
     text += "export " + name + "=" + shell_quote(value) + "\n";
   }
   text += command.activate;

@@ -72,5 +72,14 @@ TEST(ShellQuote, RemotePathsAreUnderHomeUnlessAbsolute) {
   EXPECT_EQ(expand("/srv/it's"), "/srv/it's");
 }
 
+TEST(ShellQuote, NamesOfVariables) {
+  for (const char* name : {"A", "_", "a_1", "HOME"}) {
+    EXPECT_NO_THROW(check_variable(name)) << name;
+  }
+  for (const char* name : {"", "1A", "A-B", "A B", "A=B", "\u00e4", "A\n", "$(id)", "UID"}) {
+    EXPECT_THROW(check_variable(name), Error) << name;
+  }
+}
+
 }  // namespace
 }  // namespace remote
