@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
 #include <fnmatch.h>
 
 namespace remote {
@@ -51,6 +52,10 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
     text += parts[i];
   }
   return text;
+}
+
+std::string counted(std::size_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 bool glob_match(const std::string& pattern, const std::string& name) {

@@ -14,6 +14,8 @@ std::vector<std::string> split(std::string_view text, char separator);
 std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
+// "1 job", "3 jobs".
+std::string counted(std::size_t count, std::string_view thing);
 
 // Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are characters like
 // others, and so is a '[' whose ']' is missing, so every pattern is valid.

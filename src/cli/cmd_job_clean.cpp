@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -30,8 +31,8 @@ constexpr std::size_t most_shown = 20;
 
 void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
   const std::string what =
-      fmt::format("{} ended job{} with {} output, here and on the servers", chosen.size(),
-                  chosen.size() == 1 ? "" : "s", chosen.size() == 1 ? "its" : "their");
+      fmt::format("{} with {} output, here and on the servers", counted(chosen.size(), "ended job"),
+                  chosen.size() == 1 ? "its" : "their");
   if (!context.terminal.stdin_is_terminal()) {
     throw Error::usage("job-clean", "that would remove " + what, "add --yes");
   }
@@ -72,8 +73,7 @@ std::vector<jobs::Job> ended_ones(Context& context, const Arguments& arguments, 
     }
   }
   if (unfinished > 0) {
-    context.terminal.notice(
-        fmt::format("{} unfinished job{} left alone", unfinished, unfinished == 1 ? " is" : "s are"));
+    context.terminal.notice(fmt::format("{} left alone", counted(unfinished, "unfinished job")));
   }
   return ended;
 }
@@ -118,8 +118,7 @@ int run(Context& context, const Arguments& arguments) {
   if (context.options.json) {
     context.terminal.out(dump_json(all));
   } else {
-    context.terminal.notice(fmt::format("{} job{} removed", removed == 0 ? "no" : std::to_string(removed),
-                                        removed == 1 ? "" : "s"));
+    context.terminal.notice((removed == 0 ? "no jobs" : counted(removed, "job")) + " removed");
   }
   return left == 0 ? 0 : 1;
 }

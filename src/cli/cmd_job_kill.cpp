@@ -8,6 +8,7 @@
 #include <remote/error.hpp>
 
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
@@ -26,7 +27,7 @@ struct Arguments {
 };
 
 void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
-  const std::string what = fmt::format("{} unfinished job{}", chosen.size(), chosen.size() == 1 ? "" : "s");
+  const std::string what = counted(chosen.size(), "unfinished job");
   if (!context.terminal.stdin_is_terminal()) {
     throw Error::usage("job-kill", "no job is named, and that would end " + what,
                        "name them with --job or --tag, or add --yes");
@@ -88,8 +89,8 @@ int run(Context& context, const Arguments& arguments) {
   options.grace_s = arguments.grace;
   options.by = who_am_i();
   if (options.grace_s > 0 && options.signal != SIGKILL) {
-    context.terminal.notice(fmt::format("ending {} job{}; what has not ended after {} s is killed",
-                                        chosen.size(), chosen.size() == 1 ? "" : "s", options.grace_s));
+    context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
+                                        counted(chosen.size(), "job"), options.grace_s));
   }
   const jobs::KillResult result =
       jobs::kill(context.config(), store, context.connector(), chosen, options, context.cancel);

@@ -119,9 +119,8 @@ void print(Context& context, const Arguments& arguments, const jobs::Job& job, c
     return;
   }
   const double megabytes = static_cast<double>(report.bytes) / 1e6;
-  context.terminal.notice(fmt::format("{} file{} ({:.1f} MB) from {} in {}", report.changed.size(),
-                                      report.changed.size() == 1 ? "" : "s", megabytes, job.server,
-                                      arguments.to));
+  context.terminal.notice(fmt::format("{} ({:.1f} MB) from {} in {}", counted(report.changed.size(), "file"),
+                                      megabytes, job.server, arguments.to));
 }
 
 int run(Context& context, const Arguments& arguments) {

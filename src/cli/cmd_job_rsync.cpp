@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <remote/error.hpp>
 
+#include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/job_logs.hpp"
@@ -29,9 +30,8 @@ int bring(Context& context, jobs::Store& store, const Arguments& arguments) {
   const std::size_t count = jobs.size();
   const int failed = bring_logs(context, store, ask_servers(context, store, std::move(jobs)));
   if (failed == 0) {
-    context.terminal.notice(
-        count == 0 ? "no jobs"
-                   : fmt::format("the output of {} job{} is in .remote/jobs", count, count == 1 ? "" : "s"));
+    context.terminal.notice(count == 0 ? "no jobs"
+                                       : "the output of " + counted(count, "job") + " is in .remote/jobs");
   }
   return failed;
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "cli/verdict.hpp"
@@ -46,8 +47,7 @@ int run(Context& context, const Arguments& arguments) {
   if (running.empty() && now.empty()) {
     context.terminal.notice("no unfinished jobs; nothing to wait for");
   } else if (!running.empty()) {
-    context.terminal.notice(
-        fmt::format("waiting for {} job{}", running.size(), running.size() == 1 ? "" : "s"));
+    context.terminal.notice("waiting for " + counted(running.size(), "job"));
   }
   // Following in silence is waiting: the end is told at once, and a broken link is mended.
   jobs::FollowEvents events;

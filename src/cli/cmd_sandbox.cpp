@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "sandbox/config.hpp"
@@ -34,10 +35,6 @@ fs::path sandbox_project(const Context& context) {
   } catch (const Error&) {
     return fs::current_path();
   }
-}
-
-std::string count_servers(std::size_t count) {
-  return fmt::format("{} practice server{}", count, count == 1 ? "" : "s");
 }
 
 nlohmann::json to_json(const std::vector<sandbox::SandboxServer>& list) {
@@ -95,7 +92,7 @@ void sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
   } else if (started < list.size()) {
     how = fmt::format(" ({} of them just started)", started);
   }
-  context.terminal.notice(count_servers(list.size()) + " up" + how);
+  context.terminal.notice(counted(list.size(), "practice server") + " up" + how);
   report_config(context, sandbox, list);
   if (context.options.json) {
     context.terminal.out(dump_json(to_json(list)));
@@ -105,7 +102,7 @@ void sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
 void sandbox_down(Context& context, bool purge) {
   sandbox::Sandbox sandbox(sandbox_project(context));
   const int ended = sandbox.down();
-  context.terminal.notice(count_servers(static_cast<std::size_t>(ended)) + " ended");
+  context.terminal.notice(counted(ended, "practice server") + " ended");
   if (purge) {
     if (sandbox::remove_config(sandbox)) {
       context.terminal.notice("removed .remote/configs.yaml, which the sandbox had written");

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "cli/sync_check.hpp"
 #include "servers/fanout.hpp"
@@ -44,10 +45,6 @@ class Listener : public servers::PrepareListener {
   std::size_t index_;
 };
 
-std::string counted(std::size_t count, const char* one, const char* many) {
-  return fmt::format("{} {}", count, count == 1 ? one : many);
-}
-
 std::string summary(const servers::PrepareReport& report, const servers::PrepareSteps& steps) {
   std::vector<std::string> parts;
   const auto add = [&parts](const char* step, servers::StepResult result) {
@@ -59,7 +56,7 @@ std::string summary(const servers::PrepareReport& report, const servers::Prepare
   if (report.sync != servers::StepResult::not_asked) {
     const std::size_t sent = report.files.changed.size();
     const std::size_t removed = report.files.removed.size();
-    std::string text = sent > 0 ? "rsync " + counted(sent, "file", "files") : "rsync nothing new";
+    std::string text = sent > 0 ? "rsync " + counted(sent, "file") : "rsync nothing new";
     if (!report.sent_by.empty()) {
       text += " from " + report.sent_by;
     }
@@ -234,8 +231,7 @@ int run_provision(Context& context, const ProvisionOptions& options) {
     const std::string title = steps.sync_options.dry_run ? "looked at, nothing was sent"
                               : left_alone               ? options.title + " but for what is newer there"
                                                          : options.title;
-    context.terminal.notice(fmt::format("{} {}{}", counted(servers.size() - failed, "server", "servers"),
-                                        title,
+    context.terminal.notice(fmt::format("{} {}{}", counted(servers.size() - failed, "server"), title,
                                         failed > 0 ? fmt::format(", {} failed", failed) : std::string()));
   }
   return failed > 0 ? 1 : 0;

@@ -13,10 +13,6 @@
 namespace remote::launch {
 namespace {
 
-std::string count(int number, std::string_view thing) {
-  return fmt::format("{} {}{}", number, thing, number == 1 ? "" : "s");
-}
-
 std::string shown_value(const std::string& name, const std::string& value) {
   return looks_secret(name) ? std::string(secret_mask) : visible_line(value);
 }
@@ -53,9 +49,9 @@ std::string plan_text(const Plan& plan) {
       servers.push_back(process.server);
     }
   }
-  std::string text = fmt::format(
-      "launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id, count(plan.world_size, "rank"),
-      count(static_cast<int>(servers.size()), "server"), plan.launcher, plan.master_addr, plan.master_port);
+  std::string text = fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                                 counted(plan.world_size, "rank"), counted(servers.size(), "server"),
+                                 plan.launcher, plan.master_addr, plan.master_port);
   const Env everywhere = shared_env(all);
   text += "on every process\n";
   print_env(text, everywhere, {}, "  ");

@@ -12,5 +12,6 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
   fi
 }
 only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
+only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
 [ "$bad" = 0 ] && echo "one way: nothing is done by other means"
 exit "$bad"

@@ -38,5 +38,11 @@ TEST(Glob, ASetWithoutEndIsItsCharacters) {
   EXPECT_TRUE(glob_match("*[", "gpu["));
 }
 
+TEST(Counted, OneAndMore) {
+  EXPECT_EQ(counted(1, "job"), "1 job");
+  EXPECT_EQ(counted(0, "job"), "0 jobs");
+  EXPECT_EQ(counted(2, "job"), "2 jobs");
+}
+
 }  // namespace
 }  // namespace remote
