@@ -62,9 +62,13 @@ bool glob_match(const std::string& pattern, const std::string& name) {
   return ::fnmatch(pattern.c_str(), name.c_str(), FNM_NOESCAPE) == 0;
 }
 
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates) {
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  if (word.size() > 64) {
+    return "";  // longer than any candidate, and comparing takes long
+  }
+  // The Damerau-Levenshtein distance to each.
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
-  std::optional<std::string> found;
+  std::string found;
   for (const std::string& candidate : candidates) {
     std::vector<std::vector<std::size_t>> cost(word.size() + 1,
                                                std::vector<std::size_t>(candidate.size() + 1));
@@ -86,7 +90,7 @@ std::optional<std::string> nearest(std::string_view word, const std::vector<std:
       found = candidate;
     }
   }
-  return found;
+  return found.empty() ? "" : "did you mean '" + found + "'?";
 }
 
 std::string last_lines(std::string_view text, std::size_t count) {

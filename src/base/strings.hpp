@@ -21,8 +21,9 @@ std::string counted(std::size_t count, std::string_view thing);
 // others, and so is a '[' whose ']' is missing, so every pattern is valid.
 bool glob_match(const std::string& pattern, const std::string& name);
 
-// The candidate nearest to `word` (Damerau-Levenshtein), when it is near enough to be a likely typing error.
-std::optional<std::string> nearest(std::string_view word, const std::vector<std::string>& candidates);
+// "did you mean 'X'?", X being the candidate nearest to `word`, when that is near enough to be a likely
+// typing error; else "".
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates);
 
 // A whole decimal number, nothing before or after it.
 template <typename Number>

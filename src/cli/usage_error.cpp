@@ -65,14 +65,14 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const std::string help = fmt::format("{} --help tells what it takes", name);
   const auto subcommands = command_names(command);
   if (const auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
-    const auto near = nearest(*unknown, subcommands);
+    const std::string near = did_you_mean(*unknown, subcommands);
     return Error::usage(fmt::format("{} has no command '{}'", name, *unknown), "",
-                        near ? fmt::format("'{} {}' was perhaps meant; {}", name, *near, help) : help);
+                        near.empty() ? help : near + " " + help);
   }
   if (const auto unknown = unknown_word(app, true)) {
-    const auto near = nearest(unknown->substr(0, unknown->find('=')), option_names(command));
+    const std::string near = did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command));
     return Error::usage(fmt::format("{} has no option {}", name, *unknown), "",
-                        near ? fmt::format("{} was perhaps meant; {}", *near, help) : help);
+                        near.empty() ? help : near + " " + help);
   }
   if (const auto unknown = unknown_word(app, false)) {
     return Error::usage(fmt::format("{} takes no '{}'", name, *unknown), "",

@@ -23,11 +23,10 @@ PythonManager read_manager(const Section& section, const Found<std::string>& fou
     }
     names.push_back(name);
   }
-  const auto near = found.value.size() > 64 ? std::nullopt : nearest(found.value, names);
   throw section.error(
       found.mark,
       "'manager' must be one of " + join(names, ", ") + ", and is '" + printable(found.value) + "'",
-      near ? "did you mean '" + *near + "'?" : "");
+      did_you_mean(found.value, names));
 }
 
 std::string read_version(const Section& section, const Found<std::string>& found) {

@@ -44,9 +44,8 @@ std::string advice(Level level, const std::string& key) {
       return "; it belongs " + place_of(other);
     }
   }
-  // Longer words than any key are no typing errors, and comparing them would take long.
-  const auto near = plain.size() > 64 ? std::nullopt : nearest(plain, known_keys(level));
-  return near ? "; did you mean '" + *near + "'?" : "";
+  const std::string near = did_you_mean(plain, known_keys(level));
+  return near.empty() ? "" : "; " + near;
 }
 
 std::string kind_of(const YamlNode& node) {

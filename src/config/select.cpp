@@ -30,14 +30,14 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
       for (const Server& server : config.servers) {
         names.push_back(server.name);
       }
-      const auto near = glob.size() > 100 ? std::nullopt : nearest(glob, names);
+      const std::string near = did_you_mean(glob, names);
       constexpr std::size_t shown = 20;
       const std::size_t more = names.size() > shown ? names.size() - shown : 0;
       names.resize(std::min(names.size(), shown));
       throw Error::usage("--server " + printable(glob),
                          "no server has this name; there are: " + join(names, ", ") +
                              (more > 0 ? " and " + std::to_string(more) + " more" : ""),
-                         near ? "did you mean '" + *near + "'?" : "");
+                         near);
     }
   }
   std::vector<Server> servers;

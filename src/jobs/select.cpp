@@ -132,9 +132,9 @@ Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selecti
   }
   for (const std::string& tag : selection.tags) {
     if (!known.contains(tag)) {
-      const auto near = nearest(tag, {known.begin(), known.end()});
+      const std::string near = did_you_mean(tag, {known.begin(), known.end()});
       return Error::usage("no job to act on", fmt::format("no job has the tag '{}'", tag),
-                          near ? fmt::format("did you mean '{}'?", *near) : "see: remote job-list");
+                          near.empty() ? "see: remote job-list" : near);
     }
   }
   std::vector<std::string> states;

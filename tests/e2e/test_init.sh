@@ -16,9 +16,9 @@ says "two servers have this name"
 code 2 init --nonsense
 says "remote init has no option --nonsense"
 code 2 job-tail --jbo 1
-says "--job was perhaps meant"
+says "did you mean '--job'?"
 code 2 job-lst --tag x
-says "'remote job-list' was perhaps meant"
+says "did you mean 'job-list'?"
 code 2 job-list word
 says "remote job-list takes no 'word'"
 code 2 sandbox

@@ -44,5 +44,12 @@ TEST(Counted, OneAndMore) {
   EXPECT_EQ(counted(2, "job"), "2 jobs");
 }
 
+TEST(DidYouMean, OnlyWhatIsALikelyTypingError) {
+  EXPECT_EQ(did_you_mean("job-lst", {"job-run", "job-list"}), "did you mean 'job-list'?");
+  EXPECT_EQ(did_you_mean("hsotname", {"hostname", "username"}), "did you mean 'hostname'?") << "swapped";
+  EXPECT_EQ(did_you_mean("word", {"job-run", "job-list"}), "");
+  EXPECT_EQ(did_you_mean(std::string(65, 'a'), {std::string(64, 'a')}), "") << "too long to be one";
+}
+
 }  // namespace
 }  // namespace remote
