@@ -11,7 +11,6 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "cli/commands.hpp"
 #include "cli/common.hpp"
 #include "jobs/clean.hpp"
@@ -26,29 +25,6 @@ struct Arguments {
   std::optional<double> older;
   bool yes = false;
 };
-
-constexpr std::size_t most_shown = 20;
-
-void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
-  const std::string what =
-      fmt::format("{} with {} output, here and on the servers", counted(chosen.size(), "ended job"),
-                  chosen.size() == 1 ? "its" : "their");
-  if (!context.terminal.stdin_is_terminal()) {
-    throw Error::usage("job-clean", "that would remove " + what, "add --yes");
-  }
-  for (std::size_t i = 0; i < std::min(chosen.size(), most_shown); ++i) {
-    context.terminal.err(visible_line(fmt::format("  {}: {}: {}", describe(chosen[i]), state_text(chosen[i]),
-                                                  chosen[i].command)) +
-                         "\n");
-  }
-  if (chosen.size() > most_shown) {
-    context.terminal.err(fmt::format("  … and {} more\n", chosen.size() - most_shown));
-  }
-  const auto answer = context.terminal.ask(fmt::format("Remove {}? [y/N] ", what));
-  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
-    throw Error("nothing was removed", "not confirmed");
-  }
-}
 
 // What is chosen, split: those that have ended are returned, the others told of. `left` counts what was named
 // or not known and stays.
@@ -92,7 +68,11 @@ int run(Context& context, const Arguments& arguments) {
   std::size_t removed = 0;
   if (!chosen.empty()) {
     if (!arguments.yes) {
-      confirm(context, chosen);
+      const std::string what =
+          fmt::format("{} with {} output, here and on the servers", counted(chosen.size(), "ended job"),
+                      chosen.size() == 1 ? "its" : "their");
+      confirm(context, chosen, fmt::format("Remove {}?", what), "nothing was removed",
+              Error::usage("job-clean", "that would remove " + what, "add --yes"));
     }
     const jobs::CleanResult result =
         jobs::clean(context.config(), store, context.connector(), chosen, context.cancel);

@@ -26,21 +26,6 @@ struct Arguments {
   bool yes = false;
 };
 
-void confirm(Context& context, const std::vector<jobs::Job>& chosen) {
-  const std::string what = counted(chosen.size(), "unfinished job");
-  if (!context.terminal.stdin_is_terminal()) {
-    throw Error::usage("job-kill", "no job is named, and that would end " + what,
-                       "name them with --job or --tag, or add --yes");
-  }
-  for (const jobs::Job& job : chosen) {
-    context.terminal.err(fmt::format("  {}: {}\n", describe(job), visible_line(job.command)));
-  }
-  const auto answer = context.terminal.ask(fmt::format("End {}? [y/N] ", what));
-  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
-    throw Error("nothing was ended", "not confirmed");
-  }
-}
-
 std::string outcome_text(const jobs::KillReply& reply) {
   switch (reply.outcome) {
     case jobs::KillReply::Outcome::killed:
@@ -82,7 +67,10 @@ int run(Context& context, const Arguments& arguments) {
     return 0;
   }
   if (!named && !arguments.yes) {
-    confirm(context, chosen);
+    const std::string what = counted(chosen.size(), "unfinished job");
+    confirm(context, chosen, fmt::format("End {}?", what), "nothing was ended",
+            Error::usage("job-kill", "no job is named, and that would end " + what,
+                         "name them with --job or --tag, or add --yes"));
   }
   jobs::KillOptions options;
   options.signal = *signal;

@@ -1,5 +1,6 @@
 #include "cli/common.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/shell_quote.hpp"
+#include "base/visible.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -82,6 +84,27 @@ std::vector<jobs::Job> ask_servers(Context& context, jobs::Store& store, std::ve
     context.terminal.warning(news.unsaved->message());
   }
   return std::move(news.jobs);
+}
+
+void confirm(Context& context, const std::vector<jobs::Job>& jobs, const std::string& question,
+             const std::string& undone, const Error& cannot_ask) {
+  constexpr std::size_t most_shown = 20;
+  ui::Terminal& terminal = context.terminal;
+  if (!terminal.stdin_is_terminal()) {
+    throw cannot_ask;
+  }
+  for (std::size_t i = 0; i < std::min(jobs.size(), most_shown); ++i) {
+    const jobs::Job& job = jobs[i];
+    terminal.err(visible_line(fmt::format("  {}: {}: {}", describe(job), state_text(job), job.command)) +
+                 "\n");
+  }
+  if (jobs.size() > most_shown) {
+    terminal.err(fmt::format("  … and {} more\n", jobs.size() - most_shown));
+  }
+  const auto answer = terminal.ask(question + " [y/N] ");
+  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+    throw Error(undone, "not confirmed");
+  }
 }
 
 std::string who_am_i() {

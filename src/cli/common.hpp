@@ -44,6 +44,11 @@ std::vector<jobs::Job> ask_servers(Context& context, jobs::Store& store, std::ve
 // The stored jobs; a warning for each record that cannot be read.
 std::vector<jobs::Job> stored_jobs(Context& context, const jobs::Store& store, bool unfinished_only = false);
 
+// Shows the jobs and asks the question. Throws Error, whose text begins with `undone`, unless the answer is
+// yes, and `cannot_ask` when nobody is there to answer.
+void confirm(Context& context, const std::vector<jobs::Job>& jobs, const std::string& question,
+             const std::string& undone, const Error& cannot_ask);
+
 // "ada@laptop": who does this, for the stop file.
 std::string who_am_i();
 
