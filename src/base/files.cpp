@@ -6,7 +6,6 @@
 
 #include <fcntl.h>
 #include <pwd.h>
-#include <remote/error.hpp>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +14,6 @@
 
 namespace remote {
 namespace fs = std::filesystem;
-namespace {
 
 Error file_error(const char* action, const fs::path& path, int error) {
   std::string hint;
@@ -26,8 +24,6 @@ Error file_error(const char* action, const fs::path& path, int error) {
   }
   return Error(std::string("cannot ") + action + " " + path.string(), std::strerror(error), hint);
 }
-
-}  // namespace
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   if (this != &other) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <remote/error.hpp>
 #include <sys/types.h>
 
 namespace remote {
@@ -28,6 +29,9 @@ class UniqueFd {
  private:
   int fd_ = -1;
 };
+
+// "cannot ACTION PATH", with the reason that errno gave, and a hint where one helps.
+Error file_error(const char* action, const std::filesystem::path& path, int error);
 
 // Writes all bytes to a descriptor; false on an error (errno tells).
 bool write_all(int fd, std::string_view data);

@@ -273,7 +273,7 @@ void Store::remove(const std::vector<JobId>& ids) {
       if (errno == ENOENT) {
         continue;
       }
-      throw Error("cannot remove " + job_folder(id).string(), std::strerror(errno));
+      throw file_error("remove", job_folder(id), errno);
     }
     step_("remove job folder");
     std::error_code error;

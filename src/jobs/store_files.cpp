@@ -21,16 +21,6 @@ namespace {
 constexpr std::size_t open_files = 100;                        // a Mac allows 256 in all
 constexpr std::uint64_t max_record = std::uint64_t{1} << 20U;  // a record is some hundred bytes
 
-Error file_error(const char* action, const fs::path& path, int error) {
-  std::string hint;
-  if (error == ENOSPC || error == EDQUOT) {
-    hint = "free some space on that disk and run the command again";
-  } else if (error == EACCES || error == EPERM || error == EROFS) {
-    hint = "check the permissions of " + path.parent_path().string();
-  }
-  return Error(fmt::format("cannot {} {}", action, path.string()), std::strerror(error), hint);
-}
-
 void sync_folder(const fs::path& folder) {
   const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd) {
