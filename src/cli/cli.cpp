@@ -10,10 +10,9 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "cli/commands.hpp"
+#include "cli/commands/commands.hpp"
 #include "cli/signals.hpp"
 #include "cli/usage_error.hpp"
-#include "ssh/rsync_tunnel.hpp"
 
 namespace remote::cli {
 namespace {
@@ -98,10 +97,6 @@ int run(const std::vector<std::string>& words, Environment environment) {
 }
 
 int run(int argc, char** argv) {
-  if (argc > 1 && std::string_view(argv[1]) == ssh::rsync_pipe_command) {
-    // rsync's words must not meet our options, and nothing of the rest is needed.
-    return ssh::serve_rsync_pipe({argv + 2, argv + argc});
-  }
   Environment environment;
   environment.cancel = cancel_on_signals();
   return run({argv + 1, argv + argc}, std::move(environment));

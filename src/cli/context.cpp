@@ -1,19 +1,26 @@
 #include "cli/context.hpp"
 
+#include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/files.hpp"
-#include "ssh/pool.hpp"
+#include "base/visible.hpp"
+#include "cli/show/events.hpp"
+#include "cli/show/job_words.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
 
 Context::Context(Environment environment)
-    : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {}
+    : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {
+  on_event = [this](const Event& event) { show(event); };
+}
 
-fs::path Context::project() const {
+fs::path Context::folder() const {
   if (!options.project) {
-    return config::find_project(fs::current_path());
+    return Project::find(fs::current_path());
   }
   fs::path folder = fs::absolute(expand_home(*options.project)).lexically_normal();
   if (!fs::exists(folder / ".remote/configs.yaml")) {
@@ -23,51 +30,52 @@ fs::path Context::project() const {
   return folder;
 }
 
-const config::Config& Context::config() {
-  const std::lock_guard lock(config_mutex_);
-  if (!config_) {
-    config_ = config::load(project());
-    for (const std::string& warning : config_->warnings) {
-      terminal.warning(warning);
-    }
+Project& Context::project() {
+  if (!project_) {
+    Hooks hooks;
+    hooks.cancel = cancel;
+    hooks.on_event = [this](const Event& event) { on_event(event); };
+    hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
+    project_.emplace(environment_.open(folder(), std::move(hooks)));
   }
-  return *config_;
-}
-
-std::vector<config::Server> Context::servers(const std::vector<std::string>& globs) {
-  return config::select_servers(config(), globs);
-}
-
-ssh::Connector& Context::connector() {
-  const std::lock_guard lock(connector_mutex_);
-  if (!connector_) {
-    ssh::ConnectorOptions connector_options;
-    connector_options.ask = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
-    connector_options.on_new_host_key = [this](const ssh::NewHostKey& key) {
-      const std::lock_guard keys_lock(keys_mutex_);
-      new_keys_.push_back(key);
-    };
-    connector_ =
-        std::make_unique<ssh::Pool>(environment_.make_connector(config(), std::move(connector_options)));
-  }
-  return *connector_;
-}
-
-void Context::show_new_host_keys() {
-  const std::lock_guard lock(keys_mutex_);
-  for (const ssh::NewHostKey& key : std::exchange(new_keys_, {})) {
-    terminal.notice("new host key of " + key.server + " (" + key.host + ") accepted: " + key.type + " " +
-                    key.fingerprint);
-    if (!key.warning.empty()) {
-      terminal.warning(key.warning);
-    }
-  }
+  return *project_;
 }
 
 void Context::show(const Error& error) {
   terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + error.message() + "\n");
   if (!error.hint().empty()) {
     terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + error.hint() + "\n");
+  }
+}
+
+void Context::show(const std::vector<Error>& errors) {
+  for (const Error& error : errors) {
+    show(error);
+  }
+}
+
+void Context::show(const Event& event) {
+  show_event(*this, event);
+}
+
+void Context::confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
+                      const Error& cannot_ask) {
+  constexpr std::size_t most_shown = 20;
+  if (!terminal.stdin_is_terminal()) {
+    throw cannot_ask;
+  }
+  for (std::size_t i = 0; i < std::min(jobs.size(), most_shown); ++i) {
+    terminal.err(
+        "  " +
+        visible_line(fmt::format("{}: {}: {}", describe(jobs[i]), state_text(jobs[i]), jobs[i].command)) +
+        "\n");
+  }
+  if (jobs.size() > most_shown) {
+    terminal.err(fmt::format("  … and {} more\n", jobs.size() - most_shown));
+  }
+  const auto answer = terminal.ask(question + " [y/N] ");
+  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+    throw Error(undone, "not confirmed");
   }
 }
 

@@ -1,18 +1,19 @@
 #pragma once
 
 #include <functional>
-#include <memory>
-#include <mutex>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <remote/cancel.hpp>
-#include <remote/error.hpp>
+#include <remote/project.hpp>
 
-#include "config/config.hpp"
-#include "ssh/connector.hpp"
 #include "ui/terminal.hpp"
+
+namespace CLI {
+class Option;
+}
 
 namespace remote::cli {
 
@@ -29,12 +30,15 @@ struct GlobalOptions {
 struct Environment {
   ui::Streams streams;
   Cancel cancel;  // stops the command
-  std::function<std::unique_ptr<ssh::Connector>(const config::Config&, ssh::ConnectorOptions)>
-      make_connector = ssh::make_connector;
+  std::function<Project(const std::filesystem::path&, Hooks)> open = [](const auto& folder, Hooks hooks) {
+    return Project(folder, std::move(hooks));
+  };
 };
 
-// What a command has at hand. Made once by cli.cpp; outlives the command. config() and connector() may be
-// asked for on several threads at once: whoever comes first makes them.
+// Names that may stand as the value of an option, for completion.
+enum class NameKind { servers, jobs, tags, signals };
+
+// What a command has at hand. Made once by cli.cpp; outlives the command. One thread.
 class Context {
  public:
   explicit Context(Environment environment = {});
@@ -43,29 +47,27 @@ class Context {
   Cancel cancel;
   ui::Terminal terminal;  // where to print: data to stdout, notices and errors to stderr
   int exit_code = 0;      // set by the command that ran
+  // Takes the events of the API; show(event) unless the command sets its own.
+  std::function<void(const Event&)> on_event;
+  // Which names may stand as the value of an option: each option that takes some is entered by its command.
+  std::map<const CLI::Option*, NameKind> completers;
 
   // The project's folder: --project, or found by walking up from the current folder. Throws Error (usage).
-  std::filesystem::path project() const;
-  // Its configuration; prints the warnings to stderr once.
-  const config::Config& config();
-  // The servers that --server globs name, all without any. Throws Error (usage).
-  std::vector<config::Server> servers(const std::vector<std::string>& globs);
-  // The connections of this command; asks for secrets on the terminal.
-  ssh::Connector& connector();
-  // Prints the host keys that were accepted on first use, if any. Call after connecting.
-  void show_new_host_keys();
+  std::filesystem::path folder() const;
+  // Opened when it is first asked for. Throws Error (usage).
+  Project& project();
 
-  // Prints an error: message, hint.
   void show(const Error& error);
+  void show(const std::vector<Error>& errors);
+  void show(const Event& event);
+  // Shows the jobs and asks the question. Throws Error, whose text begins with `undone`, unless the answer is
+  // yes, and `cannot_ask` when nobody is there to answer.
+  void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
+               const Error& cannot_ask);
 
  private:
   const Environment environment_;
-  std::mutex config_mutex_;
-  std::mutex connector_mutex_;  // taken before the other
-  std::optional<config::Config> config_;
-  std::mutex keys_mutex_;
-  std::vector<ssh::NewHostKey> new_keys_;
-  std::unique_ptr<ssh::Connector> connector_;
+  std::optional<Project> project_;
 };
 
 }  // namespace remote::cli

@@ -24,13 +24,13 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
     const auto reply =
         std::find_if(replies.begin(), replies.end(), [&](const CleanReply& one) { return one.id == job.id; });
     if (reply == replies.end()) {
-      entries.push_back({job, {job.id, CleanReply::Outcome::failed, "the server's answer does not name it"}});
+      entries.push_back({job, false, "the server's answer does not name it"});
       continue;
     }
     if (reply->gone()) {
       gone.push_back(job.id);
     }
-    entries.push_back({job, *reply});
+    entries.push_back({job, reply->gone(), reply->reason});
   }
   store.remove(gone);
   return entries;

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <remote/cancel.hpp>
-#include <remote/error.hpp>
+#include <remote/launch.hpp>
 
 #include "config/config.hpp"
 #include "jobs/job.hpp"
@@ -29,15 +29,6 @@ struct CleanReply {
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
 std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids);
 std::vector<CleanReply> parse_clean(std::string_view out);
-
-struct CleanResult {
-  struct Entry {
-    Job job;
-    CleanReply reply;
-  };
-  std::vector<Entry> entries;  // jobs whose server answered, by key
-  std::vector<Error> errors;   // servers that did not: the records of their jobs stay
-};
 
 // All jobs of a server in one exec, servers side by side. A record is removed only after its server has said
 // that the folder is gone. The jobs must have ended as far as is known here.

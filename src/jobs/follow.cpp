@@ -92,7 +92,7 @@ void Follower::work(Sharing& sharing) {
         sharing.reached = true;
       }
       if (lost) {
-        events_.notice(fmt::format("{}: connected again, going on where it stopped", sharing.server->name));
+        events_.link(LinkBack{sharing.server->name});
         lost = false;
       }
       FollowConnection following(*connection, sharing.waiting, record_, options_, events_, cancel_);
@@ -118,10 +118,7 @@ void Follower::work(Sharing& sharing) {
         throw;
       }
       if (!lost) {
-        events_.notice(fmt::format(
-            fmt::runtime(reached ? "{}: connection lost ({}); the job goes on there. Connecting again …"
-                                 : "{}: not reached ({}). Trying again …"),
-            sharing.server->name, error.reason()));
+        events_.link(LinkLost{sharing.server->name, error.reason(), reached});
       }
       lost = true;
       // Once at once, then 0.2 s, 0.4 s … up to 10 s: a laptop that wakes up is back soon. A link that was of

@@ -31,7 +31,7 @@ struct FollowOptions {
 struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
   std::function<void(std::size_t, const Job&)> ended;  // all its output was handed over before
-  std::function<void(const std::string&)> notice;      // a link broke, a link is back
+  std::function<void(const Event&)> link;              // LinkLost, LinkBack
 };
 
 struct FollowResult {

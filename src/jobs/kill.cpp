@@ -10,10 +10,11 @@ namespace remote::jobs {
 namespace {
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& group,
-                                       const KillOptions& options, const Cancel& cancel) {
+                                       const KillRequest& order, const Cancel& cancel) {
   ssh::ExecRequest request;
-  request.input = kill_script(group.folder, group.ids(), options.signal, options.grace_s, options.by);
-  request.timeout = std::chrono::seconds(options.grace_s + 30);
+  request.input =
+      kill_script(group.folder, group.ids(), order.signal, static_cast<int>(order.grace.count()), order.by);
+  request.timeout = order.grace + std::chrono::seconds(30);
   const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
   const std::vector<Job> now = ask_over(connection, store, group.jobs, std::chrono::seconds(10), cancel);
   std::vector<KillResult::Entry> entries;
@@ -24,7 +25,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
       throw Error("cannot tell whether the job ended", "the server's answer does not name it",
                   "run `remote job-list`");
     }
-    entries.push_back({job, *reply});
+    entries.push_back({job, reply->outcome, reply->signalled, reply->survivors});
   }
   return entries;
 }
@@ -32,14 +33,14 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
 }  // namespace
 
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
-                const std::vector<Job>& jobs, const KillOptions& options, const Cancel& cancel) {
+                const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel) {
   KillResult result;
   const std::vector<JobsAt> groups = by_place(jobs);
   const auto outcomes = servers::fan_out(
       groups, [](const JobsAt& group) { return group.server; },
       [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
-        return kill_on(*connection, store, group, options, cancel);
+        return kill_on(*connection, store, group, order, cancel);
       });
   for (const auto& outcome : outcomes) {
     if (outcome.ok()) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include <remote/cancel.hpp>
-#include <remote/error.hpp>
+#include <remote/launch.hpp>
 
 #include "config/config.hpp"
 #include "jobs/job.hpp"
@@ -14,23 +14,9 @@
 
 namespace remote::jobs {
 
-struct KillOptions {
-  int signal = 15;   // Linux's number
-  int grace_s = 10;  // before KILL
-  std::string by;    // who asks: "ada@laptop"
-};
-
-struct KillResult {
-  struct Entry {
-    Job job;          // as it is now
-    KillReply reply;  // what the server did
-  };
-  std::vector<Entry> entries;  // jobs whose server answered
-  std::vector<Error> errors;   // servers that did not
-};
-
-// Ends jobs, all of a server in one exec, servers side by side, and looks that nothing is left (kill_script).
+// Ends jobs (request.by must be set), all of a server in one exec, servers side by side, and looks that
+// nothing is left (kill_script).
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
-                const std::vector<Job>& jobs, const KillOptions& options, const Cancel& cancel);
+                const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel);
 
 }  // namespace remote::jobs

@@ -10,6 +10,7 @@
 
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
+#include <remote/launch.hpp>
 
 // What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
 // function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function
@@ -86,8 +87,7 @@ std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& 
 StatusAnswer parse_status(std::string_view out);
 
 struct KillReply {
-  // killed: nothing is left; ended: had ended before; none: no such job; survivors: see `survivors`
-  enum class Outcome { killed, ended, none, survivors };
+  using Outcome = KillResult::Entry::Outcome;
   JobId id;
   Outcome outcome = Outcome::none;
   int signalled = 0;                   // how many processes got a signal

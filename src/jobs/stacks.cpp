@@ -113,8 +113,8 @@ std::string key_of(const RankStack& rank, bool all_threads) {
 }
 
 bool by_rank(const RankStack& a, const RankStack& b) {
-  return std::tuple(a.rank.value_or(-1), a.job.key, a.dump.pid) <
-         std::tuple(b.rank.value_or(-1), b.job.key, b.dump.pid);
+  return std::tuple(a.rank.value_or(-1), a.job.key, a.pid) <
+         std::tuple(b.rank.value_or(-1), b.job.key, b.pid);
 }
 
 // An agent (torchrun) is Python too, but no rank: where a job has processes with ranks, those without are
@@ -196,25 +196,6 @@ std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
   return {};
 }
 
-std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads) {
-  std::map<std::string, StackGroup> by_key;
-  for (const RankStack& rank : ranks) {
-    if (!rank.threads.empty()) {
-      by_key[key_of(rank, all_threads)].members.push_back(rank);
-    }
-  }
-  std::vector<StackGroup> groups;
-  for (auto& [key, group] : by_key) {
-    std::sort(group.members.begin(), group.members.end(), by_rank);
-    groups.push_back(std::move(group));
-  }
-  std::sort(groups.begin(), groups.end(), [](const StackGroup& a, const StackGroup& b) {
-    return a.members.size() != b.members.size() ? a.members.size() < b.members.size()
-                                                : by_rank(a.members.front(), b.members.front());
-  });
-  return groups;
-}
-
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel) {
   StacksResult result;
@@ -240,7 +221,9 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
       const std::size_t before = result.ranks.size();
       for (const ProcessDump& dump : dumps) {
         if (dump.id == job.id) {
-          result.ranks.push_back({job, dump, dump.rank ? dump.rank : job.rank, parse_threads(dump)});
+          result.ranks.push_back(
+              {job, dump.pid, dump.rank ? dump.rank : job.rank, parse_threads(dump), dump.why,
+               dump.method == ProcessDump::Method::kernel ? dump.lines : std::vector<std::string>()});
         }
       }
       if (result.ranks.size() == before) {
@@ -270,3 +253,26 @@ std::string enable_stacks_text(const std::string& jobs_folder) {
 }
 
 }  // namespace remote::jobs
+
+namespace remote {
+
+std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads) {
+  std::map<std::string, StackGroup> by_key;
+  for (const RankStack& rank : ranks) {
+    if (!rank.threads.empty()) {
+      by_key[jobs::key_of(rank, all_threads)].members.push_back(rank);
+    }
+  }
+  std::vector<StackGroup> groups;
+  for (auto& [key, group] : by_key) {
+    std::sort(group.members.begin(), group.members.end(), jobs::by_rank);
+    groups.push_back(std::move(group));
+  }
+  std::sort(groups.begin(), groups.end(), [](const StackGroup& a, const StackGroup& b) {
+    return a.members.size() != b.members.size() ? a.members.size() < b.members.size()
+                                                : jobs::by_rank(a.members.front(), b.members.front());
+  });
+  return groups;
+}
+
+}  // namespace remote

@@ -7,6 +7,7 @@
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
+#include <remote/launch.hpp>
 
 #include "config/config.hpp"
 #include "jobs/job.hpp"
@@ -32,35 +33,8 @@ std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& 
 // Jobs that have ended meanwhile have no process in it.
 std::vector<ProcessDump> parse_stacks(std::string_view out);
 
-// One thread of a dump, the innermost call first: "forward (model.py:12)".
-struct ThreadStack {
-  std::string name;
-  std::vector<std::string> frames;
-};
-
-struct RankStack {
-  Job job;
-  ProcessDump dump;
-  std::optional<int> rank;           // the process's, else the job's
-  std::vector<ThreadStack> threads;  // the main thread first; empty where no stack could be had
-};
-
 // The threads of a dump of py-spy or faulthandler.
 std::vector<ThreadStack> parse_threads(const ProcessDump& dump);
-
-struct StackGroup {
-  std::vector<RankStack> members;  // whose main threads stand at the same place; by rank
-};
-
-// Groups by the main threads' frames (or all threads'), the smallest group first: the odd one out. File names
-// count without their folders, which differ from server to server. What gave no stack is in no group.
-std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads);
-
-struct StacksResult {
-  std::vector<RankStack> ranks;  // by rank; also those without a stack
-  std::vector<Job> ended;        // jobs that turned out to have no process
-  std::vector<Error> errors;     // servers that did not answer
-};
 
 // One exec a server, servers side by side.
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,

@@ -6,7 +6,11 @@
 #include <tuple>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
+
+#include "base/shell_quote.hpp"
+#include "jobs/protocol_parts.hpp"
+#include "jobs/remote_folder.hpp"
+#include "scripts/scripts.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -56,13 +60,18 @@ void measure(Verdict& verdict, const Job& first, const Job& job) {
 
 Verdict verdict_of(const std::vector<Job>& jobs) {
   Verdict verdict;
+  verdict.total = static_cast<int>(jobs.size());
+  const Job* first = nullptr;
   for (const Job& job : jobs) {
-    if (failed(job) && (verdict.first == nullptr || order(job) < order(*verdict.first))) {
-      verdict.first = &job;
+    if (failed(job) && (first == nullptr || order(job) < order(*first))) {
+      first = &job;
     }
   }
+  if (first != nullptr) {
+    verdict.first = *first;
+  }
   for (const Job& job : jobs) {
-    if (&job == verdict.first) {
+    if (&job == first) {
       continue;
     }
     if (job.state == State::succeeded) {
@@ -79,31 +88,27 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
     } else {
       ++verdict.killed;
     }
-    if (verdict.first != nullptr && job.state != State::succeeded) {
-      measure(verdict, *verdict.first, job);
+    if (first != nullptr && job.state != State::succeeded) {
+      measure(verdict, *first, job);
     }
   }
   return verdict;
 }
 
-std::string aftermath(const Verdict& verdict) {
-  std::vector<std::string> parts;
-  const auto add = [&](int count, const char* one, const char* several) {
-    if (count > 0) {
-      // only the first part says of whom it speaks
-      const std::string who =
-          parts.empty() ? (count == 1 ? "1 other" : fmt::format("{} others", count)) : std::to_string(count);
-      parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
+std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel) {
+  ssh::ExecRequest request;
+  request.input = ssh::wrap_script(fmt::format("{}last_stderr {} 10\n", scripts::text("last_stderr.sh"),
+                                               remote_path_word(job_folder_text(job))));
+  request.timeout = std::chrono::seconds(5);
+  std::vector<std::string> lines;
+  read_lines(connection.exec(request, cancel).out, [&](std::string_view first, std::string_view rest) {
+    if (first != "stderr" || !rest.starts_with('|')) {
+      return false;
     }
-  };
-  const bool after = verdict.first != nullptr || !verdict.lost_server.empty();
-  add(verdict.ended, after ? "was ended after it" : "was ended",
-      after ? "were ended after it" : "were ended");
-  add(verdict.aborted, "aborted after it", "aborted after it");
-  add(verdict.killed, "was killed", "were killed");
-  add(verdict.succeeded, "succeeded", "succeeded");
-  add(verdict.unknown, "is unknown", "are unknown");
-  return fmt::format("{}", fmt::join(parts, ", "));
+    lines.emplace_back(rest.substr(1));
+    return true;
+  });
+  return lines;
 }
 
 }  // namespace remote::jobs

@@ -26,7 +26,9 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node);
 // The tags of a process: the user's or the default ones, and `master` for rank 0.
 std::vector<std::string> tags_of(const LaunchSpec& spec, bool master);
 
-std::vector<Process> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size);
-std::vector<Process> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size);
+std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                       int world_size);
+std::vector<PlannedProcess> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                          int world_size);
 
 }  // namespace remote::launch

@@ -6,14 +6,15 @@
 
 namespace remote::launch {
 
-std::vector<Process> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
-  std::vector<Process> processes;
+std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                       int world_size) {
+  std::vector<PlannedProcess> processes;
   const std::string command = spec.torch ? with_python(spec.command) : spec.command;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const int node_rank = static_cast<int>(n);
     for (int local = 0; local < nodes[n].nproc; ++local, ++rank) {
-      Process process;
+      PlannedProcess process;
       process.server = nodes[n].server;
       process.node_rank = node_rank;
       process.rank = rank;

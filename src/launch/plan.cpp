@@ -14,9 +14,9 @@
 namespace remote::launch {
 namespace {
 
-using Planner = std::vector<Process> (*)(const LaunchSpec&, const std::vector<Node>&, int world_size);
+using Planner = std::vector<PlannedProcess> (*)(const LaunchSpec&, const std::vector<Node>&, int world_size);
 
-constexpr std::array<std::pair<std::string_view, Planner>, 2> launchers{{
+constexpr std::array<std::pair<std::string_view, Planner>, 2> table{{
     {"ranks", plan_ranks},
     {"torchrun", plan_torchrun},
 }};
@@ -27,14 +27,12 @@ constexpr std::array<std::string_view, 10> reserved{
     "LOCAL_WORLD_SIZE", "NODE_RANK",   "GROUP_RANK", "RUN_UUID", "REMOTE_JOB_ID"};
 
 Planner find_planner(const std::string& name) {
-  std::vector<std::string> names;
-  for (const auto& [known, planner] : launchers) {
+  for (const auto& [known, planner] : table) {
     if (known == name) {
       return planner;
     }
-    names.emplace_back(known);
   }
-  throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(names, ", "));
+  throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(launchers(), ", "));
 }
 
 void check_env(const Env& env) {
@@ -149,3 +147,15 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
 }
 
 }  // namespace remote::launch
+
+namespace remote {
+
+std::vector<std::string> launchers() {
+  std::vector<std::string> names;
+  for (const auto& [name, planner] : launch::table) {
+    names.emplace_back(name);
+  }
+  return names;
+}
+
+}  // namespace remote

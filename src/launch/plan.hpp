@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include <remote/launch.hpp>
+
 // Planning a launch: from what the user asked and what is known of the servers to the list of processes to
 // start. Pure: nothing is asked, started or read here, so that --dry-run shows what a launch does.
 //
@@ -13,8 +15,6 @@
 // function in launchers.hpp, add a line to the table in plan.cpp and a golden test.
 
 namespace remote::launch {
-
-using Env = std::vector<std::pair<std::string, std::string>>;
 
 struct LaunchSpec {
   std::string command;             // as the user gave it: a line for the server's shell
@@ -37,27 +37,6 @@ struct Node {
   std::optional<std::string> interface {};  // the one that leads to the master, where it could be found out
 };
 
-// One process to start as a job.
-struct Process {
-  std::string server;
-  int node_rank = 0;
-  int rank = 0;  // of an agent: the first of its ranks
-  int local_rank = 0;
-  int ranks = 1;  // how many ranks it stands for: an agent has all of its server
-  std::string command;
-  Env env{};  // in order; may hold secrets
-  std::vector<std::string> tags{};
-};
-
-struct Plan {
-  std::string launcher;
-  std::string run_id;
-  std::string master_addr;
-  int master_port = 0;
-  int world_size = 0;
-  std::vector<Process> processes{};  // by rank
-};
-
 // Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable
 // that is set by the launch itself or has no valid name.
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
@@ -65,10 +44,5 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 // How many ranks --nproc-per-node means on a server: a number, or "auto": one a GPU, without GPUs one a
 // processor core. Throws Error (usage).
 int resolve_nproc(const std::string& text, int gpus, int cpus);
-
-// The plan for --dry-run, as text and as JSON. Values of variables that look secret are masked, and what
-// looks like one in the command.
-std::string plan_text(const Plan& plan);
-std::string plan_json(const Plan& plan);
 
 }  // namespace remote::launch

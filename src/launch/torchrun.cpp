@@ -52,18 +52,18 @@ Parts take_apart(const std::string& given) {
 
 }  // namespace
 
-std::vector<Process> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes,
-                                   int /*world_size*/) {
+std::vector<PlannedProcess> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                          int /*world_size*/) {
   if (spec.local_rank_arg) {
     throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
                        "add --use-env, or use --launcher ranks");
   }
   const Parts parts = take_apart(spec.command);
-  std::vector<Process> processes;
+  std::vector<PlannedProcess> processes;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
     const int nproc = nodes[n].nproc;
-    Process process;
+    PlannedProcess process;
     process.server = nodes[n].server;
     process.node_rank = static_cast<int>(n);
     process.rank = rank;

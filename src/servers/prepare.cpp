@@ -148,7 +148,7 @@ void Preparation::sync() {
   CommandLog log(config_, "rsync", server_.name);
   SyncOptions options = steps_.sync_options;
   options.parents_exist = true;  // the question made the project's folder
-  options.on_progress = [this](const ssh::RsyncProgress& progress) { listener_.transfer(progress); };
+  options.on_progress = [this](const TransferProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
   try {
@@ -250,18 +250,6 @@ PrepareReport Preparation::run() {
 }
 
 }  // namespace
-
-std::string to_string(StepResult result) {
-  switch (result) {
-    case StepResult::not_asked:
-      return "";
-    case StepResult::skipped:
-      return "already";
-    case StepResult::done:
-      return "done";
-  }
-  return "";
-}
 
 PrepareReport prepare(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                       const PrepareSteps& steps, PrepareListener& listener, const Cancel& cancel) {

@@ -29,20 +29,6 @@ struct PrepareSteps {
   std::string default_python = {};  // conda's version where configs.yaml names none
 };
 
-enum class StepResult { not_asked, skipped, done };
-std::string to_string(StepResult result);  // "", "already", "done"
-
-struct PrepareReport {
-  StepResult setup = StepResult::not_asked;
-  StepResult sync = StepResult::not_asked;
-  StepResult packages = StepResult::not_asked;
-  std::string package_source;  // "requirements", "pipenv", …; when packages were asked for
-  std::string sent_by;         // the server that files came from first; empty: this machine alone
-  SyncReport files;
-  std::vector<std::string> differences;  // with verify
-  std::vector<std::string> notes;        // what the user should know
-};
-
 // Hears of the progress; called on the thread of the server.
 class PrepareListener {
  public:
@@ -51,7 +37,7 @@ class PrepareListener {
   // What the step is at; `fraction` of it, where that is known.
   virtual void detail(const std::string& text, std::optional<double> fraction) = 0;
   // Files are going to the server; the figures are those of the whole transfer.
-  virtual void transfer(const ssh::RsyncProgress& progress) = 0;
+  virtual void transfer(const TransferProgress& progress) = 0;
   // A command failed: the last lines of its stderr, and where its whole log is. An Error follows.
   virtual void failed_output(const std::string& last_lines, const std::string& log) = 0;
 };

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <remote/cancel.hpp>
+#include <remote/events.hpp>
 
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
@@ -30,17 +31,9 @@ struct SyncOptions {
   // The parents of the project's folder on the server are there for certain (else one more round trip, where
   // it lies deeper than the home folder).
   bool parents_exist = false;
-  std::function<void(const ssh::RsyncProgress&)> on_progress = {};
+  std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
   std::optional<std::filesystem::path> pipe_program = {};  // see RsyncRequest
-};
-
-struct SyncReport {
-  std::vector<std::string> changed;   // files that went (with dry_run: would go), as rsync names them
-  std::vector<std::string> removed;   // files that --delete took away; their folders are not named
-  std::vector<std::string> newer;     // left alone, because they are newer on the server
-  std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
-  std::uint64_t bytes = 0;            // sizes of the files that went
 };
 
 // Sends config.project to the server. Throws Error.
@@ -71,7 +64,7 @@ struct PullOptions {
   bool links = true;                      // symlinks come too
   bool copy_links = false;                // what symlinks lead to, instead of the links
   std::vector<std::string> filters = {};  // rsync filter rules in order: "+ */", "- *.tmp"
-  std::function<void(const ssh::RsyncProgress&)> on_progress = {};
+  std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
   std::optional<std::filesystem::path> pipe_program = {};
 };

@@ -13,6 +13,7 @@
 
 #include <poll.h>
 #include <remote/cancel.hpp>
+#include <remote/events.hpp>
 #include <remote/exit_status.hpp>
 
 #include "base/exec_result.hpp"
@@ -22,7 +23,7 @@
 
 namespace remote::ssh {
 
-enum class Stream { out, err };
+using Stream = OutputStream;
 
 // Receives output as it arrives, in pieces of any size, on the thread that pumps the connection.
 using Sink = std::function<void(Stream, std::string_view)>;

@@ -18,15 +18,6 @@ namespace remote::ssh {
 // is no terminal or nothing was typed. Called by one thread at a time.
 using AskSecret = std::function<std::optional<std::string>(const std::string& prompt)>;
 
-// A host key that was accepted on first use.
-struct NewHostKey {
-  std::string server;
-  std::string host;         // as known_hosts names it
-  std::string type;         // "ssh-ed25519"
-  std::string fingerprint;  // "SHA256:…"
-  std::string warning;      // why it could not be saved in known_hosts; empty when it was
-};
-
 // How long connecting may take at most; nullopt: as long as configs.yaml (connect_timeout) allows.
 using ConnectLimit = std::optional<std::chrono::seconds>;
 

@@ -373,13 +373,13 @@ std::optional<double> parse_rate(std::string_view text) {
 
 }  // namespace
 
-std::optional<RsyncProgress> parse_rsync_progress(std::string_view line) {
+std::optional<TransferProgress> parse_rsync_progress(std::string_view line) {
   const std::vector<std::string> words = split_words(line);
   if (words.size() < 4 || line[0] != ' ' || !words[1].ends_with('%') || !words[2].ends_with("/s") ||
       words[3].find(':') == std::string::npos) {
     return std::nullopt;
   }
-  RsyncProgress progress;
+  TransferProgress progress;
   std::string digits = words[0];
   std::erase(digits, ',');
   const auto bytes = parse_number<std::uint64_t>(digits);

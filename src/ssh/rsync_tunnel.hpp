@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <remote/cancel.hpp>
+#include <remote/events.hpp>
 #include <remote/exit_status.hpp>
 
 #include "ssh/connection.hpp"
@@ -19,20 +20,13 @@
 
 namespace remote::ssh {
 
-struct RsyncProgress {
-  std::uint64_t bytes = 0;
-  int percent = 0;
-  double bytes_per_second = 0;
-  std::string left;  // "0:00:03"; what has passed, once all is there
-};
-
 struct RsyncRequest {
   // Options, sources and destination. Local paths must be absolute. The server's side is remote_spec(path).
   std::vector<std::string> args;
-  std::function<void(std::string_view)> on_line;          // each line of rsync's stdout
-  std::function<void(const RsyncProgress&)> on_progress;  // with --info=progress2
-  Sink log;                                               // all output, the server's stderr included
-  std::optional<std::filesystem::path> pipe_program;      // the `remote` binary; default: self_path()
+  std::function<void(std::string_view)> on_line;             // each line of rsync's stdout
+  std::function<void(const TransferProgress&)> on_progress;  // with --info=progress2
+  Sink log;                                                  // all output, the server's stderr included
+  std::optional<std::filesystem::path> pipe_program;         // the `remote` binary; default: self_path()
 };
 
 struct RsyncResult {
@@ -50,7 +44,7 @@ RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const
 std::string remote_spec(std::string_view path);
 
 // A line of --info=progress2; nullopt for any other line.
-std::optional<RsyncProgress> parse_rsync_progress(std::string_view line);
+std::optional<TransferProgress> parse_rsync_progress(std::string_view line);
 
 // The hidden subcommand's work: `arguments` is all behind "__rsync-pipe". Returns its exit code.
 int serve_rsync_pipe(const std::vector<std::string>& arguments);

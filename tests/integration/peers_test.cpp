@@ -204,7 +204,7 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
   {
     Cancel cancel;
     options_.kilobytes_per_second = 3000;
-    options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+    options_.on_progress = [&](const TransferProgress& progress) {
       if (progress.bytes > 0) {
         cancel.cancel();
       }

@@ -168,7 +168,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   }
   write(here("big"), content);
   Cancel cancel;
-  options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+  options_.on_progress = [&](const TransferProgress& progress) {
     if (progress.bytes > 0) {
       cancel.cancel();
     }
@@ -182,7 +182,7 @@ TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {
   EXPECT_GT(fs::file_size(partial), 0U);
   options_.kilobytes_per_second = 0;
   std::uint64_t sent = 0;
-  options_.on_progress = [&](const ssh::RsyncProgress& progress) { sent = progress.bytes; };
+  options_.on_progress = [&](const TransferProgress& progress) { sent = progress.bytes; };
   sync();
   EXPECT_EQ(read_file(there("big")), content);
   EXPECT_FALSE(fs::exists(partial));
@@ -207,7 +207,7 @@ TEST_F(SyncTest, AfterACutLinkOnlyTheRestOfALargeFileIsSent) {
   // rsync tells its progress once a second: without a limit it may be through by then.
   options_.kilobytes_per_second = 10'000;
   bool is_cut = false;
-  options_.on_progress = [&](const ssh::RsyncProgress& progress) {
+  options_.on_progress = [&](const TransferProgress& progress) {
     if (progress.bytes > size / 2 && !is_cut) {
       is_cut = true;
       cut();

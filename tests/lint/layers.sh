@@ -28,6 +28,7 @@ check servers ssh config base scripts
 check sandbox servers config base
 check jobs servers ssh config base scripts
 check launch servers config base scripts
-check cli sandbox launch jobs servers ssh config ui base scripts
+check project launch jobs servers ssh config base scripts
+check cli project sandbox launch jobs config ui base
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
 exit "$bad"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cli/cli.hpp"
+#include "project/core.hpp"
 
 namespace remote::test {
 
@@ -35,7 +36,10 @@ RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<L
         cli::Environment environment;
         environment.streams = {nothing.get(), out_.fd(), err_.fd()};
         environment.cancel = cancel_;
-        environment.make_connector = [&servers](const auto&, const auto&) { return share(servers); };
+        environment.open = [&servers](const auto& folder, Hooks hooks) {
+          return Project(
+              std::make_unique<project::Core>(config::load(folder), std::move(hooks), share(servers)));
+        };
         code_ = cli::run(words, std::move(environment));
       }) {}
 

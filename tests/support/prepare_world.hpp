@@ -57,7 +57,7 @@ with zipfile.ZipFile(f"{folder}/tinywheel-{version}-py3-none-any.whl", "w") as w
 struct Recorder : PrepareListener {
   void step(const std::string& name) override { steps.push_back(name); }
   void detail(const std::string& text, std::optional<double>) override { details.push_back(text); }
-  void transfer(const ssh::RsyncProgress&) override {}
+  void transfer(const TransferProgress&) override {}
   void failed_output(const std::string& lines, const std::string& log) override {
     stderr_lines = lines;
     log_folder = log;

@@ -59,12 +59,12 @@ struct SshJobWorld {
   }
   ~SshJobWorld() {
     try {
-      jobs::KillOptions options;
+      KillRequest options;
       options.signal = 9;
-      options.grace_s = 0;
+      options.grace = std::chrono::seconds(0);
+      options.by = "test";
       const auto started = store.list({.unfinished_only = true}).jobs;
-      const jobs::KillResult result =
-          jobs::kill(direct_config(), store, *connector, started, options, Cancel());
+      const KillResult result = jobs::kill(direct_config(), store, *connector, started, options, Cancel());
       for (const Error& error : result.errors) {
         ADD_FAILURE() << error.message();
       }

@@ -69,11 +69,11 @@ ssh::ConnectorOptions TestClient::options() const {
   ssh::ConnectorOptions options;
   options.user_config = ssh_config();
   options.known_hosts = known_hosts();
-  options.on_new_host_key = [keys = new_keys_](const ssh::NewHostKey& key) { keys->push_back(key); };
+  options.on_new_host_key = [keys = new_keys_](const NewHostKey& key) { keys->push_back(key); };
   return options;
 }
 
-std::vector<ssh::NewHostKey> TestClient::take_new_host_keys() const {
+std::vector<NewHostKey> TestClient::take_new_host_keys() const {
   return std::exchange(*new_keys_, {});
 }
 

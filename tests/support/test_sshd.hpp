@@ -33,11 +33,11 @@ class TestClient {
   ssh::ConnectorOptions options() const;
   std::unique_ptr<ssh::Connector> connector() const;
   // The host keys that the connectors told of since the last call.
-  std::vector<ssh::NewHostKey> take_new_host_keys() const;
+  std::vector<NewHostKey> take_new_host_keys() const;
 
  private:
   TempFolder folder_;
-  std::shared_ptr<std::vector<ssh::NewHostKey>> new_keys_ = std::make_shared<std::vector<ssh::NewHostKey>>();
+  std::shared_ptr<std::vector<NewHostKey>> new_keys_ = std::make_shared<std::vector<NewHostKey>>();
 };
 
 // A real sshd on 127.0.0.1 with a host key of its own. Any user can run it; it lets its own user in with

@@ -1,5 +1,6 @@
-#include "cli/completion.hpp"
+#include "cli/completion/completion.hpp"
 
+#include <CLI/CLI.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ class CompletionTest : public testing::Test {
     app.add_option("--color", text)->check(CLI::IsMember({"auto", "never"}));
     app.add_flag("-v,--verbose", flag, "Tell more");
     CLI::App* run = app.add_subcommand("run", "Run a command");
-    run->add_option("--server", texts)->allow_extra_args(false);
+    completers[run->add_option("--server", texts)->allow_extra_args(false)] = NameKind::servers;
     run->add_option("--env", pairs)->type_name("NAME VALUE");
     run->add_option("--cmd", text);
     run->add_flag("-q", flag, "Short only");
@@ -32,15 +33,15 @@ class CompletionTest : public testing::Test {
     sandbox->add_subcommand("up", "Start");
     sandbox->add_subcommand("down", "Stop");
     CLI::App* list = app.add_subcommand("job-list", "Jobs");
-    list->add_option("--tag", texts);
-    list->add_option("--job", texts);
+    completers[list->add_option("--tag", texts)] = NameKind::tags;
+    completers[list->add_option("--job", texts)] = NameKind::jobs;
     CLI::App* completion = app.add_subcommand("completion", "Shell");
     completion->add_option("shell", text)->check(CLI::IsMember({"bash", "zsh"}));
     app.add_subcommand("__secret", "")->group("");
   }
 
   Completion all(const Words& words) {
-    return complete(app, words, [](NameKind kind) -> std::vector<Completion::Word> {
+    return complete(app, words, completers, [](NameKind kind) -> std::vector<Completion::Word> {
       switch (kind) {
         case NameKind::servers:
           return {{"gpu-1", "10.0.0.1"}, {"gpu-2", ""}, {"cpu", ""}};
@@ -48,6 +49,8 @@ class CompletionTest : public testing::Test {
           return {{"1", ""}, {"12", ""}};
         case NameKind::tags:
           return {{"master", ""}};
+        case NameKind::signals:
+          break;
       }
       return {};
     });
@@ -61,6 +64,7 @@ class CompletionTest : public testing::Test {
   }
 
   CLI::App app{"Test", "remote"};
+  std::map<const CLI::Option*, NameKind> completers;
   std::string text;
   std::vector<std::string> texts;
   std::vector<std::pair<std::string, std::string>> pairs;

@@ -30,9 +30,9 @@ struct Heard {
   std::map<std::size_t, std::string> out;
   std::map<std::size_t, std::string> err;
   std::map<std::size_t, Job> ended;
-  std::vector<std::string> notices;
+  std::vector<Event> news;
   std::function<void()> on_output;
-  std::function<void(const std::string&)> on_notice;
+  std::function<void(const Event&)> on_link;
 
   FollowEvents events() {
     FollowEvents result;
@@ -51,13 +51,13 @@ struct Heard {
       EXPECT_FALSE(ended.contains(index)) << "its end was told twice";
       ended[index] = job;
     };
-    result.notice = [this](const std::string& text) {
+    result.link = [this](const Event& event) {
       {
         const std::lock_guard lock(mutex);
-        notices.push_back(text);
+        news.push_back(event);
       }
-      if (on_notice) {
-        on_notice(text);
+      if (on_link) {
+        on_link(event);
       }
     };
     return result;
@@ -109,8 +109,8 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
     }
     world.servers.set_faults(faults);
   };
-  heard.on_notice = [&](const std::string& text) {
-    if (text.find("connection lost") != std::string::npos) {
+  heard.on_link = [&](const Event& event) {
+    if (std::holds_alternative<LinkLost>(event)) {
       ++cuts;
       arm();
     }
@@ -120,7 +120,7 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   const FollowResult result = follow_all(jobs);
   EXPECT_TRUE(result.errors.empty());
   EXPECT_EQ(cuts, 20);
-  EXPECT_EQ(heard.notices.size(), 40U) << "each cut and each return is told once";
+  EXPECT_EQ(heard.news.size(), 40U) << "each cut and each return is told once";
   expect_all_heard(jobs);
   EXPECT_EQ(result.jobs[0].state, State::failed);
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(30)) << "a link that was of use is made anew at once";
@@ -133,8 +133,8 @@ TEST_F(FollowJobs, FollowsSeveralJobsOnSeveralServersThroughCuts) {
   }
   const std::vector<Job> jobs = world.run_all(std::move(entries));
   std::atomic<int> cuts{0};
-  heard.on_notice = [&](const std::string& text) {
-    if (text.find("connection lost") != std::string::npos && ++cuts < 8) {
+  heard.on_link = [&](const Event& event) {
+    if (std::holds_alternative<LinkLost>(event) && ++cuts < 8) {
       test::Faults faults;
       faults.cut = world.servers.commands() + 1;
       faults.cut_bytes = 150000;
@@ -185,7 +185,7 @@ TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
   faults.cut_bytes = 100;  // within the header or soon after it
   world.servers.set_faults(faults);
   std::atomic<bool> lost{false};
-  heard.on_notice = [&](const std::string&) { lost = true; };
+  heard.on_link = [&](const Event&) { lost = true; };
   heard.on_output = [&] { std::ofstream(world.servers.home("a") / "go") << ""; };
   FollowOptions options;
   options.lines = 50;

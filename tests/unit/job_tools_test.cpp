@@ -224,10 +224,9 @@ INSTANTIATE_TEST_SUITE_P(Shells, JobTools,
                                            test::ServerShell::busybox),
                          [](const auto& one) { return test::to_string(one.param); });
 
-RankStack rank_at(int rank, const std::string& frame, Method method = Method::py_spy) {
+RankStack rank_at(int rank, const std::string& frame) {
   RankStack one;
   one.rank = rank;
-  one.dump.method = method;
   one.threads = {{"main", {frame, "main (train.py:9)"}}};
   return one;
 }

@@ -15,8 +15,8 @@ using test::JobWorld;
 class KillJobs : public ::testing::Test {
  protected:
   KillResult kill_all(const std::vector<Job>& jobs) {
-    KillOptions options;
-    options.grace_s = 2;
+    KillRequest options;
+    options.grace = std::chrono::seconds(2);
     options.by = "ada@laptop";
     return kill(world.config, world.store, world.servers, jobs, options, Cancel());
   }
@@ -29,9 +29,9 @@ TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
   const KillResult result = kill_all(jobs);
   EXPECT_TRUE(result.errors.empty());
   ASSERT_EQ(result.entries.size(), 3U);
-  for (const auto& [job, reply] : result.entries) {
-    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
-    EXPECT_EQ(job.state, State::killed);
+  for (const KillResult::Entry& entry : result.entries) {
+    EXPECT_EQ(entry.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(entry.job.state, State::killed);
   }
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
@@ -49,7 +49,7 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
     ASSERT_EQ(result.entries.size(), 1U);
     EXPECT_NE(result.errors[0].server(), result.entries[0].job.server);
     EXPECT_EQ(result.entries[0].job.state, State::killed);
-    EXPECT_EQ(result.entries[0].reply.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(result.entries[0].outcome, KillReply::Outcome::killed);
     world.servers.set_faults({});
     // Asked again, both are ended, and what ended before is said to have.
     EXPECT_TRUE(kill_all(jobs).errors.empty());

@@ -7,6 +7,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "cli/show/plan.hpp"
 #include "launch/command.hpp"
 #include "support/paths.hpp"
 
@@ -32,7 +33,7 @@ Node node(const std::string& server, int nproc, std::optional<std::string> inter
 
 const std::vector<Node> two{node("first-server", 2, "eth0"), node("second-server", 2, "ens5")};
 
-std::string value_of(const Process& process, const std::string& name) {
+std::string value_of(const PlannedProcess& process, const std::string& name) {
   std::string value = "(unset)";
   int times = 0;
   for (const auto& [known, given] : process.env) {
@@ -56,8 +57,8 @@ void expect_golden(const std::string& name, const std::string& text) {
 
 TEST(PlanGolden, TwoServersTwoRanks) {
   const Plan plan = make_plan(spec_of("python mnist.py"), two);
-  expect_golden("plan_two_by_two.txt", plan_text(plan));
-  expect_golden("plan_two_by_two_json.txt", plan_json(plan));
+  expect_golden("plan_two_by_two.txt", cli::plan_text(plan));
+  expect_golden("plan_two_by_two_json.txt", cli::plan_json(plan));
 }
 
 TEST(PlanGolden, SecretsUserValuesAndOddText) {
@@ -66,23 +67,23 @@ TEST(PlanGolden, SecretsUserValuesAndOddText) {
               {"TEXT", "one\ntwo é \x1b[2J"}, {"TEXT2", "old"},         {"TEXT2", "new"}};
   spec.local_rank_arg = true;
   const std::vector<Node> nodes{node("a", 1), node("b", 3, "lo")};
-  const std::string text = plan_text(make_plan(spec, nodes));
+  const std::string text = cli::plan_text(make_plan(spec, nodes));
   expect_golden("plan_secrets.txt", text);
   EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
-  EXPECT_EQ(plan_json(make_plan(spec, nodes)).find("s3cr3t"), std::string::npos);
+  EXPECT_EQ(cli::plan_json(make_plan(spec, nodes)).find("s3cr3t"), std::string::npos);
 }
 
 TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";
-  expect_golden("plan_torchrun.txt", plan_text(make_plan(spec, two)));
+  expect_golden("plan_torchrun.txt", cli::plan_text(make_plan(spec, two)));
 }
 
 TEST(PlanGolden, OtherThanPython) {
   LaunchSpec spec = spec_of("./simulate --steps 5 | tee log");
   spec.torch = false;
   spec.tags = {"night run"};
-  expect_golden("plan_other.txt", plan_text(make_plan(spec, {node("only", 1, "lo")})));
+  expect_golden("plan_other.txt", cli::plan_text(make_plan(spec, {node("only", 1, "lo")})));
 }
 
 TEST(Plan, RanksAreCountedOverServersOfDifferentSize) {
@@ -90,7 +91,7 @@ TEST(Plan, RanksAreCountedOverServersOfDifferentSize) {
   EXPECT_EQ(plan.world_size, 6);
   ASSERT_EQ(plan.processes.size(), 6U);
   for (std::size_t i = 0; i < 6; ++i) {
-    const Process& process = plan.processes[i];
+    const PlannedProcess& process = plan.processes[i];
     EXPECT_EQ(process.rank, static_cast<int>(i));
     EXPECT_EQ(value_of(process, "RANK"), std::to_string(i));
     EXPECT_EQ(value_of(process, "WORLD_SIZE"), "6");

@@ -13,7 +13,7 @@
 namespace remote::ssh {
 namespace {
 
-TEST(RsyncProgress, ReadsRsyncsLine) {
+TEST(TransferProgress, ReadsRsyncsLine) {
   const auto progress = parse_rsync_progress("     41943040  42%  123.45MB/s    0:00:03  ");
   ASSERT_TRUE(progress);
   EXPECT_EQ(progress->bytes, 41943040U);
@@ -24,7 +24,7 @@ TEST(RsyncProgress, ReadsRsyncsLine) {
             1234567U);
 }
 
-TEST(RsyncProgress, TakesNothingElse) {
+TEST(TransferProgress, TakesNothingElse) {
   for (const char* line :
        {"", " ", "train.py", "@item <f+++++++++ 5 10 50% 1MB/s 0:00", " a 5% 1MB/s 0:00:01",
         " 5 x% 1MB/s 0:00:01", " 5 5% 1MB 0:00:01", " 5 5% fast/s 0:00:01", " 5 5% 1MB/s"}) {

@@ -1,0 +1,173 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <remote/error.hpp>
+#include <remote/job.hpp>
+#include <remote/launch.hpp>
+
+// What happens while a call of Project goes on, as data: the words are the caller's. Every event arrives
+// through Hooks::on_event, one at a time.
+
+namespace remote {
+
+enum class OutputStream { out, err };
+
+// ---- News of any call
+// -------------------------------------------------------------------------------------------
+
+// configs.yaml has something that is probably wrong: "configs.yaml:7: unknown key 'hostnme' …".
+struct ConfigWarning {
+  std::string text;
+};
+
+// A host key was accepted on first use.
+struct NewHostKey {
+  std::string server;
+  std::string host;         // as known_hosts names it
+  std::string type;         // "ssh-ed25519"
+  std::string fingerprint;  // "SHA256:…"
+  std::string warning;      // why it could not be saved in known_hosts; empty when it was
+};
+
+// A job's record in the store cannot be read or written; the other jobs are not concerned.
+struct StoreProblem {
+  std::string text;
+};
+
+// A server did not say how its jobs are: their state is unknown.
+struct SilentServer {
+  Error error;
+};
+
+// Something failed on one server or for one job; the call goes on for the others, and its result has the
+// error too.
+struct PartFailed {
+  Error error;
+};
+
+// ---- Following and launching
+// ------------------------------------------------------------------------------------
+
+// The connection broke while output was followed, or (with `reached` false) was not made yet. It is tried
+// again; the jobs go on meanwhile.
+struct LinkLost {
+  std::string server;
+  std::string reason;
+  bool reached = true;
+};
+struct LinkBack {
+  std::string server;
+};
+
+// All that could be started is started.
+struct Launched {
+  LaunchResult result;
+};
+
+// A launch's servers cannot all tell each other about a failure: the ranks of `servers` are ended after a
+// failure elsewhere only while this program follows the launch.
+struct NoLifeline {
+  enum class Cause { no_python, no_port, no_connection };
+  struct Server {
+    std::string name;
+    Cause cause = Cause::no_connection;
+    std::string detail;  // for no_connection: which way is closed
+  };
+  std::vector<Server> servers;
+  bool for_all = false;  // the first server is the one without: there is none between the others either
+};
+
+// The server shows another number of GPUs than configs.yaml expects.
+struct GpuCountDiffers {
+  std::string server;
+  int expected = 0;
+  int found = 0;
+};
+
+// The project on the server differs from the one here (LaunchRequest::verify_sync).
+struct CodeDiffers {
+  std::string server;
+  std::vector<std::string> names;
+};
+
+// The launch ends its other ranks: after this one failed, or (nullopt) because some did not start.
+struct EndingRanks {
+  std::optional<Job> failed;
+};
+
+// A private key was made (AuthorizeRequest::generate).
+struct KeyMade {
+  std::string file;
+};
+
+// ---- Preparing
+// ------------------------------------------------------------------------------------------------
+
+enum class StepResult { not_asked, skipped, done };
+
+// What a transfer did.
+struct SyncReport {
+  std::vector<std::string> changed;   // files that went (or would go), as rsync names them
+  std::vector<std::string> removed;   // files that were removed there; their folders are not named
+  std::vector<std::string> newer;     // left alone, because they are newer on the receiving side
+  std::vector<std::string> warnings;  // symlinks to nowhere, files that vanished meanwhile
+  std::uint64_t bytes = 0;            // sizes of the files that went
+};
+
+// What prepare did on one server.
+struct PrepareReport {
+  StepResult setup = StepResult::not_asked;
+  StepResult sync = StepResult::not_asked;
+  StepResult packages = StepResult::not_asked;
+  std::string
+      package_source;   // "requirements", "pipenv", "pyproject" or "none"; when packages were asked for
+  std::string sent_by;  // the server that files came from first; empty: this machine alone
+  SyncReport files;
+  std::vector<std::string> differences;  // with PrepareRequest::verify
+  std::vector<std::string> notes;        // what the user should know
+};
+
+// How far a transfer is.
+struct TransferProgress {
+  std::uint64_t bytes = 0;
+  int percent = 0;  // 0: not known
+  double bytes_per_second = 0;
+  std::string left;  // "0:00:03"; what has passed, once all is there
+};
+
+// `server` of these four is the index in the list of servers that the call is about.
+struct StepBegun {
+  std::size_t server = 0;
+  std::string name;  // "setup", "rsync", "packages"
+};
+struct StepDetail {
+  std::size_t server = 0;
+  std::string text;  // a line of pip, conda …; may be anything that a server prints
+  std::optional<double> fraction;
+};
+struct TransferNews {
+  std::size_t server = 0;
+  TransferProgress progress;
+};
+struct ServerPrepared {
+  std::size_t server = 0;
+  PrepareReport report;
+};
+struct ServerFailed {
+  std::size_t server = 0;
+  Error error;
+  std::string last_lines;  // of what the failed command wrote to stderr; may be ""
+  std::string log;         // the folder with all of it; may be ""
+};
+
+using Event = std::variant<ConfigWarning, NewHostKey, StoreProblem, SilentServer, PartFailed, LinkLost,
+                           LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
+                           StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+
+}  // namespace remote

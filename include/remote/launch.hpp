@@ -1,0 +1,152 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <remote/error.hpp>
+#include <remote/job.hpp>
+
+// A distributed launch: what is asked for, what is planned, what came of it.
+
+namespace remote {
+
+// Environment variables, in order; of two with one name the later counts.
+using Env = std::vector<std::pair<std::string, std::string>>;
+
+struct LaunchRequest {
+  std::string command;                 // what every rank runs: a line for the server's shell
+  std::vector<std::string> servers{};  // names or globs; none: all of the project
+  std::string nproc = "auto";          // ranks a server; auto: one a GPU, without GPUs one a core
+  std::optional<int> master_port{};    // default: a free one
+  Env env{};
+  std::vector<std::string> tags{};        // default: the words of the command and more
+  std::string launcher = "ranks";         // one of launchers()
+  bool python = true;                     // a bare .py file gets `python` in front; tagged torch
+  bool local_rank_arg = false;            // append --local_rank=N to the command
+  bool enable_stacks = false;             // let stacks() read Python stacks without py-spy
+  bool verify_sync = false;               // start only if the project is the same on all servers
+  bool end_others = true;                 // when a rank fails, end the others
+  std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves
+  std::chrono::seconds lost_after{60};    // a server that is silent to the others for so long counts as lost
+  // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
+  // follow() watches for it too.
+  bool await_lifelines = true;
+};
+
+// The names that LaunchRequest::launcher takes.
+std::vector<std::string> launchers();
+
+// One process of a plan; it becomes a job.
+struct PlannedProcess {
+  std::string server;
+  int node_rank = 0;
+  int rank = 0;  // of an agent: the first of its ranks
+  int local_rank = 0;
+  int ranks = 1;  // how many ranks it stands for: an agent of torchrun has all of its server
+  std::string command;
+  Env env{};  // may hold secrets
+  std::vector<std::string> tags{};
+};
+
+struct Plan {
+  std::string launcher;
+  std::string run_id;  // RUN_UUID, and Job::launch of its jobs
+  std::string master_addr;
+  int master_port = 0;
+  int world_size = 0;
+  std::vector<PlannedProcess> processes{};  // by rank
+};
+
+// Also told (Launched) before the lifelines are awaited.
+struct LaunchResult {
+  Plan plan;
+  std::vector<Job> jobs;      // by rank, with their keys
+  std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
+};
+
+// What became of a launch.
+struct Verdict {
+  // The job that failed by itself, before all others; the others' ends followed from it. nullopt: none did.
+  std::optional<Job> first;
+  // How long before the next end that was no success, in milliseconds; nullopt when nothing ended after it.
+  std::optional<std::int64_t> ahead_ms;
+  bool exact = false;                   // whether ahead_ms is exact; else it is in whole seconds
+  std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
+  std::string lost_server;              // the ranks were ended because this server was lost
+  int total = 0;
+  int succeeded = 0;
+  int ended = 0;    // by the launch, after the first failure
+  int aborted = 0;  // others that failed
+  int killed = 0;   // by somebody else
+  int unknown = 0;  // unfinished: their server does not tell
+};
+
+// ---- What is done to jobs
+// ---------------------------------------------------------------------------------------
+
+struct KillRequest {
+  int signal = 15;                 // the first one, by Linux's numbers
+  std::chrono::seconds grace{10};  // until KILL follows
+  std::string by{};                // who asks; default: user@host
+};
+struct KillResult {
+  struct Entry {
+    // killed: nothing is left; ended: it had ended before; none: it was never started there; survivors: see
+    // below
+    enum class Outcome { killed, ended, none, survivors };
+    Job job;  // as it is now
+    Outcome outcome = Outcome::none;
+    int signalled = 0;                   // how many processes got a signal
+    std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; foreign text
+  };
+  std::vector<Entry> entries;  // by key; jobs whose server answered
+  std::vector<Error> errors;   // servers that did not
+};
+
+struct CleanResult {
+  struct Entry {
+    Job job;
+    bool removed = false;
+    std::string reason;  // why it stays; foreign text
+  };
+  std::vector<Entry> entries;  // by key
+  std::vector<Error> errors;
+};
+
+// ---- Where the ranks stand
+// --------------------------------------------------------------------------------------
+
+struct ThreadStack {
+  std::string name;
+  std::vector<std::string> frames;  // the innermost call first: "forward (model.py:12)"
+};
+
+// One process of a job.
+struct RankStack {
+  Job job;
+  int pid = 0;
+  std::optional<int> rank;           // the process's, else the job's
+  std::vector<ThreadStack> threads;  // the main thread first; empty where no stack could be had
+  std::string why;                   // why there is none
+  std::vector<std::string> kernel;   // then what the kernel says of its threads
+};
+
+struct StackGroup {
+  std::vector<RankStack> members;  // by rank; their main threads stand at the same place
+};
+
+struct StacksResult {
+  std::vector<RankStack> ranks;  // by rank; also those without a stack
+  std::vector<Job> ended;        // jobs that turned out to have no process
+  std::vector<Error> errors;     // servers that did not answer
+};
+
+// Groups ranks by the frames of their main threads (or of all threads), the smallest group first: the odd one
+// out. File names count without their folders. A rank without a stack is in no group.
+std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool all_threads = false);
+
+}  // namespace remote

@@ -1,0 +1,230 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+#include <remote/events.hpp>
+#include <remote/exit_status.hpp>
+#include <remote/job.hpp>
+#include <remote/launch.hpp>
+
+// The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
+//
+// The library installs no signal handler, ends no process, touches no terminal and changes no environment
+// variable. SIGPIPE is blocked on the threads that it uses while it uses them.
+
+namespace remote {
+
+namespace project {
+class Core;
+}
+
+// What a program gives to a Project. All callbacks come one at a time, on any thread, and may call the
+// Project.
+struct Hooks {
+  std::function<void(const Event&)> on_event{};
+  // Asks for a password, a passphrase or a one-time code; nullopt: there is nobody to ask.
+  std::function<std::optional<std::string>(const std::string& prompt)> ask_secret{};
+  // Every call throws Interrupted soon after this was cancelled.
+  Cancel cancel{};
+  // The program that rsync starts as its remote shell, and its first arguments. Empty: the one that was
+  // installed with the library.
+  std::vector<std::string> rsync_helper{};
+};
+
+// Output of commands and jobs as it comes: the index of the server or job in the list that the call is about,
+// and bytes in pieces of any size. While it takes its time, output waits on the server. What it throws ends
+// that server's part of the call.
+using OnOutput = std::function<void(std::size_t, OutputStream, std::string_view)>;
+
+struct ServerRun {
+  std::string server;
+  std::optional<ExitStatus> status;  // nullopt: see error
+  std::optional<Error> error;
+};
+struct RunRequest {
+  std::string command;  // a line for the server's shell, run in the project's folder and environment
+  std::vector<std::string> servers{};  // names or globs; none: all
+  Env env{};
+  OnOutput on_output{};
+  std::function<void(std::size_t, const ServerRun&)> on_ended{};  // all of its output was handed over before
+};
+
+struct PrepareRequest {
+  std::vector<std::string> servers{};
+  bool setup = true;             // make the Python environment
+  bool sync = true;              // send the project
+  bool packages = true;          // install what requirements.txt, Pipfile or pyproject.toml ask for
+  bool force = false;            // do setup and packages although they are done
+  bool dry_run = false;          // of the sync: change nothing
+  bool remove = false;           // remove there what this machine sent and what is gone here
+  bool overwrite = false;        // also send files that are newer on the server
+  bool verify = false;           // compare all contents afterwards
+  bool through_peers = false;    // send to one server, and let the servers bring it to each other
+  int kilobytes_per_second = 0;  // to each server; 0: unlimited
+};
+struct PrepareResult {
+  std::string server;
+  PrepareReport report;
+  std::optional<Error> error;
+  std::string log;  // of a failed command: the folder with its output
+};
+
+struct JobRequest {
+  std::string command;
+  std::string server;  // a name, or a glob that names one server
+  Env env{};
+  std::vector<std::string> tags{};
+  bool enable_stacks = false;
+};
+
+struct StartResult {
+  Job job;                     // with its key, also when it did not start
+  std::optional<Error> error;  // it did not start, or that is not known
+};
+
+struct JobsRequest {
+  JobSelection selection{};
+  bool some = false;             // it is an Error (usage) when no job fits
+  bool unfinished_only = false;  // as far as is known here, before the servers are asked
+  bool ask = true;               // ask the servers of unfinished jobs; else what is known here
+};
+
+struct FollowRequest {
+  std::optional<int> lines{};        // begin with the last lines; nullopt: from the first byte
+  bool follow = true;                // false: stop at the end of what is there
+  bool first_rank_only = false;      // hand over the output of rank 0 alone; wait for the others in silence
+  bool silent = false;               // hand over no output: wait for the ends
+  bool judge = false;                // where the jobs are one launch, find out which of them failed first
+  std::chrono::seconds patience{0};  // how long a server that was not reached yet is tried again
+  // End the ranks of this launch that still run so long after one of them has failed. nullopt: leave them.
+  std::optional<std::chrono::seconds> end_others{};
+  OnOutput on_output{};                                     // by index into the jobs given
+  std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
+};
+struct FollowResult {
+  std::vector<Job> jobs;      // as they are now
+  std::vector<Error> errors;  // what could not be followed to its end: a job or a server each
+  std::optional<Verdict>
+      verdict;  // with FollowRequest::judge, once all have ended or were followed to the end
+};
+
+struct PullRequest {
+  Job job;
+  std::vector<std::string> paths;  // relative to the project there; FOLDER/ means its content
+  std::filesystem::path to = ".";
+  bool force = false;  // also in place of files that are newer here
+  std::function<void(const TransferProgress&)> on_progress{};
+};
+
+struct AuthorizeRequest {
+  std::vector<std::string> servers{};
+  std::filesystem::path
+      key{};              // default: the server's private_key or IdentityFile, else the first of ~/.ssh/id_*
+  bool generate = false;  // make the key when there is none
+};
+struct AuthorizeResult {
+  std::string server;
+  std::filesystem::path key;  // the private half's file
+  bool added = false;         // false: it stood there already
+  std::string open_folder;    // others may write to it, so that a strict sshd ignores the key; or ""
+  bool configured = true;     // configs.yaml or ~/.ssh lead to this key for the server
+  std::optional<Error> error;
+};
+
+// How one server is reached: each setting with the place that it comes from ("configs.yaml:12", "default").
+// Secrets are masked.
+struct ServerSetting {
+  std::string name;
+  std::string value;
+  std::string from;
+  std::string problem;  // what is wrong with it; or ""
+};
+struct ServerInfo {
+  std::string name;
+  std::string hostname;
+  std::vector<ServerSetting> settings;
+  std::optional<Error> error;
+};
+
+// Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or
+// job is in its result. A Project may be used by one thread at a time; a callback counts as the thread that
+// it interrupts. Connections are made when they are needed, and kept while the Project lives.
+class Project {
+ public:
+  // The nearest folder from `start` upwards that holds .remote/configs.yaml. Throws Error (usage).
+  static std::filesystem::path find(const std::filesystem::path& start);
+
+  // Reads `folder`/.remote/configs.yaml. Throws Error (usage) with file, line and column.
+  explicit Project(const std::filesystem::path& folder, Hooks hooks = {});
+  explicit Project(std::unique_ptr<project::Core> core);  // for the library's own tests
+  ~Project();
+  Project(Project&&) noexcept;
+  Project& operator=(Project&&) noexcept;
+
+  const std::filesystem::path& folder() const;
+  const std::string& name() const;
+  // The names that these globs stand for, in the order of the file. Throws Error (usage) for one that fits
+  // none.
+  std::vector<std::string> server_names(const std::vector<std::string>& globs = {}) const;
+
+  // Asks no server.
+  std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
+
+  std::vector<ServerRun> run(const RunRequest& request);
+
+  std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
+  std::vector<PrepareResult> setup(PrepareRequest request = {});            // the first step alone
+  std::vector<PrepareResult> rsync(PrepareRequest request = {});            // the second
+  std::vector<PrepareResult> update_packages(PrepareRequest request = {});  // the third
+
+  // What launch() would start; the servers are asked, and nothing is started.
+  Plan plan(const LaunchRequest& request);
+  // Starts all ranks. Where some do not start, the others are ended again (LaunchRequest::end_others).
+  LaunchResult launch(const LaunchRequest& request);
+  // Starts one job.
+  StartResult start(const JobRequest& request);
+
+  // The jobs that fit, by key. An unfinished job whose server does not answer within three seconds is
+  // `unknown`.
+  std::vector<Job> jobs(const JobsRequest& request = {});
+  // Asks the servers about these jobs again.
+  std::vector<Job> refresh(std::vector<Job> jobs);
+  // The ranks of the same launch as these jobs.
+  std::vector<Job> with_launch(const std::vector<Job>& jobs);
+  // The newest running rank 0 that has these tags; throws Error (usage) that says what there is instead.
+  Job newest_master(const std::vector<std::string>& tags = {});
+
+  // Hands over the output of jobs as it comes, until they end. A broken link is made anew, and no byte is
+  // lost or comes twice.
+  FollowResult follow(const std::vector<Job>& jobs, const FollowRequest& request = {});
+  // Waits for the ends of those that have not ended yet. Jobs that are one launch are judged.
+  FollowResult wait(const std::vector<Job>& jobs, std::function<void(std::size_t, const Job&)> on_ended = {});
+  // Ends jobs, and looks that nothing of them is left.
+  KillResult kill(const std::vector<Job>& jobs, const KillRequest& request = {});
+  // The Python stacks of running jobs.
+  StacksResult stacks(const std::vector<Job>& jobs);
+  // Brings files that a job wrote to this machine.
+  SyncReport pull(const PullRequest& request);
+  // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.
+  std::vector<Error> fetch_logs(const std::vector<Job>& jobs);
+  // Removes ended jobs, here and on the servers.
+  CleanResult clean(const std::vector<Job>& jobs);
+
+  // Puts a public key on the servers and proves that a login with it alone works.
+  std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {});
+
+ private:
+  std::unique_ptr<project::Core> core_;
+};
+
+}  // namespace remote

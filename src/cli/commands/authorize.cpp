@@ -1,0 +1,87 @@
+// `remote authorize`: puts a public key on the servers over whatever login works, and proves that it is
+// enough.
+
+#include <set>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/options.hpp"
+
+namespace remote::cli {
+namespace {
+
+// Returns whether the key is there and works.
+bool report(Context& context, const AuthorizeResult& result) {
+  if (result.error) {
+    context.show(*result.error);
+    return false;
+  }
+  if (!context.options.json) {
+    context.terminal.out(fmt::format("{}: {}; logged in with it alone\n", result.server,
+                                     result.added ? "key added" : "key was there already"));
+  }
+  if (!result.open_folder.empty()) {
+    context.terminal.warning(fmt::format(
+        "{0}: others may write to {1} there; with StrictModes, sshd would not read the key (chmod go-w {1})",
+        result.server, result.open_folder));
+  }
+  return true;
+}
+
+nlohmann::json to_json(const AuthorizeResult& result) {
+  return {
+      {"server", result.server},
+      {"ok", !result.error},
+      {"key", result.key.string()},
+      {"state", result.error ? nlohmann::json(nullptr) : nlohmann::json(result.added ? "added" : "present")},
+      {"error", result.error ? nlohmann::json(result.error->message()) : nlohmann::json(nullptr)}};
+}
+
+int run(Context& context, const AuthorizeRequest& request) {
+  const std::vector<AuthorizeResult> results = context.project().authorize(request);
+  nlohmann::json all = nlohmann::json::array();
+  std::size_t failed = 0;
+  std::set<std::string> not_configured;
+  for (const AuthorizeResult& result : results) {
+    failed += report(context, result) ? 0 : 1;
+    all.push_back(to_json(result));
+    if (!result.configured) {
+      not_configured.insert(result.key.string());
+    }
+  }
+  if (context.options.json) {
+    context.terminal.out(dump_json(all));
+  }
+  if (failed > 0) {
+    if (results.size() > 1) {
+      context.terminal.notice(fmt::format("failed on {} of {} servers", failed, results.size()));
+    }
+    return 1;
+  }
+  for (const std::string& file : not_configured) {
+    context.terminal.notice(
+        fmt::format("to log in with it from now on, set `private_key: {}` in configs.yaml", file));
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_authorize(CLI::App& app, Context& context) {
+  CLI::App* command =
+      app.add_subcommand("authorize", "Put a public key on the servers, and prove the login with it alone");
+  const auto request = std::make_shared<AuthorizeRequest>();
+  command
+      ->add_option("--key", request->key,
+                   "The key (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")
+      ->type_name("FILE.pub");
+  command->add_flag("--generate", request->generate, "Make the key when there is none");
+  add_server_option(*command, context, request->servers);
+  command->callback([request, &context] { context.exit_code = run(context, *request); });
+}
+
+}  // namespace remote::cli

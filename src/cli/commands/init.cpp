@@ -1,0 +1,192 @@
+#include "config/init.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <set>
+
+#include <CLI/App.hpp>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "cli/commands/commands.hpp"
+#include "config/validate.hpp"
+
+// remote init: makes a folder a project.
+
+namespace remote::cli {
+namespace fs = std::filesystem;
+namespace {
+
+struct InitOptions {
+  std::optional<std::string> name;
+  std::vector<std::string> servers;
+  std::optional<std::string> key;
+};
+
+// One line from the terminal, trimmed. The end of input ends the command, with nothing written.
+std::string ask(Context& context, const std::string& prompt) {
+  const auto answer = context.terminal.ask(prompt);
+  context.cancel.check();
+  if (!answer) {
+    throw Error("init", "the input ended before all was answered", "nothing was written");
+  }
+  return std::string(trim(*answer));
+}
+
+std::string ask_name(Context& context, const fs::path& folder) {
+  std::string usual = folder.filename().string();
+  const bool has_default = !config::name_problem(usual);
+  for (;;) {
+    std::string name = ask(context, "Name of the project" + (has_default ? " [" + usual + "]" : "") + ": ");
+    if (name.empty() && has_default) {
+      return usual;
+    }
+    const auto problem = config::name_problem(name);
+    if (!problem) {
+      return name;
+    }
+    context.terminal.warning("this cannot be the name: " + *problem);
+  }
+}
+
+std::vector<config::NewServer> ask_servers(Context& context) {
+  std::vector<config::NewServer> servers;
+  for (;;) {
+    const std::string name =
+        ask(context, servers.empty() ? "Name of the first server, such as first-server (Enter: none yet): "
+                                     : "Name of the next server (Enter: no more): ");
+    if (name.empty()) {
+      return servers;
+    }
+    if (const auto problem = config::server_name_problem(name)) {
+      context.terminal.warning(*problem);
+      continue;
+    }
+    if (std::any_of(servers.begin(), servers.end(), [&](const auto& one) { return one.name == name; })) {
+      context.terminal.warning("there is a server of this name already");
+      continue;
+    }
+    for (bool made = false; !made;) {
+      try {
+        servers.push_back(config::make_new_server(name, ask(context, "Its address, [USER@]HOST[:PORT]: ")));
+        made = true;
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::usage) {
+          throw;
+        }
+        context.show(error);
+      }
+    }
+  }
+}
+
+fs::path project_folder(const Context& context) {
+  const fs::path folder = fs::absolute(expand_home(context.options.project.value_or("."))).lexically_normal();
+  return folder.has_filename() ? folder : folder.parent_path();
+}
+
+void refuse_existing(const InitOptions& options, const fs::path& folder) {
+  if (options.name || !options.servers.empty() || options.key) {
+    throw Error::usage("init", (folder / ".remote/configs.yaml").string() + " exists already",
+                       "edit that file: it is never overwritten");
+  }
+}
+
+void check_servers(const std::vector<config::NewServer>& servers) {
+  std::set<std::string> names;
+  for (const config::NewServer& server : servers) {
+    if (!names.insert(server.name).second) {
+      throw Error::usage("--server " + server.name, "two servers have this name");
+    }
+  }
+}
+
+config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
+  const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
+  config::NewProject project;
+  project.folder = folder;
+  for (const std::string& server : options.servers) {
+    project.servers.push_back(config::parse_new_server(server));
+  }
+  check_servers(project.servers);
+  if (options.name) {
+    if (const auto problem = config::name_problem(*options.name)) {
+      throw Error::usage("--name " + *options.name, *problem);
+    }
+    project.name = options.name;
+  } else if (asks) {
+    project.name = ask_name(context, folder);
+  } else if (const auto problem = config::name_problem(folder.filename().string())) {
+    throw Error::usage("init", "the folder's name cannot be the project's name: " + *problem,
+                       "give --name NAME");
+  }
+  if (asks && options.servers.empty()) {
+    project.servers = ask_servers(context);
+  }
+  std::optional<std::string> key = options.key;
+  if (key && project.servers.empty()) {
+    throw Error::usage("--key", "there is no server that it is for",
+                       "give --server NAME=[USER@]HOST[:PORT] too");
+  }
+  if (asks && !key && !project.servers.empty()) {
+    key = ask(context, "Private key file (Enter: the agent and the keys in ~/.ssh): ");
+  }
+  if (key && !key->empty()) {
+    std::error_code ignored;
+    if (!fs::exists(expand_home(*key), ignored)) {
+      context.terminal.warning("there is no file " + *key + " yet");
+    }
+    for (config::NewServer& server : project.servers) {
+      server.private_key = config::private_key_value(*key, fs::current_path(), folder);
+    }
+  }
+  return project;
+}
+
+void init(Context& context, const InitOptions& options) {
+  const fs::path folder = project_folder(context);
+  std::error_code ignored;
+  if (!fs::is_directory(folder, ignored)) {
+    throw Error::usage("init", "there is no folder " + folder.string(), "create it first");
+  }
+  config::NewProject project;
+  project.folder = folder;
+  if (fs::exists(fs::symlink_status(folder / ".remote/configs.yaml", ignored))) {
+    refuse_existing(options, folder);
+    project.name = "unused";  // the file is not written
+  } else {
+    project = gather(context, options, folder);
+  }
+  if (const auto above = config::enclosing_project(folder)) {
+    context.terminal.notice("note: " + above->string() + " is a project too; inside " + folder.string() +
+                            " this one is taken from now on");
+  }
+  const config::InitResult result = config::init_project(project);
+  for (const std::string& file : result.created) {
+    context.terminal.notice("created " + file);
+  }
+  for (const std::string& file : result.existing) {
+    context.terminal.notice("kept " + file + ": it exists already");
+  }
+  if (!result.created.empty() && project.servers.empty()) {
+    context.terminal.notice("next: add your servers to .remote/configs.yaml, or try `remote sandbox up`");
+  } else if (!result.created.empty()) {
+    context.terminal.notice("next: remote prepare");
+  }
+}
+
+}  // namespace
+
+void add_init(CLI::App& app, Context& context) {
+  auto options = std::make_shared<InitOptions>();
+  CLI::App* command = app.add_subcommand("init", "Make this folder a project: create .remote/configs.yaml");
+  command->add_option("--name", options->name, "The project's name (default: the folder's)")
+      ->type_name("NAME");
+  command->add_option("--server", options->servers, "A server, as NAME=[USER@]HOST[:PORT] (repeatable)")
+      ->type_name("NAME=ADDRESS")
+      ->allow_extra_args(false);
+  command->add_option("--key", options->key, "The private key file for the servers")->type_name("FILE");
+  command->callback([options, &context] { init(context, *options); });
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,176 @@
+// `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
+
+#include <algorithm>
+#include <optional>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/options.hpp"
+#include "cli/show/job_words.hpp"
+#include "cli/show/plan.hpp"
+#include "cli/show/verdict.hpp"
+#include "ui/table.hpp"
+
+namespace remote::cli {
+namespace {
+
+// any: a command that need not be Python.
+enum class Kind { torch, helper, any };
+
+struct Arguments {
+  Kind kind = Kind::torch;
+  LaunchRequest request;
+  EnvOptions env;
+  std::string on_failure = "kill";
+  int failure_grace_s = 5;
+  int lost_after_s = 60;
+  bool use_env = false;
+  bool dry_run = false;
+  bool follow = false;
+};
+
+void show_started(Context& context, const LaunchResult& launched) {
+  if (context.options.json) {
+    context.terminal.out(jobs_json(launched.jobs));
+    return;
+  }
+  ui::Table table({{"KEY", true}, {"RANK", true}, "SERVER", {"PID", true}});
+  for (const Job& job : launched.jobs) {
+    table.add({std::to_string(job.key), std::to_string(job.rank.value_or(0)), job.server,
+               job.pid ? std::to_string(*job.pid) : "-"});
+  }
+  context.terminal.out(table.text(context.terminal));
+  const Plan& plan = launched.plan;
+  context.terminal.notice(fmt::format("{} ranks, master {}:{}; follow rank 0 with: remote job-tail --job {}",
+                                      plan.world_size, plan.master_addr, plan.master_port,
+                                      launched.jobs.front().key));
+}
+
+// Shows rank 0 until all ranks have ended, and the verdict. Returns the exit code.
+int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>& ranks) {
+  ui::Terminal& terminal = context.terminal;
+  terminal.set_cancel(context.cancel);
+  FollowRequest request;
+  request.first_rank_only = true;
+  request.judge = true;
+  if (launch.end_others) {
+    request.end_others = launch.failure_grace;
+  }
+  request.on_output = [&](std::size_t, OutputStream stream, std::string_view data) {
+    stream == OutputStream::out ? terminal.out(data) : terminal.err(data);
+  };
+  FollowResult result;
+  try {
+    result = context.project().follow(ranks, request);
+  } catch (const Interrupted&) {
+    terminal.notice("\nstopped following; the ranks go on. To end them: remote job-kill");
+    throw;
+  }
+  context.show(result.errors);
+  if (result.verdict) {
+    show_verdict(context, *result.verdict);
+  }
+  const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {
+                          return job.state == JobState::succeeded;
+                        });
+  return all_well ? 0 : 1;
+}
+
+LaunchRequest request_of(const Arguments& arguments) {
+  LaunchRequest request = arguments.request;
+  if (trim(request.command).empty()) {
+    throw Error::usage("launch", "--cmd is empty", "give the command that every rank runs");
+  }
+  request.env = arguments.env.collect();
+  request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
+  request.end_others = arguments.on_failure == "kill";
+  request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
+  request.lost_after = std::chrono::seconds(arguments.lost_after_s);
+  request.await_lifelines = !arguments.follow;  // following tells it too
+  return request;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  const LaunchRequest request = request_of(arguments);
+  if (arguments.dry_run) {
+    const Plan plan = context.project().plan(request);
+    context.terminal.out(context.options.json ? plan_json(plan) : plan_text(plan));
+    return 0;
+  }
+  context.on_event = [&](const Event& event) {
+    if (const auto* launched = std::get_if<Launched>(&event)) {
+      show_started(context, launched->result);
+    } else {
+      context.show(event);
+    }
+  };
+  const LaunchResult result = context.project().launch(request);
+  if (!result.errors.empty()) {
+    context.cancel.check();
+    return 1;
+  }
+  return arguments.follow ? follow(context, request, result.jobs) : 0;
+}
+
+void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
+  CLI::App* command = app.add_subcommand(name, help);
+  const auto arguments = std::make_shared<Arguments>();
+  arguments->kind = kind;
+  LaunchRequest& request = arguments->request;
+  request.python = kind != Kind::any;
+  command->add_option("--cmd", request.command, "What every rank runs, in the project's folder")
+      ->type_name("C")
+      ->required();
+  command->add_option("--nproc-per-node", request.nproc, "Ranks a server; auto: one a GPU, else one a core")
+      ->type_name("N|auto");
+  command->add_option("--master-port", request.master_port, "Port of the rendezvous (default: a free one)")
+      ->type_name("PORT")
+      ->check(CLI::Range(1, 65535));
+  arguments->env.add(*command);
+  add_new_tag_option(*command, request.tags, "Instead of the words of the command; repeatable");
+  add_server_option(*command, context, request.servers);
+  if (kind == Kind::helper) {
+    command->add_flag("--use-env", arguments->use_env,
+                      "Do not append --local_rank=N: the ranks read LOCAL_RANK");
+  } else {
+    command->add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
+    command->add_flag("--use-env", arguments->use_env, "The default here; for labml_remote's command lines");
+  }
+  command->add_option("--launcher", request.launcher, "ranks: a process a rank; torchrun: an agent a server")
+      ->check(CLI::IsMember(launchers()));
+  command
+      ->add_option("--on-failure", arguments->on_failure, "When a rank fails: kill the others, or leave them")
+      ->check(CLI::IsMember({"kill", "leave"}));
+  command
+      ->add_option("--failure-grace", arguments->failure_grace_s,
+                   "After a failure, the seconds that the other ranks get to exit (default: 5)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(0, 86400));
+  command
+      ->add_option(
+          "--lost-after", arguments->lost_after_s,
+          "Seconds of silence after which a server counts as lost, and the ranks elsewhere end (default: 60)")
+      ->type_name("SECONDS")
+      ->check(CLI::Range(2, 86400));
+  command->add_flag("--dry-run", arguments->dry_run, "Show what would be started, and start nothing");
+  command->add_flag("--verify-sync", request.verify_sync,
+                    "Start only if every server has the project as it is here, compared by content");
+  command->add_flag("--enable-stacks", request.enable_stacks,
+                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command->add_flag("--follow", arguments->follow, "Follow rank 0 until all ranks have ended");
+  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+}
+
+}  // namespace
+
+void add_launch(CLI::App& app, Context& context) {
+  add(app, context, Kind::torch, "torch-launch", "Start a distributed PyTorch run");
+  add(app, context, Kind::helper, "helper-torch-launch",
+      "The same, appending --local_rank=N as labml_remote does");
+  add(app, context, Kind::any, "launch", "The same ranks for a command that is not Python");
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,178 @@
+// `remote run --cmd C`: C in the project's environment on one, some or all servers, with its output as it
+// comes.
+
+#include <algorithm>
+#include <deque>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+#include "cli/commands/commands.hpp"
+#include "cli/options.hpp"
+#include "ui/lines.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct Arguments {
+  RunRequest request;
+  EnvOptions env;
+};
+
+// JSON is one value, so all of it is held in memory: output past this is an error.
+constexpr std::size_t most_json_output = std::size_t{64} << 20U;
+
+// Puts one server's output on the screen: as it is when it is the only one, else in whole lines with its
+// name.
+class Screen {
+ public:
+  Screen(Context& context, const std::string& prefix)
+      : context_(context), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
+
+  void take(OutputStream stream, std::string_view data) {
+    if (raw_) {
+      print(stream, data);
+    } else {
+      print(stream, (stream == OutputStream::out ? out_ : err_).take(data));
+    }
+  }
+  void finish() {
+    print(OutputStream::out, out_.finish());
+    print(OutputStream::err, err_.finish());
+  }
+
+ private:
+  void print(OutputStream stream, std::string_view text) {
+    if (stream == OutputStream::out) {
+      context_.terminal.out(text);
+    } else {
+      context_.terminal.err(text);
+    }
+  }
+
+  Context& context_;
+  bool raw_;
+  ui::LineAssembler out_;
+  ui::LineAssembler err_;
+};
+
+// What one server's command printed, for JSON.
+struct Printed {
+  std::string out;
+  std::string err;
+
+  void take(OutputStream stream, std::string_view data) {
+    if (out.size() + err.size() + data.size() > most_json_output) {
+      throw Error("too much output",
+                  fmt::format("--json holds no more than {} MB of a server's", most_json_output >> 20U),
+                  "run it without --json: then the output is passed on as it comes");
+    }
+    (stream == OutputStream::out ? out : err).append(data);
+  }
+};
+
+nlohmann::json to_json(const ServerRun& run, const Printed& printed) {
+  nlohmann::json entry = {{"server", run.server}, {"exit_code", nullptr}, {"signal", nullptr},
+                          {"stdout", ""},         {"stderr", ""},         {"error", nullptr}};
+  if (run.error) {
+    entry["error"] = run.error->message();
+    return entry;
+  }
+  if (const auto code = run.status->code()) {
+    entry["exit_code"] = *code;
+  }
+  if (const auto signal = run.status->signal()) {
+    entry["signal"] = signal_name(*signal);
+  }
+  entry["stdout"] = printed.out;
+  entry["stderr"] = printed.err;
+  return entry;
+}
+
+std::deque<Screen> screens_for(Context& context, const std::vector<std::string>& names) {
+  constexpr ui::Style styles[] = {ui::Style::cyan, ui::Style::green, ui::Style::yellow, ui::Style::magenta,
+                                  ui::Style::blue};
+  std::size_t width = 0;
+  for (const std::string& name : names) {
+    width = std::max(width, name.size());
+  }
+  std::deque<Screen> screens;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    screens.emplace_back(
+        context,
+        names.size() == 1
+            ? ""
+            : context.terminal.paint_out(styles[i % 5], fmt::format("{:<{}} |", names[i], width)) + " ");
+  }
+  return screens;
+}
+
+// Says how it ended on several servers; returns the exit code.
+int conclude(Context& context, const std::vector<ServerRun>& runs) {
+  int failed = 0;
+  for (const ServerRun& run : runs) {
+    if (run.error) {
+      ++failed;
+      context.show(*run.error);
+    } else if (!run.status->success()) {
+      ++failed;
+      if (runs.size() > 1) {
+        context.terminal.notice(fmt::format("{}: {}", run.server, run.status->describe()));
+      }
+    }
+  }
+  if (runs.size() == 1 && runs.front().status) {
+    return runs.front().status->shell_code();
+  }
+  if (failed > 0 && runs.size() > 1) {
+    context.terminal.notice(fmt::format("failed on {} of {} servers", failed, runs.size()));
+  }
+  return failed == 0 ? 0 : 1;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  RunRequest request = arguments.request;
+  if (request.command.empty()) {
+    throw Error::usage("run", "--cmd is empty", "give the command to run: remote run --cmd 'nvidia-smi'");
+  }
+  request.env = arguments.env.collect();
+  const std::vector<std::string> names = context.project().server_names(request.servers);
+  std::deque<Screen> screens = screens_for(context, names);
+  std::vector<Printed> printed(names.size());
+  request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
+    if (context.options.json) {
+      printed[server].take(stream, data);
+    } else {
+      screens[server].take(stream, data);
+    }
+  };
+  request.on_ended = [&](std::size_t server, const ServerRun&) { screens[server].finish(); };
+  const std::vector<ServerRun> runs = context.project().run(request);
+  const int code = conclude(context, runs);
+  if (context.options.json) {
+    nlohmann::json all = nlohmann::json::array();
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      all.push_back(to_json(runs[i], printed[i]));
+    }
+    context.terminal.out(dump_json(all));
+  }
+  return code;
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand("run", "Run a command on the servers and show its output");
+  const auto arguments = std::make_shared<Arguments>();
+  command
+      ->add_option("--cmd", arguments->request.command, "The command, run by a shell in the project's folder")
+      ->type_name("C")
+      ->required();
+  add_server_option(*command, context, arguments->request.servers);
+  arguments->env.add(*command);
+  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+}
+
+}  // namespace remote::cli

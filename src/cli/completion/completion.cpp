@@ -1,0 +1,222 @@
+#include "cli/completion/completion.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <optional>
+
+#include <CLI/App.hpp>
+
+#include "base/strings.hpp"
+
+namespace remote::cli {
+namespace {
+
+// CLI11 hides what is in the group "".
+bool hidden(const CLI::App& app) {
+  return app.get_group().empty();
+}
+
+std::vector<const CLI::App*> subcommands(const CLI::App& app) {
+  return app.get_subcommands([](const CLI::App* sub) { return !hidden(*sub) && !sub->get_name().empty(); });
+}
+
+// The option of this name ("--server", "-s") of a command or, as the global ones, of one above it.
+const CLI::Option* find_option(const CLI::App* app, const std::string& name) {
+  for (; app != nullptr; app = app->get_parent()) {
+    if (const CLI::Option* option = app->get_option_no_throw(name)) {
+      return option;
+    }
+  }
+  return nullptr;
+}
+
+// "{auto,always,never}" of a type name such as "TEXT:{auto,always,never}".
+std::vector<std::string> choices(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t begin = type.find('{');
+  const std::size_t end = type.find('}', begin == std::string::npos ? 0 : begin);
+  if (begin == std::string::npos || end == std::string::npos) {
+    return {};
+  }
+  return split(type.substr(begin + 1, end - begin - 1), ',');
+}
+
+void add_matching(Completion& completion, const std::string& start, const std::vector<std::string>& texts,
+                  const std::string& before = {}) {
+  for (const std::string& text : texts) {
+    if (text.starts_with(start)) {
+      completion.words.push_back({before + text, ""});
+    }
+  }
+}
+
+void add_matching(Completion& completion, const std::string& start,
+                  const std::vector<Completion::Word>& words, const std::string& before) {
+  for (const Completion::Word& word : words) {
+    if (word.text.starts_with(start)) {
+      completion.words.push_back({before + word.text, word.description});
+    }
+  }
+}
+
+// Where the values of options come from.
+struct Sources {
+  const std::map<const CLI::Option*, NameKind>& completers;
+  const Names& names;
+};
+
+// What the value `start…` of an option (or positional) may become. `before` is what stands before it in the
+// same word: "--server=".
+Completion complete_value(const CLI::Option& option, const std::string& start, const std::string& before,
+                          const Sources& sources) {
+  Completion completion;
+  const std::string type = option.get_type_name();
+  const auto completer = sources.completers.find(&option);
+  if (const auto known = choices(option); !known.empty()) {
+    add_matching(completion, start, known, before);
+  } else if (completer != sources.completers.end()) {
+    add_matching(completion, start, sources.names(completer->second), before);
+  } else if (before.empty() && (type.starts_with("DIR") || type.starts_with("FOLDER"))) {
+    completion.kind = Completion::Kind::folders;
+  } else if (before.empty() && type.starts_with("FILE")) {
+    completion.kind = Completion::Kind::files;
+  }
+  return completion;
+}
+
+void add_options(Completion& completion, const CLI::App* app, const std::string& start) {
+  for (; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      // --help of the commands above says nothing of this one.
+      const bool seen = std::any_of(completion.words.begin(), completion.words.end(),
+                                    [&](const auto& word) { return option->check_name(word.text); });
+      if (option->get_group().empty() || seen) {
+        continue;
+      }
+      bool long_one = false;
+      for (const std::string& name : option->get_lnames()) {
+        if (("--" + name).starts_with(start)) {
+          completion.words.push_back({"--" + name, option->get_description()});
+          long_one = true;
+        }
+      }
+      for (const std::string& name : option->get_snames()) {
+        if (!long_one && ("-" + name).starts_with(start)) {
+          completion.words.push_back({"-" + name, option->get_description()});
+        }
+      }
+    }
+  }
+}
+
+// Where the words before the cursor lead.
+struct Position {
+  const CLI::App* command = nullptr;
+  const CLI::Option* option = nullptr;  // whose value comes next
+  std::size_t values_left = 0;
+  std::size_t positionals = 0;
+  bool only_positionals = false;  // after "--"
+};
+
+void take(Position& at, const std::string& word) {
+  if (at.values_left > 0) {
+    --at.values_left;
+  } else if (!at.only_positionals && word == "--") {
+    at.only_positionals = true;
+  } else if (!at.only_positionals && word.size() > 1 && word[0] == '-') {
+    const std::size_t equals = word.find('=');
+    at.option = find_option(at.command, word.substr(0, equals));
+    if (at.option != nullptr) {
+      const int wanted = at.option->get_items_expected_min() - (equals == std::string::npos ? 0 : 1);
+      at.values_left = static_cast<std::size_t>(std::max(0, wanted));
+    }
+  } else {
+    for (const CLI::App* sub : subcommands(*at.command)) {
+      if (at.positionals == 0 && sub->check_name(word)) {
+        at.command = sub;
+        return;
+      }
+    }
+    ++at.positionals;
+  }
+}
+
+const CLI::Option* next_positional(const Position& at) {
+  std::size_t index = at.positionals;
+  for (const CLI::Option* option : at.command->get_options()) {
+    if (!option->get_positional()) {
+      continue;
+    }
+    const auto takes = static_cast<std::size_t>(std::max(1, option->get_items_expected_max()));
+    if (index < takes) {
+      return option;
+    }
+    index -= takes;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+Completion complete(const CLI::App& root, const std::vector<std::string>& words,
+                    const std::map<const CLI::Option*, NameKind>& completers, const Names& names) {
+  const Sources sources{completers, names};
+  Position at;
+  at.command = &root;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    take(at, words[i]);
+  }
+  const std::string start = words.empty() ? "" : words.back();
+  if (at.values_left > 0) {
+    return complete_value(*at.option, start, "", sources);
+  }
+  Completion completion;
+  if (!at.only_positionals && start.starts_with('-')) {
+    const std::size_t equals = start.find('=');
+    if (equals == std::string::npos) {
+      add_options(completion, at.command, start);
+      return completion;
+    }
+    const CLI::Option* option = find_option(at.command, start.substr(0, equals));
+    if (option == nullptr || option->get_items_expected_min() == 0) {
+      return completion;
+    }
+    return complete_value(*option, start.substr(equals + 1), start.substr(0, equals + 1), sources);
+  }
+  if (const CLI::Option* positional = next_positional(at)) {
+    return complete_value(*positional, start, "", sources);
+  }
+  if (at.positionals == 0) {
+    for (const CLI::App* sub : subcommands(*at.command)) {
+      if (sub->get_name().starts_with(start)) {
+        completion.words.push_back({sub->get_name(), sub->get_description()});
+      }
+    }
+  }
+  if (completion.words.empty() && start.empty() && !at.only_positionals) {
+    add_options(completion, at.command, "-");
+  }
+  return completion;
+}
+
+std::string project_on_line(const std::vector<std::string>& words) {
+  std::string raw;
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i] == "--project" && i + 2 < words.size()) {
+      raw = words[i + 1];
+    } else if (words[i].starts_with("--project=")) {
+      raw = words[i].substr(10);
+    }
+  }
+  std::string plain;
+  for (std::size_t i = 0; i < raw.size(); ++i) {
+    if (raw[i] == '\\' && i + 1 < raw.size()) {
+      plain += raw[++i];
+    } else if (raw[i] != '"' && raw[i] != '\'') {
+      plain += raw[i];
+    }
+  }
+  return plain;
+}
+
+}  // namespace remote::cli

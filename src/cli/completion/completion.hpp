@@ -1,0 +1,42 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+
+// What the shell may offer for the word at the cursor, found by walking the command tree itself: a new
+// subcommand or option completes without an entry anywhere.
+
+namespace CLI {
+class App;
+}
+
+namespace remote::cli {
+
+struct Completion {
+  // files, folders: the shell's own completion takes over.
+  enum class Kind { words, files, folders };
+  struct Word {
+    std::string text;
+    std::string description;  // may be ""
+  };
+  Kind kind = Kind::words;
+  std::vector<Word> words;  // those that begin as the last word does
+};
+
+using Names = std::function<std::vector<Completion::Word>(NameKind)>;
+
+// `words` stand behind the program's name; the last is the one to complete and may be "". `completers` says
+// which options take names, and `names` has those.
+Completion complete(const CLI::App& root, const std::vector<std::string>& words,
+                    const std::map<const CLI::Option*, NameKind>& completers, const Names& names);
+
+// The value of --project on the line, if it is given; "" otherwise. Quotes and backslashes taken off.
+std::string project_on_line(const std::vector<std::string>& words);
+
+// The text that bash, zsh or fish reads (`remote completion SHELL`).
+std::string completion_script(const std::string& shell);
+
+}  // namespace remote::cli

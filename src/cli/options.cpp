@@ -1,0 +1,69 @@
+#include "cli/options.hpp"
+
+#include <CLI/App.hpp>
+
+#include "base/shell_quote.hpp"
+
+namespace remote::cli {
+
+void add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs) {
+  CLI::Option* option = command.add_option(
+      "--server", globs, "Only this server; may be repeated and takes globs (default: all)");
+  option->type_name("NAME")->allow_extra_args(false);
+  context.completers[option] = NameKind::servers;
+}
+
+void EnvOptions::add(CLI::App& command) {
+  // allow_extra_args(false): each use takes its two words and no more, and CLI11 does not read a value in
+  // brackets as a list.
+  command.add_option("--env", words, "Sets a variable for the command: two words, repeatable")
+      ->type_name("NAME VALUE")
+      ->allow_extra_args(false);
+  command.add_option("-e", assignments, "The short form of --env")
+      ->type_name("NAME=VALUE")
+      ->allow_extra_args(false);
+}
+
+Env EnvOptions::collect() const {
+  Env all = words;
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos) {
+      throw Error::usage("-e " + assignment, "there is no '=' in it",
+                         "write -e NAME=VALUE, or --env NAME VALUE");
+    }
+    all.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
+  }
+  for (const auto& [name, value] : all) {
+    check_variable(name);
+  }
+  return all;
+}
+
+void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help) {
+  command.add_option("--tag", tags, help)->type_name("T")->allow_extra_args(false);
+}
+
+void add_tag_option(CLI::App& command, Context& context, std::vector<std::string>& tags,
+                    const std::string& help) {
+  CLI::Option* option = command.add_option("--tag", tags, help);
+  option->type_name("T")->allow_extra_args(false);
+  context.completers[option] = NameKind::tags;
+}
+
+void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
+  CLI::Option* option =
+      command.add_option("--job", keys, "The job with this key, or whose id begins so; may be repeated");
+  option->type_name("KEY")->allow_extra_args(false);
+  context.completers[option] = NameKind::jobs;
+  add_tag_option(command, context, tags, tag_help);
+}
+
+JobSelection JobOptions::selection() const {
+  JobSelection selection;
+  selection.names = keys;
+  selection.tags = tags;
+  return selection;
+}
+
+}  // namespace remote::cli

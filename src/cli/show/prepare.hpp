@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+#include "ui/progress.hpp"
+
+// What prepare and its parts show.
+
+namespace remote::cli {
+
+// A transfer's figures for the screen.
+ui::Transfer as_transfer(const TransferProgress& progress);
+
+// Shows the progress of servers side by side, from the events of prepare(). Other events are shown as ever.
+class PrepareScreen {
+ public:
+  PrepareScreen(Context& context, const std::vector<std::string>& servers, const PrepareRequest& request);
+  ~PrepareScreen();
+  PrepareScreen(const PrepareScreen&) = delete;
+  PrepareScreen& operator=(const PrepareScreen&) = delete;
+
+ private:
+  Context& context_;
+  ui::Progress progress_;
+};
+
+// Says what came of it; `title` is what a prepared server is: "prepared". Returns the exit code.
+int show_prepared(Context& context, const std::vector<PrepareResult>& results, const PrepareRequest& request,
+                  const std::string& title);
+
+}  // namespace remote::cli

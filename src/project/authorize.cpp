@@ -1,0 +1,127 @@
+// Puts a public key on the servers over whatever login works, and proves that it is enough.
+
+#include "servers/authorize.hpp"
+
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "project/calls.hpp"
+#include "servers/fanout.hpp"
+#include "ssh/key_files.hpp"
+#include "ssh/target.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+using servers::AuthorizeReport;
+
+// A key pair: the private half's file and the public half.
+struct Chosen {
+  fs::path file;
+  servers::PublicKey key;
+};
+
+fs::path without_pub(fs::path file) {
+  if (file.extension() == ".pub") {
+    file.replace_extension();
+  }
+  return file;
+}
+
+// What configs.yaml or ~/.ssh/config name for a server, else the first of ~/.ssh/id_* that is there.
+fs::path configured_key(const config::Config& config, const config::Server& server) {
+  const fs::path ssh_folder = home_folder() / ".ssh";
+  const ssh::Target target = ssh::resolve(config, server, ssh_folder / "config");
+  std::error_code ignored;
+  for (const auto& identity : target.identities) {
+    if (target.identities_given || fs::exists(identity.value, ignored) ||
+        fs::exists(identity.value.string() + ".pub", ignored)) {
+      return without_pub(identity.value);
+    }
+  }
+  return ssh_folder / "id_ed25519";
+}
+
+// Each server's key. Makes what is missing where that is asked for: once, also when servers share it.
+std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
+                                const std::vector<config::Server>& servers) {
+  std::map<fs::path, servers::PublicKey> known;
+  std::vector<Chosen> chosen;
+  for (const config::Server& server : servers) {
+    const fs::path file = request.key.empty() ? configured_key(core.config, server)
+                                              : fs::absolute(without_pub(expand_home(request.key.string())));
+    if (!known.contains(file)) {
+      std::error_code ignored;
+      if (request.generate && !fs::exists(file, ignored) && !fs::exists(file.string() + ".pub", ignored)) {
+        ssh::generate_key(file, user_at_host());
+        core.tell(KeyMade{file.string()});
+      }
+      known.emplace(file, servers::parse_public_key(ssh::public_half_of(file), file.string() + ".pub"));
+    }
+    chosen.push_back({file, known.at(file)});
+  }
+  return chosen;
+}
+
+// Why the proof failed although the key stands there, as far as that can be told.
+Error explained(const Error& error, const AuthorizeReport& report, const fs::path& file) {
+  std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
+  std::error_code ignored;
+  if (report.state == AuthorizeReport::State::restricted) {
+    hint = "the key stands in authorized_keys with options before it: see whether they forbid this login";
+  } else if (!report.open_folder.empty()) {
+    hint = fmt::format(
+        "others may write to {0} on the server, so sshd does not trust what is in it: chmod go-w {0}",
+        report.open_folder);
+  } else if (!fs::exists(file, ignored)) {
+    hint = "the private half " + file.string() + " is not here: the login was not tried with it";
+  }
+  return {"the key is there, but a login with it alone does not work", error.message(), hint, error.kind()};
+}
+
+AuthorizeReport authorize_one(Core& core, const config::Server& server, const Chosen& chosen) {
+  AuthorizeReport report;
+  {
+    const auto connection = core.connector().connect(server, core.cancel());
+    report = servers::authorize(*connection, chosen.key, core.cancel());
+  }
+  try {
+    core.connector().connect_with_key(server, chosen.file, core.cancel());
+  } catch (const Error& error) {
+    throw explained(error, report, chosen.file);
+  }
+  return report;
+}
+
+}  // namespace
+
+std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& request) {
+  const std::vector<config::Server> servers = core.servers(request.servers);
+  const std::vector<Chosen> chosen = choose_keys(core, request, servers);
+  const auto outcomes = servers::fan_out(
+      servers, [](const config::Server& server) { return server.name; },
+      [&](const config::Server& server, std::size_t index) {
+        return authorize_one(core, server, chosen[index]);
+      });
+  std::vector<AuthorizeResult> results;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    AuthorizeResult result;
+    result.server = servers[i].name;
+    result.key = chosen[i].file;
+    std::error_code ignored;
+    result.configured =
+        configured_key(core.config, servers[i]) == chosen[i].file || !fs::exists(chosen[i].file, ignored);
+    if (outcomes[i].ok()) {
+      result.added = outcomes[i].value->state == AuthorizeReport::State::added;
+      result.open_folder = outcomes[i].value->open_folder;
+    }
+    result.error = outcomes[i].error;
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,202 @@
+// Following jobs to their ends; of a launch also ending the ranks that a failed one leaves, and the verdict.
+
+#include "jobs/follow.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "jobs/ask.hpp"
+#include "jobs/remote_folder.hpp"
+#include "jobs/verdict.hpp"
+#include "project/calls.hpp"
+
+namespace remote::project {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Sleeps; false when it was woken before the time by the end of what it is for.
+bool sleep_until(Clock::time_point time, const std::stop_token& over, const Cancel& cancel) {
+  std::mutex mutex;
+  std::condition_variable_any wake;
+  std::unique_lock lock(mutex);
+  // a cancel comes from a signal handler, which cannot notify
+  while (Clock::now() < time && !over.stop_requested() && !cancel.cancelled()) {
+    wake.wait_until(lock, over, std::min(time, Clock::now() + std::chrono::milliseconds(50)),
+                    [] { return false; });
+  }
+  return !over.stop_requested() && !cancel.cancelled();
+}
+
+// Ends the other ranks, once, on a thread of its own, because the followers must go on reading meanwhile.
+class Ender {
+ public:
+  Ender(Core& core, const std::vector<Job>& ranks, std::chrono::seconds grace)
+      : core_(core), ranks_(ranks), grace_(grace) {}
+
+  void end_after(const Job& failed) {
+    const std::lock_guard lock(mutex_);
+    if (thread_.joinable()) {
+      return;
+    }
+    core_.tell(EndingRanks{failed});
+    std::vector<Job> others;
+    std::ranges::copy_if(ranks_, std::back_inserter(others),
+                         [&](const Job& job) { return job.id != failed.id; });
+    KillRequest request;
+    request.by = fmt::format("rank {}", failed.rank.value_or(0));
+    thread_ = std::jthread([this, request, others = std::move(others)](const std::stop_token& all_ended) {
+      if (sleep_until(Clock::now() + grace_, all_ended, core_.cancel())) {
+        end(others, request);
+      }
+    });
+  }
+
+ private:
+  void end(const std::vector<Job>& others, const KillRequest& request) {
+    try {
+      for (const Error& error : kill(core_, others, request, core_.cancel()).errors) {
+        core_.tell(PartFailed{error});
+      }
+    } catch (const Interrupted&) {
+      // the following itself says so
+    } catch (const Error& error) {
+      core_.tell(PartFailed{error});
+    }
+  }
+
+  Core& core_;
+  const std::vector<Job>& ranks_;
+  std::chrono::seconds grace_;
+  std::mutex mutex_;
+  std::jthread thread_;
+};
+
+// Tells once, when the lifelines have had their time to connect, which servers are without one: for them this
+// program must go on following.
+void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const std::stop_token& over) {
+  // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
+  // three.
+  const auto begin = Clock::now();
+  for (const auto time : {std::chrono::seconds(3), std::chrono::seconds(12)}) {
+    if (!sleep_until(begin + time, over, core.cancel())) {
+      return;
+    }
+    try {
+      const jobs::News news =
+          jobs::ask(core.config, core.store, core.connector(), ranks, ask_limit, core.cancel());
+      if (tell_missing_lifelines(core, news.jobs)) {
+        return;
+      }
+    } catch (const std::exception&) {
+      return;  // the following itself tells what is wrong
+    }
+  }
+}
+
+bool are_one_launch(const std::vector<Job>& jobs) {
+  return jobs.size() > 1 && std::ranges::all_of(jobs, [&](const Job& job) {
+           return job.launch && job.launch == jobs.front().launch;
+         });
+}
+
+jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest& request) {
+  jobs::FollowOptions options;
+  options.lines = request.lines;
+  options.follow = request.follow;
+  options.patience = request.patience;
+  for (const Job& job : jobs) {
+    options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
+  }
+  return options;
+}
+
+}  // namespace
+
+FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request) {
+  std::optional<Ender> ender;
+  std::jthread teller;
+  if (request.end_others) {
+    ender.emplace(core, jobs, *request.end_others);
+    teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
+  }
+  jobs::FollowEvents events;
+  events.output = core.one_at_a_time(request.on_output);
+  if (!events.output) {
+    events.output = [](std::size_t, OutputStream, std::string_view) {};
+  }
+  const auto on_ended = core.one_at_a_time(request.on_ended);
+  events.ended = [&](std::size_t index, const Job& job) {
+    if (on_ended) {
+      on_ended(index, job);
+    }
+    if (ender && (job.state == JobState::failed || job.state == JobState::lost)) {
+      ender->end_after(job);
+    }
+  };
+  events.link = [&](const Event& event) { core.tell(event); };
+  jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(), jobs,
+                                             options_of(jobs, request), events, core.cancel());
+  FollowResult result;
+  result.jobs = std::move(followed.jobs);
+  result.errors = std::move(followed.errors);
+  const bool known =
+      request.follow || std::ranges::all_of(result.jobs, [](const Job& job) { return is_final(job.state); });
+  if (request.judge && known && are_one_launch(result.jobs)) {
+    result.verdict = judge(core, result.jobs);
+  }
+  return result;
+}
+
+FollowResult wait(Core& core, const std::vector<Job>& jobs,
+                  std::function<void(std::size_t, const Job&)> on_ended) {
+  std::vector<Job> running;
+  std::vector<std::size_t> where;
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (!is_final(jobs[i].state)) {
+      running.push_back(jobs[i]);
+      where.push_back(i);
+    }
+  }
+  // Following in silence is waiting: the end is told at once, and a broken link is mended.
+  FollowRequest request;
+  request.silent = true;
+  request.patience = std::chrono::seconds(60);
+  if (on_ended) {
+    request.on_ended = [&](std::size_t index, const Job& job) { on_ended(where[index], job); };
+  }
+  FollowResult result = follow(core, running, request);
+  std::vector<Job> all = jobs;
+  for (std::size_t i = 0; i < where.size(); ++i) {
+    all[where[i]] = std::move(result.jobs[i]);
+  }
+  result.jobs = std::move(all);
+  if (are_one_launch(result.jobs) && result.errors.empty()) {
+    result.verdict = judge(core, result.jobs);
+  }
+  return result;
+}
+
+Verdict judge(Core& core, const std::vector<Job>& jobs) {
+  Verdict verdict = jobs::verdict_of(jobs);
+  if (!verdict.first) {
+    return verdict;
+  }
+  try {
+    // the verdict is no place to wait
+    const auto connection =
+        core.connector().connect(jobs::server_of(core.config, *verdict.first), core.cancel(),
+                                 std::chrono::ceil<std::chrono::seconds>(ask_limit));
+    verdict.last_lines = jobs::last_stderr(*connection, *verdict.first, core.cancel());
+  } catch (const Error&) {
+    // then it is told without them
+  }
+  return verdict;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,138 @@
+// Jobs as a list: what is known, what the servers say, ending and removing them.
+
+#include <algorithm>
+#include <array>
+#include <set>
+
+#include <fmt/format.h>
+#include <pwd.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/clean.hpp"
+#include "jobs/kill.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/remote_folder.hpp"
+#include "jobs/select.hpp"
+#include "jobs/stacks.hpp"
+#include "project/calls.hpp"
+#include "servers/fanout.hpp"
+#include "servers/sync.hpp"
+
+namespace remote::project {
+
+std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
+  jobs::Store::Listing listing = core.store.list({.unfinished_only = unfinished_only});
+  for (const std::string& problem : listing.problems) {
+    core.tell(StoreProblem{problem});
+  }
+  return std::move(listing.jobs);
+}
+
+std::vector<Job> refresh(Core& core, std::vector<Job> jobs) {
+  jobs::News news =
+      jobs::ask(core.config, core.store, core.connector(), std::move(jobs), ask_limit, core.cancel());
+  for (const Error& error : news.silent) {
+    core.tell(SilentServer{error});
+  }
+  if (news.unsaved) {
+    core.tell(StoreProblem{news.unsaved->message()});
+  }
+  return std::move(news.jobs);
+}
+
+std::vector<Job> list(Core& core, const JobsRequest& request) {
+  const std::vector<Job> stored = stored_jobs(core, request.unfinished_only);
+  std::vector<Job> chosen = jobs::select(stored, request.selection);
+  if (chosen.empty() && request.some) {
+    throw jobs::nothing_selected(stored, request.selection);
+  }
+  if (!request.ask) {
+    return chosen;
+  }
+  chosen = refresh(core, std::move(chosen));
+  tell_missing_lifelines(core, chosen);
+  return chosen;
+}
+
+bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
+  std::set<std::pair<JobId, std::string>> told;
+  NoLifeline event;
+  for (const Job& job : jobs) {
+    if (job.state == JobState::running && job.launch && job.reason.starts_with(jobs::no_lifeline) &&
+        told.emplace(*job.launch, job.server).second) {
+      event.servers.push_back({job.server, NoLifeline::Cause::no_connection, job.reason});
+    }
+  }
+  if (!event.servers.empty()) {
+    core.tell(event);
+  }
+  return !event.servers.empty();
+}
+
+std::string user_at_host() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  const passwd* entry =
+      ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): before any thread is started
+  return fmt::format("{}@{}", entry != nullptr ? entry->pw_name : "someone", host.data());
+}
+
+KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel) {
+  KillRequest full = request;
+  if (full.by.empty()) {
+    full.by = user_at_host();
+  }
+  return jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel);
+}
+
+StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
+  return jobs::read_stacks(core.config, core.connector(), jobs, core.cancel());
+}
+
+CleanResult clean(Core& core, const std::vector<Job>& jobs) {
+  return jobs::clean(core.config, core.store, core.connector(), jobs, core.cancel());
+}
+
+std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
+  // Logs that were brought after the job's end are whole: nothing can change them any more.
+  const auto complete = [&](const Job& job) { return core.store.job_folder(job.id) / "complete"; };
+  std::vector<Job> wanted;
+  std::ranges::copy_if(jobs, std::back_inserter(wanted), [&](const Job& job) {
+    return !is_final(job.state) || !read_file_if_there(complete(job));
+  });
+  std::vector<Error> errors;
+  const std::vector<jobs::JobsAt> groups = jobs::by_place(wanted);
+  const auto outcomes = servers::fan_out(
+      groups, [](const jobs::JobsAt& group) { return group.server; },
+      [&](const jobs::JobsAt& group, std::size_t) {
+        const config::Server& server = jobs::server_of(core.config, group.jobs.front());
+        const auto connection = core.connector().connect(server, core.cancel());
+        servers::PullOptions options;
+        options.append = true;
+        options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
+        for (const JobId& id : group.ids()) {
+          options.filters.push_back(fmt::format("+ /{}/", id.text()));
+        }
+        options.filters.insert(options.filters.end(), {"+ job.out", "+ job.err", "- *"});
+        servers::sync_from(*connection, {group.folder.project + "/" + group.folder.jobs_folder + "/"},
+                           core.store.folder(), options, core.cancel());
+        return 0;
+      });
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) {
+      errors.push_back(*outcome.error);
+    }
+  }
+  if (errors.empty()) {
+    for (const Job& job : wanted) {
+      if (is_final(job.state)) {
+        write_file_atomic(complete(job), "");
+      }
+    }
+  }
+  return errors;
+}
+
+}  // namespace remote::project

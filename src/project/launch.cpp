@@ -1,0 +1,346 @@
+// Launching: connect to all servers, look at them, plan, start, and end what started when not all did.
+
+#include <algorithm>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/random.hpp"
+#include "base/strings.hpp"
+#include "jobs/ask.hpp"
+#include "jobs/remote_folder.hpp"
+#include "jobs/stacks.hpp"
+#include "jobs/start.hpp"
+#include "launch/command.hpp"
+#include "launch/plan.hpp"
+#include "launch/probe.hpp"
+#include "project/calls.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+#include "servers/sync.hpp"
+
+namespace remote::project {
+namespace {
+
+const std::string& name_of(const config::Server& server) {
+  return server.name;
+}
+
+// A launch on its way: the servers that take part, and the connections to them.
+class Launching {
+ public:
+  Launching(Core& core, const LaunchRequest& request) : core_(core), request_(request) {
+    if (trim(request.command).empty()) {
+      throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
+    }
+    launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
+    servers_ = core.servers(request.servers);
+    if (servers_.empty()) {
+      throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
+    }
+    connect_all();
+  }
+
+  Plan plan();
+  LaunchResult start();
+
+ private:
+  void connect_all();
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
+    return core_.connector().connect(server, core_.cancel());
+  }
+  void verify_sync();
+  std::vector<launch::ProbeAnswer> probe_all(const std::string& master_addr);
+  launch::Node node_of(const config::Server& server, const launch::ProbeAnswer& answer,
+                       const std::string& master_addr);
+  std::optional<jobs::Lifeline> plan_lifeline(const std::string& address);
+  std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  void end_started(const std::vector<Job>& jobs);
+  void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
+
+  Core& core_;
+  const LaunchRequest& request_;
+  std::vector<config::Server> servers_;
+  std::string first_address_;                 // by which this machine reaches the first server
+  std::vector<launch::ProbeAnswer> answers_;  // by server, once plan() has asked
+};
+
+void Launching::connect_all() {
+  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
+    return core_.connector().connect(server, core_.cancel())->peer_address();
+  });
+  bool complete = true;
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) {
+      complete = false;
+      core_.tell(PartFailed{*outcome.error});
+    }
+  }
+  // A launch needs all its servers: without one the others would wait for it in vain.
+  if (!complete) {
+    throw Error("nothing was started", "a launch needs all of its servers",
+                "name those that are to take part");
+  }
+  first_address_ = *outcomes.front().value;
+}
+
+// Ranks that run different code hang, or train something that nobody wrote.
+void Launching::verify_sync() {
+  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
+    return servers::differences(*connect(server), core_.config, server, {}, core_.cancel());
+  });
+  bool same = true;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (!outcomes[i].ok()) {
+      throw *outcomes[i].error;
+    }
+    if (!outcomes[i].value->empty()) {
+      same = false;
+      core_.tell(CodeDiffers{servers_[i].name, *outcomes[i].value});
+    }
+  }
+  if (!same) {
+    throw Error("nothing was started", "the project on the servers is not what it is here",
+                "send it with `remote rsync`; files that are newer on a server stay as they are there");
+  }
+}
+
+std::vector<launch::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
+  const auto outcomes =
+      servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t index) {
+        launch::ProbeRequest request;
+        request.master_addr = master_addr;
+        request.activate = servers::activation(core_.config, server);
+        if (index == 0) {
+          request.master_port = request_.master_port.value_or(0);
+        }
+        ssh::ExecRequest exec;
+        exec.input = ssh::wrap_script(launch::probe_script(request));
+        exec.timeout = std::chrono::seconds(30);
+        return launch::parse_probe(connect(server)->exec(exec, core_.cancel()).out);
+      });
+  std::vector<launch::ProbeAnswer> answers;
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) {
+      throw *outcome.error;
+    }
+    answers.push_back(*outcome.value);
+  }
+  return answers;
+}
+
+launch::Node Launching::node_of(const config::Server& server, const launch::ProbeAnswer& answer,
+                                const std::string& master_addr) {
+  if (!answer.resolved) {
+    throw Error(
+        "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
+        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
+                    "reach it",
+                    servers_.front().name))
+        .on(server.name);
+  }
+  if (server.gpus && *server.gpus != answer.gpus) {
+    core_.tell(GpuCountDiffers{server.name, *server.gpus, answer.gpus});
+  }
+  launch::Node node;
+  node.server = server.name;
+  node.gpus = answer.gpus;
+  node.cpus = answer.cpus;
+  node.nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus);
+  node.interface = answer.interface;
+  return node;
+}
+
+Plan Launching::plan() {
+  launch::LaunchSpec spec;
+  spec.command = request_.command;
+  spec.launcher = request_.launcher;
+  spec.env = request_.env;
+  spec.tags = request_.tags;
+  spec.torch = request_.python;
+  spec.local_rank_arg = request_.local_rank_arg;
+  spec.run_id = JobId::random().text();
+  const config::Server& master = servers_.front();
+  spec.master_addr = master.internal_address.value_or(first_address_);
+  answers_ = probe_all(spec.master_addr);
+  try {
+    spec.master_port = launch::choose_port(answers_.front(), request_.master_port);
+  } catch (const Error& error) {
+    throw error.on(master.name);
+  }
+  std::vector<launch::Node> nodes;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    nodes.push_back(node_of(servers_[i], answers_[i], spec.master_addr));
+  }
+  return launch::make_plan(spec, nodes);
+}
+
+// lifeline.py needs Python 3.6. `version` is what the probe saw: "3.11.2".
+bool can_hold_lifeline(const std::optional<std::string>& version) {
+  if (!version) {
+    return false;
+  }
+  const std::vector<std::string> parts = split(*version, '.');
+  const int major = parse_number<int>(parts.front()).value_or(0);
+  const int minor = parts.size() > 1 ? parse_number<int>(parts[1]).value_or(0) : 0;
+  return major > 3 || (major == 3 && minor >= 6);
+}
+
+// nullopt where there can be none. Tells which servers are without one.
+std::optional<jobs::Lifeline> Launching::plan_lifeline(const std::string& address) {
+  if (!request_.end_others) {
+    return std::nullopt;
+  }
+  jobs::Lifeline lifeline;
+  lifeline.token = random_hex(32) + random_hex(32);
+  lifeline.address = address;
+  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
+  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (can_hold_lifeline(answers_[i].python)) {
+      lifeline.servers.push_back(servers_[i].name);
+      lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
+      continue;
+    }
+    const bool for_all = i == 0 && servers_.size() > 1;
+    core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
+    if (for_all) {
+      return std::nullopt;
+    }
+  }
+  if (lifeline.servers.size() > 1) {
+    if (!answers_.front().second_port) {
+      core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
+      return std::nullopt;
+    }
+    lifeline.port = *answers_.front().second_port;
+  }
+  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
+  std::vector<jobs::NewJob> all;
+  for (const PlannedProcess& process : plan.processes) {
+    const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
+    jobs::NewJob job;
+    job.job.id = JobId::random();
+    job.job.server = process.server;
+    job.job.command = launch::mask_command(request_.command);
+    job.job.tags = process.tags;
+    job.job.launch = JobId::parse(plan.run_id);
+    job.job.rank = process.rank;
+    job.job.world_size = plan.world_size;
+    job.job.remote_folder = jobs::remote_folder_for(core_.config, *server);
+    job.command = process.command;
+    job.activate = servers::activation(core_.config, *server);
+    if (request_.enable_stacks) {
+      job.activate += "\n" + jobs::enable_stacks_text(core_.config.remote_jobs_folder_name);
+    }
+    job.env = process.env;
+    all.push_back(std::move(job));
+  }
+  return all;
+}
+
+// Ranks that started cannot get on without those that did not. Where the answer is missing they may have
+// started, or start later: what is ended before its start never starts.
+void Launching::end_started(const std::vector<Job>& jobs) {
+  std::vector<Job> started;
+  std::ranges::copy_if(jobs, std::back_inserter(started), [](const Job& job) {
+    return job.state == JobState::running || job.state == JobState::starting;
+  });
+  if (started.empty()) {
+    return;
+  }
+  core_.tell(EndingRanks{});
+  KillRequest request;
+  request.by = "launch";
+  // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
+  for (const Error& error : kill(core_, started, request, Cancel()).errors) {
+    core_.tell(PartFailed{error});
+  }
+}
+
+void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
+  // The first server is the one that the others are to reach.
+  const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
+  const auto outcomes = servers::fan_out(
+      members, [](const std::string& name) { return name; },
+      [&](const std::string& name, std::size_t) {
+        std::vector<Job> there;
+        std::ranges::copy_if(ranks, std::back_inserter(there),
+                             [&](const Job& job) { return job.server == name; });
+        return jobs::ask_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+      });
+  std::vector<Job> news;
+  for (const auto& outcome : outcomes) {
+    if (outcome
+            .ok()) {  // a server that is silent now is found out by the next question: its ranks have started
+      news.insert(news.end(), outcome.value->begin(), outcome.value->end());
+    }
+  }
+  tell_missing_lifelines(core_, news);
+}
+
+LaunchResult Launching::start() {
+  if (request_.verify_sync) {
+    verify_sync();
+  }
+  LaunchResult result;
+  result.plan = plan();
+  const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan.master_addr);
+  jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
+                                          core_.cancel(), lifeline ? &*lifeline : nullptr);
+  result.jobs = std::move(started.jobs);
+  result.errors = std::move(started.errors);
+  core_.tell(Launched{result});
+  for (const Error& error : result.errors) {
+    core_.tell(PartFailed{error});
+  }
+  if (!result.errors.empty() && request_.end_others) {
+    end_started(result.jobs);
+  } else if (result.errors.empty() && lifeline && request_.await_lifelines) {
+    await_lifelines(*lifeline, result.jobs);
+  }
+  return result;
+}
+
+}  // namespace
+
+Plan plan(Core& core, const LaunchRequest& request) {
+  return Launching(core, request).plan();
+}
+
+LaunchResult launch(Core& core, const LaunchRequest& request) {
+  return Launching(core, request).start();
+}
+
+StartResult start(Core& core, const JobRequest& request) {
+  if (trim(request.command).empty()) {
+    throw Error::usage("cannot start a job", "the command is empty");
+  }
+  const std::vector<config::Server> servers = core.servers({request.server});
+  if (servers.size() != 1) {
+    throw Error::usage("cannot start a job", fmt::format("'{}' names more than one server", request.server),
+                       "a job runs on one server; name it in full");
+  }
+  const config::Server& server = servers.front();
+  jobs::NewJob job;
+  job.job.id = JobId::random();
+  job.job.server = server.name;
+  job.job.command = request.command;
+  job.job.tags = request.tags;
+  job.job.remote_folder = jobs::remote_folder_for(core.config, server);
+  job.command = request.command;
+  job.activate = servers::activation(core.config, server);
+  if (request.enable_stacks) {
+    job.activate += "\n" + jobs::enable_stacks_text(core.config.remote_jobs_folder_name);
+  }
+  job.env = request.env;
+  jobs::StartResult result =
+      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+  return {std::move(result.jobs.front()),
+          result.errors.empty() ? std::nullopt : std::optional(result.errors.front())};
+}
+
+}  // namespace remote::project

@@ -1,0 +1,88 @@
+// Setup, sync and packages on all servers side by side.
+
+#include "servers/prepare.hpp"
+
+#include "project/calls.hpp"
+#include "servers/fanout.hpp"
+#include "servers/peers.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+// Passes one server's progress on, and keeps what a failed command said.
+class Listener : public servers::PrepareListener {
+ public:
+  Listener(Core& core, std::size_t server) : core_(core), server_(server) {}
+  void step(const std::string& name) override { core_.tell(StepBegun{server_, name}); }
+  void detail(const std::string& text, std::optional<double> fraction) override {
+    core_.tell(StepDetail{server_, text, fraction});
+  }
+  void transfer(const TransferProgress& progress) override { core_.tell(TransferNews{server_, progress}); }
+  void failed_output(const std::string& last_lines, const std::string& log) override {
+    last_lines_ = last_lines;
+    log_ = log;
+  }
+  void failed(const Error& error) const { core_.tell(ServerFailed{server_, error, last_lines_, log_}); }
+  const std::string& log() const { return log_; }
+
+ private:
+  Core& core_;
+  std::size_t server_;
+  std::string last_lines_;
+  std::string log_;
+};
+
+servers::PrepareSteps steps_of(const Core& core, const PrepareRequest& request) {
+  servers::PrepareSteps steps;
+  steps.setup = request.setup;
+  steps.sync = request.sync;
+  steps.packages = request.packages;
+  steps.force = request.force;
+  steps.verify = request.verify;
+  steps.remove = request.remove;
+  steps.sync_options.dry_run = request.dry_run;
+  steps.sync_options.update = !request.overwrite;
+  steps.sync_options.kilobytes_per_second = request.kilobytes_per_second;
+  if (steps.setup && core.config.python.manager == config::PythonManager::conda &&
+      !core.config.python.version) {
+    steps.default_python = servers::local_python_version();
+  }
+  return steps;
+}
+
+}  // namespace
+
+std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
+  const std::vector<config::Server> servers = core.servers(request.servers);
+  servers::PrepareSteps steps = steps_of(core, request);
+  std::optional<servers::Peers> peers;
+  if (request.through_peers && servers.size() > 1) {
+    steps.peers = &peers.emplace(core.config);
+  }
+  std::vector<std::string> logs(servers.size());
+  const auto outcomes = servers::fan_out(
+      servers, [](const config::Server& server) { return server.name; },
+      [&](const config::Server& server, std::size_t index) {
+        Listener listener(core, index);
+        try {
+          const auto connection = core.connector().connect(server, core.cancel());
+          PrepareReport report =
+              servers::prepare(*connection, core.config, server, steps, listener, core.cancel());
+          core.tell(ServerPrepared{index, report});
+          return report;
+        } catch (const Error& error) {
+          logs[index] = listener.log();
+          listener.failed(error);
+          throw;
+        }
+      });
+  std::vector<PrepareResult> results;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    results.push_back(
+        {servers[i].name, outcomes[i].value.value_or(PrepareReport{}), outcomes[i].error, logs[i]});
+  }
+  return results;
+}
+
+}  // namespace remote::project

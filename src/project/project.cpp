@@ -1,0 +1,140 @@
+#include <remote/project.hpp>
+
+#include "jobs/select.hpp"
+#include "launch/plan.hpp"
+#include "project/calls.hpp"
+
+namespace remote {
+
+using project::Core;
+
+namespace {
+
+PrepareRequest only(PrepareRequest request, bool setup, bool sync, bool packages) {
+  request.setup = setup;
+  request.sync = sync;
+  request.packages = packages;
+  return request;
+}
+
+}  // namespace
+
+std::filesystem::path Project::find(const std::filesystem::path& start) {
+  return config::find_project(start);
+}
+
+Project::Project(const std::filesystem::path& folder, Hooks hooks)
+    : core_(std::make_unique<Core>(config::load(folder), std::move(hooks))) {}
+Project::Project(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+Project::~Project() = default;
+Project::Project(Project&&) noexcept = default;
+Project& Project::operator=(Project&&) noexcept = default;
+
+const std::filesystem::path& Project::folder() const {
+  return core_->config.project;
+}
+
+const std::string& Project::name() const {
+  return core_->config.name;
+}
+
+std::vector<std::string> Project::server_names(const std::vector<std::string>& globs) const {
+  std::vector<std::string> names;
+  for (const config::Server& server : core_->servers(globs)) {
+    names.push_back(server.name);
+  }
+  return names;
+}
+
+std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) {
+  return project::describe_servers(*core_, globs);
+}
+
+std::vector<ServerRun> Project::run(const RunRequest& request) {
+  return project::run(*core_, request);
+}
+
+std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
+  return project::prepare(*core_, request);
+}
+
+std::vector<PrepareResult> Project::setup(PrepareRequest request) {
+  return prepare(only(std::move(request), true, false, false));
+}
+
+std::vector<PrepareResult> Project::rsync(PrepareRequest request) {
+  return prepare(only(std::move(request), false, true, false));
+}
+
+std::vector<PrepareResult> Project::update_packages(PrepareRequest request) {
+  return prepare(only(std::move(request), false, false, true));
+}
+
+Plan Project::plan(const LaunchRequest& request) {
+  return project::plan(*core_, request);
+}
+
+LaunchResult Project::launch(const LaunchRequest& request) {
+  return project::launch(*core_, request);
+}
+
+StartResult Project::start(const JobRequest& request) {
+  return project::start(*core_, request);
+}
+
+std::vector<Job> Project::jobs(const JobsRequest& request) {
+  return project::list(*core_, request);
+}
+
+std::vector<Job> Project::refresh(std::vector<Job> jobs) {
+  return project::refresh(*core_, std::move(jobs));
+}
+
+std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
+  std::vector<Job> all = project::stored_jobs(*core_);
+  std::erase_if(all, [&](const Job& job) {
+    return std::none_of(jobs.begin(), jobs.end(), [&](const Job& one) {
+      return job.id == one.id || (one.launch && job.launch == one.launch);
+    });
+  });
+  return all;
+}
+
+Job Project::newest_master(const std::vector<std::string>& tags) {
+  return jobs::default_to_follow(project::stored_jobs(*core_), tags);
+}
+
+FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request) {
+  return project::follow(*core_, jobs, request);
+}
+
+FollowResult Project::wait(const std::vector<Job>& jobs,
+                           std::function<void(std::size_t, const Job&)> on_ended) {
+  return project::wait(*core_, jobs, std::move(on_ended));
+}
+
+KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request) {
+  return project::kill(*core_, jobs, request, core_->cancel());
+}
+
+StacksResult Project::stacks(const std::vector<Job>& jobs) {
+  return project::stacks(*core_, jobs);
+}
+
+SyncReport Project::pull(const PullRequest& request) {
+  return project::pull(*core_, request);
+}
+
+std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs) {
+  return project::fetch_logs(*core_, jobs);
+}
+
+CleanResult Project::clean(const std::vector<Job>& jobs) {
+  return project::clean(*core_, jobs);
+}
+
+std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request) {
+  return project::authorize(*core_, request);
+}
+
+}  // namespace remote

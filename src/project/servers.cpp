@@ -1,0 +1,122 @@
+// How each server is reached, and where each setting comes from. Asks no server.
+
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "project/calls.hpp"
+#include "ssh/target.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+// Secrets never become a setting: of a password only its source is shown.
+std::string password_of(const ssh::Target& target, std::string& from) {
+  if (!target.password.value.empty()) {
+    from = target.password.origin;
+    return std::string(secret_mask);
+  }
+  if (!target.password_env.value.empty()) {
+    from = target.password_env.origin;
+    return "$" + target.password_env.value;
+  }
+  if (!target.password_command.value.empty()) {
+    from = target.password_command.origin;
+    // Its arguments may be secret.
+    const auto words = split_words(target.password_command.value);
+    return "from " +
+           (words.empty() ? std::string("a command") : words.front() + (words.size() > 1 ? " …" : ""));
+  }
+  return {};
+}
+
+void add_keys(std::vector<ServerSetting>& lines, const ssh::Target& target) {
+  bool any = false;
+  for (const auto& key : target.identities) {
+    std::error_code ignored;
+    const bool there = fs::exists(key.value, ignored);
+    if (there || target.identities_given) {
+      lines.push_back({"key", key.value.string(), key.origin, there ? "" : "no such file"});
+      any = true;
+    }
+  }
+  if (!any) {
+    lines.push_back({"key", "none", "default", ""});
+  }
+  for (const auto& certificate : target.certificates) {
+    lines.push_back({"certificate", certificate.value.string(), certificate.origin, ""});
+  }
+  const char* agent = std::getenv("SSH_AUTH_SOCK");
+  const std::string usual = agent != nullptr && *agent != '\0' ? agent : "none";
+  lines.push_back({"agent", target.identity_agent.value.empty() ? usual : target.identity_agent.value,
+                   target.identity_agent.is_default() ? "SSH_AUTH_SOCK" : target.identity_agent.origin, ""});
+}
+
+void add_route(std::vector<ServerSetting>& lines, const ssh::Target& target) {
+  for (const ssh::Target& jump : target.jumps) {
+    lines.push_back({"jump", jump.describe(), target.proxy_jump.origin, ""});
+  }
+  if (!target.proxy_command.value.empty()) {
+    lines.push_back({"proxy_command", target.proxy_command.value, target.proxy_command.origin, ""});
+  }
+}
+
+// What configs.yaml says beside the connection.
+void add_project(std::vector<ServerSetting>& lines, const ssh::Target& target, const config::Config& config,
+                 const config::Server& server) {
+  const auto at = [&](const char* key) {
+    const auto line = server.key_lines.find(key);
+    return fmt::format("configs.yaml:{}", line == server.key_lines.end() ? server.line : line->second);
+  };
+  lines.push_back({"internal_address", server.internal_address.value_or(target.host.value),
+                   server.internal_address ? at("internal_address") : target.host.origin, ""});
+  lines.push_back({"project", config.project_path_on(server),
+                   server.remote_path ? at("remote_path") : (config.remote_path ? "configs.yaml" : "default"),
+                   ""});
+  if (server.gpus) {
+    lines.push_back({"gpus", std::to_string(*server.gpus), at("gpus"), ""});
+  }
+}
+
+std::vector<ServerSetting> describe(const config::Config& config, const config::Server& server) {
+  const ssh::Target target = ssh::resolve(config, server, home_folder() / ".ssh" / "config");
+  std::vector<ServerSetting> lines = {{"host", target.host.value, target.host.origin, ""},
+                                      {"port", std::to_string(target.port.value), target.port.origin, ""},
+                                      {"user", target.user.value, target.user.origin, ""}};
+  add_route(lines, target);
+  add_keys(lines, target);
+  std::string from;
+  if (const std::string password = password_of(target, from); !password.empty()) {
+    lines.push_back({"password", password, from, ""});
+  }
+  lines.push_back({"host_keys", target.host_keys.value == config::HostKeys::strict ? "strict" : "accept-new",
+                   target.host_keys.origin, ""});
+  for (const fs::path& file : target.known_hosts.value) {
+    lines.push_back({"known_hosts", file.string(), target.known_hosts.origin, ""});
+  }
+  lines.push_back({"connect_timeout", fmt::format("{}", target.connect_timeout_s.value),
+                   target.connect_timeout_s.origin, ""});
+  add_project(lines, target, config, server);
+  return lines;
+}
+
+}  // namespace
+
+std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs) {
+  std::vector<ServerInfo> all;
+  for (const config::Server& server : core.servers(globs)) {
+    ServerInfo info{server.name, server.hostname, {}, std::nullopt};
+    try {
+      info.settings = describe(core.config, server);
+    } catch (const Error& error) {
+      info.error = error.on(server.name);
+    }
+    all.push_back(std::move(info));
+  }
+  return all;
+}
+
+}  // namespace remote::project
