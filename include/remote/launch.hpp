@@ -95,13 +95,14 @@ struct KillRequest {
 };
 struct KillResult {
   struct Entry {
-    // killed: nothing is left; ended: it had ended before; none: it was never started there; survivors: see
-    // below
-    enum class Outcome { killed, ended, none, survivors };
+    // killed: nothing is left; ended: it had ended before; none: it was never started there; survivors and
+    // refused (nothing was done): see below
+    enum class Outcome { killed, ended, none, survivors, refused };
     Job job;  // as it is now
     Outcome outcome = Outcome::none;
     int signalled = 0;                   // how many processes got a signal
     std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; foreign text
+    std::string reason;                  // for refused; foreign text
   };
   std::vector<Entry> entries;  // by key; jobs whose server answered
   std::vector<Error> errors;   // servers that did not

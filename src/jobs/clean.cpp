@@ -38,9 +38,9 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 
 }  // namespace
 
-std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids) {
-  std::string script = prelude(folder, "clean.sh");
-  script += "clean_begin\n";
+std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                         const std::vector<Backend>& known) {
+  std::string script = prelude(folder, "clean.sh", known, {"state"});
   for (const JobId& id : ids) {
     script += fmt::format("clean_one {}\n", id.text());
   }

@@ -8,6 +8,7 @@
 #include <remote/launch.hpp>
 
 #include "config/config.hpp"
+#include "jobs/backend.hpp"
 #include "jobs/job.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connector.hpp"
@@ -27,7 +28,8 @@ struct CleanReply {
 };
 
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
-std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids);
+std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                         const std::vector<Backend>& known = backends());
 std::vector<CleanReply> parse_clean(std::string_view out);
 
 // All jobs of a server in one exec, servers side by side. A record is removed only after its server has said

@@ -25,7 +25,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
       throw Error("cannot tell whether the job ended", "the server's answer does not name it",
                   "run `remote job-list`");
     }
-    entries.push_back({job, reply->outcome, reply->signalled, reply->survivors});
+    entries.push_back({job, reply->outcome, reply->signalled, reply->survivors, reply->reason});
   }
   return entries;
 }

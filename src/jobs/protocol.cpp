@@ -22,17 +22,36 @@ namespace {
 // Longer commands and values do not fit into one argument of exec(2) (Linux: 128 KiB).
 constexpr std::size_t max_argument = 120'000;
 
-// A script without the comments and blank lines that are for us only.
-std::string lean(std::string_view name) {
+// A script without the comments and blank lines that are for us only, and of its parts only these.
+std::string lean_text(std::string_view script, std::initializer_list<std::string_view> parts = {}) {
+  constexpr std::string_view mark = "#part ";
   std::string text;
-  for (const std::string& line : split(scripts::text(name), '\n')) {
+  bool wanted = true;
+  for (const std::string& line : split(script, '\n')) {
     const std::string_view bare = trim(line);
-    if (!bare.empty() && bare.front() != '#') {
+    if (bare.starts_with(mark)) {
+      wanted = std::find(parts.begin(), parts.end(), bare.substr(mark.size())) != parts.end();
+    } else if (wanted && !bare.empty() && bare.front() != '#') {
       text += line;
       text += '\n';
     }
   }
   return text;
+}
+
+std::string lean(std::string_view name) {
+  return lean_text(scripts::text(name));
+}
+
+// Their names, for state_of of lib.sh, and their functions.
+std::string backends_text(const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
+  std::string names;
+  std::string functions;
+  for (const Backend& backend : known) {
+    names += fmt::format(" {}", backend.name);
+    functions += lean_text(backend.script, parts);
+  }
+  return fmt::format("backends='{} '\n{}", names, functions);
 }
 
 // The supervisor's file: it runs on its own, so what it shares with start.sh is put into it. Its comments
@@ -45,8 +64,9 @@ std::string supervisor_text() {
 }
 
 // kill.sh as a program of its own, which the lifeline runs: SIGNAL GRACE_S BY ID…
-std::string ender_text() {
-  return "# Ends jobs: SIGNAL GRACE_S BY ID...\njobs=${0%/.bin/*}\n" + lean("lib.sh") + lean("kill.sh") +
+std::string ender_text(const std::vector<Backend>& known) {
+  return "# Ends jobs: SIGNAL GRACE_S BY ID...\njobs=${0%/.bin/*}\n" + lean("lib.sh") +
+         backends_text(known, {"state", "end"}) + lean("kill.sh") +
          "kill_begin \"$1\" \"$2\" \"$3\"\nshift 3\nfor asked; do\n  kill_one "
          "\"$asked\"\ndone\nkill_finish\n";
 }
@@ -75,9 +95,16 @@ std::string percent_encode(std::string_view text) {
   return encoded.empty() ? "-" : encoded;
 }
 
-std::string prelude(const RemoteFolder& folder, std::string_view action) {
-  return fmt::format("project={}\njobs=$project/{}\n{}{}", remote_path_word(folder.project),
-                     shell_quote(folder.jobs_folder), lean("lib.sh"), lean(action));
+std::string prelude(const RemoteFolder& folder, std::string_view action, const std::vector<Backend>& known,
+                    std::initializer_list<std::string_view> parts) {
+  return fmt::format("project={}\njobs=$project/{}\n{}{}{}", remote_path_word(folder.project),
+                     shell_quote(folder.jobs_folder), lean("lib.sh"), backends_text(known, parts),
+                     lean(action));
+}
+
+const std::vector<Backend>& backends() {
+  static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")}};
+  return table;
 }
 
 std::string supervisor_name() {
@@ -117,30 +144,32 @@ std::string job_text(const std::string& project, const StartRequest& request) {
 }
 
 std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
-                         const std::string& lifeline, const std::string& lifeline_activate) {
+                         const std::string& lifeline, const std::string& lifeline_activate,
+                         const std::vector<Backend>& known) {
   std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
                                    shell_quote(supervisor_text()));
   if (!lifeline.empty()) {
     const std::string program(scripts::text("lifeline.py"));
-    const std::string ender = ender_text();
+    const std::string ender = ender_text(known);
     script += fmt::format("lifeline_activate={}\n", shell_quote(lifeline_activate));
     script += fmt::format("lifeline={}\nlifeline_name={}\nlifeline_text={}\nender_name={}\nender_text={}\n",
                           shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
                           shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));
   }
-  script += prelude(folder, "start.sh") + lean("oom.sh");
+  script += prelude(folder, "start.sh", known, {"start"}) + lean("oom.sh");
   script += "start_begin\n";
   for (const StartRequest& request : requests) {
-    script +=
-        fmt::format("start_one {} {}\n", request.id.text(), shell_quote(job_text(folder.project, request)));
+    script += fmt::format("start_one {} {} {}\n", request.id.text(),
+                          shell_quote(job_text(folder.project, request)), shell_quote(request.backend));
   }
   script += "start_finish\n";
   return ssh::wrap_script(script);
 }
 
 std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                          const std::vector<JobId>& claim, bool await_lifeline) {
-  std::string script = prelude(folder, "status.sh");
+                          const std::vector<JobId>& claim, bool await_lifeline,
+                          const std::vector<Backend>& known) {
+  std::string script = prelude(folder, "status.sh", known, {"state"});
   if (await_lifeline && !ids.empty()) {
     script += fmt::format("await_lifeline {}\n", ids.front().text());
   }
@@ -158,11 +187,11 @@ std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& 
 }
 
 std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
-                        const std::string& by) {
+                        const std::string& by, const std::vector<Backend>& known) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
   }
-  std::string script = prelude(folder, "kill.sh");
+  std::string script = prelude(folder, "kill.sh", known, {"state", "end"});
   script += fmt::format("kill_begin {} {} {}\n", signal, std::clamp(grace_s, 0, 1'000'000),
                         shell_quote(percent_encode(by)));
   for (const JobId& id : ids) {
@@ -172,13 +201,14 @@ std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& id
   return ssh::wrap_script(script);
 }
 
-std::string follow_script(const RemoteFolder& folder, const FollowRequest& request) {
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
+                          const std::vector<Backend>& known) {
   const std::string lines = request.lines ? std::to_string(std::max(0, *request.lines)) : "''";
   // Not ssh::wrap_script: the end of stdin is what tells the script that nobody follows any more, so it is
   // kept as fd 3. Else as there: one compound command.
   return fmt::format("{{\nexec 3<&0 </dev/null\n{}follow_job {} {} {} {} {}\nexit\n}}\n",
-                     prelude(folder, "follow.sh"), request.id.text(), request.out_offset, request.err_offset,
-                     lines,
+                     prelude(folder, "follow.sh", known, {"state"}), request.id.text(), request.out_offset,
+                     request.err_offset, lines,
                      request.wait_only ? "wait"
                      : request.follow  ? "1"
                                        : "0");

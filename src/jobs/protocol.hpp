@@ -12,6 +12,8 @@
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 
+#include "jobs/backend.hpp"
+
 // What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
 // function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function
 // takes that exec's whole stdout. Answer lines begin with "@remote1 "; any other line (a greeting of the
@@ -27,35 +29,39 @@ struct StartRequest {
   std::string command;   // run by bash where the server has it, else sh
   std::string activate;  // sh text that enters the Python environment; may be ""
   std::vector<std::pair<std::string, std::string>> env;  // exported, in this order; may hold secrets
+  std::string backend = "local";                         // the name of one of those known
 };
 
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 
 struct StartReply {
-  enum class Outcome { started, exists, failed };
+  enum class Outcome { started, queued, exists, failed };
   JobId id;
   Outcome outcome = Outcome::failed;
   std::optional<int> pid;
-  std::string reason;  // for failed
+  std::string reason;  // for queued and failed
 };
 
-// Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
-// for a variable's name that a shell cannot have.
-// With `lifeline` (lifeline_request()) that process is started beside the jobs; it is started once, with the
-// jobs, by python3 of the PATH, else by that of the environment which the sh text `lifeline_activate` enters.
+// Starts all of a server's ranks in one exec. `known` are the backends that the jobs asked about may have; a
+// job with another one is answered with Phase::unknown or Outcome::refused. Starting an id that exists starts
+// nothing. Throws Error (usage) for a variable's name that a shell cannot have. With `lifeline`
+// (lifeline_request()) that process is started beside the jobs; it is started once, with the jobs, by python3
+// of the PATH, else by that of the environment which the sh text `lifeline_activate` enters.
 std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
-                         const std::string& lifeline = "", const std::string& lifeline_activate = "");
+                         const std::string& lifeline = "", const std::string& lifeline_activate = "",
+                         const std::vector<Backend>& known = backends());
 std::vector<StartReply> parse_start(std::string_view out);
 
 struct StatusReply {
   // none: no such folder (never started, and now never will: see `claim`); starting: made, supervisor not yet
-  // there; running; ended: there is a result; gone: no result and nothing lives; rebooted: as gone, and the
-  // boot id differs.
-  enum class Phase { none, starting, running, ended, gone, rebooted };
+  // there; queued: will start later, see `reason`; running; ended: there is a result; gone: no result and
+  // nothing lives; rebooted: as gone, and the boot id differs; unknown: the server cannot tell, see `reason`.
+  enum class Phase { none, starting, queued, running, ended, gone, rebooted, unknown };
   JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
+  std::string reason;      // why it is queued or unknown; may be ""
   bool supervised = true;  // false: the job lives, its supervisor does not
   bool left = false;       // it was told to end and has a result, but the process `pid` of it lives on
   std::optional<ExitStatus> result;
@@ -83,7 +89,8 @@ struct StatusAnswer {
 // ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
 // most.
 std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                          const std::vector<JobId>& claim, bool await_lifeline = false);
+                          const std::vector<JobId>& claim, bool await_lifeline = false,
+                          const std::vector<Backend>& known = backends());
 StatusAnswer parse_status(std::string_view out);
 
 struct KillReply {
@@ -91,6 +98,7 @@ struct KillReply {
   JobId id;
   Outcome outcome = Outcome::none;
   int signalled = 0;                   // how many processes got a signal
+  std::string reason;                  // for refused
   std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"
 };
 
@@ -99,7 +107,7 @@ struct KillReply {
 // handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
 std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
-                        const std::string& by);
+                        const std::string& by, const std::vector<Backend>& known = backends());
 std::vector<KillReply> parse_kill(std::string_view out);
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
@@ -115,7 +123,8 @@ struct FollowRequest {
   bool follow = true;        // false: stop at the end of what is there
   bool wait_only = false;    // send nothing, only end with the job
 };
-std::string follow_script(const RemoteFolder& folder, const FollowRequest& request);
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
+                          const std::vector<Backend>& known = backends());
 // The offsets of that line (without its newline); nullopt for a line of the login shell. Throws Error for
 // "@remote1 error …": the server has no such job, or it was never started.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view line);

@@ -172,9 +172,11 @@ void read_answer(std::string_view out, const std::function<bool(std::string_view
 
 StatusReply::Phase phase_word(std::string_view text) {
   using Phase = StatusReply::Phase;
-  for (const auto& [name, phase] : {std::pair{"none", Phase::none}, std::pair{"starting", Phase::starting},
-                                    std::pair{"running", Phase::running}, std::pair{"ended", Phase::ended},
-                                    std::pair{"gone", Phase::gone}, std::pair{"rebooted", Phase::rebooted}}) {
+  for (const auto& [name, phase] :
+       {std::pair{"none", Phase::none}, std::pair{"starting", Phase::starting},
+        std::pair{"queued", Phase::queued}, std::pair{"running", Phase::running},
+        std::pair{"ended", Phase::ended}, std::pair{"gone", Phase::gone},
+        std::pair{"rebooted", Phase::rebooted}, std::pair{"unknown", Phase::unknown}}) {
     if (text == name) {
       return phase;
     }
@@ -208,6 +210,9 @@ void status_field(std::string_view word, StatusReply& job) {
   const std::string_view value = word.substr(equals + 1);
   if (key == "pid") {
     job.pid = pid_word(value);
+  } else if (key == "reason") {
+    job.reason = std::string(value);
+    std::replace(job.reason.begin(), job.reason.end(), '+', ' ');
   } else if (key == "supervised") {
     job.supervised = number<int>(value, 0, 1) == 1;
   } else if (key == "left") {
@@ -255,7 +260,8 @@ std::vector<StartReply> parse_start(std::string_view out) {
     reply.id = id_word(words.next());
     const std::string_view outcome = words.next();
     const std::string_view pid = words.next();
-    if (outcome == "failed") {
+    if (outcome == "failed" || outcome == "queued") {
+      reply.outcome = outcome == "failed" ? StartReply::Outcome::failed : StartReply::Outcome::queued;
       reply.reason = words.rest();
       if (pid != "-") {
         throw BadLine{"a pid of nothing"};
@@ -323,7 +329,12 @@ std::vector<KillReply> parse_kill(std::string_view out) {
       if (reply == replies.end() || reply->outcome != Outcome::survivors) {
         throw BadLine{"a survivor of nothing"};
       }
-      const int pid = pid_word(words.next());
+      const std::string_view member = words.next();
+      if (words.empty() && member.find(':') != std::string_view::npos) {
+        reply->survivors.emplace_back(member);  // no process, but "slurm:123" or the like
+        return true;
+      }
+      const int pid = pid_word(member);
       const std::string state(words.next());
       const std::string user(words.next());
       reply->survivors.push_back(
@@ -344,10 +355,15 @@ std::vector<KillReply> parse_kill(std::string_view out) {
       reply.outcome = Outcome::none;
     } else if (outcome == "survivors") {
       reply.outcome = Outcome::survivors;
+    } else if (outcome == "refused") {
+      reply.outcome = Outcome::refused;
     } else {
       throw BadLine{"an unknown outcome"};
     }
     reply.signalled = number<int>(words.next(), 0);
+    if (reply.outcome == Outcome::refused) {
+      reply.reason = words.rest();
+    }
     words.end();
     replies.push_back(std::move(reply));
     return true;

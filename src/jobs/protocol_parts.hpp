@@ -1,16 +1,22 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "jobs/backend.hpp"
 
 // What protocol.cpp and protocol_parse.cpp share with actions that have files of their own (clean.cpp,
 // stacks.cpp).
 
 namespace remote::jobs {
 
-// What an action's script begins with: $project and $jobs, lib.sh and the action's functions.
-std::string prelude(const RemoteFolder& folder, std::string_view action);
+// What an action's script begins with: $project and $jobs, lib.sh, the action's functions, and of the
+// backends these parts.
+std::string prelude(const RemoteFolder& folder, std::string_view action, const std::vector<Backend>& known,
+                    std::initializer_list<std::string_view> parts);
 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);

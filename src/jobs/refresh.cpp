@@ -160,6 +160,9 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
         lose(fresh, "never started");
       }
       break;
+    case Phase::queued:
+    case Phase::unknown:
+      break;
     case Phase::starting:
       break;  // and a job that was seen running does not start again
     case Phase::running:

@@ -130,7 +130,7 @@ void drop_agents(std::vector<ProcessDump>& dumps) {
 }  // namespace
 
 std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& ids) {
-  std::string script = prelude(folder, "stacks.sh");
+  std::string script = prelude(folder, "stacks.sh", {}, {});
   script += "stacks_begin\n";
   for (const JobId& id : ids) {
     script += fmt::format("stacks_one {}\n", id.text());

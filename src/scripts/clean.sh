@@ -1,20 +1,7 @@
 #!/bin/sh
-# Removes the folders of ended jobs: clean_begin, clean_one ID for each, clean_finish. What runs, or may start yet,
+# Removes the folders of ended jobs: clean_one ID for each, clean_finish. What runs, or may start yet,
 # is left alone whatever the laptop believes of it.
-# shellcheck disable=SC2154
-
-clean_begin() {
-  scanned=
-}
-
-# left_of ID: a living process of the job other than its supervisor, into $ck_pid.
-left_of() {
-  if [ -z "$scanned" ]; then
-    scan_cookies
-    scanned=1
-  fi
-  cookie_pid "$1" "$f_sup"
-}
+# shellcheck disable=SC2034,SC2154
 
 clean_one() {
   case $1 in
@@ -34,30 +21,32 @@ clean_one() {
     say "clean $1 running it was given up less than a minute ago, and its start may still be on its way"
     return
   fi
-  if [ "$f_end" != never ] && { [ -z "$f_boot" ] || [ "$f_boot" = "$boot" ]; }; then
-    if [ -z "$f_end" ] && alive "$f_sup" "$f_sup_start"; then
-      say "clean $1 running it still runs (pid ${f_pid:-$f_sup})"
-      return
-    fi
-    if [ -z "$f_end" ] && alive "$f_pid" "$f_pid_start"; then
-      say "clean $1 running it still runs (pid $f_pid)"
-      return
-    fi
-    if left_of "$1"; then
+  if [ "$f_end" != never ]; then
+    state_of "$1" all
+    if [ "$phase" = running ] && [ -n "$f_end" ]; then
       # its supervisor's last helper may live for a moment
-      sleep 0.3 2>/dev/null || sleep 1
+      nap 0.3
       scanned=
-      if left_of "$1"; then
-        say "clean $1 running a process of it still lives (pid $ck_pid)"
+      facts "$1" && state_of "$1" all
+    fi
+    case $phase in
+      starting | queued | running)
+        if [ "$phase$f_sup$pid" = starting ]; then
+          # nothing of it lives; from now on nothing can begin, and the next job-clean removes it
+          claim "$1"
+          say "clean $1 running its start did not get far; try again in a minute"
+          return
+        fi
+        cl_why='it still runs'
+        [ -z "$f_end" ] || cl_why='a process of it still lives'
+        say "clean $1 running $cl_why${pid:+ (pid $pid)}"
         return
-      fi
-    fi
-    if [ -z "$f_end" ] && [ -z "$f_sup" ]; then
-      # nothing of it lives; from now on nothing can begin, and the next job-clean removes it
-      claim "$1"
-      say "clean $1 running its start did not get far; try again in a minute"
-      return
-    fi
+        ;;
+      unknown)
+        say "clean $1 running $reason"
+        return
+        ;;
+    esac
   fi
   if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
     say "clean $1 removed"

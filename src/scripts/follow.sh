@@ -29,10 +29,11 @@ wait_for_end() {
     exec 5<&-
   fi
   while facts "$id" && [ -z "$f_end" ]; do
-    if [ -n "$f_sup" ]; then
-      [ "$f_boot" = "$boot" ] || break
-      alive "$f_sup" "$f_sup_start" || alive "$f_pid" "$f_pid_start" || break
-    fi
+    [ "$f_sup" != claimed ] || break
+    state_of "$id" brief
+    case $phase in
+      gone | rebooted | ended) break ;;
+    esac
     sleep 0.2 2>/dev/null || sleep 1
   done
 }

@@ -55,8 +55,13 @@ stat_line() {
   st_pid=${1%%' ('*}
   st_comm=${1#*' ('}
   st_comm=${st_comm%') '*}
+  # what follows the last ") ", which is the first one but for odd names: ## takes dash a million steps
+  st_rest=${1#*') '}
+  case $st_rest in
+    *') '*) st_rest=${1##*') '} ;;
+  esac
   # shellcheck disable=SC2086
-  set -- ${1##*') '}
+  set -- $st_rest
   [ $# -ge 31 ] || return 1
   st_state=$1 st_ppid=$2 st_pgrp=$3 st_sid=$4 st_start=${20} st_ignored=${31}
 }
@@ -72,12 +77,24 @@ alive() {
 # facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there.
 facts() {
   f_dir=$jobs/$1
-  f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended=''
+  f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended='' f_backend=local
   [ -d "$f_dir" ] || return 1
+  [ ! -e "$f_dir/backend" ] || read -r f_backend 2>/dev/null <"$f_dir/backend" || f_backend=local
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
   read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
   return 0
+}
+
+# state_of ID [HOW]: the phase of the job whose facts are at hand, as its backend tells (docs/protocol.md), and with it pid,
+# supervised, left and reason. HOW is `brief` (starts no process, may overlook one) or `all` (a process of an ended job counts
+# too). What takes long to find out is kept while $scanned is set.
+state_of() {
+  phase=unknown pid='' supervised=1 left='' reason=''
+  case $backends in
+    *" $f_backend "*) "${f_backend}_state" "$@" ;;
+    *) reason="this version of remote does not know its backend '$f_backend'" ;;
+  esac
 }
 
 # claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file

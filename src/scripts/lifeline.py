@@ -131,6 +131,8 @@ class Job:
             if not os.path.isdir(self.folder):
                 self.ended = True  # removed
                 return None
+            if read_words(os.path.join(self.folder, "backend")):
+                return None  # not `local`: its processes need not be on this machine
             supervisor = read_words(os.path.join(self.folder, "supervisor"))
             if len(supervisor) < 3 or lives(supervisor[0], supervisor[1]):
                 return None

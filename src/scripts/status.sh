@@ -11,7 +11,6 @@ status_begin() {
     *) sb_now= ;;
   esac
   say "now ${sb_now:-$(now)}"
-  scanned='' gpu_asked=''
 }
 
 # await_lifeline ID: until this server's lifeline of the job's launch has told how it is, or the job is over; about
@@ -47,107 +46,27 @@ status_sizes() {
   done
 }
 
-# carries_cookie ID [BESIDE]
-carries_cookie() {
-  if [ -z "$scanned" ]; then
-    scan_cookies
-    scanned=1
-  fi
-  cookie_pid "$@"
-}
-
-# holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
-# laptop waits 3 s for the whole answer.
-holds_gpu() {
-  if [ -z "$gpu_asked" ]; then
-    gpu_pids 2
-    gpu_asked=1
-  fi
-  case "$gpu_pids " in
-    *" $1 "*) ;;
-    *) return 1 ;;
-  esac
-  ! stat_of "$1" || [ "$st_state" = Z ]
-}
-
-# left_behind ID: whether a process lives of a job that has a result and was told to end: one that job-kill could
-# not end and put on record, or that it has not ended yet; also one whose GPU memory is still held. Into $left.
-left_behind() {
-  left=
-  if [ -e "$f_dir/survivors" ]; then
-    while read -r lb_pid lb_start; do
-      if [ "$lb_start" = gpu ]; then
-        holds_gpu "$lb_pid" && left=$lb_pid && break
-      else
-        alive "$lb_pid" "$lb_start" && left=$lb_pid && break
-      fi
-    done 2>/dev/null <"$f_dir/survivors"
-  fi
-  if [ -z "$left" ] && [ -e "$f_dir/stop" ] && carries_cookie "$1" "$f_sup"; then
-    left=$ck_pid
-  fi
-  [ -n "$left" ]
-}
-
-# ended_or_left ID: the phase of a job that has a result.
-ended_or_left() {
-  phase=ended pid=$f_pid
-  if [ "$f_end" = never ]; then
-    phase=none
-  elif [ "$f_boot" = "$boot" ] && left_behind "$1"; then
-    phase=running pid=$left
-  fi
-}
-
-# phase_of ID CLAIM: into phase, pid, supervised, left.
+# phase_of ID CLAIM: as state_of tells, and into phase: `none` for what never started, and with CLAIM never will.
 phase_of() {
-  phase=none supervised=1 left=
+  phase=none pid='' supervised=1 left='' reason=''
   if ! facts "$1"; then
     [ "$2" = 1 ] && claim "$1" && return
     facts "$1" || return
   fi
-  pid=$f_pid
-  if [ -n "$f_end" ]; then
-    ended_or_left "$1"
+  if [ "$f_end" = never ] || { [ -z "$f_end" ] && [ "$f_sup" = claimed ]; }; then
     return
   fi
-  if [ -z "$f_sup" ]; then
-    phase=starting
-    if [ "$2" = 1 ] && ! carries_cookie "$1"; then
-      # an empty supervisor file is one whose writer died between making and filling it
-      if claim "$1" || { [ -e "$f_dir/supervisor" ] && status_abandoned "$1"; }; then
-        phase=none
-      fi
+  if [ "$2" = 1 ] && [ -z "$f_sup" ] && [ -z "$f_end" ]; then
+    state_of "$1" all
+    [ "$phase" = starting ] || return
+    # an empty supervisor file is one whose writer died between making and filling it
+    if [ -z "$pid" ] && { claim "$1" || { [ -e "$f_dir/supervisor" ] && status_abandoned "$1"; }; }; then
+      phase=none
     fi
+    pid=
     return
   fi
-  if [ "$f_sup" = claimed ]; then
-    phase=none
-    return
-  fi
-  if [ "$f_boot" != "$boot" ]; then
-    phase=rebooted
-    return
-  fi
-  if alive "$f_sup" "$f_sup_start"; then
-    phase=running
-    [ -n "$f_pid" ] || phase=starting
-    return
-  fi
-  # It may have ended between the two looks: the result is written before the supervisor goes.
-  if facts "$1" && [ -n "$f_end" ]; then
-    ended_or_left "$1"
-    return
-  fi
-  supervised=0
-  pid=$f_pid
-  if alive "$f_pid" "$f_pid_start"; then
-    phase=running
-  elif carries_cookie "$1"; then
-    phase=running pid=$ck_pid
-  else
-    phase=gone
-  fi
+  state_of "$1"
 }
 
 # A supervisor file that stays empty for a second while nothing carries the cookie.
@@ -168,10 +87,16 @@ status_moments() {
   esac
 }
 
+# word TEXT: the text as one word.
+word() {
+  printf '%s' "$1" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+-' '?'
+}
+
 status_one() {
   phase_of "$1" "$2"
   line="job $1 $phase"
   if [ "$phase" != none ]; then
+    [ -z "$reason" ] || line="$line reason=$(word "$reason")"
     [ -n "$pid" ] && line="$line pid=$pid"
     [ $supervised = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
@@ -189,7 +114,7 @@ status_one() {
       word=ok
       trouble=
       read -r word trouble 2>/dev/null <"$f_dir/lifeline"
-      [ "${word:-ok}" = ok ] || line="$line lifeline=$(printf '%s' "$word $trouble" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+-' '?')"
+      [ "${word:-ok}" = ok ] || line="$line lifeline=$(word "$word $trouble")"
     fi
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi

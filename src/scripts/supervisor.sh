@@ -15,12 +15,12 @@ cd "${0%/.bin/*}/$id" || exit 1
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
 
-# own_stat: pid, session and start time of the process that calls it, from one read and without a fork.
+# own_stat: pid, session and start time of the process that calls it, a shell, from one read and without a fork.
 own_stat() {
   read -r stat </proc/self/stat
   pid=${stat%% *}
   # shellcheck disable=SC2086
-  set -- ${stat##*') '}
+  set -- ${stat#*') '}
   session=$4 start=${20}
 }
 

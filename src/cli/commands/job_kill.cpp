@@ -33,6 +33,8 @@ std::string outcome_text(const KillResult::Entry& entry) {
       return "was never started there";
     case KillResult::Entry::Outcome::survivors:
       return "NOT ended";
+    case KillResult::Entry::Outcome::refused:
+      return "NOT ended: " + visible_line(entry.reason);
   }
   return "";
 }
@@ -52,13 +54,14 @@ bool report(Context& context, const KillResult& result) {
   bool all_ended = result.errors.empty();
   nlohmann::json all = nlohmann::json::array();
   for (const KillResult::Entry& entry : result.entries) {
-    const bool survived = entry.outcome == KillResult::Entry::Outcome::survivors;
-    all_ended = all_ended && !survived;
+    const bool ended = entry.outcome != KillResult::Entry::Outcome::survivors &&
+                       entry.outcome != KillResult::Entry::Outcome::refused;
+    all_ended = all_ended && ended;
     all.push_back({{"key", entry.job.key},
                    {"id", entry.job.id.text()},
                    {"server", entry.job.server},
                    {"state", to_string(entry.job.state)},
-                   {"ended", !survived},
+                   {"ended", ended},
                    {"signalled", entry.signalled},
                    {"survivors", entry.survivors}});
     if (!context.options.json) {

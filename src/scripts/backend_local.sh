@@ -1,0 +1,351 @@
+# The backend `local`: a job is a supervisor and its processes on this very machine. docs/protocol.md tells what a backend is.
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+
+#part start
+
+end_process() {
+  kill -s KILL "$1"
+}
+
+# spawn ID: the supervisor as a process that nobody here waits for. A background job ('&') of a shell without
+# job control would have SIGINT and SIGQUIT ignored, and so would the user's command; the members of a
+# foreground pipeline have not. So the supervisor is one member, and the other ends the subshell that would
+# wait for it.
+spawn() {
+  (
+    read -r middle _ </proc/self/stat
+    (
+      exec >&3 3>&-
+      REMOTE_JOB_ID=$1
+      export REMOTE_JOB_ID
+      # shellcheck disable=SC2086
+      exec $setsid sh "$bin" "$1" $facts_for_all
+    ) | end_process "$middle"
+  ) 3>&1
+}
+
+# local_start ID…: the supervisors write their ids to a pipe and let go of it once they stand; the main processes then
+# write their pids into the job's FIFO. Nothing here polls or sleeps.
+local_start() {
+  setsid=
+  command -v setsid >/dev/null 2>&1 && setsid=setsid
+  # Where something above us ignores signals (nohup and the like), let the job have the defaults if we can: no sh
+  # can take back what was ignored when it began. SIGQUIT is left out: bash and busybox ignore it themselves and
+  # give their children the default back.
+  stat_of self
+  if [ $((st_ignored & ~4)) != 0 ] && env --default-signal true 2>/dev/null; then
+    setsid="env --default-signal $setsid"
+  fi
+  # what the supervisors need to know and what costs a process to find out, once for all
+  oom_source
+  oom_kills
+  facts_for_all="$mask $(now) ${oom:--}"
+  fifos=
+  for id; do
+    fifos="$fifos $id/.alive"
+  done
+  # shellcheck disable=SC2086
+  mkfifo $fifos 2>/dev/null
+  up=$(
+    exec 2>/dev/null
+    for id; do
+      spawn "$id"
+    done
+  )
+  for id; do
+    case $up in
+      *"+$id+"*)
+        if [ -p "$jobs/$id/.alive" ]; then
+          # opened for both first, or the open would wait when the supervisor is dead already
+          fifo=$jobs/$id/.alive
+          exec 4<>"$fifo"
+          exec 5<"$fifo" 4>&-
+          read -r _ <&5
+          exec 5<&-
+        fi
+        facts "$id"
+        started "$id" "$f_pid"
+        ;;
+      *)
+        why=
+        read -r why 2>/dev/null <"$jobs/$id/job.err"
+        not_started "$id" "${why:-the supervisor did not start}"
+        ;;
+    esac
+  done
+}
+
+#part state
+
+scanned='' gpu_asked=''
+
+# carries_cookie ID [BESIDE]: whether a process of the job lives, other than BESIDE; into $ck_pid.
+carries_cookie() {
+  if [ -z "$scanned" ]; then
+    scan_cookies
+    scanned=1
+  fi
+  cookie_pid "$@"
+}
+
+# holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
+# laptop waits 3 s for the whole answer.
+holds_gpu() {
+  if [ -z "$gpu_asked" ]; then
+    gpu_pids 2
+    gpu_asked=1
+  fi
+  case "$gpu_pids " in
+    *" $1 "*) ;;
+    *) return 1 ;;
+  esac
+  ! stat_of "$1" || [ "$st_state" = Z ]
+}
+
+# left_behind ID HOW: whether a process lives of a job that has a result: where it was told to end, one that job-kill could
+# not end and put on record, or that it has not ended yet; also one whose GPU memory is still held. With HOW `all`,
+# any process of it. Into $left.
+left_behind() {
+  left=
+  if [ -e "$f_dir/survivors" ]; then
+    while read -r lb_pid lb_start; do
+      if [ "$lb_start" = gpu ]; then
+        holds_gpu "$lb_pid" && left=$lb_pid && break
+      else
+        alive "$lb_pid" "$lb_start" && left=$lb_pid && break
+      fi
+    done 2>/dev/null <"$f_dir/survivors"
+  fi
+  if [ -z "$left" ] && { [ -e "$f_dir/stop" ] || [ "$2" = all ]; } && carries_cookie "$1" "$f_sup"; then
+    left=$ck_pid
+  fi
+  [ -n "$left" ]
+}
+
+# local_state ID [HOW]
+local_state() {
+  pid=$f_pid
+  if [ -n "$f_end" ]; then
+    phase=ended
+    if [ "$2" != brief ] && { [ "$f_boot" = "$boot" ] || [ "$2$f_boot" = all ]; } && left_behind "$1" "$2"; then
+      phase=running pid=$left
+    fi
+  elif [ -z "$f_sup" ]; then
+    phase=starting
+    if [ "$2" = all ] && carries_cookie "$1"; then
+      pid=$ck_pid
+    fi
+  elif [ "$f_boot" != "$boot" ]; then
+    phase=rebooted
+  elif alive "$f_sup" "$f_sup_start"; then
+    phase=running
+    [ -n "$f_pid" ] || phase=starting
+  elif facts "$1" && [ -n "$f_end" ]; then
+    # It has ended between the two looks: the result is written before the supervisor goes.
+    local_state "$@"
+  else
+    supervised=0 pid=$f_pid
+    if alive "$f_pid" "$f_pid_start"; then
+      phase=running
+    elif [ "$2" != brief ] && carries_cookie "$1"; then
+      phase=running pid=$ck_pid
+    else
+      phase=gone
+    fi
+  fi
+}
+
+#part end
+
+# A process belongs to a job when one of these says so, and never when it carries another job's cookie:
+# its cookie; the recorded pid and start time; job.out or job.err open for writing; its parent, session or process
+# group belonging to the job; having belonged to it a moment ago. What is looked at in a round is valid in that
+# round only: values are kept as ROUND:VALUE, so that nothing has to be cleared.
+round=0
+line_end='
+'
+
+# remember ID…: the killer's own group and session, and the processes that are on record, unless of before a restart.
+remember() {
+  stat_of self
+  own_pgrp=$st_pgrp own_sid=$st_sid
+  real_jobs=$(cd "$jobs" && pwd -P)
+  for rm_id; do
+    eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
+    if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then
+      eval "sup_$rm_id="
+      continue
+    fi
+    [ -z "$rm_sup" ] || eval "mine_$rm_sup=\$sup_start_$rm_id:$rm_id"
+    [ -z "$rm_main" ] || eval "mine_$rm_main=\$main_start_$rm_id:$rm_id"
+  done
+}
+
+# own PID ID PGRP SID: notes that a process belongs to the job, and with it its session and group. A job without
+# a session of its own shares them with strangers: there only those count that its own processes lead.
+own() {
+  eval "own_$1=$round:$2 lone=\$sid_$2"
+  if [ "$4" -gt 1 ] && [ "$4" != "$own_sid" ] && { [ "$lone" != - ] || [ "$4" = "$1" ]; }; then
+    eval "session_$4=$round:$2"
+  fi
+  if [ "$3" -gt 1 ] && [ "$3" != "$own_pgrp" ] && { [ "$lone" != - ] || [ "$3" = "$1" ]; }; then
+    eval "group_$3=$round:$2"
+  fi
+}
+
+# Who has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID.
+scan_writers() {
+  # shellcheck disable=SC2012
+  wr_found=$(
+    ls -l /proc/[0-9]*/fd 2>/dev/null |
+      sed -n -e '/^\/proc\//h' -e "/^l.w.* -> .*\/job\.[eo][ru][rt]\$/{G;p;}"
+  )
+  wr_id=
+  IFS=$line_end
+  for wr_line in $wr_found; do
+    IFS=$blanks
+    case $wr_line in
+      /proc/*)
+        wr_pid=${wr_line#/proc/}
+        [ -n "$wr_id" ] && eval "writes_${wr_pid%%/*}=$round:$wr_id"
+        wr_id=
+        ;;
+      *)
+        wr_file=${wr_line#* -> }
+        wr_file=${wr_file%/job.*}
+        wr_id=${wr_file##*/}
+        case "$wr_file $local_ids" in
+          "$real_jobs/$wr_id "*" $wr_id "*) ;;
+          *) wr_id= ;;
+        esac
+        ;;
+    esac
+  done
+  IFS=$blanks
+}
+
+# local_members HOW ID…: without the supervisors, which end by themselves.
+local_members() {
+  lk_how=$1
+  shift
+  if [ "$lk_how" = closing ]; then
+    supervisors "$@"
+    return
+  fi
+  [ $round -gt 0 ] || remember "$@"
+  local_ids=" $* "
+  round=$((round + 1))
+  scan_cookies
+  for lk_word in $cookies; do
+    eval "cookie_${lk_word%%:*}=$round:${lk_word#*:}"
+  done
+  [ "$lk_how" = new ] || scan_writers
+  lk_stats=$(cat /proc/[0-9]*/stat 2>/dev/null)
+  rows=
+  lk_part=
+  set -f
+  IFS=$line_end
+  for lk_line in $lk_stats; do
+    IFS=$blanks
+    if ! stat_line "$lk_part$lk_line"; then
+      lk_part="$lk_part$lk_line "
+      continue
+    fi
+    lk_part=
+    if [ "$st_pid" -le 1 ] || [ "$st_pgrp" = "$own_pgrp" ] || [ "$st_sid" = "$own_sid" ]; then
+      continue
+    fi
+    case $st_state in
+      [ZXx]) continue ;;
+    esac
+    eval "lk_cookie=\${cookie_$st_pid:-} lk_mine=\${mine_$st_pid:-} lk_writes=\${writes_$st_pid:-}"
+    lk_id=
+    if [ "${lk_cookie%%:*}" = $round ]; then
+      lk_id=${lk_cookie#*:}
+      case $local_ids in
+        *" $lk_id "*) ;;
+        *) continue ;; # another job's: not ours, whatever else says so
+      esac
+    elif [ "${lk_mine%%:*}" = "$st_start" ]; then
+      lk_id=${lk_mine#*:}
+    elif [ "${lk_writes%%:*}" = $round ]; then
+      lk_id=${lk_writes#*:}
+    fi
+    rows="$rows $st_pid:$st_ppid:$st_pgrp:$st_sid:$st_start"
+    [ -n "$lk_id" ] && own "$st_pid" "$lk_id" "$st_pgrp" "$st_sid"
+  done
+  IFS=$blanks
+  lk_more=1
+  while [ -n "$lk_more" ]; do
+    lk_more=
+    members=
+    for lk_row in $rows; do
+      IFS=:
+      # shellcheck disable=SC2086
+      set -- $lk_row
+      IFS=$blanks
+      eval "lk_own=\${own_$1:-}"
+      if [ "${lk_own%%:*}" != $round ]; then
+        eval "lk_by=\"\${own_$2:-} \${session_$4:-} \${group_$3:-}\""
+        lk_id=
+        for lk_own in $lk_by; do
+          [ "${lk_own%%:*}" = $round ] && lk_id=${lk_own#*:} && break
+        done
+        [ -n "$lk_id" ] || continue
+        own "$1" "$lk_id" "$3" "$4"
+        lk_own=$round:$lk_id
+        lk_more=1
+      fi
+      lk_id=${lk_own#*:}
+      eval "lk_sup=\$sup_$lk_id:\$sup_start_$lk_id"
+      if [ "$1:$5" != "$lk_sup" ]; then
+        members="$members $1:$5:$lk_id"
+        eval "mine_$1=$5:$lk_id"
+      fi
+    done
+  done
+  set +f
+}
+
+# local_signal SIGNAL MEMBER…: to those that have not had it, then CONT, without which a stopped process never sees it.
+# A last look at pid and start time keeps the time in which a pid could be reused to microseconds.
+local_signal() {
+  sd_signal=$1
+  shift
+  for sd_member; do
+    IFS=:
+    # shellcheck disable=SC2086
+    set -- $sd_member
+    IFS=$blanks
+    eval "sd_had=\${sent_$1:-}"
+    if [ "$sd_signal" != 9 ] && [ "$sd_had" = "$2:$sd_signal" ]; then
+      continue
+    fi
+    if alive "$1" "$2" && kill "-$sd_signal" "$1" 2>/dev/null; then
+      [ "$sd_signal" = 9 ] || kill -s CONT "$1" 2>/dev/null
+      [ "${sd_had%%:*}" = "$2" ] || signalled "$3"
+      eval "sent_$1=\$2:\$sd_signal"
+    fi
+  done
+}
+
+# supervisors ID…: looks after those whose job is gone, into $closing. They end by themselves within milliseconds; one
+# that has not after two seconds (it was stopped, or its disk is full) is ended too.
+supervisors() {
+  for sp_id; do
+    eval "sp_pid=\$sup_$sp_id sp_start=\$sup_start_$sp_id sp_since=\$quiet_$sp_id"
+    alive "$sp_pid" "$sp_start" || continue
+    closing="$closing $sp_pid:$sp_start:$sp_id"
+    case "$members_local " in
+      *":$sp_id "*) continue ;;
+    esac
+    kill -s CONT "$sp_pid" 2>/dev/null
+    if [ -z "$sp_since" ]; then
+      eval "quiet_$sp_id=\$clock"
+    elif [ $((clock - sp_since)) -ge 150 ]; then
+      kill -s KILL "$sp_pid" 2>/dev/null
+    fi
+  done
+}
+
