@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <thread>
 
 #include <fcntl.h>
@@ -347,6 +348,13 @@ fs::path LocalServers::home(const std::string& name) {
 
 fs::path LocalServers::bin() const {
   return state_->folder.path() / "bin";
+}
+
+void LocalServers::add_program(const std::string& name, const std::string& body) {
+  const fs::path file = bin() / name;
+  fs::remove(file);
+  std::ofstream(file) << "#!/bin/sh\n" << body;
+  fs::permissions(file, fs::perms::owner_all | fs::perms::others_exec | fs::perms::others_read);
 }
 
 void LocalServers::set_faults(const Faults& faults) {

@@ -45,6 +45,8 @@ class LocalServers : public ssh::Connector {
   std::filesystem::path home(const std::string& name);
   // Put first into every command's PATH: tests may add programs.
   std::filesystem::path bin() const;
+  // A program of this name there, or another in its place: a script without its first line.
+  void add_program(const std::string& name, const std::string& body);
 
   void set_faults(const Faults& faults);
   int commands() const;  // how many have been counted

@@ -7,7 +7,6 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "base/subprocess.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::servers {
@@ -28,15 +27,6 @@ struct Packages : ::testing::Test {
     std::ofstream(folder.path() / name) << text;
   }
   std::string digest() const { return packages_digest(config); }
-  // What a sh that ran the text then prints.
-  std::string shell(const std::string& text) const {
-    SubprocessSpec spec;
-    spec.argv = {"sh", "-s"};
-    spec.set_env = {{"HOME", "/ho me"}, {"PATH", "/usr/bin:/bin"}, {"PYTHONPATH", ""}};
-    const ExecResult result = run_subprocess(spec, text);
-    EXPECT_EQ(result.err, "");
-    return result.out;
-  }
   TempFolder folder;
   config::Config config;
 };
@@ -84,34 +74,10 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
   EXPECT_EQ(digest(), seen.back()) << "the code does not count";
 }
 
-TEST_F(Packages, OptionsArriveExactly) {
-  config.python.find_links = {"my wheels", "https://host/wheels/", "/abs/it's", "~/w"};
-  config.python.constraints = {"limits.txt"};
-  config.python.index_url = "https://user:pass$1@mirror/simple";
-  config.python.no_index = true;
-  const std::string out = shell(packages_variables(config, config.servers[0]) +
-                                "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
-  EXPECT_EQ(out,
-            "--no-index\n--find-links\n/ho me/my pro'ject/my wheels\n--find-links\nhttps://host/wheels/\n"
-            "--find-links\n/abs/it's\n--find-links\n/ho me/w\n--constraint\n/ho me/my pro'ject/limits.txt\n"
-            "https://user:pass$1@mirror/simple\nnone\n");
-}
-
 TEST_F(Packages, PasswordsOfAnIndexStayOutOfCommandLines) {
   config.python.index_url = "https://user:hush@mirror/simple";
   const std::string text = packages_variables(config, config.servers[0]);
   EXPECT_THAT(text.substr(text.find("set --")), Not(HasSubstr("hush")));
-}
-
-TEST_F(Packages, ActivationWithoutAnEnvironmentLeavesPathAlone) {
-  for (const auto manager : {config::PythonManager::conda, config::PythonManager::venv,
-                             config::PythonManager::uv, config::PythonManager::system}) {
-    config.python.manager = manager;
-    EXPECT_EQ(
-        shell("set -eu\n" + activation(config, config.servers[0]) +
-              "echo \"$PATH\"; echo \"$PYTHONPATH\"; echo \"${VIRTUAL_ENV-}${CONDA_PREFIX-}${__env-}\"\n"),
-        "/usr/bin:/bin\n/ho me/my pro'ject:/ho me/my pro'ject/src\n\n");
-  }
 }
 
 TEST_F(Packages, EnvironmentsLieWhereTheUserSays) {

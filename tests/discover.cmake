@@ -1,0 +1,48 @@
+cmake_minimum_required(VERSION 3.22)
+
+# Run by the build after a test program: writes OUT, which tells ctest the program's tests, one a suite, and of a suite
+# that runs under several shells one a shell. A process a test would be slower: under AddressSanitizer each takes half a
+# second to begin.
+# Takes PROGRAM, OUT and FILTER (as --gtest_filter takes it).
+
+# Suites that take long and share nothing: each of their tests is one of ctest, so that they run side by side.
+set(each Launch KillOverSsh FollowOverSsh StoreFaults CondaTest Environments)
+# What tests/run leaves out unless it is asked for everything: regular expressions.
+set(slow "")
+
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER}
+                OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE ";" "," listing "${listing}")
+string(REPLACE "\n" ";" lines "${listing}")
+set(groups "")
+foreach(line IN LISTS lines)
+  string(REGEX REPLACE " +#.*" "" line "${line}")
+  if(line MATCHES "^([A-Za-z0-9_/]+)\\.$")
+    set(suite ${CMAKE_MATCH_1})
+    string(REGEX REPLACE "^.*/" "" name ${suite})
+  elseif(line MATCHES "^  ([A-Za-z0-9_]+)(/([A-Za-z0-9_]+))?$")
+    if(name IN_LIST each)
+      list(APPEND groups "${name}.${CMAKE_MATCH_1}${CMAKE_MATCH_2}=${suite}.${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
+    elseif(CMAKE_MATCH_3)
+      list(APPEND groups "${name}.${CMAKE_MATCH_3}=${suite}.*/${CMAKE_MATCH_3}")
+    else()
+      list(APPEND groups "${name}=${suite}.*")
+    endif()
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES groups)
+set(text "")
+foreach(group IN LISTS groups)
+  string(REGEX MATCH "^([^=]*)=(.*)$" matched ${group})
+  set(name ${CMAKE_MATCH_1})
+  set(filter ${CMAKE_MATCH_2})
+  set(label quick)
+  foreach(pattern IN LISTS slow)
+    if(name MATCHES "^${pattern}")
+      set(label slow)
+    endif()
+  endforeach()
+  string(APPEND text "add_test([[${name}]] [[${PROGRAM}]] [[--gtest_brief=1]] [[--gtest_filter=${filter}]])\n"
+         "set_tests_properties([[${name}]] PROPERTIES LABELS [[integration;${label}]] TIMEOUT 600)\n")
+endforeach()
+file(WRITE ${OUT} "${text}")

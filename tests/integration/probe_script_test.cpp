@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <cerrno>
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "launch/probe.hpp"
+
+// probe.sh on the shells there are.
+
+namespace remote::launch {
+namespace {
+
+// A socket that listens on a free port of 127.0.0.1 (or ::1), and is closed with the object.
+class Listener {
+ public:
+  explicit Listener(int family) : fd_(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_storage address{};
+    socklen_t size = 0;
+    if (family == AF_INET) {
+      auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+      v4->sin_family = AF_INET;
+      v4->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+      size = sizeof *v4;
+    } else {
+      auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
+      v6->sin6_family = AF_INET6;
+      v6->sin6_addr = in6addr_loopback;
+      size = sizeof *v6;
+    }
+    good_ = fd_ && ::bind(fd_.get(), reinterpret_cast<sockaddr*>(&address), size) == 0 &&
+            ::listen(fd_.get(), 1) == 0 &&
+            ::getsockname(fd_.get(), reinterpret_cast<sockaddr*>(&address), &size) == 0;
+    port_ = ntohs(family == AF_INET ? reinterpret_cast<sockaddr_in*>(&address)->sin_port
+                                    : reinterpret_cast<sockaddr_in6*>(&address)->sin6_port);
+  }
+  bool good() const { return good_; }
+  int port() const { return port_; }
+  void close() { fd_.reset(); }
+
+ private:
+  UniqueFd fd_;
+  bool good_ = false;
+  int port_ = 0;
+};
+
+class ProbeScript : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (!find_program(split(GetParam(), ' ').front())) {
+      GTEST_SKIP() << "no " << GetParam() << " here";
+    }
+  }
+  static ProbeAnswer ask(const ProbeRequest& request) {
+    SubprocessSpec spec;
+    spec.argv = split(GetParam(), ' ');
+    spec.argv.emplace_back("-s");
+    const ExecResult result = run_subprocess(spec, probe_script(request));
+    EXPECT_EQ(result.err, "");
+    EXPECT_TRUE(result.status.success()) << result.status.describe();
+    return parse_probe(result.out);
+  }
+};
+
+TEST_P(ProbeScript, TellsAboutThisMachine) {
+  const ProbeAnswer answer = ask({.master_addr = "127.0.0.1"});
+  EXPECT_FALSE(answer.host.empty());
+  EXPECT_EQ(answer.cpus, std::max(1L, ::sysconf(_SC_NPROCESSORS_ONLN)));
+  EXPECT_EQ(answer.interface, "lo");
+  EXPECT_EQ(answer.master_address, "127.0.0.1");
+  EXPECT_FALSE(answer.port_free);
+  EXPECT_FALSE(answer.suggested_port);
+}
+
+TEST_P(ProbeScript, FindsTheWayAlsoWithoutIp) {
+  EXPECT_EQ(ask({.master_addr = "127.0.0.9", .ip_program = "no-such-ip"}).interface, "lo");
+  EXPECT_FALSE(ask({.master_addr = "::1", .ip_program = "no-such-ip"}).interface);
+  const std::string outside = "198.51.100.7";
+  const ProbeAnswer with = ask({.master_addr = outside});
+  const ProbeAnswer without = ask({.master_addr = outside, .ip_program = "no-such-ip"});
+  EXPECT_EQ(with.interface, without.interface);
+  if (!with.source.empty()) {
+    // The master's own address: the interface that has it, not lo, which the others could not reach.
+    EXPECT_EQ(ask({.master_addr = with.source}).interface, with.interface);
+  }
+}
+
+TEST_P(ProbeScript, ResolvesNamesOrSaysSo) {
+  EXPECT_EQ(ask({.master_addr = "localhost"}).interface, "lo");
+  EXPECT_FALSE(ask({.master_addr = "no-such-host.invalid"}).resolved);
+  EXPECT_FALSE(ask({.master_addr = "'; echo @remote1 end; '"}).resolved);
+}
+
+TEST_P(ProbeScript, SeesWhoHoldsAPort) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    Listener listener(family);
+    if (!listener.good()) {
+      continue;  // no IPv6 here
+    }
+    const ProbeAnswer taken = ask({.master_addr = "127.0.0.1", .master_port = listener.port()});
+    EXPECT_EQ(taken.port_free, false);
+    ASSERT_TRUE(taken.holder);
+    EXPECT_EQ(taken.holder->pid, ::getpid());
+    EXPECT_EQ(taken.holder->program, std::string(program_invocation_short_name).substr(0, 15));
+    ASSERT_TRUE(taken.suggested_port);
+    EXPECT_NE(*taken.suggested_port, listener.port());
+    listener.close();
+    EXPECT_EQ(ask({.master_addr = "127.0.0.1", .master_port = listener.port()}).port_free, true);
+  }
+}
+
+TEST_P(ProbeScript, SuggestsAPortOutsideTheKernelsRange) {
+  const ProbeAnswer answer = ask({.master_addr = "127.0.0.1", .master_port = 0});
+  EXPECT_FALSE(answer.port_free);
+  ASSERT_TRUE(answer.suggested_port);
+  EXPECT_GE(*answer.suggested_port, 20000);
+  EXPECT_LE(*answer.suggested_port, 32767);
+  ASSERT_TRUE(answer.second_port);
+  EXPECT_GE(*answer.second_port, 20000);
+  EXPECT_NE(*answer.second_port, *answer.suggested_port);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, ProbeScript, ::testing::Values("sh", "dash", "bash", "busybox sh"),
+                         [](const auto& test) {
+                           const std::string name = test.param;
+                           return name.substr(0, name.find(' '));
+                         });
+
+}  // namespace
+}  // namespace remote::launch

@@ -1,0 +1,164 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "support/script_test.hpp"
+#include "support/waiting.hpp"
+
+// How follow.sh follows jobs, under every sh that servers have.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Phase = StatusReply::Phase;
+using test::until;
+
+using std::chrono::milliseconds;
+
+// What a follower got, and how.
+struct Followed {
+  std::string out;
+  std::string err;
+  std::unique_ptr<ssh::Channel> channel;
+  std::pair<std::uint64_t, std::uint64_t> offsets;
+};
+
+class JobFollow : public test::ScriptTest {
+ protected:
+  std::unique_ptr<Followed> follow(const FollowRequest& request) {
+    auto followed = std::make_unique<Followed>();
+    Followed* target = followed.get();
+    followed->channel = connection->open("sh -s", [target](ssh::Stream stream, std::string_view data) {
+      (stream == ssh::Stream::out ? target->out : target->err).append(data);
+    });
+    followed->channel->write(follow_script(jobs_folder, request));
+    // The header comes on both streams; an error on stdout alone, and then the channel ends.
+    const auto whole = [](const std::string& text) {
+      const std::size_t at = text.find("@remote1 ");
+      return at != std::string::npos && text.find('\n', at) != std::string::npos;
+    };
+    pump_until(*followed, [&] { return whole(target->out) && whole(target->err); });
+    for (std::string* text : {&target->err, &target->out}) {
+      if (whole(*text)) {
+        const std::size_t at = text->find("@remote1 ");
+        const std::size_t end = text->find('\n', at);
+        followed->offsets = parse_follow(text->substr(at, end - at)).value();
+        text->erase(0, end + 1);
+      }
+    }
+    return followed;
+  }
+  void pump_until(const Followed& followed, const std::function<bool()>& condition) {
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (!condition() && !followed.channel->finished()) {
+      ASSERT_LT(std::chrono::steady_clock::now(), limit) << "out: " << followed.out.substr(0, 1000);
+      connection->pump(milliseconds(20));
+    }
+  }
+};
+
+TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
+  // binary data, in pieces, on both streams, without a newline at the end
+  const JobId id = start(
+      "i=0; while [ $i -lt 20 ]; do head -c 50000 /dev/urandom; head -c 1000 /dev/urandom >&2; "
+      "i=$((i+1)); sleep 0.01; done; printf end");
+  const auto followed = follow({id, 0, 0, std::nullopt, true});
+  pump_until(*followed, [] { return false; });
+  EXPECT_TRUE(followed->channel->finished());
+  EXPECT_EQ(followed->channel->status(), ExitStatus::exited(0));
+  EXPECT_EQ(followed->out.size(), 1000003U);
+  EXPECT_TRUE(followed->out == file(id, "job.out"));
+  EXPECT_TRUE(followed->err == file(id, "job.err"));
+  EXPECT_EQ(status(id).phase, Phase::ended);
+  expect_nothing_left();
+  // from the middle, after the end
+  const auto again = follow({id, 500000, 19999, std::nullopt, true});
+  pump_until(*again, [] { return false; });
+  EXPECT_EQ(again->offsets, std::pair(std::uint64_t{500000}, std::uint64_t{19999}));
+  EXPECT_TRUE(again->out == file(id, "job.out").substr(500000));
+  EXPECT_TRUE(again->err == file(id, "job.err").substr(19999));
+}
+
+TEST_P(JobFollow, ALineWithoutNewlinePassesAndTheEndOfInputEndsIt) {
+  const JobId id =
+      start("printf one; echo e >&2; while ! [ -e go ]; do sleep 0.02; done; printf two; sleep 1000");
+  const auto followed = follow({id, 0, 0, std::nullopt, true});
+  pump_until(*followed, [&] { return followed->out == "one" && followed->err == "e\n"; });
+  std::ofstream(place() / "go") << "";
+  pump_until(*followed, [&] { return followed->out == "onetwo"; });
+  EXPECT_FALSE(followed->channel->finished());
+  const std::size_t with_follower = servers.processes().size();
+  followed->channel->close_input();
+  pump_until(*followed, [] { return false; });
+  EXPECT_EQ(followed->out, "onetwo");
+  EXPECT_EQ(followed->err, "e\n");
+  until([&] { return servers.processes().size() == 2; }, "the follower's end");
+  EXPECT_GT(with_follower, 2U);
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+}
+
+TEST_P(JobFollow, NothingStaysBehindWhenTheClientIsGone) {
+  const JobId id = start("while :; do echo line; sleep 0.01; done");
+  {
+    const auto followed = follow({id, 0, 0, std::nullopt, true});
+    pump_until(*followed, [&] { return followed->out.size() > 20; });
+  }
+  until([&] { return servers.processes().size() <= 3; }, "the follower's end");
+  // a kill is not disturbed by followers, nor does it end them as if they were the job's
+  const auto followed = follow({id, 0, 0, 2, true});
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  pump_until(*followed, [] { return false; });
+  EXPECT_EQ(followed->channel->status(), ExitStatus::exited(0));
+  EXPECT_EQ(followed->out, file(id, "job.out").substr(followed->offsets.first));
+  expect_nothing_left();
+}
+
+TEST_P(JobFollow, TheLastLines) {
+  const JobId id = start("i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; printf part");
+  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));
+  const std::string all = file(id, "job.out");
+  for (const auto& [lines, text] : std::vector<std::pair<int, std::string>>{
+           {0, ""}, {1, "part"}, {3, "line 29998\nline 29999\npart"}, {1000000, all}}) {
+    const auto followed = follow({id, 0, 0, lines, false});
+    pump_until(*followed, [] { return false; });
+    EXPECT_TRUE(followed->out == text) << lines << followed->out.substr(0, 100);
+    EXPECT_EQ(followed->offsets.first, all.size() - text.size());
+    EXPECT_EQ(followed->offsets.second, 0U);
+  }
+}
+
+TEST_P(JobFollow, NoSuchJobIsAnError) {
+  const std::string out = [&] {
+    ssh::ExecRequest request;
+    request.input = follow_script(jobs_folder, {JobId::random(), 0, 0, std::nullopt, true});
+    const auto result = connection->exec(request);
+    EXPECT_EQ(result.status, ExitStatus::exited(1));
+    return result.out;
+  }();
+  EXPECT_THROW(parse_follow(trim(out)), Error);
+}
+
+TEST_P(JobFollow, AJobWhoseSupervisorDied) {
+  const JobId id = start("printf one; while ! [ -e go ]; do sleep 0.02; done; echo two");
+  const auto followed = follow({id, 0, 0, std::nullopt, true});
+  pump_until(*followed, [&] { return followed->out == "one"; });
+  ::kill(supervisor_of(id), SIGKILL);
+  std::ofstream(place() / "go") << "";
+  pump_until(*followed, [] { return false; });
+  EXPECT_EQ(followed->out, "onetwo\n");
+  EXPECT_EQ(status(id).phase, Phase::gone);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobFollow, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs

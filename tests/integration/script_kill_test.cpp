@@ -1,0 +1,276 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "support/script_test.hpp"
+#include "support/waiting.hpp"
+
+// What kill.sh ends and leaves alone, under every sh that servers have.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Phase = StatusReply::Phase;
+using test::until;
+
+class JobKill : public test::ScriptTest {};
+
+// Everything that a kill must find, each with a child that outlives a plain kill of the main process.
+const char* const stubborn_children[] = {
+    "trap '' TERM HUP INT; echo up; while :; do sleep 0.1; done",
+    "setsid sleep 1000 & echo up; wait",
+    "(setsid sh -c 'sleep 1000 & exit' &); echo up; sleep 1000",
+    "(setsid sh -c 'trap \"\" TERM; (sleep 1000; sleep 1000) & wait' &); echo up; exec sleep 1000",
+    "sleep 1000 & kill -STOP $!; echo up; kill -STOP $$",
+    "(setsid env -i sleep 1000 &); echo up; sleep 1000",
+    "(env -i HOME=\"$HOME\" setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); sleep 1000",
+    "i=0; while [ $i -lt 100 ]; do sleep 1000 & i=$((i+1)); done; echo up; wait",
+};
+
+TEST_P(JobKill, KillLeavesNothing) {
+  for (const char* command : stubborn_children) {
+    SCOPED_TRACE(command);
+    const JobId id = start(command);
+    until_out(id, "up");
+    const auto begin = std::chrono::steady_clock::now();
+    const KillReply reply = kill(id, SIGTERM, 1);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    EXPECT_GE(reply.signalled, 1);
+    EXPECT_LT(took, std::chrono::seconds(4));
+    EXPECT_EQ(reply.survivors, std::vector<std::string>{});
+    EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+    const StatusReply after = status(id);
+    EXPECT_EQ(after.phase, Phase::ended);
+    ASSERT_TRUE(after.result);
+    EXPECT_FALSE(after.result->success());
+    EXPECT_EQ(after.stop_signal, SIGTERM);
+    EXPECT_EQ(after.stop_by, "ada@laptop");
+    EXPECT_EQ(kill(id).outcome, KillReply::Outcome::ended);
+  }
+}
+
+TEST_P(JobKill, KillLeavesOtherJobsAlone) {
+  std::vector<StartRequest> requests;
+  for (int i = 0; i < 20; ++i) {
+    requests.push_back({JobId::random(), "sleep 1000 & wait", "", {}});
+  }
+  start_all(requests);
+  // A job that another one started, so it is in that one's process tree, is not its own.
+  EXPECT_EQ(kill(requests[7].id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(status(requests[7].id).phase, Phase::ended);
+  std::vector<JobId> others;
+  for (int i = 0; i < 20; ++i) {
+    if (i != 7) {
+      others.push_back(requests[static_cast<std::size_t>(i)].id);
+    }
+  }
+  const auto answer = parse_status(exec(status_script(jobs_folder, others, {})));
+  for (const StatusReply& job : answer.jobs) {
+    EXPECT_EQ(job.phase, Phase::running);
+  }
+  EXPECT_GE(servers.processes().size(), 19U * 2);
+  const auto killed = parse_kill(exec(kill_script(jobs_folder, others, SIGKILL, 0, "")));
+  EXPECT_EQ(killed.size(), 19U);
+  for (const KillReply& reply : killed) {
+    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  }
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+}
+
+TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
+  std::vector<StartRequest> requests;
+  std::vector<JobId> ids;
+  for (int i = 0; i < 4; ++i) {
+    ids.push_back(JobId::random());
+    requests.push_back({ids.back(), stubborn_children[0], "", {}});
+  }
+  start_all(requests);
+  for (const JobId& id : ids) {
+    until_out(id, "up");
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (const KillReply& reply : parse_kill(exec(kill_script(jobs_folder, ids, SIGTERM, 1, "me")))) {
+    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  }
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+}
+
+// Between a kill's signal and its end the main process may be gone and others not: that is no end yet.
+TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
+  const JobId id =
+      start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
+  until_out(id, "up");
+  until([&] { return !file(id, "job.pid").empty(); }, "its pid");
+  std::ofstream(folder(id) / "stop") << "15 ada 1700000000\n";
+  ::kill(std::stoi(file(id, "job.pid")), SIGTERM);
+  until([&] { return !file(id, "result").empty(); }, "the result");
+  StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::running);
+  EXPECT_TRUE(reply.left);
+  ASSERT_TRUE(reply.pid);
+  EXPECT_EQ(::kill(*reply.pid, 0), 0);
+  EXPECT_EQ(kill(id, SIGTERM, 0).signalled, 2);
+  reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::ended);
+  EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
+}
+
+TEST_P(JobKill, LeftoversOfAnEndedJobAreEnded) {
+  const JobId id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
+  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  until([&] { return servers.processes().size() == 1; }, "the daemon alone");
+  const KillReply reply = kill(id);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.signalled, 1);
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+  EXPECT_EQ(status(id).result, ExitStatus::exited(5));
+  EXPECT_FALSE(status(id).stop_signal);
+}
+
+TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
+  servers.add_program("nvidia-smi", "cat \"$HOME/gpu_pids\"\n");
+  const JobId id = start("exec sleep 1000");
+  std::ofstream(servers.home("a") / "gpu_pids") << status(id).pid.value() << "\n1\nNo such device\n";
+  const KillReply reply = kill(id);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
+  ASSERT_EQ(reply.survivors.size(), 1U);
+  EXPECT_NE(reply.survivors[0].find("GPU memory"), std::string::npos);
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_TRUE(status(id).left);
+  std::ofstream(servers.home("a") / "gpu_pids") << "1\n";
+  EXPECT_EQ(status(id).phase, Phase::ended);
+  const JobId other = start("exec sleep 1000");
+  EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
+}
+
+TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
+  if (::geteuid() != 0 || !find_program("setpriv")) {
+    GTEST_SKIP() << "needs root, to be another user";
+  }
+  const JobId id = start("exec sleep 1000");
+  ssh::ExecRequest request;
+  request.command =
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
+  request.input = kill_script(jobs_folder, {id}, SIGTERM, 0, "nobody");
+  for (const fs::path& path :
+       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  // a folder that is another's: nothing can be said, and nothing is
+  EXPECT_THROW(parse_kill(connection->exec(request).out), Error);
+  // a folder that may be read, processes that are another's
+  for (const auto& entry : fs::recursive_directory_iterator(place())) {
+    fs::permissions(entry.path(), fs::perms::all);
+  }
+  fs::permissions(place(), fs::perms::all);
+  const KillReply reply = parse_kill(connection->exec(request).out).at(0);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
+  EXPECT_EQ(reply.signalled, 0);
+  ASSERT_FALSE(reply.survivors.empty());
+  EXPECT_NE(reply.survivors[0].find("(sleep, user root, state S)"), std::string::npos) << reply.survivors[0];
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+}
+
+// How long a kill waits, without what a busy machine adds: on a clock that goes on with its pauses only.
+class KillTimes : public JobKill {
+ protected:
+  struct Times {
+    double first = -1;   // the first signal
+    double forced = -1;  // the first SIGKILL
+    double all = -1;     // the whole action
+    KillReply reply;
+  };
+  Times times_of(const JobId& id, int grace, const std::string& by = "exec sh -s") {
+    std::string script = kill_script(jobs_folder, {id}, SIGTERM, grace, "ada");
+    const std::string call = "\nkill_begin 15 ";
+    const std::size_t at = script.find(call);
+    EXPECT_NE(at, std::string::npos);
+    // nap takes hundredths off its text: 0.1 -> 10, 0.02 -> 2
+    script.insert(at + 1,
+                  "ticks=100000\n"
+                  "read_clock() { clock=$ticks; }\n"
+                  "nap() { tick=${1#0.}; case $tick in 0?) tick=${tick#0} ;; ?) tick=${tick}0 ;; esac\n"
+                  "ticks=$((ticks + tick)); sleep 0.02; }\n"
+                  "kill() { case \"$*\" in *CONT*) ;; *) echo \"sent $((ticks - 100000)) $*\" ;; esac\n"
+                  "command kill \"$@\"; }\n");
+    const std::size_t end = script.find("\nkill_finish\n", at);
+    EXPECT_NE(end, std::string::npos);
+    script.insert(end + 13, "echo \"took $((ticks - 100000))\"\n");
+    ssh::ExecRequest request;
+    request.command = by;
+    request.input = script;
+    const std::string out = connection->exec(request).out;
+    Times times;
+    for (const std::string& line : split(out, '\n')) {
+      const auto words = split_words(line);
+      if (words.size() >= 2 && words[0] == "took") {
+        times.all = std::stoi(words[1]) / 100.0;
+      } else if (words.size() >= 3 && words[0] == "sent") {
+        const double when = std::stoi(words[1]) / 100.0;
+        times.first = times.first < 0 ? when : times.first;
+        times.forced = times.forced < 0 && words[2] == "-9" ? when : times.forced;
+      }
+    }
+    times.reply = parse_kill(out).at(0);
+    return times;
+  }
+};
+
+TEST_P(KillTimes, TermAtOnceKillAfterTheGraceAndTheEndTwoSecondsLater) {
+  const JobId obedient = start("echo up; exec sleep 1000");
+  until_out(obedient, "up");
+  Times times = times_of(obedient, 5);
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(times.first, 0);
+  EXPECT_EQ(times.forced, -1) << "it had no need of it";
+  EXPECT_LT(times.all, 5) << "the grace is no time to wait out";
+
+  const JobId deaf = start(stubborn_children[0]);
+  until_out(deaf, "up");
+  times = times_of(deaf, 1);
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(times.first, 0);
+  EXPECT_GE(times.forced, 1);
+  EXPECT_LE(times.forced, 1.1);
+  EXPECT_LE(times.all, 1 + 2);
+}
+
+TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
+  if (::geteuid() != 0 || !find_program("setpriv")) {
+    GTEST_SKIP() << "needs root, to be another user";
+  }
+  const JobId id = start("exec sleep 1000");
+  for (const fs::path& path :
+       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(place())) {
+    fs::permissions(entry.path(), fs::perms::all);
+  }
+  fs::permissions(place(), fs::perms::all);
+  const Times times = times_of(
+      id, 1,
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s");
+  EXPECT_EQ(times.reply.outcome, KillReply::Outcome::survivors);
+  EXPECT_GE(times.all, 1);
+  EXPECT_LE(times.all, 1 + 2);
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobKill, test::every_shell, test::shell_name);
+INSTANTIATE_TEST_SUITE_P(Shells, KillTimes, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,217 @@
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "support/script_test.hpp"
+#include "support/waiting.hpp"
+
+// What status.sh tells of jobs, under every sh that servers have.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Phase = StatusReply::Phase;
+using test::until;
+
+using std::chrono::milliseconds;
+
+class JobStatus : public test::ScriptTest {};
+
+TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
+  const JobId id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.05; done; exit 3");
+  until([&] { return file(id, "job.err") == "why\n"; }, "its last words");
+  // its clock has moved on by a tenth of a second, by its own account
+  const auto later = fs::last_write_time(folder(id) / "job.err") + milliseconds(100);
+  until(
+      [&] {
+        std::ofstream(servers.home("a") / "look") << "";
+        return fs::last_write_time(servers.home("a") / "look") >= later;
+      },
+      "a tenth of a second");
+  std::ofstream(servers.home("a") / "go") << "";
+  const StatusReply reply = wait_end(id);
+  const StatusAnswer answer = parse_status(exec(status_script(jobs_folder, {id}, {})));
+  if (GetParam() == test::ServerShell::busybox) {
+    EXPECT_FALSE(reply.wrote_ms);
+    EXPECT_FALSE(reply.done_ms);
+    EXPECT_FALSE(answer.server_now_ms);
+  } else {
+    ASSERT_TRUE(reply.wrote_ms && reply.done_ms && reply.ended_at && answer.server_now_ms);
+    EXPECT_GE(*reply.done_ms - *reply.wrote_ms, 99);
+    EXPECT_LE(std::abs(*reply.done_ms / 1000 - *reply.ended_at), 2);
+    EXPECT_GE(*answer.server_now_ms, *reply.done_ms);
+    EXPECT_EQ(*answer.server_now_ms / 1000, answer.server_now);
+  }
+  const StatusReply fine = wait_end(start("echo why >&2"));
+  EXPECT_FALSE(fine.wrote_ms);
+  EXPECT_FALSE(fine.done_ms);
+}
+
+TEST_P(JobStatus, TellsSignalsFromExitCodes) {
+  std::vector<StartRequest> requests;
+  std::vector<ExitStatus> expected;
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGILL, SIGABRT, SIGFPE, SIGKILL, SIGUSR1, SIGSEGV,
+                           SIGPIPE, SIGALRM, SIGTERM, SIGXCPU, SIGSYS, 34, 64}) {
+    if (number == SIGQUIT && GetParam() == test::ServerShell::busybox) {
+      continue;  // ignored there, see above
+    }
+    requests.push_back({JobId::random(),
+                        "ulimit -c 0; exec dash -c 'kill -" + std::to_string(number) + " $$; sleep 100'",
+                        "",
+                        {}});
+    expected.push_back(ExitStatus::signalled(number));
+  }
+  for (const int code : {0, 1, 2, 126, 127, 128, 129, 131, 134, 137, 139, 143, 159, 192, 193, 254, 255}) {
+    requests.push_back({JobId::random(), "exit " + std::to_string(code), "", {}});
+    expected.push_back(ExitStatus::exited(code));
+  }
+  start_all(requests);
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const StatusReply reply = wait_end(requests[i].id);
+    ASSERT_TRUE(reply.result) << requests[i].command << file(requests[i].id, "job.err");
+    EXPECT_EQ(*reply.result, expected[i]) << requests[i].command << ": " << reply.result->describe();
+  }
+}
+
+// A supervisor whose `date` is killed again and again says how the job ended, but not when.
+TEST_P(JobStatus, AResultWithoutItsTimeIsUnderstood) {
+  const JobId id = start("exit 3");
+  wait_end(id);
+  std::ofstream(folder(id) / "result") << "exit 3 \n";
+  const StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::ended);
+  EXPECT_EQ(reply.result, ExitStatus::exited(3));
+  EXPECT_FALSE(reply.ended_at);
+}
+
+TEST_P(JobStatus, ADeadSupervisorHidesNoJob) {
+  const JobId id = start("echo up; sleep 1000 & wait");
+  until_out(id, "up");
+  ::kill(supervisor_of(id), SIGKILL);
+  StatusReply reply;
+  until([&] { return !(reply = status(id)).supervised; }, "news of the supervisor");
+  EXPECT_EQ(reply.phase, Phase::running);
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+  EXPECT_EQ(status(id).phase, Phase::ended);
+  EXPECT_EQ(status(id).result, ExitStatus::signalled(SIGTERM));
+}
+
+TEST_P(JobStatus, GoneWhenSupervisorAndJobAreDeadByForce) {
+  const JobId id = start("echo up; sleep 1000 & wait");
+  until_out(id, "up");
+  const int pid = status(id).pid.value();
+  ::kill(supervisor_of(id), SIGKILL);
+  ::kill(pid, SIGKILL);
+  // its child lives on, and its cookie says whose it is
+  until([&] { return servers.processes().size() == 1; }, "the child alone");
+  EXPECT_EQ(status(id).phase, Phase::running);
+  EXPECT_FALSE(status(id).supervised);
+  ::kill(servers.processes().at(0), SIGKILL);
+  until([&] { return status(id).phase == Phase::gone; }, "gone");
+}
+
+TEST_P(JobStatus, APidAloneProvesNothing) {
+  const JobId id = start("echo up; sleep 1000");
+  until_out(id, "up");
+  const std::string supervisor = file(id, "supervisor");
+  const int pid = status(id).pid.value();
+  ::kill(supervisor_of(id), SIGKILL);
+  ::kill(pid, SIGKILL);
+  until([&] { return status(id).phase == Phase::gone; }, "gone");
+  // both pids are those of living processes now, which started at another time
+  std::ofstream(folder(id) / "job.pid") << ::getpid() << " 1\n";
+  const auto words = split_words(supervisor);
+  std::ofstream(folder(id) / "supervisor") << ::getpid() << " 1 " << words.at(2) << ' ' << ::getpid() << '\n';
+  EXPECT_EQ(status(id).phase, Phase::gone);
+  EXPECT_EQ(kill(id).signalled, 0);
+  // and after a restart of the server not even both together
+  std::ofstream(folder(id) / "supervisor") << words.at(0) << ' ' << words.at(1) << " another-boot -\n";
+  fs::remove(folder(id) / "result");
+  EXPECT_EQ(status(id).phase, Phase::rebooted);
+}
+
+TEST_P(JobStatus, AStoppedSupervisorAndAZombieAreSeenThrough) {
+  const JobId id = start("sleep 1000");
+  const pid_t supervisor = supervisor_of(id);
+  ::kill(supervisor, SIGSTOP);
+  ::kill(status(id).pid.value(), SIGKILL);  // a zombie now: its parent is stopped
+  EXPECT_EQ(status(id).phase, Phase::running);
+  kill(id);
+  EXPECT_EQ(status(id).result, ExitStatus::signalled(SIGKILL));
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+}
+
+TEST_P(JobStatus, TheSupervisorOutlivesSignals) {
+  const JobId id = start("echo up; sleep 1000");
+  until_out(id, "up");
+  const pid_t supervisor = supervisor_of(id);
+  for (const int number : {SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGUSR1}) {
+    ::kill(supervisor, number);
+  }
+  ::kill(status(id).pid.value(), SIGINT);
+  EXPECT_EQ(wait_end(id).result, ExitStatus::signalled(SIGINT));
+}
+
+TEST_P(JobStatus, ARemovedFolderHoldsNoSupervisor) {
+  const JobId id = start("echo up; sleep 1000");
+  until_out(id, "up");
+  const int pid = status(id).pid.value();
+  fs::remove_all(folder(id));
+  ::kill(pid, SIGKILL);
+  expect_nothing_left();
+}
+
+TEST_P(JobStatus, AsksAbout200JobsQuickly) {
+  start("true");
+  std::vector<JobId> ids;
+  const std::string boot{trim(read_file("/proc/sys/kernel/random/boot_id"))};
+  for (int i = 0; i < 200; ++i) {
+    ids.push_back(JobId::random());
+    make_folders(folder(ids.back()));
+    std::ofstream(folder(ids.back()) / "supervisor") << ::getpid() << " 1 " << boot << " -\n";
+    std::ofstream(folder(ids.back()) / "job.pid") << ::getpid() << " 1\n";
+    std::ofstream(folder(ids.back()) / "job.out") << "12345";
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  const auto answer = parse_status(exec(status_script(jobs_folder, ids, {})));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  ASSERT_EQ(answer.jobs.size(), 200U);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    EXPECT_EQ(answer.jobs[i].id, ids[i]);
+    EXPECT_EQ(answer.jobs[i].phase, Phase::gone);
+    EXPECT_EQ(answer.jobs[i].out_size, 5U);
+  }
+  EXPECT_LT(took, std::chrono::seconds(3));
+  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<milliseconds>(took).count()));
+}
+
+TEST_P(JobStatus, TheOutOfMemoryKillerIsTold) {
+  // the counter, by a grep that reads it elsewhere
+  const fs::path counter = servers.home("a") / "oom_kills";
+  std::ofstream(counter) << "oom_kill 41\n";
+  servers.add_program("grep", "case $* in *oom_kill*) exec cat '" + counter.string() +
+                                  "' ;; esac\nexec /usr/bin/grep \"$@\"\n");
+  const JobId calm = start("exit 1");
+  EXPECT_FALSE(wait_end(calm).oom);
+  const JobId struck = start("echo 'oom_kill 43' >~/oom_kills; kill -9 $$");
+  const StatusReply reply = wait_end(struck);
+  EXPECT_EQ(reply.result, ExitStatus::signalled(SIGKILL));
+  EXPECT_TRUE(reply.oom);
+  EXPECT_EQ(file(struck, "oom"), "2\n");
+  // another's trouble is no news about a job that did well
+  const JobId fine = start("echo 'oom_kill 50' >~/oom_kills");
+  EXPECT_FALSE(wait_end(fine).oom);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobStatus, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,178 @@
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "jobs/clean.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/stacks.hpp"
+#include "scripts/scripts.hpp"
+#include "support/script_test.hpp"
+#include "support/waiting.hpp"
+
+// clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using Outcome = CleanReply::Outcome;
+using Method = ProcessDump::Method;
+
+class JobTools : public test::ScriptTest {
+ protected:
+  void until_ended(const JobId& id) {
+    test::until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
+  }
+  CleanReply clean(const JobId& id) { return parse_clean(exec(clean_script(jobs_folder, {id}))).at(0); }
+  std::vector<ProcessDump> stacks(const JobId& id) {
+    return parse_stacks(exec(stacks_script(jobs_folder, {id})));
+  }
+  bool runs(const JobId& id) { return status(id).phase == StatusReply::Phase::running; }
+  void end(const JobId& id) { kill(id, SIGKILL, 0); }
+};
+
+TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
+  const JobId ended = start("echo out");
+  const JobId running = start("sleep 60");
+  until_ended(ended);
+  std::ofstream(place() / ".jobs/mine.txt") << "mine";
+  const JobId absent = JobId::random();
+  const auto replies = parse_clean(exec(clean_script(jobs_folder, {ended, running, absent})));
+  ASSERT_EQ(replies.size(), 3U);
+  EXPECT_EQ(replies[0].outcome, Outcome::removed) << replies[0].reason;
+  EXPECT_EQ(replies[1].outcome, Outcome::running);
+  EXPECT_NE(replies[1].reason.find("pid"), std::string::npos);
+  EXPECT_EQ(replies[2].outcome, Outcome::none);
+  EXPECT_FALSE(fs::exists(folder(ended)));
+  EXPECT_TRUE(fs::exists(folder(running) / "job.sh"));
+  EXPECT_TRUE(fs::exists(place() / ".jobs/mine.txt"));
+  EXPECT_TRUE(runs(running));
+  end(running);
+  EXPECT_EQ(clean(running).outcome, Outcome::removed);
+}
+
+TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
+  // The main process has ended with a result, a child of it lives on.
+  const JobId left = start("sleep 60 & exit 0");
+  until_ended(left);
+  EXPECT_EQ(clean(left).outcome, Outcome::running);
+  end(left);
+  EXPECT_EQ(clean(left).outcome, Outcome::removed);
+  // The supervisor is dead, the job lives.
+  const JobId orphan = start("sleep 60");
+  ::kill(supervisor_of(orphan), SIGKILL);
+  EXPECT_EQ(clean(orphan).outcome, Outcome::running);
+  EXPECT_TRUE(runs(orphan));
+  end(orphan);
+  EXPECT_EQ(clean(orphan).outcome, Outcome::removed);
+}
+
+TEST_P(JobTools, CleanKeepsAFreshClaim) {
+  fs::create_directories(place() / ".jobs");
+  const JobId id = JobId::random();
+  exec(status_script(jobs_folder, {id}, {id}));
+  ASSERT_TRUE(fs::exists(folder(id) / "result"));
+  EXPECT_EQ(clean(id).outcome, Outcome::running);
+  std::ofstream(folder(id) / "result") << "never 0 1000\n";
+  EXPECT_EQ(clean(id).outcome, Outcome::removed);
+}
+
+TEST_P(JobTools, CleanDoesNotFollowLinks) {
+  fs::create_directories(place() / ".jobs");
+  const fs::path precious = servers.home("a") / "precious";
+  fs::create_directories(precious);
+  std::ofstream(precious / "result") << "exit 0 1000\n";
+  const JobId id = JobId::random();
+  fs::create_symlink(precious, folder(id));
+  EXPECT_EQ(clean(id).outcome, Outcome::failed);
+  EXPECT_TRUE(fs::exists(precious / "result"));
+}
+
+constexpr const char* program =
+    "exec /usr/bin/python3 -c 'import threading, time\n"
+    "def wait_here():\n  print(\"up\", flush=True)\n  time.sleep(60)\n"
+    "threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\nwait_here()'";
+
+TEST_P(JobTools, StacksOfAPreparedProgram) {
+  const JobId id = start(program, {{"RANK", "7"}}, enable_stacks_text(".jobs"));
+  until_out(id, "up");
+  for (int round = 0; round < 2; ++round) {  // the second answer holds nothing of the first
+    const auto dumps = stacks(id);
+    ASSERT_EQ(dumps.size(), 1U);
+    EXPECT_EQ(dumps[0].id, id);
+    EXPECT_EQ(dumps[0].rank, 7);
+    ASSERT_EQ(dumps[0].method, Method::faulthandler) << dumps[0].why;
+    const auto threads = parse_threads(dumps[0]);
+    ASSERT_EQ(threads.size(), 2U);
+    ASSERT_FALSE(threads[0].frames.empty());
+    EXPECT_EQ(threads[0].frames[0], "wait_here (<string>:4)");
+  }
+  EXPECT_TRUE(runs(id));
+  end(id);
+  EXPECT_TRUE(stacks(id).empty());
+}
+
+TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
+  const JobId python = start(program);
+  const JobId other = start("exec sleep 60");
+  until_out(python, "up");
+  const auto dumps = stacks(python);
+  ASSERT_EQ(dumps.size(), 1U);
+  EXPECT_EQ(dumps[0].method, Method::kernel);
+  EXPECT_NE(dumps[0].why.find("--enable-stacks"), std::string::npos);
+  ASSERT_EQ(dumps[0].lines.size(), 2U);  // two threads
+  EXPECT_NE(dumps[0].lines[0].find("state S"), std::string::npos);
+  EXPECT_NE(stacks(other).at(0).why.find("not a Python process"), std::string::npos);
+  EXPECT_TRUE(runs(python));
+  EXPECT_TRUE(runs(other));
+  end(python);
+  end(other);
+}
+
+TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
+  const JobId id = start(
+      "mkdir -p other && echo 'print(\"other sitecustomize\", __name__)' >other/sitecustomize.py\n"
+      "PYTHONPATH=$PYTHONPATH:other /usr/bin/python3 -c 'import sitecustomize; "
+      "print(sitecustomize.__file__)'",
+      {{"PYTHONPATH", "first"}}, enable_stacks_text(".jobs"));
+  until_ended(id);
+  const std::string out = file(id, "job.out");
+  EXPECT_NE(out.find("other sitecustomize sitecustomize\n"), std::string::npos) << out;
+  EXPECT_NE(out.find("other/sitecustomize.py\n"), std::string::npos) << out;
+  EXPECT_EQ(read_file(folder(id) / "job.err"), "");
+  const JobId plain =
+      start("echo \"${PYTHONPATH##*:}\"; exit 3", {{"PYTHONPATH", "first"}}, enable_stacks_text(".jobs"));
+  until_ended(plain);
+  EXPECT_EQ(file(plain, "job.out"), "first\n");
+}
+
+TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
+  const fs::path home = servers.home("a");
+  std::ofstream(home / "a file");
+  fs::create_symlink("a file", home / "link");
+  fs::create_symlink("nothing", home / "dangling");
+  EXPECT_EQ(exec(ssh::wrap_script(std::string(scripts::text("pull_look.sh")) +
+                                  "pull_look ~/'a file' ~ ~/link ~/dangling ~/nothing")),
+            "\n@remote1 pull there\n@remote1 pull there\n@remote1 pull link\n@remote1 pull missing\n"
+            "@remote1 pull missing\n@remote1 end\n");
+}
+
+TEST_P(JobTools, TellsTheLastLinesOfStderr) {
+  const auto last = [&](const std::string& text) {
+    std::ofstream(servers.home("a") / "job.err") << text;
+    return exec(ssh::wrap_script(std::string(scripts::text("last_stderr.sh")) + "last_stderr ~ 2"));
+  };
+  EXPECT_EQ(last("1\n@remote1 end\n3"),
+            "\n@remote1 stderr |@remote1 end\n@remote1 stderr |3\n@remote1 end\n");
+  EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
+            "\n@remote1 stderr |" + std::string(2000, 'x') + "\n@remote1 stderr |\n@remote1 end\n");
+  EXPECT_EQ(last(""), "\n@remote1 end\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobTools, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs
