@@ -37,8 +37,12 @@ struct LaunchRequest {
   bool await_lifelines = true;
 };
 
-// The names that LaunchRequest::launcher takes.
-std::vector<std::string> launchers();
+// What LaunchRequest::launcher takes.
+struct LauncherInfo {
+  std::string name;
+  std::string description;  // "a process a rank"
+};
+std::vector<LauncherInfo> launchers();
 
 // One process of a plan; it becomes a job.
 struct PlannedProcess {

@@ -2,9 +2,25 @@
 
 #include "launch/plan.hpp"
 
-// What the launchers share. Only src/launch includes it.
+// What a launcher is, and what the launchers share. Only src/launch includes it.
 
 namespace remote::launch {
+
+// A way to start the ranks: which processes, on which servers, with which variables.
+struct Launcher {
+  LauncherInfo info;
+  // Whether it needs a free port on the first server (MASTER_PORT); without, LaunchSpec::master_port is 0.
+  bool needs_port;
+  // The processes of a launch, by rank. It may plan fewer than one a server, such as one process that reaches
+  // the other servers by itself. Throws Error (usage) for a command that it cannot start.
+  std::vector<PlannedProcess> (*plan)(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size);
+};
+
+// Throws Error (usage) for a name that no launcher has.
+const Launcher& find_launcher(const std::string& name);
+
+// make_plan() (plan.hpp) with this launcher, whatever the spec names.
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Launcher& launcher);
 
 // Variables in order, of which each name stands once.
 class EnvBuilder {
@@ -25,10 +41,5 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node);
 
 // The tags of a process: the user's or the default ones, and `master` for rank 0.
 std::vector<std::string> tags_of(const LaunchSpec& spec, bool master);
-
-std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes,
-                                       int world_size);
-std::vector<PlannedProcess> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes,
-                                          int world_size);
 
 }  // namespace remote::launch

@@ -14,26 +14,10 @@
 namespace remote::launch {
 namespace {
 
-using Planner = std::vector<PlannedProcess> (*)(const LaunchSpec&, const std::vector<Node>&, int world_size);
-
-constexpr std::array<std::pair<std::string_view, Planner>, 2> table{{
-    {"ranks", plan_ranks},
-    {"torchrun", plan_torchrun},
-}};
-
 // What the launch itself sets, and what the supervisor tells a job's processes by.
 constexpr std::array<std::string_view, 10> reserved{
     "MASTER_ADDR",      "MASTER_PORT", "WORLD_SIZE", "RANK",     "LOCAL_RANK",
     "LOCAL_WORLD_SIZE", "NODE_RANK",   "GROUP_RANK", "RUN_UUID", "REMOTE_JOB_ID"};
-
-Planner find_planner(const std::string& name) {
-  for (const auto& [known, planner] : table) {
-    if (known == name) {
-      return planner;
-    }
-  }
-  throw Error::usage(fmt::format("no launcher '{}'", name), "there are: " + join(launchers(), ", "));
-}
 
 void check_env(const Env& env) {
   for (const auto& [name, value] : env) {
@@ -116,7 +100,10 @@ int resolve_nproc(const std::string& text, int gpus, int cpus) {
 }
 
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
-  const Planner planner = find_planner(spec.launcher);
+  return make_plan(spec, nodes, find_launcher(spec.launcher));
+}
+
+Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Launcher& launcher) {
   if (nodes.empty()) {
     throw Error::usage("nothing to launch on", "no server is chosen");
   }
@@ -130,7 +117,7 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
     throw Error::usage("cannot launch", "the address of the first server is not known",
                        "set its internal_address in configs.yaml");
   }
-  if (spec.master_port < 1 || spec.master_port > 65535) {
+  if (launcher.needs_port && (spec.master_port < 1 || spec.master_port > 65535)) {
     throw Error::usage(fmt::format("wrong --master-port {}", spec.master_port),
                        "a port is a number from 1 to 65535");
   }
@@ -142,20 +129,12 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
     }
     plan.world_size += node.nproc;
   }
-  plan.processes = planner(spec, nodes, plan.world_size);
+  plan.processes = launcher.plan(spec, nodes, plan.world_size);
   return plan;
 }
 
-}  // namespace remote::launch
-
-namespace remote {
-
-std::vector<std::string> launchers() {
-  std::vector<std::string> names;
-  for (const auto& [name, planner] : launch::table) {
-    names.emplace_back(name);
-  }
-  return names;
+bool needs_port(const std::string& launcher) {
+  return find_launcher(launcher).needs_port;
 }
 
-}  // namespace remote
+}  // namespace remote::launch

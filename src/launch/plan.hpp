@@ -10,15 +10,14 @@
 // Planning a launch: from what the user asked and what is known of the servers to the list of processes to
 // start. Pure: nothing is asked, started or read here, so that --dry-run shows what a launch does.
 //
-// A launcher is one file with one function (see launchers() in plan.cpp): plain.cpp starts one process a rank
-// with torch's env:// variables, torchrun.cpp one agent a server. To add one: write its file, declare its
-// function in launchers.hpp, add a line to the table in plan.cpp and a golden test.
+// A launcher is one file: ranks.cpp starts one process a rank with torch's env:// variables, torchrun.cpp one
+// agent a server. launchers.cpp lists them.
 
 namespace remote::launch {
 
 struct LaunchSpec {
   std::string command;             // as the user gave it: a line for the server's shell
-  std::string launcher = "ranks";  // "ranks" or "torchrun"
+  std::string launcher = "ranks";  // see launchers()
   std::string master_addr;
   int master_port = 0;
   std::string run_id;  // RUN_UUID; also the launch's id in job-list
@@ -40,6 +39,10 @@ struct Node {
 // Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable
 // that is set by the launch itself or has no valid name.
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
+
+// Whether LaunchSpec::master_port must be a free port on the first server. Throws Error (usage) for a
+// launcher that does not exist.
+bool needs_port(const std::string& launcher);
 
 // How many ranks --nproc-per-node means on a server: a number, or "auto": one a GPU, without GPUs one a
 // processor core. Throws Error (usage).

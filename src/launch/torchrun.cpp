@@ -50,10 +50,7 @@ Parts take_apart(const std::string& given) {
   return parts;
 }
 
-}  // namespace
-
-std::vector<PlannedProcess> plan_torchrun(const LaunchSpec& spec, const std::vector<Node>& nodes,
-                                          int /*world_size*/) {
+std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   if (spec.local_rank_arg) {
     throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
                        "add --use-env, or use --launcher ranks");
@@ -86,5 +83,9 @@ std::vector<PlannedProcess> plan_torchrun(const LaunchSpec& spec, const std::vec
   }
   return processes;
 }
+
+}  // namespace
+
+extern const Launcher torchrun{{"torchrun", "an agent of torch.distributed.run a server"}, true, plan};
 
 }  // namespace remote::launch

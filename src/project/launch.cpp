@@ -53,7 +53,7 @@ class Launching {
   std::vector<launch::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const launch::ProbeAnswer& answer,
                        const std::string& master_addr);
-  std::optional<jobs::Lifeline> plan_lifeline(const std::string& address);
+  std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   void end_started(const std::vector<Job>& jobs);
   void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
@@ -163,10 +163,12 @@ Plan Launching::plan() {
   const config::Server& master = servers_.front();
   spec.master_addr = master.internal_address.value_or(first_address_);
   answers_ = probe_all(spec.master_addr);
-  try {
-    spec.master_port = launch::choose_port(answers_.front(), request_.master_port);
-  } catch (const Error& error) {
-    throw error.on(master.name);
+  if (launch::needs_port(spec.launcher)) {
+    try {
+      spec.master_port = launch::choose_port(answers_.front(), request_.master_port);
+    } catch (const Error& error) {
+      throw error.on(master.name);
+    }
   }
   std::vector<launch::Node> nodes;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -187,16 +189,20 @@ bool can_hold_lifeline(const std::optional<std::string>& version) {
 }
 
 // nullopt where there can be none. Tells which servers are without one.
-std::optional<jobs::Lifeline> Launching::plan_lifeline(const std::string& address) {
+std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
   if (!request_.end_others) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
   lifeline.token = random_hex(32) + random_hex(32);
-  lifeline.address = address;
+  lifeline.address = plan.master_addr;
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
   for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
+        plan.processes.end()) {
+      continue;  // nothing runs there that would have to be ended
+    }
     if (can_hold_lifeline(answers_[i].python)) {
       lifeline.servers.push_back(servers_[i].name);
       lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
@@ -288,7 +294,7 @@ LaunchResult Launching::start() {
   }
   LaunchResult result;
   result.plan = plan();
-  const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan.master_addr);
+  const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
                                           core_.cancel(), lifeline ? &*lifeline : nullptr);
   result.jobs = std::move(started.jobs);

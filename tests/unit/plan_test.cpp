@@ -9,6 +9,7 @@
 #include "base/files.hpp"
 #include "cli/show/plan.hpp"
 #include "launch/command.hpp"
+#include "launch/launchers.hpp"
 #include "support/paths.hpp"
 
 namespace remote::launch {
@@ -227,6 +228,33 @@ TEST(Command, MasksSecretsAndNothingElse) {
   EXPECT_EQ(mask_command("x --token --verbose"), "x --token --verbose");
   const std::string plain = "  python 'a b' \"$X\" | tee \\\n é";
   EXPECT_EQ(mask_command(plain), plain);
+}
+
+// Such as mpirun: it reaches the other servers by itself.
+TEST(Plan, ALauncherMayPlanOneProcessForAllServersAndNeedNoPort) {
+  const Launcher spanning{{"spanning", "one process"},
+                          false,
+                          [](const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+                            PlannedProcess process;
+                            process.server = nodes.front().server;
+                            process.ranks = world_size;
+                            process.command = spec.command;
+                            return std::vector{process};
+                          }};
+  LaunchSpec spec = spec_of("a.out");
+  spec.master_port = 0;
+  EXPECT_THROW(make_plan(spec, two), Error);
+  const Plan plan = make_plan(spec, two, spanning);
+  ASSERT_EQ(plan.processes.size(), 1U);
+  EXPECT_EQ(plan.processes.front().ranks, 4);
+  EXPECT_EQ(plan.world_size, 4);
+}
+
+TEST(Plan, EveryLauncherIsListedAndFound) {
+  for (const LauncherInfo& info : launchers()) {
+    EXPECT_EQ(find_launcher(info.name).info.description, info.description);
+  }
+  EXPECT_THROW(find_launcher("nosuch"), Error);
 }
 
 }  // namespace

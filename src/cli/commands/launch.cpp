@@ -115,6 +115,16 @@ int run(Context& context, const Arguments& arguments) {
   return arguments.follow ? follow(context, request, result.jobs) : 0;
 }
 
+void add_launcher_option(CLI::App& command, std::string& launcher) {
+  std::vector<std::string> names;
+  std::vector<std::string> descriptions;
+  for (const LauncherInfo& info : launchers()) {
+    names.push_back(info.name);
+    descriptions.push_back(info.name + ": " + info.description);
+  }
+  command.add_option("--launcher", launcher, join(descriptions, "; "))->check(CLI::IsMember(names));
+}
+
 void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
   CLI::App* command = app.add_subcommand(name, help);
   const auto arguments = std::make_shared<Arguments>();
@@ -139,8 +149,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
     command->add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
     command->add_flag("--use-env", arguments->use_env, "The default here; for labml_remote's command lines");
   }
-  command->add_option("--launcher", request.launcher, "ranks: a process a rank; torchrun: an agent a server")
-      ->check(CLI::IsMember(launchers()));
+  add_launcher_option(*command, request.launcher);
   command
       ->add_option("--on-failure", arguments->on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));

@@ -6,8 +6,9 @@
 
 namespace remote::launch {
 
-std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes,
-                                       int world_size) {
+namespace {
+
+std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
   std::vector<PlannedProcess> processes;
   const std::string command = spec.torch ? with_python(spec.command) : spec.command;
   int rank = 0;
@@ -41,5 +42,9 @@ std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector
   }
   return processes;
 }
+
+}  // namespace
+
+extern const Launcher ranks{{"ranks", "a process a rank"}, true, plan};
 
 }  // namespace remote::launch
