@@ -36,9 +36,9 @@ struct Hooks {
   std::function<std::optional<std::string>(const std::string& prompt)> ask_secret{};
   // Every call throws Interrupted soon after this was cancelled.
   Cancel cancel{};
-  // The program that rsync starts as its remote shell, and its first arguments. Empty: the one that was
-  // installed with the library.
-  std::vector<std::string> rsync_helper{};
+  // The program that rsync starts as its remote shell: remote-rsync-pipe. Empty: the one that was installed
+  // with the library.
+  std::filesystem::path rsync_helper{};
 };
 
 // Output of commands and jobs as it comes: the index of the server or job in the list that the call is about,

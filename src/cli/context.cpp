@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/visible.hpp"
+#include "cli/self_path.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/job_words.hpp"
 
@@ -34,6 +35,7 @@ Project& Context::project() {
   if (!project_) {
     Hooks hooks;
     hooks.cancel = cancel;
+    hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
     hooks.on_event = [this](const Event& event) { on_event(event); };
     hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));

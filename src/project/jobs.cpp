@@ -111,6 +111,7 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
         const auto connection = core.connector().connect(server, core.cancel());
         servers::PullOptions options;
         options.append = true;
+        options.pipe_program = core.hooks.rsync_helper;
         options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
         for (const JobId& id : group.ids()) {
           options.filters.push_back(fmt::format("+ /{}/", id.text()));

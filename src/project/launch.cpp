@@ -87,7 +87,8 @@ void Launching::connect_all() {
 // Ranks that run different code hang, or train something that nobody wrote.
 void Launching::verify_sync() {
   const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return servers::differences(*connect(server), core_.config, server, {}, core_.cancel());
+    return servers::differences(*connect(server), core_.config, server,
+                                {.pipe_program = core_.hooks.rsync_helper}, core_.cancel());
   });
   bool same = true;
   for (std::size_t i = 0; i < servers_.size(); ++i) {

@@ -41,6 +41,7 @@ servers::PrepareSteps steps_of(const Core& core, const PrepareRequest& request) 
   steps.force = request.force;
   steps.verify = request.verify;
   steps.remove = request.remove;
+  steps.sync_options.pipe_program = core.hooks.rsync_helper;
   steps.sync_options.dry_run = request.dry_run;
   steps.sync_options.update = !request.overwrite;
   steps.sync_options.kilobytes_per_second = request.kilobytes_per_second;

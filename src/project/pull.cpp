@@ -78,6 +78,7 @@ SyncReport pull(Core& core, const PullRequest& request) {
     servers::PullOptions options;
     options.copy_links = look(*connection, full, request.paths, project, core.cancel());
     options.update = !request.force;
+    options.pipe_program = core.hooks.rsync_helper;
     options.on_progress = core.one_at_a_time(request.on_progress);
     return servers::sync_from(*connection, full, std::filesystem::absolute(request.to).lexically_normal(),
                               options, core.cancel());

@@ -97,7 +97,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
 
 SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
                const std::function<void(const TransferProgress&)>& on_progress, const ssh::Sink& log,
-               const std::optional<fs::path>& pipe_program, const std::string& what, const Cancel& cancel) {
+               const fs::path& pipe_program, const std::string& what, const Cancel& cancel) {
   SyncReport report;
   ssh::RsyncRequest request;
   request.args = std::move(arguments);

@@ -33,7 +33,7 @@ struct SyncOptions {
   bool parents_exist = false;
   std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
-  std::optional<std::filesystem::path> pipe_program = {};  // see RsyncRequest
+  std::filesystem::path pipe_program = {};  // see RsyncRequest
 };
 
 // Sends config.project to the server. Throws Error.
@@ -66,7 +66,7 @@ struct PullOptions {
   std::vector<std::string> filters = {};  // rsync filter rules in order: "+ */", "- *.tmp"
   std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
-  std::optional<std::filesystem::path> pipe_program = {};
+  std::filesystem::path pipe_program = {};
 };
 
 // Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its

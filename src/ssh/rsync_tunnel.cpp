@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/self_path.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -111,7 +110,12 @@ Tunnel::Tunnel(Connection& connection, const RsyncRequest& request)
   // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
   // that rsync runs in needs no quoting, wherever the program lies.
   std::error_code error;
-  const fs::path program = request.pipe_program ? *request.pipe_program : self_path();
+  const fs::path program =
+      request.pipe_program.empty() ? fs::path(REMOTE_RSYNC_HELPER) : request.pipe_program;
+  if (!fs::exists(program, error)) {
+    throw Error("cannot start rsync", "its helper program " + program.string() + " is not there",
+                "install the library, or name the helper");
+  }
   fs::create_symlink(program, folder_.path() / "pipe", error);
   if (error) {
     throw Error("cannot start rsync", (folder_.path() / "pipe").string() + ": " + error.message());

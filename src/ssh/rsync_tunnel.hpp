@@ -15,8 +15,8 @@
 #include "ssh/connection.hpp"
 
 // rsync over a connection that is there already: no second handshake, no ssh(1), one way to authenticate.
-// The local rsync starts this very binary as its "remote shell" (`remote __rsync-pipe`), which hands its two
-// pipes over to us and waits; we run rsync's server command in a channel and carry the bytes.
+// The local rsync starts a helper program as its "remote shell", which hands its two pipes over to us and
+// waits; we run rsync's server command in a channel and carry the bytes.
 
 namespace remote::ssh {
 
@@ -26,7 +26,9 @@ struct RsyncRequest {
   std::function<void(std::string_view)> on_line;             // each line of rsync's stdout
   std::function<void(const TransferProgress&)> on_progress;  // with --info=progress2
   Sink log;                                                  // all output, the server's stderr included
-  std::optional<std::filesystem::path> pipe_program;         // the `remote` binary; default: self_path()
+  // The program that rsync starts as its remote shell: `remote`, or remote-rsync-pipe. Empty: the installed
+  // one.
+  std::filesystem::path pipe_program;
 };
 
 struct RsyncResult {

@@ -10,6 +10,7 @@
 
 #include "cli/cli.hpp"
 #include "project/core.hpp"
+#include "support/paths.hpp"
 
 namespace remote::test {
 
@@ -37,6 +38,7 @@ RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<L
         environment.streams = {nothing.get(), out_.fd(), err_.fd()};
         environment.cancel = cancel_;
         environment.open = [&servers](const auto& folder, Hooks hooks) {
+          hooks.rsync_helper = remote_binary;
           return Project(
               std::make_unique<project::Core>(config::load(folder), std::move(hooks), share(servers)));
         };

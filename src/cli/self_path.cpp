@@ -1,4 +1,4 @@
-#include "base/self_path.hpp"
+#include "cli/self_path.hpp"
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 #include <remote/error.hpp>
 
-namespace remote {
+namespace remote::cli {
 namespace fs = std::filesystem;
 
 fs::path self_path() {
@@ -31,4 +31,4 @@ fs::path self_path() {
   return path;
 }
 
-}  // namespace remote
+}  // namespace remote::cli

@@ -1,0 +1,47 @@
+#!/bin/sh
+# The library as another program sees it: installed, found by find_package, linked outside the tree, and run.
+. "$(dirname -- "$0")/support.sh"
+
+build=$(dirname -- "$REMOTE")
+sanitize=
+case $build in
+  */asan) sanitize=-fsanitize=address,undefined ;; # the program must then be built so, too
+  */tsan) skip "the build with ThreadSanitizer runs no end-to-end tests" ;;
+esac
+command -v cmake >/dev/null 2>&1 || skip "no cmake"
+
+prefix="$work/an installation"
+cmake --install "$build" --prefix "$prefix" >"$work/out" 2>"$work/err" || fail "cmake --install"
+[ -x "$prefix/bin/remote" ] || fail "no program was installed"
+cp -r "$REMOTE_SOURCE_DIR/sample/api" "$work/api"
+cmake -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug \
+  -DCMAKE_CXX_FLAGS="$sanitize" \
+  >"$work/out" 2>"$work/err" || fail "find_package(remote)"
+cmake --build "$work/api/build" >"$work/out" 2>&1 || fail "sample/api does not build"
+train="$work/api/build/train"
+
+# No word of the command line's libraries is in the library.
+library=$(find "$prefix" -name libremote.a)
+[ -n "$library" ] || fail "no library was installed"
+nm -C "$library" >"$work/symbols" 2>/dev/null || true
+[ -s "$work/symbols" ] || fail "nm shows nothing"
+if grep -E 'CLI::|spdlog::' "$work/symbols" >"$work/out"; then
+  fail "the library uses CLI11 or spdlog"
+fi
+
+remote sandbox up
+system_python
+# The library's own helper is where it was configured to be installed, which is not here.
+export REMOTE_RSYNC_HELPER="$prefix/libexec/remote/remote-rsync-pipe"
+echo 'print("hello from rank 0") if __import__("os").environ["RANK"] == "0" else None' >train.py
+got=0
+"$train" . "python3 train.py" >"$work/out" 2>"$work/err" || got=$?
+[ "$got" = 0 ] || fail "the program exits with $got"
+printed 'hello from rank 0
+2 of 2 ranks succeeded
+'
+got=0
+# shellcheck disable=SC2016 # the ranks' shells expand it
+"$train" . 'echo no >&2; exit $((RANK * 3))' >"$work/out" 2>"$work/err" || got=$?
+[ "$got" = 1 ] || fail "the program exits with $got, not 1"
+grep -qx 'rank 1 on node-2 failed first' "$work/out" || fail "the verdict names rank 1"
