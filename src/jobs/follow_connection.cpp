@@ -78,9 +78,10 @@ FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
   open.input = follow_script(followed.job.remote_folder, followed.request(options_));
   open.begin = followed.bytes();
-  open.channel = connection_.open("exec sh -s", [this, &followed](ssh::Stream stream, std::string_view data) {
-    followed.take(stream, data, events_.output);
-  });
+  open.channel =
+      connection_.open(ssh::script_command, [this, &followed](ssh::Stream stream, std::string_view data) {
+        followed.take(stream, data, events_.output);
+      });
   feed(open);
   return open;
 }

@@ -15,6 +15,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
   request.input =
       kill_script(group.folder, group.ids(), order.signal, static_cast<int>(order.grace.count()), order.by);
   request.timeout = order.grace + std::chrono::seconds(30);
+  connection.expect();
   const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
   const std::vector<Job> now = ask_over(connection, store, group.jobs, std::chrono::seconds(10), cancel);
   std::vector<KillResult::Entry> entries;

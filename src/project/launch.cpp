@@ -50,6 +50,7 @@ class Launching {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
+  void announce_questions();
   std::vector<launch::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const launch::ProbeAnswer& answer,
                        const std::string& master_addr);
@@ -103,6 +104,19 @@ void Launching::verify_sync() {
   if (!same) {
     throw Error("nothing was started", "the project on the servers is not what it is here",
                 "send it with `remote rsync`; files that are newer on a server stay as they are there");
+  }
+}
+
+// What follows the probe, so that it is made ready beside it.
+void Launching::announce_questions() {
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const auto connection = connect(servers_[i]);
+    connection->expect();  // the start
+    // The lifeline's word; where nobody waits for that, the output is followed. The first server is not
+    // asked.
+    if (!request_.await_lifelines || (request_.end_others && i > 0)) {
+      connection->expect();
+    }
   }
 }
 
@@ -293,6 +307,7 @@ LaunchResult Launching::start() {
   if (request_.verify_sync) {
     verify_sync();
   }
+  announce_questions();
   LaunchResult result;
   result.plan = plan();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);

@@ -231,6 +231,7 @@ void Preparation::packages(bool done) {
 }
 
 PrepareReport Preparation::run() {
+  connection_.expect({});
   const Answers answers =
       run_script("status", "provision_status.sh",
                  "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());

@@ -49,8 +49,11 @@ class Channel {
   virtual std::optional<ExitStatus> status() const = 0;
 };
 
+// What runs a script that comes on stdin. Every login shell understands it.
+inline constexpr const char* script_command = "exec sh -s";
+
 struct ExecRequest {
-  std::string command = "exec sh -s";    // as the login shell gets it: keep it free of anything to quote
+  std::string command = script_command;  // as the login shell gets it: keep it free of anything to quote
   std::string input{};                   // stdin, followed by end of file
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
   Sink sink{};                           // where output goes; without one it is collected in the result
@@ -78,6 +81,11 @@ class Connection {
   // Starts a command. Its output goes to `sink` during pump(). Throws TooManyChannels when the server refuses
   // a further one (sshd's MaxSessions): open it on another connection.
   virtual std::unique_ptr<Channel> open(const std::string& command, Sink sink) = 0;
+
+  // A hint, one a command: after the next command, this one will be opened. The round trips that this costs
+  // then happen beside the next command. It is started ahead, perhaps in vain, so it must wait for its input;
+  // empty: it is not known yet.
+  virtual void expect(const std::string& command = script_command) { static_cast<void>(command); }
 
   // Serves all channels once: sends what is queued, hands what has arrived to the sinks. Waits up to
   // `timeout` for the link or one of `also` to become ready (their revents are filled in); returns at once

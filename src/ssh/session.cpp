@@ -104,12 +104,14 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
   const std::size_t others = open_channels();
   auto pause = std::chrono::milliseconds(0);
   for (;;) {
-    auto state = std::make_shared<ChannelState>(session_.get(), command, sink, relay_ && relay_->on());
-    channels_.push_back(state);
+    auto state = begin(command, sink);
     auto channel = std::make_unique<SessionChannel>(state);
     wait_until_open(*state);
     if (state->refusal().empty() || state->status()) {
       return channel;
+    }
+    if (drop_spares()) {
+      continue;  // their places are wanted
     }
     // sshd frees the place of a channel that was closed only when its command has ended as well.
     if (clock::now() - closed_at_ < reuse_time) {
@@ -123,6 +125,37 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
     throw Error("cannot open a channel", state->refusal(),
                 "the server allows no command on this connection: look at MaxSessions in its sshd_config");
   }
+}
+
+// The channel for a command: a spare one or a new one. Behind it go the spare ones for what is expected next.
+std::shared_ptr<ChannelState> Session::begin(const std::string& command, const Sink& sink) {
+  const bool with_agent = relay_ && relay_->on();
+  const auto ready = std::ranges::find_if(
+      spares_, [&](const auto& one) { return !with_agent && one->adopt(command, sink); });
+  std::shared_ptr<ChannelState> state;
+  if (ready != spares_.end()) {
+    state = *ready;
+    spares_.erase(ready);
+  } else {
+    state = std::make_shared<ChannelState>(session_.get(), command, sink, with_agent);
+    channels_.push_back(state);
+  }
+  for (const std::string& next : std::exchange(expected_, {})) {
+    auto spare = std::make_shared<ChannelState>(session_.get(), next, Sink());
+    spare->keep_as_spare();
+    spares_.push_back(spare);
+    channels_.push_back(std::move(spare));
+  }
+  return state;
+}
+
+bool Session::drop_spares() {
+  for (const auto& spare : spares_) {
+    spare->release();
+    spare->proceed();  // it may have been opened since, and only then it can be closed
+  }
+  drop_released();
+  return !std::exchange(spares_, {}).empty();
 }
 
 // Waits for the server's word on a channel. What arrives for others meanwhile is kept for pump().
@@ -156,8 +189,8 @@ std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, i
 }
 
 std::size_t Session::open_channels() const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(channels_, [](const auto& state) { return !state->released(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      channels_, [](const auto& state) { return !state->released() && !state->spare(); }));
 }
 
 // Closes the channels whose handles are gone.
@@ -166,7 +199,7 @@ void Session::drop_released() {
     const bool done = state->released() && !state->opening();
     if (done && state->refusal().empty()) {
       closed_at_ = clock::now();
-      abandoned_ = abandoned_ || !state->finished();
+      abandoned_ = abandoned_ || (!state->spare() && !state->finished());
     }
     return done;
   });
@@ -174,7 +207,8 @@ void Session::drop_released() {
 
 bool Session::idle() noexcept {
   drop_released();
-  return channels_.empty() && !abandoned_ && lost_.empty() && take_input();
+  return !abandoned_ && lost_.empty() && take_input() &&
+         std::ranges::all_of(channels_, [](const auto& state) { return state->spare(); });
 }
 
 void Session::forward_agent(const std::filesystem::path& socket) {

@@ -49,6 +49,7 @@ class Session final : public Connection {
   Session& operator=(const Session&) = delete;
 
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
+  void expect(const std::string& command) override { expected_.push_back(command); }
   // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
@@ -65,6 +66,8 @@ class Session final : public Connection {
  private:
   using clock = std::chrono::steady_clock;
 
+  std::shared_ptr<ChannelState> begin(const std::string& command, const Sink& sink);
+  bool drop_spares();
   void wait_until_open(ChannelState& state);
   void drop_released();
   bool serve_channels();
@@ -87,6 +90,9 @@ class Session final : public Connection {
   std::string peer_address_;
   LoginFacts login_;
   std::vector<std::shared_ptr<ChannelState>> channels_;
+  std::vector<std::string> expected_;  // commands for which spare channels are to be opened
+  std::vector<std::shared_ptr<ChannelState>>
+      spares_;  // of channels_; opened ahead, nobody has a handle of them
   std::vector<pollfd> fds_;
   std::chrono::milliseconds ask_after_{10000};
   std::chrono::milliseconds dead_after_{15000};

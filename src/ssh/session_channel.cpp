@@ -84,6 +84,17 @@ void ChannelState::on_exit_signal(ssh_session, ssh_channel, const char* signal, 
       number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
 }
 
+bool ChannelState::adopt(const std::string& command, const Sink& sink) {
+  if (phase_ == Phase::refused || remote_closed_ || status_ || (!command_.empty() && command_ != command)) {
+    return false;
+  }
+  command_ = command;
+  sink_ = sink;
+  spare_ = paused_ = false;
+  proceed();
+  return true;
+}
+
 bool ChannelState::proceed() {
   if (phase_ == Phase::opening) {
     const int rc = host_.empty() ? ssh_channel_open_session(channel_)
@@ -98,7 +109,7 @@ bool ChannelState::proceed() {
     }
     phase_ = host_.empty() ? Phase::requesting : Phase::open;
   }
-  if (phase_ == Phase::requesting && !released_) {
+  if (phase_ == Phase::requesting && !released_ && !command_.empty()) {
     if (std::exchange(forward_agent_, false)) {
       ssh_channel_request_auth_agent(channel_);  // has no answer
     }

@@ -28,6 +28,11 @@ class ChannelState {
   ChannelState(const ChannelState&) = delete;
   ChannelState& operator=(const ChannelState&) = delete;
 
+  // Opened ahead, for a command that comes later or for one that nobody reads yet: keeps what it gets.
+  void keep_as_spare() { spare_ = paused_ = true; }
+  bool spare() const { return spare_; }
+  // Makes a spare channel one that is used for `command`; false when it is of no use for that.
+  bool adopt(const std::string& command, const Sink& sink);
   // Goes on with what is under way and hands what arrived to the sink; true when something was done.
   bool serve();
   // Opens, or asks for the command; true when that went on.
@@ -86,6 +91,7 @@ class ChannelState {
   std::size_t arrived_bytes_ = 0;
   std::array<std::size_t, 2> held_{};  // bytes left with libssh, by stream
   std::string outgoing_;               // bytes that libssh did not take yet (it re-keys)
+  bool spare_ = false;
   bool paused_ = false;
   bool input_closed_ = false;
   bool eof_sent_ = false;

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A cold `remote run` waits no more often for the server than ssh does.
+# A cold `remote run` waits no more often for the server than ssh does, and a cold launch hardly more often.
 set -eu
 : "${REMOTE:?path of the binary}"
 : "${REMOTE_SOURCE_DIR:?the source folder}"

@@ -65,6 +65,57 @@ TEST_F(SshExec, RunsManyCommandsOneAfterAnother) {
   }
 }
 
+TEST_F(SshExec, ACommandThatWasExpectedIsUnderWayWhenItIsOpened) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  const auto begun = client.folder() / "begun";
+  const std::string command = "echo x >>" + begun.string() + "; echo hello; exec cat";
+  connection->expect(command);
+  EXPECT_EQ(run(*connection, "echo 1").out, "1\n");
+  ASSERT_TRUE(test::eventually([&] {
+    connection->pump(10ms);
+    return std::filesystem::exists(begun);
+  }));
+  EXPECT_TRUE(connection->idle());
+  EXPECT_EQ(run(*connection, command, "input\n").out, "hello\ninput\n");
+  EXPECT_EQ(read_file(begun), "x\n") << "it was begun twice";
+  EXPECT_EQ(run(*connection, "echo 2").out, "2\n");
+}
+
+TEST_F(SshExec, WhatWasExpectedAndDoesNotComeIsInNobodysWay) {
+  for (const char* sessions : {"MaxSessions 1", "MaxSessions 2", "MaxSessions 10"}) {
+    TestSshd sshd(client.public_key(), {sessions});
+    const auto connection = connect(sshd);
+    connection->expect("cat");
+    connection->expect({});
+    EXPECT_EQ(run(*connection, "echo 1").out, "1\n") << sessions;
+    EXPECT_EQ(run(*connection, "echo 2").out, "2\n") << sessions;
+    EXPECT_EQ(run(*connection, "echo 3").out, "3\n") << sessions;
+    EXPECT_TRUE(connection->idle()) << sessions;
+  }
+}
+
+TEST_F(SshExec, WhatWasExpectedGivesItsPlaceToWhatComes) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 2"});
+  const auto connection = connect(sshd);
+  const auto nothing = [](ssh::Stream, std::string_view) {};
+  connection->expect("cat >/dev/null");
+  const auto one = connection->open("cat", nothing);
+  EXPECT_EQ(run(*connection, "echo 2").out, "2\n");
+  EXPECT_FALSE(one->finished());
+}
+
+TEST_F(SshExec, AnExpectedCommandThatEndedIsRunAnew) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  const std::string pids = (client.folder() / "pids").string();
+  const std::string command = "echo $$ >>" + pids + "; exit 7";
+  connection->expect(command);
+  run(*connection, "until [ -s " + pids + " ] && ! kill -0 $(cat " + pids + "); do sleep 0.02; done");
+  EXPECT_EQ(run(*connection, command).status, ExitStatus::exited(7));
+  EXPECT_EQ(split(read_file(pids), '\n').size(), 3U);  // the last line ends, too
+}
+
 TEST_F(SshExec, CarriesTenMegabytesEachWay) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
