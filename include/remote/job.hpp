@@ -51,6 +51,45 @@ class JobId {
   std::array<char, 32> digits_;
 };
 
+// Why a job is in its state. What `number`, `text` and `result` mean depends on the kind; where nothing is
+// said of them they are 0, "" and nothing.
+struct JobReason {
+  enum class Kind {
+    none,  // the state says everything
+    // killed:
+    after_rank,  // its launch ended it, because rank `number` failed
+    after_loss,  // its launch ended it, because the server `text` was lost
+    by_user,  // `text` ("ada@laptop", or "" where it is not known) ended it with signal `number`. `result` is
+              // there if the job ended otherwise than by that signal.
+    by_launch,  // as by_user, by the launch itself: it was not completed, or was interrupted
+    // failed:
+    out_of_memory,         // the kernel ended it, for want of memory
+    server_out_of_memory,  // its server ran out of memory while it ran
+    // lost:
+    never_started,     // the program that was to start it died before
+    not_started,       // its server could not start it: `text`
+    no_result,         // it ended, and the server does not know how
+    folder_gone,       // its folder was removed from the server
+    processes_gone,    // nothing of it lives, and there is no result
+    server_restarted,  // before it ended
+    // running:
+    told_to_end,   // but its process `number` lives on
+    unsupervised,  // its supervisor is gone, so its result will not be known
+    no_lifeline,   // its launch will not end when a rank on another server fails: `text` says why
+    // unknown:
+    no_answer,  // its server did not answer; the last news, if any, are `number` seconds old: `last_state`
+    // any state:
+    other  // `text`, from the record of an older program
+  };
+  Kind kind = Kind::none;
+  int number = 0;
+  std::string text{};  // may hold what a server said, as it said it
+  std::optional<ExitStatus> result{};
+  std::optional<JobState> last_state{};
+
+  friend bool operator==(const JobReason&, const JobReason&) = default;
+};
+
 // Where jobs have their folders on a server: <project>/<jobs_folder>/<id>.
 struct RemoteFolder {
   std::string project;      // "~/name", or an absolute path
@@ -65,7 +104,7 @@ struct Job {
   JobState state = JobState::starting;
   std::optional<int> pid;
   std::optional<ExitStatus> result;  // exit code or signal
-  std::string reason;  // why it is in this state, in a few words: "ended after rank 2", "out of memory"
+  JobReason reason;
   std::vector<std::string> tags;
   std::string command;          // as the user gave it, secrets masked
   std::optional<JobId> launch;  // shared by the ranks of one launch

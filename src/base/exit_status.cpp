@@ -1,10 +1,11 @@
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <utility>
 
 #include <remote/exit_status.hpp>
 #include <sys/wait.h>
+
+#include "base/strings.hpp"
 
 namespace remote {
 namespace {
@@ -49,12 +50,10 @@ std::optional<int> signal_number(std::string_view name) {
   for (const char c : name) {
     upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
-  int number = 0;
-  const auto [end, error] = std::from_chars(upper.data(), upper.data() + upper.size(), number);
-  if (error == std::errc() && end == upper.data() + upper.size()) {
-    return number >= 1 && number <= 64 ? std::optional<int>(number) : std::nullopt;
-  }
   const std::string_view bare = upper.starts_with("SIG") ? std::string_view(upper).substr(3) : upper;
+  if (const auto number = parse_number<int>(bare)) {
+    return *number >= 1 && *number <= 64 ? number : std::nullopt;
+  }
   for (const auto& [value, known] : linux_signals) {
     if (known == bare) {
       return value;

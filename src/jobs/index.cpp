@@ -7,11 +7,13 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "jobs/job_fields.hpp"
+#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view header = "remote job index 4\n";
+constexpr std::string_view header = "remote job index 5\n";
 constexpr std::size_t checksum_digits = 16;
 
 // In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
@@ -64,10 +66,107 @@ std::string unescaped(std::string_view text) {
   return plain;
 }
 
-// Takes tab-separated fields off the front of a line.
-class Reader {
+// Appends the fields of a job as columns, each behind a tab.
+class LineWriter {
  public:
-  explicit Reader(std::string_view line) : rest_(line) {}
+  explicit LineWriter(std::string& line) : line_(line) {}
+
+  template <typename Number>
+  void number(const char* /*name*/, Number value, int /*low*/ = 0) {
+    line_ += '\t';
+    line_ += std::to_string(value);
+  }
+  template <typename Number>
+  void number(const char* name, const std::optional<Number>& value, int /*low*/ = 0) {
+    value ? number(name, *value) : column("");
+  }
+  template <typename Time>
+  void time(const char* name, const Time& value) {
+    number(name, value);
+  }
+  void milliseconds(const char* name, const std::optional<std::int64_t>& value) { number(name, value); }
+  void flag(const char* /*name*/, bool value) { column(value ? "1" : "0"); }
+  void id(const char* /*name*/, const std::optional<JobId>& value) { column(value ? value->text() : ""); }
+  void state(const char* /*name*/, JobState value) { column(to_string(value)); }
+  void kind(const char* /*name*/, JobReason::Kind value) { column(kind_name(value)); }
+  void text(const char* /*name*/, std::string_view value) {
+    line_ += '\t';
+    append_escaped(line_, value);
+  }
+  void texts(const char* name, const std::vector<std::string>& values) {
+    number(name, values.size());
+    for (const std::string& value : values) {
+      text(name, value);
+    }
+  }
+  void result(const std::optional<ExitStatus>& value) {
+    number("exit_code", value ? value->code() : std::nullopt);
+    number("signal", value ? value->signal() : std::nullopt);
+  }
+  void reason(const char* /*name*/, const JobReason& value) { visit_fields_of_reason(value, *this); }
+  void folder(const char* name, const RemoteFolder& value, const Job& /*job*/) {
+    text(name, value.project);
+    text(name, value.jobs_folder);
+  }
+
+ private:
+  void column(std::string_view value) {
+    line_ += '\t';
+    line_ += value;
+  }
+
+  std::string& line_;
+};
+
+// Takes the columns of a line again.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view line) : rest_(line) {}
+
+  template <typename Number>
+  void number(const char* /*name*/, Number& value, int /*low*/ = 0) {
+    expect(parse_number<Number>(next()), value);
+  }
+  template <typename Number>
+  void number(const char* /*name*/, std::optional<Number>& value, int /*low*/ = 0) {
+    if (const std::string_view column = next(); !column.empty()) {
+      expect(parse_number<Number>(column), value);
+    }
+  }
+  template <typename Time>
+  void time(const char* name, Time& value) {
+    number(name, value);
+  }
+  void milliseconds(const char* name, std::optional<std::int64_t>& value) { number(name, value); }
+  void flag(const char* /*name*/, bool& value) { value = next() == "1"; }
+  void id(const char* /*name*/, JobId& value) { expect(JobId::parse(next()), value); }
+  void id(const char* /*name*/, std::optional<JobId>& value) { value = JobId::parse(next()); }
+  void state(const char* /*name*/, JobState& value) { expect(parse_job_state(next()), value); }
+  void kind(const char* /*name*/, JobReason::Kind& value) { expect(parse_kind(next()), value); }
+  void text(const char* /*name*/, std::string& value) { value = unescaped(next()); }
+  void texts(const char* name, std::vector<std::string>& values) {
+    std::size_t count = 0;
+    number(name, count);
+    for (; count > 0 && good_; --count) {
+      text(name, values.emplace_back());
+    }
+  }
+  void result(std::optional<ExitStatus>& value) {
+    std::optional<int> code;
+    std::optional<int> signal;
+    number("exit_code", code);
+    number("signal", signal);
+    if (code) {
+      value = ExitStatus::exited(*code);
+    } else if (signal) {
+      value = ExitStatus::signalled(*signal);
+    }
+  }
+  void reason(const char* /*name*/, JobReason& value) { visit_fields_of_reason(value, *this); }
+  void folder(const char* name, RemoteFolder& value, const Job& /*job*/) {
+    text(name, value.project);
+    text(name, value.jobs_folder);
+  }
 
   std::string_view next() {
     if (ended_) {
@@ -75,47 +174,28 @@ class Reader {
       return {};
     }
     const std::size_t at = rest_.find('\t');
-    const std::string_view field = rest_.substr(0, at);
+    const std::string_view column = rest_.substr(0, at);
     ended_ = at == std::string_view::npos;
     rest_ = ended_ ? std::string_view() : rest_.substr(at + 1);
-    return field;
-  }
-  std::string text() { return unescaped(next()); }
-  template <typename Number>
-  std::optional<Number> maybe() {
-    const std::string_view field = next();
-    const auto value = parse_number<Number>(field);
-    good_ = good_ && (value || field.empty());
-    return value;
-  }
-  template <typename Number>
-  Number number() {
-    const auto value = parse_number<Number>(next());
-    good_ = good_ && value;
-    return value.value_or(Number{});
+    return column;
   }
   std::string_view rest() const { return rest_; }
   bool good() const { return good_; }
   bool ended() const { return ended_; }
 
  private:
+  template <typename Value, typename Target>
+  void expect(const std::optional<Value>& value, Target& target) {
+    good_ = good_ && value;
+    if (value) {
+      target = *value;
+    }
+  }
+
   std::string_view rest_;
   bool ended_ = false;
   bool good_ = true;
 };
-
-template <typename Number>
-void append_maybe(std::string& line, const std::optional<Number>& value) {
-  line += '\t';
-  if (value) {
-    line += std::to_string(*value);
-  }
-}
-
-void append_text(std::string& line, std::string_view text) {
-  line += '\t';
-  append_escaped(line, text);
-}
 
 }  // namespace
 
@@ -135,29 +215,9 @@ std::string_view index_header() {
 }
 
 std::string index_line(const Fingerprint& print, const Job& job) {
-  std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{}", job.id.text(), print.inode, print.mtime_ns,
-                                 print.size, to_string(job.state), job.key);
-  append_maybe(line, job.pid);
-  append_maybe(line, job.result ? job.result->code() : std::nullopt);
-  append_maybe(line, job.result ? job.result->signal() : std::nullopt);
-  append_maybe(line, job.rank);
-  append_maybe(line, job.world_size);
-  append_maybe(line, std::optional(job.created_at));
-  append_maybe(line, job.started_at);
-  append_maybe(line, job.ended_at);
-  append_maybe(line, job.checked_at);
-  append_maybe(line, job.failed_ms);
-  line += job.hidden ? "\t1" : "\t0";
-  append_text(line, job.server);
-  append_text(line, job.reason);
-  append_text(line, job.command);
-  append_text(line, job.remote_folder.project);
-  append_text(line, job.remote_folder.jobs_folder);
-  append_text(line, job.launch ? job.launch->text() : "");
-  append_maybe(line, std::optional(job.tags.size()));
-  for (const std::string& tag : job.tags) {
-    append_text(line, tag);
-  }
+  std::string line = fmt::format("{}\t{}\t{}", print.inode, print.mtime_ns, print.size);
+  LineWriter columns(line);
+  visit_fields(job, columns);
   return fmt::format("{:016x}\t{}\n", checksum(line), line);
 }
 
@@ -182,20 +242,21 @@ Index::Index(std::string text) : text_(std::move(text)) {
       ++bad_;
       continue;
     }
-    Reader reader(line.substr(checksum_digits + 1));
-    const std::string_view id = reader.next();
+    LineReader columns(line.substr(checksum_digits + 1));
     Row row;
-    row.print.inode = reader.number<std::uint64_t>();
-    row.print.mtime_ns = reader.number<std::int64_t>();
-    row.print.size = reader.number<std::uint64_t>();
-    const auto state = parse_job_state(reader.next());
-    row.key = reader.number<int>();
-    row.rest = reader.rest();
-    if (!reader.good() || !state) {
+    columns.number("inode", row.print.inode);
+    columns.number("mtime", row.print.mtime_ns);
+    columns.number("size", row.print.size);
+    row.job = columns.rest();
+    // The first fields of every job.
+    columns.number("key", row.key);
+    const std::string_view id = columns.next();
+    columns.next();  // server
+    columns.state("state", row.state);
+    if (!columns.good()) {
       ++bad_;
       continue;
     }
-    row.state = *state;
     rows_.insert_or_assign(id, row);
   }
 }
@@ -205,42 +266,11 @@ const Index::Row* Index::find(const JobId& id) const {
   return found == rows_.end() ? nullptr : &found->second;
 }
 
-std::optional<Job> Index::job(const JobId& id, const Row& row) {
-  Reader reader(row.rest);
+std::optional<Job> Index::job(const Row& row) {
+  LineReader columns(row.job);
   Job job;
-  job.id = id;
-  job.state = row.state;
-  job.key = row.key;
-  job.pid = reader.maybe<int>();
-  const auto code = reader.maybe<int>();
-  const auto signal = reader.maybe<int>();
-  if (code) {
-    job.result = ExitStatus::exited(*code);
-  } else if (signal) {
-    job.result = ExitStatus::signalled(*signal);
-  }
-  job.rank = reader.maybe<int>();
-  job.world_size = reader.maybe<int>();
-  job.created_at = reader.number<std::int64_t>();
-  job.started_at = reader.maybe<std::int64_t>();
-  job.ended_at = reader.maybe<std::int64_t>();
-  job.checked_at = reader.maybe<std::int64_t>();
-  job.failed_ms = reader.maybe<std::int64_t>();
-  job.hidden = reader.next() == "1";
-  job.server = reader.text();
-  job.reason = reader.text();
-  job.command = reader.text();
-  job.remote_folder.project = reader.text();
-  job.remote_folder.jobs_folder = reader.text();
-  job.launch = JobId::parse(reader.next());
-  const auto tags = reader.number<std::size_t>();
-  for (std::size_t i = 0; i < tags && reader.good(); ++i) {
-    job.tags.push_back(reader.text());
-  }
-  if (!reader.good() || !reader.ended()) {
-    return std::nullopt;
-  }
-  return job;
+  visit_fields(job, columns);
+  return columns.good() && columns.ended() ? std::optional(std::move(job)) : std::nullopt;
 }
 
 }  // namespace remote::jobs

@@ -6,9 +6,8 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <remote/job.hpp>
 #include <sys/stat.h>
-
-#include "jobs/job.hpp"
 
 // The text of the store's index: a header and then a line a job, each with everything that its job.json says,
 // so that listing thousands of jobs opens one file. Lines are only ever appended; of several lines about one
@@ -35,9 +34,9 @@ class Index {
  public:
   struct Row {
     Fingerprint print;
-    State state = State::starting;
+    JobState state = JobState::starting;
     int key = 0;
-    std::string_view rest;  // the other fields, for job()
+    std::string_view job;  // all fields, for job()
   };
 
   // Takes any text whatever; what is not a good line counts as `bad`.
@@ -49,8 +48,8 @@ class Index {
   std::size_t lines() const { return lines_; }
   std::size_t bad() const { return bad_; }
 
-  // The whole job of a row of this index.
-  static std::optional<Job> job(const JobId& id, const Row& row);
+  // The whole job of a row of this index; nullopt where the row is damaged after all.
+  static std::optional<Job> job(const Row& row);
 
  private:
   std::string text_;

@@ -108,6 +108,8 @@ struct KillReply {
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
 std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
                         const std::string& by, const std::vector<Backend>& known = backends());
+// What `by` says where the launch itself ends its jobs because it was not completed.
+inline constexpr std::string_view by_launch = "launch";
 std::vector<KillReply> parse_kill(std::string_view out);
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until

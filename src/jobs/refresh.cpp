@@ -1,14 +1,15 @@
 #include "jobs/refresh.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <string>
 
-#include <fmt/format.h>
-
-#include "base/clock.hpp"
+#include "base/strings.hpp"
 
 namespace remote::jobs {
 namespace {
+
+using Kind = JobReason::Kind;
 
 constexpr int sigkill = 9;
 
@@ -35,52 +36,59 @@ std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& r
                     std::max(job.created_at, clocks.local + 1) * 1000);
 }
 
-std::string stop_reason(const StatusReply& reply) {
-  // by the launch itself: see lifeline.py
-  if (reply.stop_by.starts_with("rank ")) {
-    return "ended after " + reply.stop_by;
+JobReason stop_reason(const StatusReply& reply) {
+  constexpr std::string_view after_rank = "rank ";  // see lifeline.py
+  constexpr std::string_view after_loss = "loss of ";
+  const std::string_view by = reply.stop_by;
+  if (by.starts_with(after_rank)) {
+    if (const auto rank = parse_number<int>(by.substr(after_rank.size()))) {
+      return {.kind = Kind::after_rank, .number = *rank};
+    }
   }
-  if (reply.stop_by.starts_with("loss of ")) {
-    return "ended after the " + reply.stop_by;
+  if (by.starts_with(after_loss)) {
+    return {.kind = Kind::after_loss, .text = std::string(by.substr(after_loss.size()))};
   }
-  std::string reason = signal_name(*reply.stop_signal);
-  if (!reply.stop_by.empty()) {
-    reason += " by " + reply.stop_by;
+  JobReason reason{.kind = Kind::by_user, .number = *reply.stop_signal, .text = reply.stop_by};
+  if (by == by_launch) {
+    reason.kind = Kind::by_launch;
+    reason.text.clear();
   }
-  // What the job itself made of the signal, where that is something else.
   if (*reply.result != ExitStatus::signalled(*reply.stop_signal)) {
-    reason += reply.result->signal() ? ", then " : ", ";
-    reason += reply.result->describe();
+    reason.result = reply.result;
   }
   return reason;
 }
 
-// The words of status.sh, whose blanks are '+': "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
+// Why a launch has no lifeline. In the words of status.sh blanks are '+':
+// "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
 std::string lifeline_trouble(std::string text) {
   std::replace(text.begin(), text.end(), '+', ' ');
   constexpr std::string_view unreachable = "unreachable: ";
-  if (text.starts_with(unreachable)) {
-    text = "cannot reach " + text.substr(unreachable.size());
-  }
-  return std::string(no_lifeline) + ": " + text;
+  return text.starts_with(unreachable) ? "cannot reach " + text.substr(unreachable.size()) : text;
 }
 
-std::string running_reason(const StatusReply& reply) {
+JobReason running_reason(const StatusReply& reply) {
   if (reply.left) {
-    return fmt::format("told to end, but its process {} is not gone", reply.pid.value_or(0));
+    return {.kind = Kind::told_to_end, .number = reply.pid.value_or(0)};
   }
   if (!reply.supervised) {
-    return "its supervisor is gone";
+    return {.kind = Kind::unsupervised};
   }
-  return reply.lifeline.empty() ? "" : lifeline_trouble(reply.lifeline);
+  return reply.lifeline.empty()
+             ? JobReason()
+             : JobReason{.kind = Kind::no_lifeline, .text = lifeline_trouble(reply.lifeline)};
+}
+
+void lose(Job& job, Kind why) {
+  job.state = State::lost;
+  job.reason = {.kind = why};
+  job.result.reset();
 }
 
 void apply_end(Job& job, const StatusReply& reply) {
-  job.reason.clear();
+  job.reason = {};
   if (!reply.result) {
-    job.state = State::lost;
-    job.result.reset();
-    job.reason = "ended without a result";
+    lose(job, Kind::no_result);
     return;
   }
   job.result = reply.result;
@@ -99,15 +107,9 @@ void apply_end(Job& job, const StatusReply& reply) {
   job.state = State::failed;
   if (reply.oom) {
     // 137 is how a shell reports a child that SIGKILL ended.
-    job.reason = reply.result->shell_code() == 128 + sigkill ? "out of memory"
-                                                             : "the server ran out of memory meanwhile";
+    job.reason.kind =
+        reply.result->shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
   }
-}
-
-void lose(Job& job, std::string reason) {
-  job.state = State::lost;
-  job.reason = std::move(reason);
-  job.result.reset();
 }
 
 }  // namespace
@@ -155,9 +157,9 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   switch (reply.phase) {
     case Phase::none:
       if (job.state == State::running) {
-        lose(fresh, "its folder is gone from the server");
+        lose(fresh, Kind::folder_gone);
       } else if (starter == Starter::dead) {
-        lose(fresh, "never started");
+        lose(fresh, Kind::never_started);
       }
       break;
     case Phase::queued:
@@ -179,10 +181,10 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
-      lose(fresh, "supervisor and processes are gone");
+      lose(fresh, Kind::processes_gone);
       break;
     case Phase::rebooted:
-      lose(fresh, "server restarted");
+      lose(fresh, Kind::server_restarted);
       break;
   }
   return fresh;
@@ -194,18 +196,15 @@ Job as_unanswered(const Job& job, std::int64_t now) {
   }
   Job shown = job;
   shown.state = State::unknown;
-  shown.reason = job.checked_at ? fmt::format("no answer; last news {} ago: {}",
-                                              format_duration(now - *job.checked_at), to_string(job.state))
-                                : "no answer, and no news yet";
+  shown.reason = {.kind = Kind::no_answer};
+  if (job.checked_at) {
+    shown.reason.number = static_cast<int>(std::clamp<std::int64_t>(now - *job.checked_at, 0, INT_MAX));
+    shown.reason.last_state = job.state;
+  }
   return shown;
 }
 
 Job merge_news(const Job& stored, const Job& news) {
-  Job merged = news;
-  merged.key = stored.key;
-  merged.id = stored.id;
-  merged.created_at = stored.created_at;
-
   const bool later = news.checked_at && (!stored.checked_at || *news.checked_at > *stored.checked_at);
   const bool older = stored.checked_at && (!news.checked_at || *news.checked_at < *stored.checked_at);
   const bool leaves_lost =
@@ -213,15 +212,12 @@ Job merge_news(const Job& stored, const Job& news) {
   const bool keep = news.state == State::unknown || (is_final(stored.state) && !leaves_lost) || older ||
                     (stored.state == State::running && news.state == State::starting);
   if (keep) {
-    merged.state = stored.state;
-    merged.pid = stored.pid;
-    merged.result = stored.result;
-    merged.reason = stored.reason;
-    merged.started_at = stored.started_at;
-    merged.ended_at = stored.ended_at;
-    merged.checked_at = stored.checked_at;
-    merged.failed_ms = stored.failed_ms;
+    return stored;
   }
+  Job merged = news;
+  merged.key = stored.key;
+  merged.id = stored.id;
+  merged.created_at = stored.created_at;
   return merged;
 }
 

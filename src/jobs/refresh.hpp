@@ -20,9 +20,6 @@
 
 namespace remote::jobs {
 
-// How the reason of a running job begins whose launch has no lifeline between all servers; then ": WHY".
-inline constexpr std::string_view no_lifeline = "no lifeline";
-
 // The two clocks at the moment of an answer.
 struct Clocks {
   std::int64_t server = 0;  // StatusAnswer::server_now; seconds since the epoch

@@ -60,7 +60,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
 void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
   if (reply.outcome == StartReply::Outcome::failed) {
     job.state = State::lost;
-    job.reason = "not started: " + reply.reason;
+    job.reason = {.kind = JobReason::Kind::not_started, .text = reply.reason};
     errors.push_back(Error(fmt::format("job {} was not started", job.key), reply.reason).on(job.server));
     return;
   }

@@ -81,7 +81,7 @@ class Loader {
       return;
     }
     if (row != nullptr && row->print.matches(Fingerprint::of(info))) {
-      if (auto job = Index::job(id, *row)) {
+      if (auto job = Index::job(*row)) {
         add({row->print, std::move(*job), true});
         return;
       }

@@ -2,7 +2,6 @@
 
 #include <limits>
 #include <optional>
-#include <string_view>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -15,7 +14,7 @@
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view after_loss = "ended after the loss of ";
+using Kind = JobReason::Kind;
 
 bool failed(const Job& job) {
   return job.state == State::failed || job.state == State::lost;
@@ -80,11 +79,11 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
       ++verdict.aborted;
     } else if (job.state != State::killed) {
       ++verdict.unknown;
-    } else if (job.reason.starts_with("ended after ")) {
+    } else if (job.reason.kind == Kind::after_rank) {
       ++verdict.ended;
-      if (job.reason.starts_with(after_loss) && verdict.lost_server.empty()) {
-        verdict.lost_server = job.reason.substr(after_loss.size());
-      }
+    } else if (job.reason.kind == Kind::after_loss) {
+      ++verdict.ended;
+      verdict.lost_server = verdict.lost_server.empty() ? job.reason.text : verdict.lost_server;
     } else {
       ++verdict.killed;
     }

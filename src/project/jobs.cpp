@@ -12,7 +12,6 @@
 #include "jobs/ask.hpp"
 #include "jobs/clean.hpp"
 #include "jobs/kill.hpp"
-#include "jobs/refresh.hpp"
 #include "jobs/remote_folder.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
@@ -60,9 +59,9 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
   std::set<std::pair<JobId, std::string>> told;
   NoLifeline event;
   for (const Job& job : jobs) {
-    if (job.state == JobState::running && job.launch && job.reason.starts_with(jobs::no_lifeline) &&
+    if (job.state == JobState::running && job.launch && job.reason.kind == JobReason::Kind::no_lifeline &&
         told.emplace(*job.launch, job.server).second) {
-      event.servers.push_back({job.server, NoLifeline::Cause::no_connection, job.reason});
+      event.servers.push_back({job.server, NoLifeline::Cause::no_connection, job.reason.text});
     }
   }
   if (!event.servers.empty()) {

@@ -275,7 +275,7 @@ void Launching::end_started(const std::vector<Job>& jobs) {
   }
   core_.tell(EndingRanks{});
   KillRequest request;
-  request.by = "launch";
+  request.by = jobs::by_launch;
   // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
   for (const Error& error : kill(core_, started, request, Cancel()).errors) {
     core_.tell(PartFailed{error});

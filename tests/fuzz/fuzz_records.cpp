@@ -23,7 +23,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   for (const char* digits : {"0123456789abcdef0123456789abcdef", "00000000000000000000000000000000"}) {
     const JobId id = *JobId::parse(digits);
     if (const jobs::Index::Row* row = index.find(id)) {
-      if (const auto job = jobs::Index::job(id, *row)) {
+      if (const auto job = jobs::Index::job(*row)) {
         require(job->id == id, "a row is of its job");
       }
     }

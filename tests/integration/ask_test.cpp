@@ -48,7 +48,7 @@ TEST_F(AskServers, SilenceIsUnknownAndNeverStored) {
     ASSERT_EQ(news.silent.size(), 1U);
     const std::size_t silent = news.silent[0].server() == "a" ? 0 : 1;
     EXPECT_EQ(news.jobs[silent].state, State::unknown);
-    EXPECT_NE(news.jobs[silent].reason, "");
+    EXPECT_EQ(news.jobs[silent].reason.kind, JobReason::Kind::no_answer);
     EXPECT_EQ(news.jobs[1 - silent].state, State::running);
     for (const Job& job : world.store.list().jobs) {
       EXPECT_EQ(job.state, State::running);

@@ -223,7 +223,7 @@ class Launch : public ::testing::Test {
       const Job job =
           *std::find_if(now.begin(), now.end(), [&](const Job& one) { return one.id == entry.job.id; });
       if (job.state == State::lost) {
-        EXPECT_EQ(job.reason, "never started");
+        EXPECT_EQ(job.reason.kind, JobReason::Kind::never_started);
         EXPECT_EQ(runs(entry), "");
         EXPECT_FALSE(cookie_lives(entry));
       } else if (*job.rank % 2 == 0) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "jobs/reason_text.hpp"
+
 namespace remote::jobs {
 namespace {
 
@@ -53,7 +55,7 @@ TEST_P(ApplyStatus, Gives) {
   const Job after = apply_status(stored_as(c.before), c.reply, clocks, c.starter);
   EXPECT_EQ(to_string(after.state), to_string(c.after));
   EXPECT_EQ(after.result, c.result);
-  EXPECT_EQ(after.reason, c.reason);
+  EXPECT_EQ(reason_text(after.reason), c.reason);
 }
 
 StatusReply left_behind() {
@@ -138,6 +140,10 @@ INSTANTIATE_TEST_SUITE_P(
              "ended after rank 2"},
         Case{"ended_after_loss", State::running, ended(term, 15, "loss of node-2"), alive, State::killed,
              term, "ended after the loss of node-2"},
+        Case{"ended_after_what_is_no_rank", State::running, ended(term, 15, "rank x"), alive, State::killed,
+             term, "SIGTERM by rank x"},
+        Case{"launch_given_up", State::running, ended(kill9, 15, "launch"), alive, State::killed, kill9,
+             "SIGTERM by launch, then SIGKILL"},
         Case{"ended_without_result",
              State::running,
              reply_of(Phase::ended),
@@ -268,11 +274,11 @@ TEST(Refresh, ClocksThatMayAgreeDo) {
 
 TEST(Refresh, SilenceIsUnknownWithTheAgeOfTheNews) {
   Job job = stored_as(State::running);
-  EXPECT_EQ(as_unanswered(job, now).reason, "no answer, and no news yet");
+  EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no news yet");
   job.checked_at = now - 125;
   const Job shown = as_unanswered(job, now);
   EXPECT_EQ(shown.state, State::unknown);
-  EXPECT_EQ(shown.reason, "no answer; last news 2m 05s ago: running");
+  EXPECT_EQ(reason_text(shown.reason), "no answer; last news 2m 05s ago: running");
   EXPECT_EQ(shown.checked_at, job.checked_at);
   for (const State state : {State::succeeded, State::failed, State::killed, State::lost}) {
     EXPECT_EQ(as_unanswered(stored_as(state), now).state, state);

@@ -3,18 +3,19 @@
 #include <gtest/gtest.h>
 
 #include "cli/show/verdict.hpp"
+#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-Job rank(int number, State state, std::optional<std::int64_t> ended, std::string reason = "") {
+Job rank(int number, State state, std::optional<std::int64_t> ended, std::string_view reason = "") {
   Job job;
   job.key = number + 1;
   job.rank = number;
   job.server = number < 2 ? "a" : "b";
   job.state = state;
   job.ended_at = ended;
-  job.reason = std::move(reason);
+  job.reason = parse_reason(reason);
   return job;
 }
 

@@ -66,8 +66,8 @@ std::string table_text(const Context& context, const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
     const std::int64_t started = job.started_at.value_or(job.created_at);
     Job brief = job;
-    if (brief.reason.starts_with("no lifeline")) {
-      brief.reason = "no lifeline";  // the rest is a warning of its own
+    if (brief.reason.kind == JobReason::Kind::no_lifeline) {
+      brief.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};  // why is a warning of its own
     }
     table.add({std::to_string(job.key), ui::Cell(state_text(brief), style_of(job.state)), job.server,
                job.rank ? std::to_string(*job.rank) : "", format_duration(now - started) + " ago",

@@ -73,7 +73,7 @@ void Words::operator()(const NoLifeline& event) {
             ? fmt::format("{}: no lifeline, it has no python3 of 3.6 or later: {}", server.name, consequence)
         : server.cause == Cause::no_port
             ? fmt::format("{}: no lifeline, no second port is free: {}", server.name, consequence)
-            : fmt::format("{}: {}", server.name, server.detail));
+            : fmt::format("{}: no lifeline: {}", server.name, server.detail));
     if (server.cause == Cause::no_python && event.for_all) {
       terminal_.warning("and without the first server there is none between the others");
     }

@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "base/visible.hpp"
 #include "jobs/job_json.hpp"
+#include "jobs/reason_text.hpp"
 
 namespace remote::cli {
 
@@ -13,19 +14,21 @@ std::string state_text(const Job& job) {
   std::string text(jobs::to_string(job.state));
   // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
   // ada@laptop"; "ended after rank 2" stands for itself.
-  if (job.state == JobState::killed && !job.reason.empty()) {
-    if (job.reason.starts_with("ended after ")) {
-      return job.reason;
+  const std::string reason = jobs::reason_text(job.reason);
+  if (job.state == JobState::killed) {
+    using Kind = JobReason::Kind;
+    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
+      return reason;
     }
-    if (job.reason.starts_with("SIG")) {
-      return text + " " + job.reason;
+    if (job.reason.kind == Kind::by_user || job.reason.kind == Kind::by_launch) {
+      return text + " " + reason;
     }
   }
   if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
     text += " " + job.result->describe();
   }
-  if (!job.reason.empty()) {
-    text += " (" + job.reason + ")";
+  if (!reason.empty()) {
+    text += " (" + reason + ")";
   }
   return text;
 }

@@ -7,6 +7,7 @@
 #include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "cli/show/job_words.hpp"
+#include "jobs/reason_text.hpp"
 
 namespace remote::cli {
 namespace {
@@ -15,8 +16,8 @@ constexpr std::size_t longest_line = 500;
 
 std::string cause(const Job& job) {
   std::string text = job.result ? job.result->describe() : std::string(to_string(job.state));
-  if (!job.reason.empty()) {
-    text += ", " + job.reason;
+  if (const std::string reason = jobs::reason_text(job.reason); !reason.empty()) {
+    text += ", " + reason;
   }
   return text;
 }

@@ -1,0 +1,137 @@
+#include "jobs/reason_text.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/strings.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using Kind = JobReason::Kind;
+
+// '#' stands for the number and '*' for the text. Those without a sentence are put together below.
+struct Sentence {
+  Kind kind;
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr std::array sentences{
+    Sentence{Kind::none, "none", ""},
+    Sentence{Kind::after_rank, "after_rank", "ended after rank #"},
+    Sentence{Kind::after_loss, "after_loss", "ended after the loss of *"},
+    Sentence{Kind::by_user, "by_user", ""},
+    Sentence{Kind::by_launch, "by_launch", ""},
+    Sentence{Kind::out_of_memory, "out_of_memory", "out of memory"},
+    Sentence{Kind::server_out_of_memory, "server_out_of_memory", "the server ran out of memory meanwhile"},
+    Sentence{Kind::never_started, "never_started", "never started"},
+    Sentence{Kind::not_started, "not_started", "not started: *"},
+    Sentence{Kind::no_result, "no_result", "ended without a result"},
+    Sentence{Kind::folder_gone, "folder_gone", "its folder is gone from the server"},
+    Sentence{Kind::processes_gone, "processes_gone", "supervisor and processes are gone"},
+    Sentence{Kind::server_restarted, "server_restarted", "server restarted"},
+    Sentence{Kind::told_to_end, "told_to_end", "told to end, but its process # is not gone"},
+    Sentence{Kind::unsupervised, "unsupervised", "its supervisor is gone"},
+    Sentence{Kind::no_lifeline, "no_lifeline", "no lifeline: *"},
+    Sentence{Kind::no_answer, "no_answer", ""},
+    Sentence{Kind::other, "other", "*"},
+};
+
+// Of this kind, which has one.
+const Sentence& sentence_of(Kind kind) {
+  return *std::find_if(sentences.begin(), sentences.end(),
+                       [&](const Sentence& one) { return one.kind == kind; });
+}
+
+// "SIGTERM by ada@laptop, then SIGKILL"
+std::string stop_text(const JobReason& reason) {
+  std::string text = signal_name(reason.number);
+  const std::string by = reason.kind == Kind::by_launch ? "launch" : reason.text;
+  if (!by.empty()) {
+    text += " by " + by;
+  }
+  if (reason.result) {
+    text += (reason.result->signal() ? ", then " : ", ") + reason.result->describe();
+  }
+  return text;
+}
+
+JobReason parse_stop(std::string_view text) {
+  JobReason reason{.kind = Kind::by_user};
+  const std::string_view name = text.substr(0, text.find_first_of(" ,"));
+  reason.number = signal_number(name).value_or(0);
+  text.remove_prefix(name.size());
+  if (const std::size_t comma = text.rfind(", "); comma != std::string_view::npos) {
+    const std::string_view end = text.substr(comma + 2);
+    if (const auto signal = end.starts_with("then ") ? signal_number(end.substr(5)) : std::nullopt) {
+      reason.result = ExitStatus::signalled(*signal);
+    } else if (const auto code = end.starts_with("exit ") ? parse_number<int>(end.substr(5)) : std::nullopt) {
+      reason.result = ExitStatus::exited(*code);
+    }
+    text = reason.result ? text.substr(0, comma) : text;
+  }
+  if (text == " by launch") {
+    reason.kind = Kind::by_launch;
+  } else if (text.starts_with(" by ")) {
+    reason.text = text.substr(4);
+  }
+  return reason;
+}
+
+JobReason parse_sentence(const Sentence& sentence, std::string_view text) {
+  JobReason reason{.kind = sentence.kind};
+  const std::size_t before = sentence.text.find_first_of("#*");
+  if (before != std::string_view::npos) {
+    const std::size_t around = sentence.text.size() - 1;
+    const std::string_view value = text.size() > around ? text.substr(before, text.size() - around) : "";
+    if (sentence.text[before] == '*') {
+      reason.text = value;
+    } else {
+      reason.number = parse_number<int>(value).value_or(0);
+    }
+  }
+  return reason;
+}
+
+}  // namespace
+
+std::string reason_text(const JobReason& reason) {
+  if (reason.kind == Kind::by_user || reason.kind == Kind::by_launch) {
+    return stop_text(reason);
+  }
+  if (reason.kind == Kind::no_answer) {
+    return reason.last_state ? fmt::format("no answer; last news {} ago: {}", format_duration(reason.number),
+                                           to_string(*reason.last_state))
+                             : "no answer, and no news yet";
+  }
+  std::string text(sentence_of(reason.kind).text);
+  if (const std::size_t place = text.find_first_of("#*"); place != std::string::npos) {
+    text.replace(place, 1, text[place] == '*' ? reason.text : std::to_string(reason.number));
+  }
+  return text;
+}
+
+JobReason parse_reason(std::string_view text) {
+  // A reading is right if it gives the very same text again.
+  JobReason reason = parse_stop(text);
+  for (auto sentence = sentences.begin(); reason_text(reason) != text; ++sentence) {
+    reason = parse_sentence(*sentence, text);  // the last one, `other`, takes any text
+  }
+  return reason;
+}
+
+std::string_view kind_name(JobReason::Kind kind) {
+  return sentence_of(kind).name;
+}
+
+std::optional<JobReason::Kind> parse_kind(std::string_view name) {
+  const auto found =
+      std::find_if(sentences.begin(), sentences.end(), [&](const Sentence& one) { return one.name == name; });
+  return found == sentences.end() ? std::nullopt : std::optional(found->kind);
+}
+
+}  // namespace remote::jobs
