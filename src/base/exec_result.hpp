@@ -11,6 +11,9 @@ struct ExecResult {
   ExitStatus status = ExitStatus::exited(0);
   std::string out;
   std::string err;
+
+  // The status, and the last lines of `err`: "exit 1: no space left".
+  std::string describe() const;
 };
 
 }  // namespace remote

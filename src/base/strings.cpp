@@ -104,6 +104,14 @@ std::string last_lines(std::string_view text, std::size_t count) {
   return std::string(at == std::string_view::npos || at == 0 ? text : text.substr(at + 1));
 }
 
+void append_end(std::string& text, std::string_view data) {
+  constexpr std::size_t kept = 65536;
+  text += data;
+  if (text.size() > 2 * kept) {
+    text.erase(0, text.size() - kept);
+  }
+}
+
 bool looks_secret(std::string_view name) {
   std::string upper;
   for (const char c : name) {

@@ -39,6 +39,9 @@ std::optional<Number> parse_number(std::string_view text) {
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
+// Appends to a text of which the end alone is wanted: 64 KiB of it are kept at least, and twice that at most.
+void append_end(std::string& text, std::string_view data);
+
 // Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
 // shown instead of its value.
 bool looks_secret(std::string_view name);

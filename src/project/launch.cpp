@@ -13,9 +13,9 @@
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
-#include "launch/probe.hpp"
 #include "project/calls.hpp"
 #include "servers/fanout.hpp"
+#include "servers/probe.hpp"
 #include "servers/python_env.hpp"
 #include "servers/sync.hpp"
 
@@ -51,8 +51,8 @@ class Launching {
   }
   void verify_sync();
   void announce_questions();
-  std::vector<launch::ProbeAnswer> probe_all(const std::string& master_addr);
-  launch::Node node_of(const config::Server& server, const launch::ProbeAnswer& answer,
+  std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
+  launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
@@ -62,8 +62,8 @@ class Launching {
   Core& core_;
   const LaunchRequest& request_;
   std::vector<config::Server> servers_;
-  std::string first_address_;                 // by which this machine reaches the first server
-  std::vector<launch::ProbeAnswer> answers_;  // by server, once plan() has asked
+  std::string first_address_;                  // by which this machine reaches the first server
+  std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
 };
 
 void Launching::connect_all() {
@@ -120,21 +120,18 @@ void Launching::announce_questions() {
   }
 }
 
-std::vector<launch::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
+std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
   const auto outcomes =
       servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t index) {
-        launch::ProbeRequest request;
+        servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
-        ssh::ExecRequest exec;
-        exec.input = ssh::wrap_script(launch::probe_script(request));
-        exec.timeout = std::chrono::seconds(30);
-        return launch::parse_probe(connect(server)->exec(exec, core_.cancel()).out);
+        return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
       });
-  std::vector<launch::ProbeAnswer> answers;
+  std::vector<servers::ProbeAnswer> answers;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
       throw *outcome.error;
@@ -144,7 +141,7 @@ std::vector<launch::ProbeAnswer> Launching::probe_all(const std::string& master_
   return answers;
 }
 
-launch::Node Launching::node_of(const config::Server& server, const launch::ProbeAnswer& answer,
+launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                                 const std::string& master_addr) {
   if (!answer.resolved) {
     throw Error(
@@ -180,7 +177,7 @@ Plan Launching::plan() {
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
-      spec.master_port = launch::choose_port(answers_.front(), request_.master_port);
+      spec.master_port = servers::choose_port(answers_.front(), request_.master_port);
     } catch (const Error& error) {
       throw error.on(master.name);
     }

@@ -10,12 +10,14 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "launch/probe.hpp"
+#include "servers/probe.hpp"
 
 // probe.sh on the shells there are.
 
-namespace remote::launch {
+namespace remote::servers {
 namespace {
+
+constexpr auto parse_probe = [](std::string_view text) { return read_answer<ProbeAnswer>(text); };
 
 // A socket that listens on a free port of 127.0.0.1 (or ::1), and is closed with the object.
 class Listener {
@@ -61,7 +63,7 @@ class ProbeScript : public ::testing::TestWithParam<const char*> {
     SubprocessSpec spec;
     spec.argv = split(GetParam(), ' ');
     spec.argv.emplace_back("-s");
-    const ExecResult result = run_subprocess(spec, probe_script(request));
+    const ExecResult result = run_subprocess(spec, probe_action(request).script.text());
     EXPECT_EQ(result.err, "");
     EXPECT_TRUE(result.status.success()) << result.status.describe();
     return parse_probe(result.out);
@@ -133,4 +135,4 @@ INSTANTIATE_TEST_SUITE_P(Shells, ProbeScript, ::testing::Values("sh", "dash", "b
                          });
 
 }  // namespace
-}  // namespace remote::launch
+}  // namespace remote::servers

@@ -1,12 +1,14 @@
-#include "launch/probe.hpp"
+#include "servers/probe.hpp"
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
 #include "support/noise.hpp"
 
-namespace remote::launch {
+namespace remote::servers {
 namespace {
+
+constexpr auto parse_probe = [](std::string_view text) { return read_answer<ProbeAnswer>(text); };
 
 const std::string good =
     "Welcome!\n@remote1 probe host node-1\n@remote1 probe cpus 8\n@remote1 probe gpus 2\n"
@@ -111,4 +113,4 @@ TEST(ChoosePort, TakesTheNamedOrTheSuggestedOne) {
 }
 
 }  // namespace
-}  // namespace remote::launch
+}  // namespace remote::servers

@@ -1,13 +1,16 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
-// What a launch asks each server before it plans: src/scripts/probe.sh and the reading of its answer. The
-// lines are described in docs/protocol.md.
+#include "servers/action.hpp"
 
-namespace remote::launch {
+// The facts of a server that a launch is planned with, as src/scripts/probe.sh tells them. The lines are
+// described in docs/protocol.md.
+
+namespace remote::servers {
 
 struct ProbeRequest {
   std::string master_addr;           // as the servers reach the master: an IP address or a name
@@ -36,17 +39,18 @@ struct ProbeAnswer {
   std::optional<PortHolder> holder{};       // when that port is taken
   std::optional<int> suggested_port{};      // on the master: a port that is free
   std::optional<int> second_port{};         // and another one, for the lifeline
+
+  void take(AnswerLine& line);
+  void check() const;
+
+ private:
+  std::set<std::string, std::less<>> seen_;  // keys
 };
 
-// The text for one `sh -s` on the server; the caller wraps it (ssh::wrap_script).
-std::string probe_script(const ProbeRequest& request);
-
-// Reads that exec's whole stdout. Lines that do not begin with "@remote1 " are passed by; one that does and
-// is not understood, or a missing end, is an Error.
-ProbeAnswer parse_probe(std::string_view out);
+Action<ProbeAnswer> probe_action(const ProbeRequest& request);
 
 // The port to use, from the master's answer. Throws Error (usage) when the port that the user named is taken:
 // says by whom, as far as that could be seen, and which one is free.
 int choose_port(const ProbeAnswer& master, std::optional<int> wanted);
 
-}  // namespace remote::launch
+}  // namespace remote::servers

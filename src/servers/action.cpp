@@ -1,0 +1,77 @@
+#include "servers/action.hpp"
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "scripts/scripts.hpp"
+
+namespace remote::servers {
+
+std::string lean_script(std::string_view file) {
+  std::string text;
+  for (const std::string& line : split(scripts::text(file), '\n')) {
+    const std::string_view bare = trim(line);
+    if (!bare.empty() && bare.front() != '#') {
+      text += line;
+      text += '\n';
+    }
+  }
+  return text;
+}
+
+Script& Script::set(std::string_view name, std::string_view value) {
+  return append(name).append("=").append(shell_quote(value)).append("\n");
+}
+
+Script& Script::set_path(std::string_view name, std::string_view path) {
+  return append(name).append("=").append(remote_path_word(path)).append("\n");
+}
+
+Script& Script::add(std::string_view file) {
+  return append(lean_script(file));
+}
+
+Script& Script::call(std::string_view function, const std::vector<std::string>& words) {
+  append(function);
+  for (const std::string& word : words) {
+    append(" ").append(shell_quote(word));
+  }
+  return append("\n");
+}
+
+Script& Script::append(std::string_view text) {
+  text_ += text;
+  return *this;
+}
+
+std::string Script::input() const {
+  return ssh::wrap_script(text_);
+}
+
+std::string Script::guarded_input() const {
+  return "{\n" + lean_script("guard.sh") + text_ + "\n}\n";
+}
+
+ExecResult run_script(ssh::Connection& connection, const ActionRequest& request, AnswerReader& reader,
+                      const Cancel& cancel) {
+  std::string errors;
+  ssh::ExecRequest exec;
+  exec.input = request.guarded ? request.script.guarded_input() : request.script.input();
+  exec.keep_input = request.guarded;
+  exec.timeout = request.timeout;
+  exec.max_output = request.max_output;
+  exec.sink = [&](ssh::Stream stream, std::string_view data) {
+    if (request.log) {
+      request.log(stream, data);
+    }
+    if (stream == ssh::Stream::out) {
+      reader.add(data);
+    } else {
+      append_end(errors, data);
+    }
+  };
+  ExecResult result = connection.exec(exec, cancel);
+  result.err = std::move(errors);
+  return result;
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <remote/cancel.hpp>
+
+#include "servers/answer.hpp"
+#include "ssh/connection.hpp"
+
+// One kind of action on a server: a text for `sh -s` is composed from src/scripts and quoted values, one exec
+// runs it, and its answer is read into a struct.
+
+namespace remote::servers {
+
+// Composes the text: assignments, the files of src/scripts, and calls of their functions.
+class Script {
+ public:
+  // NAME='VALUE'
+  Script& set(std::string_view name, std::string_view value);
+  // The same for a path on the server: "~/x" is in the home folder.
+  Script& set_path(std::string_view name, std::string_view path);
+  // The file of src/scripts, without the comments and blank lines that are for us only.
+  Script& add(std::string_view file);
+  // FUNCTION 'WORD'…
+  Script& call(std::string_view function, const std::vector<std::string>& words = {});
+  // sh text as it is
+  Script& append(std::string_view text);
+
+  const std::string& text() const { return text_; }
+  // As the stdin of `sh -s`: one compound command, so that nothing of it runs when it arrives cut short, with
+  // /dev/null as the stdin of its commands.
+  std::string input() const;
+  // The same behind guard.sh: when the channel's stdin ends before the script does (Ctrl-C, a lost link), the
+  // script and its process group get TERM, and KILL five seconds later. For ExecRequest::keep_input.
+  std::string guarded_input() const;
+
+ private:
+  std::string text_;
+};
+
+// A file of src/scripts without the comments and blank lines that are for us only.
+std::string lean_script(std::string_view file);
+
+// What an action needs beside its answer.
+struct ActionRequest {
+  Script script;
+  std::chrono::milliseconds timeout{0};  // 0: none
+  // Must not outlive this program: see Script::guarded_input.
+  bool guarded = false;
+  std::size_t max_output = std::size_t{16} << 20U;  // more is an Error
+  ssh::Sink log = {};                               // gets a copy of all output as it comes
+};
+
+// An action whose answer is an `Answer`: a struct with
+//   void take(AnswerLine& line);          takes in one line; throws Error for one that it does not understand
+//   void other(std::string_view line);    may be absent: gets a line that is no answer
+//   void check() const;                   may be absent: throws Error when something is missing
+//   ExecResult ended;                may be absent: how the script ended, and the end of its stderr
+// The answer ends with "@remote1 end" unless it has `ended`, by which the caller judges.
+template <typename Answer>
+struct Action : ActionRequest {};
+
+// Runs the script, and hands its stdout to the reader. Returns how it ended, and the end of its stderr.
+ExecResult run_script(ssh::Connection& connection, const ActionRequest& request, AnswerReader& reader,
+                      const Cancel& cancel);
+
+template <typename Answer>
+AnswerReader reader_into(Answer& answer) {
+  AnswerReader::Other other;
+  if constexpr (requires { answer.other(std::string_view()); }) {
+    other = [&answer](std::string_view line) { answer.other(line); };
+  }
+  return AnswerReader([&answer](AnswerLine& line) { answer.take(line); }, std::move(other));
+}
+
+template <typename Answer>
+void finish_answer(Answer& answer, const AnswerReader& reader, ExecResult result) {
+  if constexpr (requires { answer.ended; }) {
+    reader.finish();
+    answer.ended = std::move(result);
+  } else {
+    reader.finish_with_closing_line(result.status.success() ? "" : result.describe());
+  }
+  if constexpr (requires { answer.check(); }) {
+    answer.check();
+  }
+}
+
+// Runs an action. `answer` is what it is read into. Throws Error, also when the answer is not understood, and
+// Interrupted.
+template <typename Answer>
+Answer run_action(ssh::Connection& connection, const Action<Answer>& action, const Cancel& cancel,
+                  Answer answer = {}) {
+  AnswerReader reader = reader_into(answer);
+  finish_answer(answer, reader, run_script(connection, action, reader, cancel));
+  return answer;
+}
+
+// The answer that is this text.
+template <typename Answer>
+Answer read_answer(std::string_view out, Answer answer = {}) {
+  AnswerReader reader = reader_into(answer);
+  reader.add(out);
+  finish_answer(answer, reader, {});
+  return answer;
+}
+
+}  // namespace remote::servers

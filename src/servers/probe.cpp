@@ -1,0 +1,142 @@
+#include "servers/probe.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <remote/error.hpp>
+
+namespace remote::servers {
+namespace {
+
+std::string address(AnswerLine& line) {
+  return line.name(".:%");
+}
+
+int port(AnswerLine& line) {
+  return line.number(1, 65535);
+}
+
+// What is left of the line, for the name of a program.
+std::string program_name(AnswerLine& line) {
+  const std::string_view found = line.rest();
+  const bool good =
+      !found.empty() && found.size() <= 64 &&
+      std::none_of(found.begin(), found.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!good) {
+    line.refuse("a program's name is wrong");
+  }
+  return std::string(found);
+}
+
+void read_route(AnswerLine& line, ProbeAnswer& answer) {
+  const std::string_view how = line.word();
+  if (how == "via") {
+    answer.interface = line.name();
+    answer.master_address = address(line);
+    if (line.more()) {
+      answer.source = address(line);
+    }
+  } else if (how == "unknown") {
+    answer.master_address = address(line);
+  } else if (how == "unresolved") {
+    answer.resolved = false;
+  } else {
+    line.refuse("a way is wrong");
+  }
+}
+
+void read_port(AnswerLine& line, ProbeAnswer& answer) {
+  port(line);
+  answer.port_free =
+      line.choice<bool>(line.word(), {{"free", true}, {"taken", false}}, "a port's state is wrong");
+  if (*answer.port_free) {
+    return;
+  }
+  PortHolder& holder = answer.holder.emplace();
+  holder.user = line.name();
+  if (line.more()) {
+    holder.pid = line.number(1, 1 << 30);
+    holder.program = program_name(line);
+  }
+}
+
+}  // namespace
+
+void ProbeAnswer::take(AnswerLine& line) {
+  if (line.kind() != "probe") {
+    line.refuse_kind();
+  }
+  const std::string_view key = line.word();
+  if (!seen_.emplace(key).second) {
+    line.refuse("a key stands twice");
+  }
+  if (key == "host") {
+    host = line.name();
+  } else if (key == "cpus") {
+    cpus = line.number(1, 1 << 20);
+  } else if (key == "gpus") {
+    gpus = line.number(0, 1 << 12);
+  } else if (key == "python") {
+    const std::string version = line.name(".");
+    if (version != "none") {
+      python = version;
+    }
+  } else if (key == "route") {
+    read_route(line, *this);
+  } else if (key == "port") {
+    read_port(line, *this);
+  } else if (key == "suggest") {
+    suggested_port = port(line);
+  } else if (key == "second") {
+    second_port = port(line);
+  } else {
+    line.refuse("a key is not known");
+  }
+  line.end();
+}
+
+void ProbeAnswer::check() const {
+  for (const std::string_view key : {"host", "cpus", "gpus", "python", "route"}) {
+    if (!seen_.contains(key)) {
+      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key));
+    }
+  }
+}
+
+Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
+  Action<ProbeAnswer> action;
+  action.script.set("activate", request.activate)
+      .set("addr", request.master_addr)
+      .set("port", request.master_port ? std::to_string(*request.master_port) : "")
+      .set("ip", request.ip_program)
+      .add("probe.sh");
+  action.timeout = std::chrono::seconds(30);
+  return action;
+}
+
+int choose_port(const ProbeAnswer& master, std::optional<int> wanted) {
+  if (wanted && *wanted != 0) {
+    if (master.port_free.value_or(true)) {
+      return *wanted;
+    }
+    std::string holder = "it is taken";
+    if (master.holder && master.holder->pid) {
+      holder += fmt::format(" by {} (pid {}, user {})", master.holder->program, *master.holder->pid,
+                            master.holder->user);
+    } else if (master.holder) {
+      holder += fmt::format(" by a process of user {}", master.holder->user);
+    }
+    throw Error::usage(
+        fmt::format("cannot use port {} on the master", *wanted), holder,
+        master.suggested_port
+            ? fmt::format("leave --master-port out, or use one that is free: {}", *master.suggested_port)
+            : "leave --master-port out");
+  }
+  if (!master.suggested_port) {
+    throw Error("cannot find a free port on the master", "all from 20000 to 32767 are in use",
+                "name one: --master-port N");
+  }
+  return *master.suggested_port;
+}
+
+}  // namespace remote::servers
