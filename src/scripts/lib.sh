@@ -93,7 +93,7 @@ state_of() {
   phase=unknown pid='' supervised=1 left='' reason=''
   case $backends in
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
-    *) reason="this version of remote does not know its backend '$f_backend'" ;;
+    *) reason="this version of remote does not know its backend $f_backend" ;;
   esac
 }
 
