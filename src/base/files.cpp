@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/log.hpp"
 #include "base/random.hpp"
 
 namespace remote {
@@ -140,10 +141,14 @@ FileLock::FileLock(const fs::path& path) {
   if (!fd_) {
     throw file_error("open the lock file", path, errno);
   }
+  const Stopwatch watch;
   while (::flock(fd_.get(), LOCK_EX) != 0) {
     if (errno != EINTR) {
       throw file_error("lock", path, errno);
     }
+  }
+  if (watch.seconds() > 0.05) {
+    log_info("", "waited {} for the lock {}", watch.text(), path.string());
   }
 }
 

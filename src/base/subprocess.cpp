@@ -14,6 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/log.hpp"
 #include "base/strings.hpp"
 
 extern char** environ;
@@ -138,6 +139,20 @@ std::optional<std::filesystem::path> find_program(const std::string& name) {
   return std::nullopt;
 }
 
+namespace {
+
+// What a shell is given may hold a password.
+std::string loggable(const std::vector<std::string>& argv) {
+  std::string text;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const bool script = i > 1 && argv[i - 1] == "-c" && argv[i - 2] == "sh";
+    text += (i == 0 ? "" : " ") + (script ? "…" : argv[i]);
+  }
+  return text;
+}
+
+}  // namespace
+
 Subprocess::Subprocess(const SubprocessSpec& spec) {
   const auto program = find_program(spec.argv.at(0));
   if (!program) {
@@ -190,6 +205,9 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
   if (count == static_cast<ssize_t>(sizeof child_errno)) {
     wait();
     throw Error("cannot start " + spec.argv[0], std::strerror(child_errno));
+  }
+  if (logs(LogLevel::debug)) {
+    log_debug("", "started {} (pid {})", loggable(spec.argv), pid_);
   }
   if (in) {
     stdin_fd = std::move(in->write);
@@ -258,6 +276,7 @@ ExecResult run_subprocess(SubprocessSpec spec, std::string_view input, const Can
   spec.pipe_stdin = !input.empty();
   spec.pipe_stdout = true;
   spec.pipe_stderr = true;
+  const Stopwatch watch;
   Subprocess child(spec);
   ExecResult result;
   if (child.stdin_fd) {
@@ -301,6 +320,8 @@ ExecResult run_subprocess(SubprocessSpec spec, std::string_view input, const Can
     }
   }
   result.status = child.wait();
+  log_debug("", "{} (pid {}): {} after {}", spec.argv[0], child.pid(), result.status.describe(),
+            watch.text());
   cancel.check();
   return result;
 }

@@ -1,16 +1,15 @@
 #include "cli/cli.hpp"
 
 #include <exception>
-#include <memory>
+#include <optional>
 #include <sstream>
 #include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <remote/error.hpp>
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
 
 #include "cli/commands/commands.hpp"
+#include "cli/logging.hpp"
 #include "cli/signals.hpp"
 #include "cli/usage_error.hpp"
 
@@ -22,7 +21,7 @@ void add_global_options(CLI::App& app, Context& context) {
       ->type_name("DIR");
   app.add_option("--color", context.options.color, "When to colour the output")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr");
+  app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr; -vv tells more");
   app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
   app.add_flag("--json", context.options.json, "Print data as one JSON value");
 }
@@ -34,10 +33,6 @@ void apply_global_options(Context& context) {
   } else if (context.options.color == "never") {
     context.terminal.set_color(ui::Color::never);
   }
-  spdlog::set_default_logger(
-      std::make_shared<spdlog::logger>("remote", std::make_shared<spdlog::sinks::stderr_sink_mt>()));
-  spdlog::set_pattern("%H:%M:%S.%e %v");
-  spdlog::set_level(context.options.verbose ? spdlog::level::debug : spdlog::level::err);
 }
 
 int exit_code_of(const Error& error) {
@@ -82,7 +77,11 @@ int run(const std::vector<std::string>& words, Environment environment) {
   for (const AddCommand add : commands()) {
     add(app, context);
   }
-  app.parse_complete_callback([&context] { apply_global_options(context); });
+  std::optional<Logging> logging;
+  app.parse_complete_callback([&] {
+    apply_global_options(context);
+    logging.emplace(context.terminal, context.options.verbose);
+  });
   try {
     return parse_and_run(app, context, words);
   } catch (const Interrupted&) {

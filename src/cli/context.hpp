@@ -21,7 +21,7 @@ namespace remote::cli {
 struct GlobalOptions {
   std::optional<std::string> project;
   std::string color = "auto";
-  bool verbose = false;
+  int verbose = 0;  // how often -v was given
   bool quiet = false;
   bool json = false;
 };

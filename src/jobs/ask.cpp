@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/clock.hpp"
+#include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/remote_folder.hpp"
@@ -57,6 +58,7 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
       by_id.emplace(jobs[i].id, std::pair(i, dead ? Starter::dead : Starter::alive));
     }
     ssh::ExecRequest request;
+    request.what = "state of " + counted(ids.size(), "job");
     request.input = status_script(folder, ids, claim, await_lifeline);
     request.timeout = limit;
     const std::int64_t asked_ms = now_milliseconds();

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.hpp"
 #include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
@@ -15,6 +16,7 @@ namespace {
 std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                          const Cancel& cancel) {
   ssh::ExecRequest request;
+  request.what = "removal of " + counted(group.jobs.size(), "job");
   request.input = clean_script(group.folder, group.ids());
   request.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
   const std::vector<CleanReply> replies = parse_clean(connection.exec(request, cancel).out);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/log.hpp"
 #include "jobs/follow_connection.hpp"
 #include "jobs/remote_folder.hpp"
 #include "ssh/errors.hpp"
@@ -126,8 +127,10 @@ void Follower::work(Sharing& sharing) {
       if (heard || clock::now() - begin > std::chrono::seconds(10)) {
         failures = 0;
       }
+      const milliseconds pause(failures > 0 ? std::min(10000, 100 << std::min(failures, 7)) : 0);
+      log_info(sharing.server->name, "{}; connecting again in {} ms", error.message(), pause.count());
       if (failures > 0) {
-        nap(milliseconds(std::min(10000, 100 << std::min(failures, 7))));
+        nap(pause);
       }
       ++failures;
     }

@@ -8,6 +8,7 @@
 #include <poll.h>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/remote_folder.hpp"
@@ -78,6 +79,7 @@ FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
   open.input = follow_script(followed.job.remote_folder, followed.request(options_));
   open.begin = followed.bytes();
+  log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
   open.channel =
       connection_.open(ssh::script_command, [this, &followed](ssh::Stream stream, std::string_view data) {
         followed.take(stream, data, events_.output);
@@ -128,6 +130,7 @@ bool FollowConnection::again(Followed& followed, bool progress) const {
 // What the server says of a job; nullopt when it refuses the channel for the question.
 std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   ssh::ExecRequest request;
+  request.what = "state of a followed job";
   request.input = status_script(followed.job.remote_folder, {followed.job.id}, {});
   request.timeout = std::chrono::seconds(10);
   std::string text;

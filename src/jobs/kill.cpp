@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/strings.hpp"
 #include "jobs/ask.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
@@ -12,6 +13,7 @@ namespace {
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& group,
                                        const KillRequest& order, const Cancel& cancel) {
   ssh::ExecRequest request;
+  request.what = "end of " + counted(group.jobs.size(), "job");
   request.input =
       kill_script(group.folder, group.ids(), order.signal, static_cast<int>(order.grace.count()), order.by);
   request.timeout = order.grace + std::chrono::seconds(30);

@@ -205,6 +205,7 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
       [&](const JobsAt& group, std::size_t) {
         const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
         ssh::ExecRequest request;
+        request.what = "stacks of " + counted(group.jobs.size(), "job");
         request.input = stacks_script(group.folder, group.ids());
         // py-spy and the signal may take 23 s a process in the worst case
         request.timeout = std::chrono::minutes(5);

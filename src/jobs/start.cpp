@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
+#include "base/strings.hpp"
 #include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
@@ -38,6 +39,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
     requests.push_back({jobs[i].job.id, jobs[i].command, jobs[i].activate, jobs[i].env});
   }
   ssh::ExecRequest request;
+  request.what = "start of " + counted(batch.indices.size(), "job");
   std::string lifeline_text;
   std::string activate;
   if (lifeline != nullptr && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=

@@ -11,7 +11,9 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/log.hpp"
 #include "base/random.hpp"
+#include "base/strings.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::jobs {
@@ -184,6 +186,7 @@ void FileBatch::sync() {
 }
 
 void FileBatch::commit(bool all_or_none) {
+  const Stopwatch watch;
   sync();
   try {
     for (File& file : files_) {
@@ -205,6 +208,9 @@ void FileBatch::commit(bool all_or_none) {
     for (const File& file : files_) {
       sync_folder(file.path.parent_path());
     }
+  }
+  if (watch.seconds() > 0.05) {
+    log_info("", "writing {} in {} took {}", counted(files_.size(), "file"), folder_.string(), watch.text());
   }
 }
 

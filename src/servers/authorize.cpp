@@ -124,6 +124,7 @@ AuthorizeReport parse_authorize(std::string_view out) {
 
 AuthorizeReport authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel) {
   ssh::ExecRequest request;
+  request.what = "authorize";
   request.input = authorize_script(key);
   request.timeout = std::chrono::seconds(60);
   request.max_output = std::size_t{1} << 20U;

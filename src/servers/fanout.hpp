@@ -11,6 +11,8 @@
 
 #include <remote/error.hpp>
 
+#include "base/log.hpp"
+
 namespace remote::servers {
 
 // How one item of a fan-out ended: a value, or the error that ended it. One dead server never hides the
@@ -32,6 +34,8 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   using Value = std::invoke_result_t<Work, const Item&, std::size_t>;
   std::vector<Outcome<Value>> outcomes(items.size());
   std::atomic<std::size_t> next{0};
+  const Stopwatch watch;
+  std::vector<double> took(items.size());
   std::atomic<bool> interrupted{false};
   const auto worker = [&] {
     for (std::size_t i = next++; i < items.size(); i = next++) {
@@ -44,11 +48,13 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       } catch (const std::exception& error) {
         outcomes[i].error.emplace(Error("unexpected error", error.what()).on(name(items[i])));
       }
+      took[i] = watch.seconds();
     }
   };
-  if (items.size() == 1) {
+  if (items.size() <= 1) {
     worker();
   } else {
+    log_info("", "{} servers side by side", items.size());
     std::vector<std::jthread> threads;
     const std::size_t count = std::min(width, items.size());
     threads.reserve(count);
@@ -56,6 +62,11 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       threads.emplace_back(worker);
     }
   }  // joins
+  if (items.size() > 1) {
+    const auto last = static_cast<std::size_t>(std::ranges::max_element(took) - took.begin());
+    log_info("", "{} servers done after {}, the last of them {}", items.size(), watch.text(),
+             name(items[last]));
+  }
   if (interrupted) {
     throw Interrupted();
   }

@@ -197,6 +197,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   });
   std::string errors;
   ssh::ExecRequest request;
+  request.what = "files from " + source.server;
   request.input = guarded_script(text);
   request.keep_input = true;
   request.max_output = std::size_t{256} << 20U;  // names of files
@@ -242,6 +243,7 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
   text += scripts::text("peer_verify.sh");
   Answers answers([](std::string_view) {});
   ssh::ExecRequest request;
+  request.what = "comparing files";
   request.input = guarded_script(text);
   request.keep_input = true;
   request.sink = [&](ssh::Stream stream, std::string_view data) {

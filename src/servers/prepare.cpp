@@ -83,6 +83,7 @@ Answers Preparation::run_script(const char* name, const std::string& script, con
                            std::string(scripts::text("provision_common.sh")) +
                            std::string(scripts::text(script));
   const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
+  request.what = is_question ? "what is prepared" : name;
   request.max_output = is_question ? most_answered : most_printed;
   request.timeout = is_question ? question_time : std::chrono::seconds(0);
   // When we go away, no pip and no installer stays behind. The question comes first and ends its input: a

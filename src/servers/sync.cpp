@@ -128,6 +128,7 @@ void make_parents(ssh::Connection& connection, const std::string& path, const Ca
     return;
   }
   ssh::ExecRequest request;
+  request.what = "making the project's folder";
   request.input = ssh::wrap_script("mkdir -p -- " + remote_path_word(path));
   const ExecResult result = connection.exec(request, cancel);
   if (!result.status.success()) {

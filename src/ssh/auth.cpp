@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 
 #include "base/hashing.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "ssh/agent_filter.hpp"
@@ -82,6 +83,10 @@ class Login {
 
   // True when the server let us in; else remembers the attempt.
   bool accepted(int rc, const std::string& what) {
+    log_info(target_.name, "login with {}: {}", what,
+             rc == SSH_AUTH_SUCCESS   ? "accepted"
+             : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
+                                      : "refused");
     if (rc == SSH_AUTH_SUCCESS) {
       return true;
     }
@@ -266,6 +271,7 @@ class Login {
       password = value;
       what = fmt::format("password from ${}", target_.password_env.value);
     } else if (!target_.password_command.value.empty()) {
+      log_info(target_.name, "running password_command");
       password = secrets_.from_command(target_.password_command.value, patience_.cancel());
       patience_.restart();
       what = "password from password_command";

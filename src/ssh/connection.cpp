@@ -6,7 +6,39 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/log.hpp"
+
 namespace remote::ssh {
+namespace {
+
+// Tells the log of an exec: its beginning, and its end in whatever way.
+class ExecLog {
+ public:
+  ExecLog(std::string_view server, const ExecRequest& request) : server_(server), request_(request) {
+    log_info(server_, "{}: begins, {} bytes of input", request_.what, request_.input.size());
+  }
+  ~ExecLog() {
+    if (!ended_) {
+      log_info(server_, "{}: given up after {}", request_.what, watch_.text());
+    }
+  }
+  ExecLog(const ExecLog&) = delete;
+  ExecLog& operator=(const ExecLog&) = delete;
+
+  void ended(const ExitStatus& status, std::size_t received) {
+    ended_ = true;
+    log_info(server_, "{}: {} after {}, {} bytes of output", request_.what, status.describe(), watch_.text(),
+             received);
+  }
+
+ private:
+  std::string_view server_;
+  const ExecRequest& request_;
+  Stopwatch watch_;
+  bool ended_ = false;
+};
+
+}  // namespace
 
 ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
   using clock = std::chrono::steady_clock;
@@ -24,6 +56,7 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
       (stream == Stream::out ? result.out : result.err).append(data);
     }
   };
+  ExecLog told(server(), request);
   const std::unique_ptr<Channel> channel = open(request.command, sink);
   std::string_view input = request.input;
   bool input_open = true;
@@ -64,6 +97,7 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
     throw Error("connection lost", "the server closed it before the command ended");
   }
   result.status = *channel->status();
+  told.ended(result.status, received);
   return result;
 }
 

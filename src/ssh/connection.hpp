@@ -53,6 +53,7 @@ class Channel {
 inline constexpr const char* script_command = "exec sh -s";
 
 struct ExecRequest {
+  std::string what = "command";          // for the log: "state of 3 jobs"
   std::string command = script_command;  // as the login shell gets it: keep it free of anything to quote
   std::string input{};                   // stdin, followed by end of file
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
@@ -70,6 +71,7 @@ struct LoginFacts {
   std::string host_key;                     // "ssh-ed25519 AAAA…": what the server showed, and was checked
   std::vector<std::filesystem::path> keys;  // private key files that may have been used
   std::string agent;                        // socket of the agent that may have been used; empty: none
+  std::string server;                       // its name in configs.yaml
 };
 
 // An authenticated connection to one server. Owned and used by one thread (libssh forbids sharing a session).
@@ -98,6 +100,9 @@ class Connection {
   // Whether another may go on with this connection: the link stands, and every command that was opened has
   // come to its end. Takes what has arrived, and waits for nothing.
   virtual bool idle() noexcept { return false; }
+
+  // The server's name in configs.yaml, for the log.
+  virtual std::string_view server() const { return {}; }
 
   // The address this connection reached, numeric, for MASTER_ADDR of a name that only the laptop resolves.
   virtual std::string peer_address() const = 0;

@@ -8,6 +8,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "ssh/auth.hpp"
 #include "ssh/errors.hpp"
@@ -82,6 +83,8 @@ class LibsshConnector final : public Connector {
       } catch (const Dropped& dropped) {
         const auto jitter =
             std::chrono::milliseconds(random_between(0, static_cast<unsigned>(pause.count())));
+        log_info(target.name, "{}: {}; again in {} ms", dropped.what_failed(), dropped.reason(),
+                 (pause + jitter).count());
         if (patience.left() <= pause + jitter) {
           throw Unreachable(dropped.what_failed(), dropped.reason(), dropped.hint());
         }
@@ -146,7 +149,13 @@ class LibsshConnector final : public Connector {
   }
 
   std::unique_ptr<Session> connect_once(const Target& target, Patience& patience) {
+    const Stopwatch watch;
+    log_info(target.name, "connecting to {}{}", target.describe(),
+             !target.jumps.empty()                 ? " through " + target.jumps.back().describe()
+             : !target.proxy_command.value.empty() ? " by ProxyCommand"
+                                                   : "");
     Transport transport = open_transport(target, patience);
+    log_debug(target.name, "the way to {} is open after {}", transport.address, watch.text());
     const HostKeyChecker checker;
     SessionPtr session;
     try {
@@ -161,11 +170,13 @@ class LibsshConnector final : public Connector {
                         fmt::format("{}: {}", host_and_port(target.host.value, target.port.value), why),
                         "check the way to it from there");
     }
+    log_debug(target.name, "keys exchanged after {}", watch.text());
     if (const auto fresh = checker.check(session.get(), target); fresh && options_.on_new_host_key) {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);
     }
     authenticate(session.get(), target, secrets_, patience);
+    log_info(target.name, "logged in after {}", watch.text());
     LoginFacts login = login_of(session.get(), target);
     auto made = std::make_unique<Session>(std::move(session), std::move(transport.address),
                                           std::move(transport.keep));
@@ -174,7 +185,8 @@ class LibsshConnector final : public Connector {
   }
 
   static LoginFacts login_of(ssh_session session, const Target& target) {
-    LoginFacts login{target.user.value, target.host.value, target.port.value, {}, {}, agent_socket(target)};
+    LoginFacts login{target.user.value,    target.host.value, target.port.value, {}, {},
+                     agent_socket(target), target.name};
     ssh_key raw = nullptr;
     if (ssh_get_server_publickey(session, &raw) == SSH_OK) {
       const KeyPtr key(raw);

@@ -15,6 +15,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/log.hpp"
 #include "base/random.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -252,7 +253,10 @@ std::optional<NewHostKey> HostKeyChecker::check(ssh_session session, const Targe
                                : lower(target.host_key_alias.value);
   std::vector<KnownKey> found = known(target);
   KeyState state = judge_key(found, type, base64);
-  if (state == KeyState::known) {
+  const bool is_known = state == KeyState::known;
+  log_info(target.name, "host key {} {} is {}", type, fingerprint(key.get()),
+           is_known ? "known" : "not known");
+  if (is_known) {
     return std::nullopt;
   }
   if (state != KeyState::fresh) {

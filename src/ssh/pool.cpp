@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.hpp"
+
 namespace remote::ssh {
 namespace {
 
@@ -77,6 +79,7 @@ class Pool::Lease final : public Connection {
     connection_->pump(timeout, also);
   }
   bool idle() noexcept override { return connection_->idle(); }
+  std::string_view server() const override { return server_; }
   std::string peer_address() const override { return connection_->peer_address(); }
   LoginFacts login() const override { return connection_->login(); }
   void forward_agent(const std::filesystem::path& socket) override { connection_->forward_agent(socket); }
@@ -93,7 +96,9 @@ std::unique_ptr<Connection> Pool::connect(const config::Server& server, const Ca
                                           ConnectLimit limit) {
   cancel.check();
   std::unique_ptr<Connection> connection = idle_->take(server.name);
-  if (!connection) {
+  if (connection) {
+    log_debug(server.name, "taking the open connection");
+  } else {
     connection = maker_->connect(server, cancel, limit);
   }
   return std::make_unique<Lease>(idle_, server.name, std::move(connection));

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/log.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -98,6 +99,8 @@ class Tunnel {
   std::string greeting_;
   LineCutter lines_;
   RsyncResult result_;
+  std::size_t sent_ = 0;
+  std::size_t received_ = 0;
   std::unique_ptr<Channel> channel_;
   std::optional<Subprocess> rsync_;
 };
@@ -186,6 +189,7 @@ std::string_view Tunnel::skip_greeting(std::string_view data) {
 }
 
 void Tunnel::take_output(Stream stream, std::string_view data) {
+  received_ += data.size();
   if (stream == Stream::err) {
     append_end(result_.err, data);
     if (request_.log) {
@@ -231,6 +235,7 @@ void Tunnel::feed_server() {
     const ssize_t count = ::read(from_rsync_.get(), buffer.data(), room);
     if (count > 0) {
       channel_->write({buffer.data(), static_cast<std::size_t>(count)});
+      sent_ += static_cast<std::size_t>(count);
     } else if (count < 0 && errno == EINTR) {
       continue;
     } else if (count < 0 && errno == EAGAIN) {
@@ -289,6 +294,8 @@ void Tunnel::drain(UniqueFd& fd, Stream stream) {
 }
 
 RsyncResult Tunnel::run(const Cancel& cancel) {
+  const Stopwatch watch;
+  log_info(connection_.server(), "rsync {}", join(request_.args, " "));
   rsync_.emplace(spec());
   helper_end_.reset();
   while (rsync_->stdout_fd || rsync_->stderr_fd) {
@@ -322,6 +329,8 @@ RsyncResult Tunnel::run(const Cancel& cancel) {
   }
   lines_.end([this](std::string_view line) { take_line(line); });
   result_.status = rsync_->wait();
+  log_info(connection_.server(), "rsync: {} after {}, {} bytes sent, {} received", result_.status.describe(),
+           watch.text(), sent_, received_);
   if (!result_.server_began) {
     append_end(result_.err, greeting_);
   }

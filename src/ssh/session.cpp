@@ -8,6 +8,7 @@
 
 #include <libssh/server.h>  // ssh_send_keepalive
 
+#include "base/log.hpp"
 #include "ssh/errors.hpp"
 #include "ssh/session_channel.hpp"
 
@@ -93,6 +94,7 @@ void Session::flush_before_end() {
 }
 
 void Session::throw_lost() const {
+  log_info(server(), "connection lost: {}", lost_);
   throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
 }
 
@@ -103,11 +105,13 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
   drop_released();
   const std::size_t others = open_channels();
   auto pause = std::chrono::milliseconds(0);
+  const Stopwatch watch;
   for (;;) {
     auto state = begin(command, sink);
     auto channel = std::make_unique<SessionChannel>(state);
     wait_until_open(*state);
     if (state->refusal().empty() || state->status()) {
+      log_debug(server(), "channel open after {}, {} others", watch.text(), others);
       return channel;
     }
     if (drop_spares()) {
@@ -303,6 +307,7 @@ void Session::check_link() {
             " s";
     throw_lost();
   }
+  log_debug(server(), "silent for a while: asking for a sign of life");
   // Twice, because libssh's first call may only collect the answer to the request before.
   ssh_send_keepalive(session_.get());
   ssh_send_keepalive(session_.get());

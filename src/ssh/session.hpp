@@ -54,6 +54,7 @@ class Session final : public Connection {
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   bool idle() noexcept override;
+  std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
   void set_login(LoginFacts login) { login_ = std::move(login); }

@@ -18,6 +18,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/log.hpp"
 #include "ssh/errors.hpp"
 
 namespace remote::ssh {
@@ -175,10 +176,11 @@ TcpLink connect_tcp(const std::string& host, int port, const Patience& patience)
     // A first address that swallows packets must not use up the time of the others.
     const bool last = address->ai_next == nullptr;
     const Patience part(last ? patience.left() : patience.left() / 2, patience.cancel());
+    link.address = numeric_address(*address);
     const int result = connect_one(*address, part, link.fd);
+    log_debug("", "{} at {}: {}", where, link.address, std::generic_category().message(result));
     if (result == 0) {
       watch_link(link.fd.get());
-      link.address = numeric_address(*address);
       return link;
     }
     error = result;

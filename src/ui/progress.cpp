@@ -51,7 +51,7 @@ std::string describe(const Transfer& transfer, std::size_t columns) {
 }  // namespace
 
 Progress::Progress(Terminal& terminal, std::vector<std::string> names, bool quiet)
-    : terminal_(terminal), live_(terminal.stderr_is_terminal() && !quiet), quiet_(quiet) {
+    : terminal_(terminal), live_(terminal.can_redraw() && !quiet), quiet_(quiet) {
   for (std::string& name : names) {
     name_width_ = std::max(name_width_, display_width(name));
     Line line;

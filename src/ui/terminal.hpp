@@ -29,12 +29,16 @@ class Terminal {
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
   void set_quiet(bool quiet) { quiet_ = quiet; }
+  // From now on lines of a log come at any time, so nothing may be drawn that is to be taken away again.
+  void set_logging() { logging_ = true; }
   // From now on no reader that takes nothing holds back a cancel: out() gives up with Interrupted,
   // the others drop what stderr does not take. Call before other threads print.
   void set_cancel(const Cancel& cancel) { cancel_ = cancel; }
 
   bool stdout_is_terminal() const { return out_terminal_; }
   bool stderr_is_terminal() const { return err_terminal_; }
+  // Whether what stands on stderr can be drawn anew.
+  bool can_redraw() const { return err_terminal_ && !logging_; }
   bool stdin_is_terminal() const;
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
   std::size_t columns() const;
@@ -66,6 +70,7 @@ class Terminal {
   bool out_color_;
   bool err_color_;
   bool quiet_ = false;
+  bool logging_ = false;
   std::optional<Cancel> cancel_;
   mutable std::mutex mutex_;
 };

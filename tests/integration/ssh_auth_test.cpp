@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#include <remote/log.hpp>
 #include <sys/stat.h>
 
 #include "base/strings.hpp"
@@ -269,6 +270,34 @@ TEST_F(SshAuth, APasswordCommandRunsOnceForAllServers) {
   EXPECT_EQ(read_file(client.folder() / "ran"), "ran\n");
   server.password_command = "echo no vault >&2; exit 4";
   EXPECT_THAT(log_in(*link, server), HasSubstr("no vault"));
+}
+
+TEST_F(SshAuth, TheLogTellsTheMethodsAndNoSecret) {
+  test::make_key(client.folder() / "locked", "ed25519", "SECRET3");
+  std::string log;
+  set_log(LogLevel::debug, [&log](LogLevel, std::string_view server, std::string_view text) {
+    log += fmt::format("{}: {}\n", server, text);
+  });
+  PasswordServer door({.password = "SECRET1", .prompts = {}, .echo = {}, .answers = {}});
+  config::Server server = door.server("configured");
+  server.password = "SECRET1";
+  EXPECT_EQ(log_in(*connector(), server), "");
+  server = door.server("wrong");
+  server.password = "SECRET2";
+  EXPECT_NE(log_in(*connector(), server), "");
+  server = door.server("command");
+  server.password_command = "echo SECRET1";
+  EXPECT_EQ(log_in(*connector(), server), "");
+  EXPECT_EQ(log_in(*connector(answering("SECRET1")), door.server("typed")), "");
+  server = door.server("locked");
+  server.private_key = client.folder() / "locked";
+  EXPECT_NE(log_in(*connector(answering("SECRET3")), server), "");
+  set_log(LogLevel::off, nullptr);
+  for (const char* line : {"configured: login with password", "wrong: login with password", "started sh -c …",
+                           "command: running password_command", "typed: logged in after", "host key"}) {
+    EXPECT_THAT(log, HasSubstr(line));
+  }
+  EXPECT_THAT(log, Not(HasSubstr("SECRET")));
 }
 
 TEST_F(SshAuth, ATypedPasswordIsAskedForOnce) {

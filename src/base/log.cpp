@@ -1,0 +1,50 @@
+#include "base/log.hpp"
+
+#include <atomic>
+#include <mutex>
+
+#include "base/visible.hpp"
+
+namespace remote {
+namespace {
+
+// One for the process: a log that had to be handed from function to function would be missing where it is
+// needed.
+struct Log {
+  std::atomic<LogLevel> upto{LogLevel::off};
+  std::mutex mutex;
+  LogSink sink;
+};
+
+Log& the_log() {
+  static Log log;
+  return log;
+}
+
+}  // namespace
+
+void set_log(LogLevel upto, LogSink sink) {
+  Log& log = the_log();
+  const std::lock_guard lock(log.mutex);
+  log.upto = sink ? upto : LogLevel::off;
+  log.sink = std::move(sink);
+}
+
+bool logs(LogLevel level) noexcept {
+  return level <= the_log().upto.load(std::memory_order_relaxed);
+}
+
+void detail::write_log(LogLevel level, std::string_view server, std::string_view text) noexcept {
+  try {
+    const std::string line = visible_line(text);
+    Log& log = the_log();
+    const std::lock_guard lock(log.mutex);
+    if (log.sink) {
+      log.sink(level, server, line);
+    }
+  } catch (...) {
+    // A line that is lost is no reason to fail.
+  }
+}
+
+}  // namespace remote
