@@ -13,5 +13,6 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
 }
 only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
+only src/cli/logging.cpp 'spdlog' 'base/log.hpp'
 [ "$bad" = 0 ] && echo "one way: nothing is done by other means"
 exit "$bad"
