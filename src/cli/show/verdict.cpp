@@ -60,8 +60,7 @@ std::string aftermath(const Verdict& verdict) {
   const auto add = [&](int count, const char* one, const char* several) {
     if (count > 0) {
       // only the first part says of whom it speaks
-      const std::string who =
-          parts.empty() ? (count == 1 ? "1 other" : fmt::format("{} others", count)) : std::to_string(count);
+      const std::string who = parts.empty() ? counted(count, "other") : std::to_string(count);
       parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
     }
   };
@@ -78,8 +77,7 @@ std::string aftermath(const Verdict& verdict) {
 void show_verdict(Context& context, const Verdict& verdict) {
   ui::Terminal& terminal = context.terminal;
   if (verdict.succeeded == verdict.total) {
-    terminal.notice(
-        terminal.paint_err(ui::Style::green, fmt::format("all {} ranks succeeded", verdict.total)));
+    terminal.notice(fmt::format("all {} ranks succeeded", verdict.total), ui::Style::green);
     return;
   }
   std::vector<std::string> lines;
