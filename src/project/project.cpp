@@ -1,5 +1,6 @@
 #include <remote/project.hpp>
 
+#include "base/sigpipe.hpp"
 #include "jobs/select.hpp"
 #include "launch/plan.hpp"
 #include "project/calls.hpp"
@@ -9,6 +10,13 @@ namespace remote {
 using project::Core;
 
 namespace {
+
+// A Core for one call, in which a link that breaks is an error and not a signal.
+struct InUse {
+  Core& core;
+  SigpipeGuard guard{};
+  operator Core&() const { return core; }
+};
 
 PrepareRequest only(PrepareRequest request, bool setup, bool sync, bool packages) {
   request.setup = setup;
@@ -26,7 +34,10 @@ std::filesystem::path Project::find(const std::filesystem::path& start) {
 Project::Project(const std::filesystem::path& folder, Hooks hooks)
     : core_(std::make_unique<Core>(config::load(folder), std::move(hooks))) {}
 Project::Project(std::unique_ptr<Core> core) : core_(std::move(core)) {}
-Project::~Project() = default;
+Project::~Project() {
+  const SigpipeGuard guard;
+  core_.reset();  // its connections say goodbye
+}
 Project::Project(Project&&) noexcept = default;
 Project& Project::operator=(Project&&) noexcept = default;
 
@@ -51,11 +62,11 @@ std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) 
 }
 
 std::vector<ServerRun> Project::run(const RunRequest& request) {
-  return project::run(*core_, request);
+  return project::run(InUse{*core_}, request);
 }
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
-  return project::prepare(*core_, request);
+  return project::prepare(InUse{*core_}, request);
 }
 
 std::vector<PrepareResult> Project::setup(PrepareRequest request) {
@@ -71,23 +82,23 @@ std::vector<PrepareResult> Project::update_packages(PrepareRequest request) {
 }
 
 Plan Project::plan(const LaunchRequest& request) {
-  return project::plan(*core_, request);
+  return project::plan(InUse{*core_}, request);
 }
 
 LaunchResult Project::launch(const LaunchRequest& request) {
-  return project::launch(*core_, request);
+  return project::launch(InUse{*core_}, request);
 }
 
 StartResult Project::start(const JobRequest& request) {
-  return project::start(*core_, request);
+  return project::start(InUse{*core_}, request);
 }
 
 std::vector<Job> Project::jobs(const JobsRequest& request) {
-  return project::list(*core_, request);
+  return project::list(InUse{*core_}, request);
 }
 
 std::vector<Job> Project::refresh(std::vector<Job> jobs) {
-  return project::refresh(*core_, std::move(jobs));
+  return project::refresh(InUse{*core_}, std::move(jobs));
 }
 
 std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
@@ -105,36 +116,36 @@ Job Project::newest_master(const std::vector<std::string>& tags) {
 }
 
 FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request) {
-  return project::follow(*core_, jobs, request);
+  return project::follow(InUse{*core_}, jobs, request);
 }
 
 FollowResult Project::wait(const std::vector<Job>& jobs,
                            std::function<void(std::size_t, const Job&)> on_ended) {
-  return project::wait(*core_, jobs, std::move(on_ended));
+  return project::wait(InUse{*core_}, jobs, std::move(on_ended));
 }
 
 KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request) {
-  return project::kill(*core_, jobs, request, core_->cancel());
+  return project::kill(InUse{*core_}, jobs, request, core_->cancel());
 }
 
 StacksResult Project::stacks(const std::vector<Job>& jobs) {
-  return project::stacks(*core_, jobs);
+  return project::stacks(InUse{*core_}, jobs);
 }
 
 SyncReport Project::pull(const PullRequest& request) {
-  return project::pull(*core_, request);
+  return project::pull(InUse{*core_}, request);
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs) {
-  return project::fetch_logs(*core_, jobs);
+  return project::fetch_logs(InUse{*core_}, jobs);
 }
 
 CleanResult Project::clean(const std::vector<Job>& jobs) {
-  return project::clean(*core_, jobs);
+  return project::clean(InUse{*core_}, jobs);
 }
 
 std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request) {
-  return project::authorize(*core_, request);
+  return project::authorize(InUse{*core_}, request);
 }
 
 }  // namespace remote

@@ -101,11 +101,7 @@ bool send_agent_message(int fd, const std::string& body) {
   const std::string message = agent_number(static_cast<std::uint32_t>(body.size())) + body;
   std::string_view rest = message;
   while (!rest.empty()) {
-#ifdef MSG_NOSIGNAL
-    const ssize_t count = ::send(fd, rest.data(), rest.size(), MSG_NOSIGNAL);
-#else
     const ssize_t count = ::send(fd, rest.data(), rest.size(), 0);
-#endif
     if (count <= 0) {
       return false;
     }

@@ -24,13 +24,6 @@ namespace {
 constexpr std::size_t piece = std::size_t{64} << 10U;
 // So much may wait for a reader before the jump host is told to wait too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
-// macOS has no MSG_NOSIGNAL; there the program ignores SIGPIPE (cancel_on_signals).
-#ifdef MSG_NOSIGNAL
-constexpr int send_flags = MSG_NOSIGNAL;
-#else
-constexpr int send_flags = 0;
-#endif
-
 std::pair<UniqueFd, UniqueFd> socket_pair() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
@@ -69,7 +62,7 @@ struct Bastion::Way {
 
   void flush() {
     while (!backlog.empty()) {
-      const ssize_t count = ::send(fd.get(), backlog.data(), backlog.size(), send_flags);
+      const ssize_t count = ::send(fd.get(), backlog.data(), backlog.size(), 0);
       if (count < 0) {
         if (errno == EINTR) {
           continue;
@@ -143,7 +136,7 @@ Bastion::~Bastion() {
 void Bastion::wake() const {
   const char byte = 1;
   // Full means that it is awake already.
-  [[maybe_unused]] const auto sent = ::send(wake_write_.get(), &byte, 1, send_flags);
+  [[maybe_unused]] const auto sent = ::send(wake_write_.get(), &byte, 1, 0);
 }
 
 std::shared_ptr<Tunnel> Bastion::open(const std::string& host, int port) {

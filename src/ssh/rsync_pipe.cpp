@@ -1,7 +1,6 @@
 #include "ssh/rsync_pipe.hpp"
 
 #include <cerrno>
-#include <csignal>
 #include <cstdint>
 #include <cstring>
 
@@ -10,6 +9,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/sigpipe.hpp"
 #include "base/strings.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
@@ -137,8 +137,7 @@ int serve_rsync_pipe(const std::vector<std::string>& arguments) {
     write_all(STDERR_FILENO, "remote: __rsync-pipe is for rsync alone\n");
     return 2;
   }
-  // Whoever started rsync may be gone already: that is an exit code, not a signal.
-  ::signal(SIGPIPE, SIG_IGN);
+  const SigpipeGuard guard;  // whoever started rsync may be gone already: that is an exit code, not a signal
   const std::vector<std::string> command(arguments.begin() + static_cast<std::ptrdiff_t>(at),
                                          arguments.end());
   if (!send_offer(socket, command, STDIN_FILENO, STDOUT_FILENO)) {

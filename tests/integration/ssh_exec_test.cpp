@@ -10,6 +10,7 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/sigpipe.hpp"
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
 #include "ssh/session.hpp"
@@ -252,6 +253,29 @@ TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
         }
       },
       ssh::Unreachable);
+}
+
+TEST_F(SshExec, ALinkThatBreaksWhileWritingRaisesNoSignalUnderTheGuard) {
+  TestSshd sshd(client.public_key());
+  EXPECT_EXIT(
+      {
+        std::signal(SIGPIPE, SIG_DFL);
+        const SigpipeGuard guard;
+        const auto connection = connect(sshd);
+        const auto channel = connection->open("cat >/dev/null", {});
+        for (const pid_t pid : sshd.session_pids()) {
+          ::kill(pid, SIGKILL);
+        }
+        try {
+          for (;;) {
+            channel->write(std::string(channel->writable(), 'x'));
+            connection->pump(10ms);
+          }
+        } catch (const ssh::Unreachable&) {
+          ::_exit(0);
+        }
+      },
+      testing::ExitedWithCode(0), "");
 }
 
 TEST_F(SshExec, APausedChannelHoldsTheCommandBack) {
