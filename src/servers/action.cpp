@@ -55,6 +55,7 @@ ExecResult run_script(ssh::Connection& connection, const ActionRequest& request,
                       const Cancel& cancel) {
   std::string errors;
   ssh::ExecRequest exec;
+  exec.what = request.what;
   exec.input = request.guarded ? request.script.guarded_input() : request.script.input();
   exec.keep_input = request.guarded;
   exec.timeout = request.timeout;

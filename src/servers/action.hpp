@@ -49,6 +49,7 @@ std::string lean_script(std::string_view file);
 
 // What an action needs beside its answer.
 struct ActionRequest {
+  std::string what = "script";  // for the log
   Script script;
   std::chrono::milliseconds timeout{0};  // 0: none
   // Must not outlive this program: see Script::guarded_input.

@@ -105,6 +105,7 @@ void ProbeAnswer::check() const {
 
 Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
   Action<ProbeAnswer> action;
+  action.what = "probe";
   action.script.set("activate", request.activate)
       .set("addr", request.master_addr)
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
