@@ -2,14 +2,14 @@
 # Fails when an include under src/ points upwards. Usage: layers.sh SOURCE_DIR
 # Allowed: every layer may include itself and what is listed here (see docs/architecture.md).
 set -eu
-src=${1:?source folder}/src
+cd -- "${1:?source folder}/src"
 bad=0
 check() { # check LAYER ALLOWED...
   layer=$1
   shift
   allowed=" $layer $* "
   # shellcheck disable=SC2044 # names in src hold no blanks
-  for file in $(find "$src/$layer" -name '*.[ch]pp'); do
+  for file in $(find "$layer" -name '*.[ch]pp'); do
     # shellcheck disable=SC2013  # words are wanted: they hold no blanks
     for target in $(sed -n 's/^#include "\([a-z_]*\)\/[^"]*".*/\1/p' "$file"); do
       case $allowed in
