@@ -18,6 +18,7 @@ namespace remote {
 
 enum class JobState {
   starting,   // recorded, and not yet known to run
+  queued,     // its server has it, and will start it later; no backend that is built in does so yet
   running,    // its processes live
   succeeded,  // it exited with 0
   failed,     // it exited with another code, or a signal ended it that nobody had asked for
@@ -45,6 +46,7 @@ class JobId {
 
   std::string text() const { return {digits_.data(), digits_.size()}; }
 
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer here
   friend auto operator<=>(const JobId&, const JobId&) = default;
 
  private:
@@ -72,6 +74,8 @@ struct JobReason {
     folder_gone,       // its folder was removed from the server
     processes_gone,    // nothing of it lives, and there is no result
     server_restarted,  // before it ended
+    // queued:
+    waiting,  // for `text`
     // running:
     told_to_end,   // but its process `number` lives on
     unsupervised,  // its supervisor is gone, so its result will not be known
@@ -94,6 +98,7 @@ struct JobReason {
 struct RemoteFolder {
   std::string project;      // "~/name", or an absolute path
   std::string jobs_folder;  // a name in it: ".jobs"
+  // NOLINTNEXTLINE(modernize-use-nullptr): there is no pointer here
   friend auto operator<=>(const RemoteFolder&, const RemoteFolder&) = default;
 };
 

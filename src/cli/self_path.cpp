@@ -20,10 +20,10 @@ fs::path self_path() {
     throw Error("cannot find this program's own file", "the system does not tell");
   }
   std::error_code error;
-  const fs::path path = fs::canonical(buffer.c_str(), error);
+  fs::path path = fs::canonical(buffer.c_str(), error);
 #else
   std::error_code error;
-  const fs::path path = fs::read_symlink("/proc/self/exe", error);
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
 #endif
   if (error) {
     throw Error("cannot find this program's own file", error.message());

@@ -178,8 +178,9 @@ bool FollowConnection::finish(Open& open) {
   const StatusReply& reply = answer->jobs.front();
   const bool read_all =
       followed.silent || (followed.out.offset >= reply.out_size && followed.err.offset >= reply.err_size);
-  const bool ended =
-      reply.phase != StatusReply::Phase::running && reply.phase != StatusReply::Phase::starting;
+  using Phase = StatusReply::Phase;
+  const bool ended = reply.phase != Phase::running && reply.phase != Phase::starting &&
+                     reply.phase != Phase::queued && reply.phase != Phase::unknown;
   // Without following, what was there has been read when tail has come to its end; more may have come since.
   const bool done = options_.follow || ended ? ended && read_all : status->success() || !progress;
   if (!done) {

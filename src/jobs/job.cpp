@@ -9,8 +9,9 @@
 namespace remote {
 namespace {
 
-constexpr std::array<std::pair<JobState, std::string_view>, 7> state_names{{
+constexpr std::array<std::pair<JobState, std::string_view>, 8> state_names{{
     {JobState::starting, "starting"},
+    {JobState::queued, "queued"},
     {JobState::running, "running"},
     {JobState::succeeded, "succeeded"},
     {JobState::failed, "failed"},

@@ -34,6 +34,7 @@ constexpr std::array sentences{
     Sentence{Kind::folder_gone, "folder_gone", "its folder is gone from the server"},
     Sentence{Kind::processes_gone, "processes_gone", "supervisor and processes are gone"},
     Sentence{Kind::server_restarted, "server_restarted", "server restarted"},
+    Sentence{Kind::waiting, "waiting", "waiting: *"},
     Sentence{Kind::told_to_end, "told_to_end", "told to end, but its process # is not gone"},
     Sentence{Kind::unsupervised, "unsupervised", "its supervisor is gone"},
     Sentence{Kind::no_lifeline, "no_lifeline", "no lifeline: *"},

@@ -162,11 +162,18 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
         lose(fresh, Kind::never_started);
       }
       break;
-    case Phase::queued:
-    case Phase::unknown:
-      break;
     case Phase::starting:
       break;  // and a job that was seen running does not start again
+    case Phase::queued:
+      fresh.state = State::queued;
+      fresh.pid.reset();
+      fresh.started_at.reset();
+      fresh.reason = {.kind = reply.reason.empty() ? Kind::none : Kind::waiting, .text = reply.reason};
+      break;
+    case Phase::unknown:
+      fresh.state = State::unknown;
+      fresh.reason = {.kind = Kind::other, .text = reply.reason};
+      break;
     case Phase::running:
       fresh.state = State::running;
       fresh.result.reset();

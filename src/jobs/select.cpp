@@ -165,7 +165,7 @@ Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::strin
         (master ? running_masters : running_others).push_back(&job);
       }
     } else if (fits) {
-      (job.state == State::starting ? starting : ended).push_back(&job);
+      (is_final(job.state) ? ended : starting).push_back(&job);
     }
   }
   for (const auto* group : {&running_masters, &running_others, &starting}) {

@@ -70,9 +70,14 @@ void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
   if (reply.outcome == StartReply::Outcome::exists) {
     return;  // nothing was started: what became of it is for `ask` to find out
   }
+  job.checked_at = now_seconds();
+  if (reply.outcome == StartReply::Outcome::queued) {
+    job.state = State::queued;
+    job.reason = {.kind = JobReason::Kind::waiting, .text = reply.reason};
+    return;
+  }
   job.state = State::running;
-  job.started_at = now_seconds();
-  job.checked_at = job.started_at;
+  job.started_at = job.checked_at;
 }
 
 }  // namespace

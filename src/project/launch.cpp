@@ -26,6 +26,34 @@ const std::string& name_of(const config::Server& server) {
   return server.name;
 }
 
+// A step between what is planned and its start: it changes how a process is run on its server.
+using Wrapper = void (*)(const config::Config& config, const config::Server& server, jobs::NewJob& job);
+
+void let_stacks_be_read(const config::Config& config, const config::Server&, jobs::NewJob& job) {
+  job.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
+}
+
+std::vector<Wrapper> wrappers_of(bool enable_stacks) {
+  return enable_stacks ? std::vector<Wrapper>{let_stacks_be_read} : std::vector<Wrapper>{};
+}
+
+// A command as a job on a server, in the project's environment there.
+jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
+                     const Env& env, const std::vector<Wrapper>& wrappers) {
+  jobs::NewJob job;
+  job.job.id = JobId::random();
+  job.job.server = server.name;
+  job.job.command = command;
+  job.job.remote_folder = jobs::remote_folder_for(config, server);
+  job.command = command;
+  job.activate = servers::activation(config, server);
+  job.env = env;
+  for (const Wrapper wrap : wrappers) {
+    wrap(config, server, job);
+  }
+  return job;
+}
+
 // A launch on its way: the servers that take part, and the connections to them.
 class Launching {
  public:
@@ -240,21 +268,13 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
-    jobs::NewJob job;
-    job.job.id = JobId::random();
-    job.job.server = process.server;
+    jobs::NewJob job =
+        new_job(core_.config, *server, process.command, process.env, wrappers_of(request_.enable_stacks));
     job.job.command = launch::mask_command(request_.command);
     job.job.tags = process.tags;
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
-    job.job.remote_folder = jobs::remote_folder_for(core_.config, *server);
-    job.command = process.command;
-    job.activate = servers::activation(core_.config, *server);
-    if (request_.enable_stacks) {
-      job.activate += "\n" + jobs::enable_stacks_text(core_.config.remote_jobs_folder_name);
-    }
-    job.env = process.env;
     all.push_back(std::move(job));
   }
   return all;
@@ -265,7 +285,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
 void Launching::end_started(const std::vector<Job>& jobs) {
   std::vector<Job> started;
   std::ranges::copy_if(jobs, std::back_inserter(started), [](const Job& job) {
-    return job.state == JobState::running || job.state == JobState::starting;
+    return !is_final(job.state);
   });
   if (started.empty()) {
     return;
@@ -344,18 +364,9 @@ StartResult start(Core& core, const JobRequest& request) {
                        "a job runs on one server; name it in full");
   }
   const config::Server& server = servers.front();
-  jobs::NewJob job;
-  job.job.id = JobId::random();
-  job.job.server = server.name;
-  job.job.command = request.command;
+  jobs::NewJob job =
+      new_job(core.config, server, request.command, request.env, wrappers_of(request.enable_stacks));
   job.job.tags = request.tags;
-  job.job.remote_folder = jobs::remote_folder_for(core.config, server);
-  job.command = request.command;
-  job.activate = servers::activation(core.config, server);
-  if (request.enable_stacks) {
-    job.activate += "\n" + jobs::enable_stacks_text(core.config.remote_jobs_folder_name);
-  }
-  job.env = request.env;
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   return {std::move(result.jobs.front()),

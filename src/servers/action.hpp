@@ -81,10 +81,10 @@ AnswerReader reader_into(Answer& answer) {
 }
 
 template <typename Answer>
-void finish_answer(Answer& answer, const AnswerReader& reader, ExecResult result) {
+void finish_answer(Answer& answer, const AnswerReader& reader, const ExecResult& result) {
   if constexpr (requires { answer.ended; }) {
     reader.finish();
-    answer.ended = std::move(result);
+    answer.ended = result;
   } else {
     reader.finish_with_closing_line(result.status.success() ? "" : result.describe());
   }

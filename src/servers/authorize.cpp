@@ -16,7 +16,7 @@ namespace remote::servers {
 namespace {
 
 constexpr std::string_view mark = "@remote1 ";
-constexpr std::size_t longest_key = 64 * 1024;
+constexpr std::size_t longest_key = std::size_t{64} * 1024;
 
 // The type that a key's binary form begins with: a length of four bytes, then the name.
 std::optional<std::string> inner_type(const std::string& binary) {

@@ -135,7 +135,12 @@ void Terminal::out(std::string_view text) {
     if (!write_all(streams_.out, text.substr(0, piece))) {
       if (errno == EPIPE) {
         // `remote job-tail | head`: nobody wants more, and that is no error. As any other program ends by it.
+        // The library may have blocked the signal on this thread.
         std::signal(SIGPIPE, SIG_DFL);
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGPIPE);
+        ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
         std::raise(SIGPIPE);
       }
       throw Error("cannot write to stdout", std::strerror(errno));

@@ -14,23 +14,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace remote::fuzz;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   guarded([&] {
-    std::vector<jobs::RankStack> ranks;
+    std::vector<RankStack> ranks;
     for (const jobs::ProcessDump& dump : jobs::parse_stacks(text)) {
       require(dump.pid > 0, "a pid names one process, never a group");
-      jobs::RankStack rank;
-      rank.dump = dump;
+      RankStack rank;
+      rank.pid = dump.pid;
       rank.rank = dump.rank;
       rank.threads = jobs::parse_threads(dump);
       ranks.push_back(std::move(rank));
     }
     std::size_t with_stack = 0;
-    for (const jobs::RankStack& rank : ranks) {
+    for (const RankStack& rank : ranks) {
       with_stack += rank.threads.empty() ? 0 : 1;
     }
     for (const bool all_threads : {false, true}) {
       std::size_t grouped = 0;
       std::size_t last = 0;
-      for (const jobs::StackGroup& group : jobs::group_stacks(ranks, all_threads)) {
+      for (const StackGroup& group : group_stacks(ranks, all_threads)) {
         require(group.members.size() >= last, "the smallest group comes first");
         last = group.members.size();
         grouped += last;

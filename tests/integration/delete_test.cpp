@@ -189,13 +189,13 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
   write(sandbox.project() / "b.py", "1");
   fs::last_write_time(sandbox.project() / "b.py", fs::file_time_type::clock::now() - std::chrono::hours(1));
   EXPECT_THAT(rsync({"--fan-out", "peers"}),
-              AllOf(HasSubstr("rsync 2 files from node-"), HasSubstr("2 servers in step\n")));
+              AllOf(HasSubstr("rsync 2 files from node-"), HasSubstr("2 servers synced\n")));
   fs::remove_all(sandbox.project() / "old");
   write(sandbox.project() / "c.py", "1");
   write(sandbox.home(1) / "my_project/old/out.log", "of a job");
   EXPECT_THAT(rsync({"--delete", "--dry-run"}), AllOf(HasSubstr("rsync 1 file, 1 removed (dry run)"),
                                                       HasSubstr("node-2: would remove:\n    old/a.py\n"),
-                                                      HasSubstr("2 servers looked at, nothing was sent\n")));
+                                                      HasSubstr("2 servers compared, nothing was sent\n")));
   EXPECT_TRUE(fs::exists(sandbox.home(1) / "my_project/old/a.py"));
   EXPECT_THAT(rsync({"--delete"}),
               AllOf(HasSubstr("node-2: ok rsync 1 file, 1 removed"),
@@ -209,8 +209,8 @@ TEST(SyncDeleteCommand, SaysWhatWasSentAndRemovedAndLeftAlone) {
       rsync({"--delete"}),
       AllOf(HasSubstr(
                 "node-2: left alone, newer on the server:\n    b.py\n hint: send them too with --overwrite"),
-            HasSubstr("2 servers in step but for what is newer there\n")));
-  EXPECT_THAT(rsync({"--overwrite"}), AllOf(HasSubstr("2 servers in step\n"), Not(HasSubstr("left alone"))));
+            HasSubstr("2 servers synced but for what is newer there\n")));
+  EXPECT_THAT(rsync({"--overwrite"}), AllOf(HasSubstr("2 servers synced\n"), Not(HasSubstr("left alone"))));
   EXPECT_EQ(read_file(sandbox.home(1) / "my_project/b.py"), "1");
 }
 

@@ -168,7 +168,7 @@ TEST_F(PrepareOnATerminal, ATransferShowsABarAServerAndTheirSum) {
   EXPECT_TRUE(program.wait().success()) << screen_.text();
   EXPECT_LT(screen_.widest(), 50U);
   EXPECT_THAT(screen_.text(), Not(HasSubstr("total")));
-  EXPECT_THAT(screen_.text(), HasSubstr("2 servers in step"));
+  EXPECT_THAT(screen_.text(), HasSubstr("2 servers synced"));
 }
 
 TEST_F(PrepareOnATerminal, AFailureShowsTheEndOfStderrAndTheLogAndStopsNobody) {

@@ -60,7 +60,8 @@ TEST(AnswerLine, IsTakenWordByWord) {
 TEST(AnswerLine, RefusesWhatItDoesNotUnderstand) {
   const auto refusal = [](const std::string& text, const std::function<void(AnswerLine&)>& act) {
     return message_of([&] {
-      AnswerLine line("@remote1 " + text);
+      const std::string whole = "@remote1 " + text;  // the line is a view of it
+      AnswerLine line(whole);
       act(line);
     });
   };

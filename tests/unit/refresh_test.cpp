@@ -65,6 +65,12 @@ StatusReply left_behind() {
   return reply;
 }
 
+StatusReply because(Phase phase, std::string reason) {
+  StatusReply reply = reply_of(phase);
+  reply.reason = std::move(reason);
+  return reply;
+}
+
 StatusReply unsupervised() {
   StatusReply reply = reply_of(Phase::running);
   reply.supervised = false;
@@ -83,6 +89,31 @@ constexpr auto dead = Starter::dead;
 INSTANTIATE_TEST_SUITE_P(
     Table, ApplyStatus,
     ::testing::Values(
+        Case{"queued",
+             State::starting,
+             because(Phase::queued, "a free node"),
+             alive,
+             State::queued,
+             {},
+             "waiting: a free node"},
+        Case{"queued_dead", State::starting, because(Phase::queued, ""), dead, State::queued, {}, ""},
+        Case{"requeued",
+             State::running,
+             because(Phase::queued, "it was preempted"),
+             alive,
+             State::queued,
+             {},
+             "waiting: it was preempted"},
+        Case{"queued_runs", State::queued, reply_of(Phase::running), alive, State::running, {}, ""},
+        Case{"queued_ended", State::queued, ended(ExitStatus::exited(0)), alive, State::succeeded,
+             ExitStatus::exited(0), ""},
+        Case{"cannot_tell",
+             State::running,
+             because(Phase::unknown, "it needs a newer remote"),
+             alive,
+             State::unknown,
+             {},
+             "it needs a newer remote"},
         Case{"none_alive", State::starting, reply_of(Phase::none), alive, State::starting, {}, ""},
         Case{"none_dead", State::starting, reply_of(Phase::none), dead, State::lost, {}, "never started"},
         Case{"none_was_running",

@@ -27,6 +27,7 @@ ui::Style style_of(JobState state) {
     case JobState::running:
       return ui::Style::green;
     case JobState::starting:
+    case JobState::queued:
     case JobState::unknown:
       return ui::Style::yellow;
     case JobState::failed:

@@ -14,7 +14,7 @@ std::string state_text(const Job& job) {
   std::string text(jobs::to_string(job.state));
   // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
   // ada@laptop"; "ended after rank 2" stands for itself.
-  const std::string reason = jobs::reason_text(job.reason);
+  std::string reason = jobs::reason_text(job.reason);
   if (job.state == JobState::killed) {
     using Kind = JobReason::Kind;
     if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
