@@ -284,9 +284,8 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
 // started, or start later: what is ended before its start never starts.
 void Launching::end_started(const std::vector<Job>& jobs) {
   std::vector<Job> started;
-  std::ranges::copy_if(jobs, std::back_inserter(started), [](const Job& job) {
-    return !is_final(job.state);
-  });
+  std::ranges::copy_if(jobs, std::back_inserter(started),
+                       [](const Job& job) { return !is_final(job.state); });
   if (started.empty()) {
     return;
   }

@@ -144,7 +144,7 @@ TEST(Protocol, SurvivesNoise) {
                            " survivors 2\n@remote1 survivor " + id_b + " 4 D ada x\n@remote1 start " + id_a +
                            " failed - why\n@remote1 follow 1 2\n@remote1 end\n";
   int refused = 0;
-  for (int i = 0; i < 5000; ++i) {  // the fuzzers do more
+  for (int i = 0; i < 20000; ++i) {  // the fuzzers do more
     const std::string text = test::damaged(good, random);
     const auto attempt = [&](auto parse) {
       try {
