@@ -1,5 +1,7 @@
 #pragma once
 
+#include <limits>
+
 #include <remote/job.hpp>
 
 // The fields of a job, each named once: job.json and the index are written and read by visitors of this
@@ -11,7 +13,7 @@ namespace remote::jobs {
 template <typename AnyReason, typename Visitor>
 void visit_fields_of_reason(AnyReason& reason, Visitor& visit) {
   visit.kind("kind", reason.kind);
-  visit.number("number", reason.number, 0);
+  visit.number("number", reason.number, std::numeric_limits<int>::min());  // a server may say anything
   visit.text("text", reason.text);
   visit.result(reason.result);
   // last_state is of jobs whose server does not answer, which are never stored

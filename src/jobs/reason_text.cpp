@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include <fmt/format.h>
 
@@ -70,7 +71,8 @@ JobReason parse_stop(std::string_view text) {
     const std::string_view end = text.substr(comma + 2);
     if (const auto signal = end.starts_with("then ") ? signal_number(end.substr(5)) : std::nullopt) {
       reason.result = ExitStatus::signalled(*signal);
-    } else if (const auto code = end.starts_with("exit ") ? parse_number<int>(end.substr(5)) : std::nullopt) {
+    } else if (const auto code =
+                   end.starts_with("exit ") ? parse_number<std::uint8_t>(end.substr(5)) : std::nullopt) {
       reason.result = ExitStatus::exited(*code);
     }
     text = reason.result ? text.substr(0, comma) : text;

@@ -62,6 +62,8 @@ struct Said {
 const std::vector<Said> reasons{
     {{}, ""},
     {{.kind = Kind::after_rank, .number = 2}, "ended after rank 2"},
+    {{.kind = Kind::after_rank, .number = -1}, "ended after rank -1"},
+    {{.kind = Kind::by_user, .number = 15, .text = "a, exit -5"}, "SIGTERM by a, exit -5"},
     {{.kind = Kind::after_loss, .text = "node-2"}, "ended after the loss of node-2"},
     {{.kind = Kind::by_user, .number = 15, .text = "ada@laptop"}, "SIGTERM by ada@laptop"},
     {{.kind = Kind::by_user, .number = 40}, "SIG40"},
