@@ -4,7 +4,7 @@
 #include <map>
 
 #include "base/clock.hpp"
-#include "base/strings.hpp"
+#include "base/group_by.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/remote_folder.hpp"
@@ -16,35 +16,11 @@ namespace {
 using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-struct Group {
-  std::string server;
-  std::vector<std::size_t> indices;
-};
-
-std::vector<Group> unfinished_by_server(const std::vector<Job>& jobs) {
-  std::vector<Group> groups;
-  std::map<std::string, std::size_t> where;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    if (is_final(jobs[i].state)) {
-      continue;
-    }
-    const auto [at, is_new] = where.emplace(jobs[i].server, groups.size());
-    if (is_new) {
-      groups.push_back({jobs[i].server, {}});
-    }
-    groups[at->second].indices.push_back(i);
-  }
-  return groups;
-}
-
 // Asks, and stores nothing.
 std::vector<Job> question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
                           milliseconds limit, bool await_lifeline, const Cancel& cancel) {
-  std::map<RemoteFolder, std::vector<std::size_t>> by_folder;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    by_folder[jobs[i].remote_folder].push_back(i);
-  }
-  for (const auto& [folder, indices] : by_folder) {
+  for (const auto& [folder, indices] :
+       group_by(jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
     std::vector<JobId> ids;
     std::vector<JobId> claim;
     std::map<JobId, std::pair<std::size_t, Starter>> by_id;
@@ -57,12 +33,10 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
       }
       by_id.emplace(jobs[i].id, std::pair(i, dead ? Starter::dead : Starter::alive));
     }
-    ssh::ExecRequest request;
-    request.what = "state of " + counted(ids.size(), "job");
-    request.input = status_script(folder, ids, claim, await_lifeline);
-    request.timeout = limit;
+    auto action = status_action(folder, ids, claim, await_lifeline);
+    action.timeout = limit;
     const std::int64_t asked_ms = now_milliseconds();
-    const StatusAnswer answer = parse_status(connection.exec(request, cancel).out);
+    const StatusAnswer answer = servers::run_action(connection, action, cancel);
     const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
     for (const StatusReply& reply : answer.jobs) {
       const auto found = by_id.find(reply.id);
@@ -94,10 +68,11 @@ std::vector<Job> ask_for_lifeline(const config::Config& config, Store& store, ss
 
 News ask(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
          milliseconds limit, const Cancel& cancel) {
-  const std::vector<Group> groups = unfinished_by_server(jobs);
+  const auto groups = group_by(
+      jobs, [](const Job& job) { return is_final(job.state) ? std::nullopt : std::optional(job.server); });
   const auto outcomes = servers::fan_out(
-      groups, [](const Group& group) { return group.server; },
-      [&](const Group& group, std::size_t) {
+      groups, [](const Group<std::string>& group) { return group.key; },
+      [&](const Group<std::string>& group, std::size_t) {
         const auto begin = clock::now();
         std::vector<Job> mine;
         for (const std::size_t i : group.indices) {

@@ -10,7 +10,9 @@
 #include "config/config.hpp"
 #include "jobs/backend.hpp"
 #include "jobs/job.hpp"
+#include "jobs/remote_folder.hpp"
 #include "jobs/store.hpp"
+#include "servers/action.hpp"
 #include "ssh/connector.hpp"
 
 // Removing ended jobs: their folders on the servers, then their records here.
@@ -27,10 +29,14 @@ struct CleanReply {
   bool gone() const { return outcome == Outcome::removed || outcome == Outcome::none; }
 };
 
+struct CleanAnswer {
+  std::vector<CleanReply> jobs;
+  void take(servers::AnswerLine& line);
+};
+
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
-std::string clean_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                         const std::vector<Backend>& known = backends());
-std::vector<CleanReply> parse_clean(std::string_view out);
+servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                          const std::vector<Backend>& known = backends());
 
 // All jobs of a server in one exec, servers side by side. A record is removed only after its server has said
 // that the folder is gone. The jobs must have ended as far as is known here.

@@ -129,13 +129,12 @@ bool FollowConnection::again(Followed& followed, bool progress) const {
 
 // What the server says of a job; nullopt when it refuses the channel for the question.
 std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
-  ssh::ExecRequest request;
-  request.what = "state of a followed job";
-  request.input = status_script(followed.job.remote_folder, {followed.job.id}, {});
-  request.timeout = std::chrono::seconds(10);
-  std::string text;
+  StatusAnswer answer;
+  servers::AnswerReader reader = servers::reader_into(answer);
+  ExecResult ended;
   try {
-    text = connection_.exec(request, cancel_).out;
+    ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
+                                reader, cancel_);
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const ssh::TooManyChannels&) {
@@ -143,7 +142,7 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   } catch (const Error& error) {
     throw ssh::Unreachable(error.what_failed(), error.reason());  // silence is a link to be made anew
   }
-  StatusAnswer answer = parse_status(text);
+  servers::finish_answer(answer, reader, std::move(ended));
   if (answer.jobs.size() != 1) {
     throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it");
   }
@@ -159,7 +158,7 @@ bool FollowConnection::finish(Open& open) {
   if (!status) {
     return again(followed, progress);
   }
-  if (!followed.out.begun || !followed.err.begun) {
+  if (!followed.out.begun() || !followed.err.begun()) {
     constexpr int attempts = 3;
     if (followed.idle_rounds + 1 >= attempts) {
       throw Error(

@@ -8,6 +8,7 @@
 
 #include <remote/error.hpp>
 
+#include "base/login_shell.hpp"
 #include "jobs/follow.hpp"
 #include "jobs/job.hpp"
 #include "jobs/protocol.hpp"
@@ -19,8 +20,9 @@ namespace remote::jobs {
 // after it is the job's. Each stream has its own such line, because the two arrive independently.
 struct StreamState {
   std::uint64_t offset = 0;  // of the next byte to hand over
-  bool begun = false;
-  std::string greeting;
+  Greeting greeting;
+
+  bool begun() const { return greeting.over(); }
 };
 
 // A job that is followed, and how far. It outlives the channels that it is followed on; one thread at a time.
@@ -45,10 +47,6 @@ struct Followed {
   void take(ssh::Stream which, std::string_view data, const Output& output);
   // The channel is gone: the streams begin anew on the next one, at the byte where they are.
   void begin_anew();
-
- private:
-  // Passes by the login shell's lines; false when all of `data` was such.
-  bool pass_greeting(ssh::Stream which, std::string_view& data);
 };
 
 }  // namespace remote::jobs

@@ -1,30 +1,23 @@
 #include "jobs/kill.hpp"
 
-#include <algorithm>
-
-#include "base/strings.hpp"
 #include "jobs/ask.hpp"
-#include "jobs/remote_folder.hpp"
-#include "servers/fanout.hpp"
+#include "jobs/places.hpp"
+#include "jobs/protocol_parts.hpp"
 
 namespace remote::jobs {
 namespace {
 
-std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& group,
+std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& place,
                                        const KillRequest& order, const Cancel& cancel) {
-  ssh::ExecRequest request;
-  request.what = "end of " + counted(group.jobs.size(), "job");
-  request.input =
-      kill_script(group.folder, group.ids(), order.signal, static_cast<int>(order.grace.count()), order.by);
-  request.timeout = order.grace + std::chrono::seconds(30);
-  connection.expect();
-  const std::vector<KillReply> replies = parse_kill(connection.exec(request, cancel).out);
-  const std::vector<Job> now = ask_over(connection, store, group.jobs, std::chrono::seconds(10), cancel);
+  connection.expect();  // the question how the jobs are then
+  const KillAnswer answer = servers::run_action(
+      connection,
+      kill_action(place.folder, place.ids(), order.signal, static_cast<int>(order.grace.count()), order.by),
+      cancel);
   std::vector<KillResult::Entry> entries;
-  for (const Job& job : now) {
-    const auto reply =
-        std::find_if(replies.begin(), replies.end(), [&](const KillReply& one) { return one.id == job.id; });
-    if (reply == replies.end()) {
+  for (const Job& job : ask_over(connection, store, place.jobs, std::chrono::seconds(10), cancel)) {
+    const KillReply* reply = reply_about(job.id, answer.jobs);
+    if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it",
                   "run `remote job-list`");
     }
@@ -38,22 +31,10 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel) {
   KillResult result;
-  const std::vector<JobsAt> groups = by_place(jobs);
-  const auto outcomes = servers::fan_out(
-      groups, [](const JobsAt& group) { return group.server; },
-      [&](const JobsAt& group, std::size_t) {
-        const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
-        return kill_on(*connection, store, group, order, cancel);
-      });
-  for (const auto& outcome : outcomes) {
-    if (outcome.ok()) {
-      result.entries.insert(result.entries.end(), outcome.value->begin(), outcome.value->end());
-    } else {
-      result.errors.push_back(*outcome.error);
-    }
-  }
-  std::sort(result.entries.begin(), result.entries.end(),
-            [](const KillResult::Entry& a, const KillResult::Entry& b) { return a.job.key < b.job.key; });
+  result.entries = at_places(config, connector, jobs, result.errors, cancel,
+                             [&](ssh::Connection& connection, const JobsAt& place) {
+                               return kill_on(connection, store, place, order, cancel);
+                             });
   return result;
 }
 

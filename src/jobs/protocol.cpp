@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <initializer_list>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -11,10 +10,9 @@
 #include "base/strings.hpp"
 #include "jobs/protocol_parts.hpp"
 #include "scripts/scripts.hpp"
-#include "ssh/connection.hpp"
 
-// Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls with quoted
-// values. Parsing is in protocol_parse.cpp.
+// Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls. Reading the
+// answers is in protocol_parse.cpp.
 
 namespace remote::jobs {
 namespace {
@@ -22,25 +20,8 @@ namespace {
 // Longer commands and values do not fit into one argument of exec(2) (Linux: 128 KiB).
 constexpr std::size_t max_argument = 120'000;
 
-// A script without the comments and blank lines that are for us only, and of its parts only these.
-std::string lean_text(std::string_view script, std::initializer_list<std::string_view> parts = {}) {
-  constexpr std::string_view mark = "#part ";
-  std::string text;
-  bool wanted = true;
-  for (const std::string& line : split(script, '\n')) {
-    const std::string_view bare = trim(line);
-    if (bare.starts_with(mark)) {
-      wanted = std::find(parts.begin(), parts.end(), bare.substr(mark.size())) != parts.end();
-    } else if (wanted && !bare.empty() && bare.front() != '#') {
-      text += line;
-      text += '\n';
-    }
-  }
-  return text;
-}
-
-std::string lean(std::string_view name) {
-  return lean_text(scripts::text(name));
+std::string lean(std::string_view file) {
+  return servers::lean_script(scripts::text(file));
 }
 
 // Their names, for state_of of lib.sh, and their functions.
@@ -49,7 +30,7 @@ std::string backends_text(const std::vector<Backend>& known, std::initializer_li
   std::string functions;
   for (const Backend& backend : known) {
     names += fmt::format(" {}", backend.name);
-    functions += lean_text(backend.script, parts);
+    functions += servers::lean_script(backend.script, parts);
   }
   return fmt::format("backends='{} '\n{}", names, functions);
 }
@@ -95,11 +76,18 @@ std::string percent_encode(std::string_view text) {
   return encoded.empty() ? "-" : encoded;
 }
 
-std::string prelude(const RemoteFolder& folder, std::string_view action, const std::vector<Backend>& known,
-                    std::initializer_list<std::string_view> parts) {
-  return fmt::format("project={}\njobs=$project/{}\n{}{}{}", remote_path_word(folder.project),
-                     shell_quote(folder.jobs_folder), lean("lib.sh"), backends_text(known, parts),
-                     lean(action));
+servers::Script job_script(const RemoteFolder& folder, std::string_view file,
+                           const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
+  servers::Script script;
+  script.set_path("project", folder.project);
+  script.append("jobs=$project/" + shell_quote(folder.jobs_folder) + "\n");
+  return script.add("lib.sh").append(backends_text(known, parts)).add(file);
+}
+
+void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids) {
+  for (const JobId& id : ids) {
+    script.call(function, {id.text()});
+  }
 }
 
 const std::vector<Backend>& backends() {
@@ -117,7 +105,7 @@ std::string job_text(const std::string& project, const StartRequest& request) {
       "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n"
       "cd {} || {{\n  echo 'remote: cannot enter the project folder' >&2\n  exit 127\n}}\n",
       request.id.text(), remote_path_word(project));
-  for (const auto& [name, value] : request.env) {
+  for (const auto& [name, value] : request.process.env) {
     check_variable(name);
     if (name == cookie_name) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name),
@@ -125,93 +113,100 @@ std::string job_text(const std::string& project, const StartRequest& request) {
     }
     text += fmt::format("export {}={}\n", name, shell_quote(value));
   }
-  if (!trim(request.activate).empty()) {
+  if (!trim(request.process.activate).empty()) {
     text += fmt::format(
         "eval {} || {{\n  echo 'remote: cannot enter the Python environment' >&2\n  exit 127\n}}\n",
-        shell_quote(request.activate));
+        shell_quote(request.process.activate));
   }
-  if (request.command.size() > max_argument) {
-    text += fmt::format("eval {}\n", shell_quote(request.command));
+  if (request.process.command.size() > max_argument) {
+    text += fmt::format("eval {}\n", shell_quote(request.process.command));
   } else {
     // A shell that is given one simple command becomes it: the job's pid is then the command's own.
     // --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo the activation.
     text += fmt::format(
         "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash --norc -c -- \"$1\"\nfi\n"
         "exec sh -c -- \"$1\"\n",
-        shell_quote(request.command));
+        shell_quote(request.process.command));
   }
   return text;
 }
 
-std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
-                         const std::string& lifeline, const std::string& lifeline_activate,
-                         const std::vector<Backend>& known) {
-  std::string script = fmt::format("supervisor_name={}\nsupervisor_text={}\n", supervisor_name(),
-                                   shell_quote(supervisor_text()));
+servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
+                                          const std::vector<StartRequest>& requests,
+                                          const std::string& lifeline, const std::string& lifeline_activate,
+                                          const std::vector<Backend>& known) {
+  servers::Action<StartAnswer> action;
+  action.what = "start of " + counted(requests.size(), "job");
+  servers::Script& script = action.script;
+  script.set("supervisor_name", supervisor_name()).set("supervisor_text", supervisor_text());
   if (!lifeline.empty()) {
     const std::string program(scripts::text("lifeline.py"));
     const std::string ender = ender_text(known);
-    script += fmt::format("lifeline_activate={}\n", shell_quote(lifeline_activate));
-    script += fmt::format("lifeline={}\nlifeline_name={}\nlifeline_text={}\nender_name={}\nender_text={}\n",
-                          shell_quote(lifeline), name_with_digest("lifeline", program, "py"),
-                          shell_quote(program), name_with_digest("ender", ender, "sh"), shell_quote(ender));
+    script.set("lifeline_activate", lifeline_activate).set("lifeline", lifeline);
+    script.set("lifeline_name", name_with_digest("lifeline", program, "py")).set("lifeline_text", program);
+    script.set("ender_name", name_with_digest("ender", ender, "sh")).set("ender_text", ender);
   }
-  script += prelude(folder, "start.sh", known, {"start"}) + lean("oom.sh");
-  script += "start_begin\n";
+  script.append(job_script(folder, "start.sh", known, {"start"}).text()).add("oom.sh").call("start_begin");
   for (const StartRequest& request : requests) {
-    script += fmt::format("start_one {} {} {}\n", request.id.text(),
-                          shell_quote(job_text(folder.project, request)), shell_quote(request.backend));
+    script.call("start_one", {request.id.text(), job_text(folder.project, request), request.backend});
   }
-  script += "start_finish\n";
-  return ssh::wrap_script(script);
+  script.call("start_finish");
+  action.timeout = std::chrono::seconds(60);
+  return action;
 }
 
-std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                          const std::vector<JobId>& claim, bool await_lifeline,
-                          const std::vector<Backend>& known) {
-  std::string script = prelude(folder, "status.sh", known, {"state"});
+servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                            const std::vector<JobId>& claim, bool await_lifeline,
+                                            const std::vector<Backend>& known) {
+  servers::Action<StatusAnswer> action;
+  action.what = "state of " + counted(ids.size(), "job");
+  servers::Script& script = action.script = job_script(folder, "status.sh", known, {"state"});
   if (await_lifeline && !ids.empty()) {
-    script += fmt::format("await_lifeline {}\n", ids.front().text());
+    script.call("await_lifeline", {ids.front().text()});
   }
-  script += "status_begin\nstatus_sizes";
+  std::vector<std::string> texts;
   for (const JobId& id : ids) {
-    script += fmt::format(" {}", id.text());
+    texts.push_back(id.text());
   }
-  script += '\n';
+  script.call("status_begin").call("status_sizes", texts);
   for (const JobId& id : ids) {
     const bool claimed = std::find(claim.begin(), claim.end(), id) != claim.end();
-    script += fmt::format("status_one {} {}\n", id.text(), claimed ? 1 : 0);
+    script.call("status_one", {id.text(), claimed ? "1" : "0"});
   }
-  script += "status_finish\n";
-  return ssh::wrap_script(script);
+  script.call("status_finish");
+  action.timeout = std::chrono::seconds(10);
+  return action;
 }
 
-std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
-                        const std::string& by, const std::vector<Backend>& known) {
+servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
+                                        int grace_s, const std::string& by,
+                                        const std::vector<Backend>& known) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
   }
-  std::string script = prelude(folder, "kill.sh", known, {"state", "end"});
-  script += fmt::format("kill_begin {} {} {}\n", signal, std::clamp(grace_s, 0, 1'000'000),
-                        shell_quote(percent_encode(by)));
-  for (const JobId& id : ids) {
-    script += fmt::format("kill_one {}\n", id.text());
-  }
-  script += "kill_finish\n";
-  return ssh::wrap_script(script);
+  grace_s = std::clamp(grace_s, 0, 1'000'000);
+  servers::Action<KillAnswer> action;
+  action.what = "end of " + counted(ids.size(), "job");
+  action.script = job_script(folder, "kill.sh", known, {"state", "end"});
+  action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), percent_encode(by)});
+  call_each(action.script, "kill_one", ids);
+  action.script.call("kill_finish");
+  action.timeout = std::chrono::seconds(grace_s + 30);
+  return action;
 }
 
 std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
                           const std::vector<Backend>& known) {
-  const std::string lines = request.lines ? std::to_string(std::max(0, *request.lines)) : "''";
-  // Not ssh::wrap_script: the end of stdin is what tells the script that nobody follows any more, so it is
+  servers::Script script = job_script(folder, "follow.sh", known, {"state"});
+  script.call("follow_job",
+              {request.id.text(), std::to_string(request.out_offset), std::to_string(request.err_offset),
+               request.lines ? std::to_string(std::max(0, *request.lines)) : "",
+               request.wait_only ? "wait"
+               : request.follow  ? "1"
+                                 : "0"});
+  // Not Script::input(): the end of stdin is what tells the script that nobody follows any more, so it is
   // kept as fd 3. Else as there: one compound command.
-  return fmt::format("{{\nexec 3<&0 </dev/null\n{}follow_job {} {} {} {} {}\nexit\n}}\n",
-                     prelude(folder, "follow.sh", known, {"state"}), request.id.text(), request.out_offset,
-                     request.err_offset, lines,
-                     request.wait_only ? "wait"
-                     : request.follow  ? "1"
-                                       : "0");
+  return "{\nexec 3<&0 </dev/null\n" + script.text() + "exit\n}\n";
 }
 
 }  // namespace remote::jobs

@@ -13,23 +13,21 @@
 #include <remote/launch.hpp>
 
 #include "jobs/backend.hpp"
+#include "servers/action.hpp"
+#include "servers/process_spec.hpp"
 
-// What is said between this program and the scripts of src/scripts on a server: docs/protocol.md. Each
-// function that ends in _script returns the text for one `sh -s` (already wrapped); each parse_ function
-// takes that exec's whole stdout. Answer lines begin with "@remote1 "; any other line (a greeting of the
-// login shell) is passed by. A line that begins so and does not parse is an Error, and so is an answer
-// without its closing line "@remote1 end": a half-understood answer is worse than none. A word that should
-// be an id and is none makes a line that does not parse.
+// What is said between this program and the scripts of src/scripts on a server about jobs: docs/protocol.md.
+// A word of an answer that should be an id and is none makes a line that is not understood. `known` are the
+// backends that the jobs asked about may have; a job with another one is answered with Phase::unknown or
+// Outcome::refused.
 
 namespace remote::jobs {
 
 // One process to start as a job.
 struct StartRequest {
   JobId id;
-  std::string command;   // run by bash where the server has it, else sh
-  std::string activate;  // sh text that enters the Python environment; may be ""
-  std::vector<std::pair<std::string, std::string>> env;  // exported, in this order; may hold secrets
-  std::string backend = "local";                         // the name of one of those known
+  servers::ProcessSpec process;
+  std::string backend = "local";  // the name of one of those known
 };
 
 // The variable that every process of a job has in its environment; its value is the job's id.
@@ -43,15 +41,20 @@ struct StartReply {
   std::string reason;  // for queued and failed
 };
 
-// Starts all of a server's ranks in one exec. `known` are the backends that the jobs asked about may have; a
-// job with another one is answered with Phase::unknown or Outcome::refused. Starting an id that exists starts
-// nothing. Throws Error (usage) for a variable's name that a shell cannot have. With `lifeline`
-// (lifeline_request()) that process is started beside the jobs; it is started once, with the jobs, by python3
-// of the PATH, else by that of the environment which the sh text `lifeline_activate` enters.
-std::string start_script(const RemoteFolder& folder, const std::vector<StartRequest>& requests,
-                         const std::string& lifeline = "", const std::string& lifeline_activate = "",
-                         const std::vector<Backend>& known = backends());
-std::vector<StartReply> parse_start(std::string_view out);
+struct StartAnswer {
+  std::vector<StartReply> jobs;
+  void take(servers::AnswerLine& line);
+};
+
+// Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
+// for a variable's name that a shell cannot have. With `lifeline` (lifeline_request()) that process is
+// started beside the jobs; it is started once, with the jobs, by python3 of the PATH, else by that of the
+// environment which the sh text `lifeline_activate` enters.
+servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
+                                          const std::vector<StartRequest>& requests,
+                                          const std::string& lifeline = "",
+                                          const std::string& lifeline_activate = "",
+                                          const std::vector<Backend>& known = backends());
 
 struct StatusReply {
   // none: no such folder (never started, and now never will: see `claim`); starting: made, supervisor not yet
@@ -82,16 +85,21 @@ struct StatusAnswer {
   std::int64_t server_now = 0;                // the server's clock when it answered
   std::optional<std::int64_t> server_now_ms;  // the same in milliseconds, where the server tells
   std::vector<StatusReply> jobs;
+
+  void take(servers::AnswerLine& line);
+  void check() const;
+
+ private:
+  bool has_now_ = false;
 };
 
 // Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
 // started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline`, all
 // ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
 // most.
-std::string status_script(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                          const std::vector<JobId>& claim, bool await_lifeline = false,
-                          const std::vector<Backend>& known = backends());
-StatusAnswer parse_status(std::string_view out);
+servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                            const std::vector<JobId>& claim, bool await_lifeline = false,
+                                            const std::vector<Backend>& known = backends());
 
 struct KillReply {
   using Outcome = KillResult::Entry::Outcome;
@@ -102,15 +110,21 @@ struct KillReply {
   std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"
 };
 
+struct KillAnswer {
+  std::vector<KillReply> jobs;
+  void take(servers::AnswerLine& line);
+};
+
 // Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
 // look. All jobs side by side, within grace_s + 2 seconds. It is for ending jobs only: a signal that a job
 // handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
-std::string kill_script(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal, int grace_s,
-                        const std::string& by, const std::vector<Backend>& known = backends());
+servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
+                                        int grace_s, const std::string& by,
+                                        const std::vector<Backend>& known = backends());
+
 // What `by` says where the launch itself ends its jobs because it was not completed.
 inline constexpr std::string_view by_launch = "launch";
-std::vector<KillReply> parse_kill(std::string_view out);
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
 // the job has ended or stdin comes to its end (so keep it open while following). The first stdout line that

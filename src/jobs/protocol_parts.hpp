@@ -1,28 +1,42 @@
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "jobs/backend.hpp"
+#include "jobs/job.hpp"
+#include "servers/action.hpp"
 
-// What protocol.cpp and protocol_parse.cpp share with actions that have files of their own (clean.cpp,
-// stacks.cpp).
+// What the actions on jobs share.
 
 namespace remote::jobs {
 
-// What an action's script begins with: $project and $jobs, lib.sh, the action's functions, and of the
-// backends these parts.
-std::string prelude(const RemoteFolder& folder, std::string_view action, const std::vector<Backend>& known,
-                    std::initializer_list<std::string_view> parts);
+// What an action's script begins with: $project and $jobs, lib.sh, of the backends these parts, and the
+// action's functions.
+servers::Script job_script(const RemoteFolder& folder, std::string_view file,
+                           const std::vector<Backend>& known = {},
+                           std::initializer_list<std::string_view> parts = {});
+
+// Adds FUNCTION ID for each of the jobs.
+void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids);
 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);
 
-// Hands every answer line to `take`: its first word, and the rest. False from it means that the line is not
-// understood, which is an Error; so is an answer without its closing line.
-void read_lines(std::string_view out, const std::function<bool(std::string_view, std::string_view)>& take);
+// The next word of a line, which must be the id of a job.
+JobId id_word(servers::AnswerLine& line);
+
+// What the server says of this job; nullptr when it does not name it.
+template <typename Reply>
+const Reply* reply_about(const JobId& id, const std::vector<Reply>& replies) {
+  for (const Reply& reply : replies) {
+    if (reply.id == id) {
+      return &reply;
+    }
+  }
+  return nullptr;
+}
 
 }  // namespace remote::jobs

@@ -1,32 +1,11 @@
 #include "jobs/remote_folder.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 namespace remote::jobs {
-
-std::vector<JobId> JobsAt::ids() const {
-  std::vector<JobId> ids;
-  for (const Job& job : jobs) {
-    ids.push_back(job.id);
-  }
-  return ids;
-}
-
-std::vector<JobsAt> by_place(const std::vector<Job>& jobs) {
-  std::map<std::pair<std::string, RemoteFolder>, std::vector<Job>> found;
-  for (const Job& job : jobs) {
-    found[{job.server, job.remote_folder}].push_back(job);
-  }
-  std::vector<JobsAt> places;
-  for (auto& [place, members] : found) {
-    places.push_back({place.first, place.second, std::move(members)});
-  }
-  return places;
-}
 
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server) {
   return {config.project_path_on(server), config.remote_jobs_folder_name};

@@ -1,23 +1,11 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "config/config.hpp"
 #include "jobs/job.hpp"
 
 namespace remote::jobs {
-
-// Jobs of one server and folder, which one exec can speak of.
-struct JobsAt {
-  std::string server;
-  RemoteFolder folder;
-  std::vector<Job> jobs;
-
-  std::vector<JobId> ids() const;
-};
-
-std::vector<JobsAt> by_place(const std::vector<Job>& jobs);
 
 // Where a new job of this configuration goes.
 RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);

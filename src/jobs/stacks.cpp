@@ -1,31 +1,19 @@
 #include "jobs/stacks.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 #include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "jobs/places.hpp"
 #include "jobs/protocol_parts.hpp"
-#include "jobs/remote_folder.hpp"
 #include "scripts/scripts.hpp"
-#include "servers/fanout.hpp"
-#include "ssh/connection.hpp"
 
 namespace remote::jobs {
 namespace {
-
-// The words up to the last one, which is all the rest.
-std::vector<std::string_view> words_of(std::string_view text, std::size_t count) {
-  std::vector<std::string_view> words;
-  while (words.size() + 1 < count && text.find(' ') != std::string_view::npos) {
-    words.push_back(text.substr(0, text.find(' ')));
-    text.remove_prefix(words.back().size() + 1);
-  }
-  words.push_back(text);
-  return words;
-}
 
 std::string_view file_name(std::string_view path) {
   return path.substr(path.rfind('/') + 1);
@@ -129,59 +117,48 @@ void drop_agents(std::vector<ProcessDump>& dumps) {
 
 }  // namespace
 
-std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& ids) {
-  std::string script = prelude(folder, "stacks.sh", {}, {});
-  script += "stacks_begin\n";
-  for (const JobId& id : ids) {
-    script += fmt::format("stacks_one {}\n", id.text());
-  }
-  script += "stacks_finish\n";
-  return ssh::wrap_script(script);
+servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
+  servers::Action<StacksAnswer> action;
+  action.what = "stacks of " + counted(ids.size(), "job");
+  action.script = job_script(folder, "stacks.sh");
+  action.script.call("stacks_begin");
+  call_each(action.script, "stacks_one", ids);
+  action.script.call("stacks_finish");
+  action.timeout = std::chrono::minutes(5);  // py-spy and the signal may take 23 s a process
+  return action;
 }
 
-std::vector<ProcessDump> parse_stacks(std::string_view out) {
+void StacksAnswer::take(servers::AnswerLine& line) {
   using Method = ProcessDump::Method;
-  std::vector<ProcessDump> dumps;
-  read_lines(out, [&](std::string_view first, std::string_view rest) {
-    if (first == "ended") {
-      return JobId::parse(rest).has_value();
+  if (line.kind() == "ended") {
+    id_word(line);
+    line.end();
+    return;
+  }
+  if (line.kind() == "line") {
+    const int pid = line.pid();
+    const std::string_view text = line.rest();
+    if (dumps.empty() || pid != dumps.back().pid || !text.starts_with('|')) {
+      line.refuse("a line of nothing");
     }
-    if (first == "line") {
-      const auto words = words_of(rest, 2);
-      const bool good = words.size() == 2 && words[1].starts_with('|') && !dumps.empty() &&
-                        parse_number<int>(words[0]) == dumps.back().pid;
-      if (good) {
-        dumps.back().lines.emplace_back(words[1].substr(1));
-      }
-      return good;
-    }
-    const auto words = words_of(rest, 5);
-    const auto id = JobId::parse(words.empty() ? "" : words[0]);
-    if (first != "process" || words.size() < 4 || !id) {
-      return false;
-    }
-    ProcessDump dump;
-    dump.id = *id;
-    const auto pid = parse_number<int>(words[1]);
-    dump.rank = parse_number<int>(words[2]);
-    if (!pid || *pid < 1 || (!dump.rank && words[2] != "-")) {
-      return false;
-    }
-    dump.pid = *pid;
-    if (words[3] == "py-spy") {
-      dump.method = Method::py_spy;
-    } else if (words[3] == "faulthandler") {
-      dump.method = Method::faulthandler;
-    } else if (words[3] != "kernel") {
-      return false;
-    }
-    if (words.size() == 5) {
-      dump.why = words[4];
-    }
-    dumps.push_back(std::move(dump));
-    return true;
-  });
-  return dumps;
+    dumps.back().lines.emplace_back(text.substr(1));
+    return;
+  }
+  if (line.kind() != "process") {
+    line.refuse_kind();
+  }
+  ProcessDump dump;
+  dump.id = id_word(line);
+  dump.pid = line.pid();
+  if (const std::string_view rank = line.word(); rank != "-") {
+    dump.rank = line.number_in(rank, 0);
+  }
+  dump.method = line.choice<Method>(
+      line.word(),
+      {{"py-spy", Method::py_spy}, {"faulthandler", Method::faulthandler}, {"kernel", Method::kernel}},
+      "an unknown method");
+  dump.why = line.rest();
+  dumps.push_back(std::move(dump));
 }
 
 std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
@@ -198,38 +175,32 @@ std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
 
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel) {
+  struct Entry {
+    Job job;
+    std::vector<ProcessDump> dumps;
+  };
   StacksResult result;
-  const std::vector<JobsAt> groups = by_place(jobs);
-  const auto outcomes = servers::fan_out(
-      groups, [](const JobsAt& group) { return group.server; },
-      [&](const JobsAt& group, std::size_t) {
-        const auto connection = connector.connect(server_of(config, group.jobs.front()), cancel);
-        ssh::ExecRequest request;
-        request.what = "stacks of " + counted(group.jobs.size(), "job");
-        request.input = stacks_script(group.folder, group.ids());
-        // py-spy and the signal may take 23 s a process in the worst case
-        request.timeout = std::chrono::minutes(5);
-        return parse_stacks(connection->exec(request, cancel).out);
-      });
-  for (std::size_t g = 0; g < groups.size(); ++g) {
-    if (!outcomes[g].ok()) {
-      result.errors.push_back(*outcomes[g].error);
-      continue;
-    }
-    std::vector<ProcessDump> dumps = *outcomes[g].value;
-    drop_agents(dumps);
-    for (const Job& job : groups[g].jobs) {
-      const std::size_t before = result.ranks.size();
-      for (const ProcessDump& dump : dumps) {
-        if (dump.id == job.id) {
-          result.ranks.push_back(
-              {job, dump.pid, dump.rank ? dump.rank : job.rank, parse_threads(dump), dump.why,
-               dump.method == ProcessDump::Method::kernel ? dump.lines : std::vector<std::string>()});
+  const auto entries = at_places(
+      config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
+        std::vector<ProcessDump> dumps =
+            servers::run_action(connection, stacks_action(place.folder, place.ids()), cancel).dumps;
+        drop_agents(dumps);
+        std::vector<Entry> found;
+        for (const Job& job : place.jobs) {
+          Entry& entry = found.emplace_back(Entry{job, {}});
+          std::ranges::copy_if(dumps, std::back_inserter(entry.dumps),
+                               [&](const ProcessDump& dump) { return dump.id == job.id; });
         }
-      }
-      if (result.ranks.size() == before) {
-        result.ended.push_back(job);
-      }
+        return found;
+      });
+  for (const Entry& entry : entries) {
+    if (entry.dumps.empty()) {
+      result.ended.push_back(entry.job);
+    }
+    for (const ProcessDump& dump : entry.dumps) {
+      result.ranks.push_back(
+          {entry.job, dump.pid, dump.rank ? dump.rank : entry.job.rank, parse_threads(dump), dump.why,
+           dump.method == ProcessDump::Method::kernel ? dump.lines : std::vector<std::string>()});
     }
   }
   std::sort(result.ranks.begin(), result.ranks.end(), by_rank);

@@ -11,6 +11,8 @@
 
 #include "config/config.hpp"
 #include "jobs/job.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/action.hpp"
 #include "ssh/connector.hpp"
 
 // The Python stacks of running jobs: asking for them, and putting equal ones together.
@@ -29,9 +31,12 @@ struct ProcessDump {
   std::vector<std::string> lines;
 };
 
-std::string stacks_script(const RemoteFolder& folder, const std::vector<JobId>& ids);
-// Jobs that have ended meanwhile have no process in it.
-std::vector<ProcessDump> parse_stacks(std::string_view out);
+struct StacksAnswer {
+  std::vector<ProcessDump> dumps;  // jobs that have ended meanwhile have none
+  void take(servers::AnswerLine& line);
+};
+
+servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids);
 
 // The threads of a dump of py-spy or faulthandler.
 std::vector<ThreadStack> parse_threads(const ProcessDump& dump);

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
-#include "base/strings.hpp"
+#include "base/group_by.hpp"
 #include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
@@ -13,50 +13,31 @@
 namespace remote::jobs {
 namespace {
 
-struct Batch {
-  std::string server;
-  std::vector<std::size_t> indices;
-};
-
-std::vector<Batch> by_server(const std::vector<NewJob>& jobs) {
-  std::vector<Batch> batches;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    auto at = std::find_if(batches.begin(), batches.end(),
-                           [&](const Batch& batch) { return batch.server == jobs[i].job.server; });
-    if (at == batches.end()) {
-      at = batches.insert(batches.end(), {jobs[i].job.server, {}});
-    }
-    at->indices.push_back(i);
-  }
-  return batches;
-}
+using Batch = Group<std::string>;  // of one server
 
 // One server's part of the start: its script, and its answer.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
                                  const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
-    requests.push_back({jobs[i].job.id, jobs[i].command, jobs[i].activate, jobs[i].env});
+    requests.push_back({jobs[i].job.id, jobs[i].process});
   }
-  ssh::ExecRequest request;
-  request.what = "start of " + counted(batch.indices.size(), "job");
   std::string lifeline_text;
   std::string activate;
-  if (lifeline != nullptr && std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.server) !=
-                                 lifeline->servers.end()) {
+  if (lifeline != nullptr &&
+      std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.key) != lifeline->servers.end()) {
     std::vector<Job> there;
     for (const std::size_t i : batch.indices) {
       there.push_back(jobs[i].job);
     }
-    lifeline_text = lifeline_request(*lifeline, batch.server, there);
-    if (const auto found = lifeline->activate.find(batch.server); found != lifeline->activate.end()) {
+    lifeline_text = lifeline_request(*lifeline, batch.key, there);
+    if (const auto found = lifeline->activate.find(batch.key); found != lifeline->activate.end()) {
       activate = found->second;
     }
   }
-  request.input =
-      start_script(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
-  request.timeout = std::chrono::seconds(60);
-  return parse_start(connection.exec(request, cancel).out);
+  const auto action =
+      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
+  return servers::run_action(connection, action, cancel).jobs;
 }
 
 void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
@@ -103,8 +84,9 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   if (new_jobs.empty()) {
     return result;
   }
-  const std::vector<Batch> batches = by_server(new_jobs);
-  const auto name = [](const Batch& batch) { return batch.server; };
+  const std::vector<Batch> batches =
+      group_by(new_jobs, [](const NewJob& entry) { return std::optional(entry.job.server); });
+  const auto name = [](const Batch& batch) { return batch.key; };
   // Before anything is recorded: where a server is not reached, nothing can have started.
   const auto connections = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t) {
     return connector.connect(server_of(config, new_jobs[batch.indices.front()].job), cancel);
@@ -135,14 +117,12 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
       result.errors.push_back(Error("it is not known whether its jobs started", error.what(),
                                     "`remote job-list` asks the server and tells" +
                                         (error.hint().empty() ? "" : "; " + error.hint()))
-                                  .on(batches[b].server));
+                                  .on(batches[b].key));
       continue;
     }
     for (const std::size_t i : batches[b].indices) {
-      const auto& replies = *outcomes[b].value;
-      const auto reply = std::find_if(replies.begin(), replies.end(),
-                                      [&](const StartReply& one) { return one.id == result.jobs[i].id; });
-      if (reply == replies.end()) {
+      const StartReply* reply = reply_about(result.jobs[i].id, *outcomes[b].value);
+      if (reply == nullptr) {
         result.errors.push_back(
             Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
                   "its answer names other jobs only", "`remote job-list` asks it again")

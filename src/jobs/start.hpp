@@ -20,9 +20,7 @@ namespace remote::jobs {
 // what runs.
 struct NewJob {
   Job job;
-  std::string command;
-  std::string activate;
-  std::vector<std::pair<std::string, std::string>> env;
+  servers::ProcessSpec process;
 };
 
 // What the servers of a launch keep to each other without this program (docs/protocol.md, The lifeline).

@@ -7,9 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
-#include "jobs/protocol_parts.hpp"
 #include "jobs/remote_folder.hpp"
-#include "scripts/scripts.hpp"
+#include "servers/action.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -95,19 +94,22 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
 }
 
 std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel) {
-  ssh::ExecRequest request;
-  request.input = ssh::wrap_script(fmt::format("{}last_stderr {} 10\n", scripts::text("last_stderr.sh"),
-                                               remote_path_word(job_folder_text(job))));
-  request.timeout = std::chrono::seconds(5);
-  std::vector<std::string> lines;
-  read_lines(connection.exec(request, cancel).out, [&](std::string_view first, std::string_view rest) {
-    if (first != "stderr" || !rest.starts_with('|')) {
-      return false;
+  struct Answer {
+    std::vector<std::string> lines;
+    void take(servers::AnswerLine& line) {
+      const std::string_view text = line.rest();
+      if (line.kind() != "stderr" || !text.starts_with('|')) {
+        line.refuse_kind();
+      }
+      lines.emplace_back(text.substr(1));
     }
-    lines.emplace_back(rest.substr(1));
-    return true;
-  });
-  return lines;
+  };
+  servers::Action<Answer> action;
+  action.what = "last lines of a job";
+  action.script.add("last_stderr.sh")
+      .append("last_stderr " + remote_path_word(job_folder_text(job)) + " 10\n");
+  action.timeout = std::chrono::seconds(5);
+  return servers::run_action(connection, action, cancel).lines;
 }
 
 }  // namespace remote::jobs

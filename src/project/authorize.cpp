@@ -86,7 +86,7 @@ AuthorizeReport authorize_one(Core& core, const config::Server& server, const Ch
   AuthorizeReport report;
   {
     const auto connection = core.connector().connect(server, core.cancel());
-    report = servers::authorize(*connection, chosen.key, core.cancel());
+    report = servers::run_action(*connection, servers::authorize_action(chosen.key), core.cancel());
   }
   try {
     core.connector().connect_with_key(server, chosen.file, core.cancel());

@@ -12,11 +12,10 @@
 #include "jobs/ask.hpp"
 #include "jobs/clean.hpp"
 #include "jobs/kill.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
 #include "project/calls.hpp"
-#include "servers/fanout.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -101,35 +100,32 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
   std::ranges::copy_if(jobs, std::back_inserter(wanted), [&](const Job& job) {
     return !is_final(job.state) || !read_file_if_there(complete(job));
   });
+  struct Brought {
+    Job job;
+  };
   std::vector<Error> errors;
-  const std::vector<jobs::JobsAt> groups = jobs::by_place(wanted);
-  const auto outcomes = servers::fan_out(
-      groups, [](const jobs::JobsAt& group) { return group.server; },
-      [&](const jobs::JobsAt& group, std::size_t) {
-        const config::Server& server = jobs::server_of(core.config, group.jobs.front());
-        const auto connection = core.connector().connect(server, core.cancel());
+  const auto brought = jobs::at_places(
+      core.config, core.connector(), wanted, errors, core.cancel(),
+      [&](ssh::Connection& connection, const jobs::JobsAt& place) {
         servers::PullOptions options;
         options.append = true;
         options.pipe_program = core.hooks.rsync_helper;
         options.links = false;  // outputs are files; a link could make this machine read or write elsewhere
-        for (const JobId& id : group.ids()) {
+        for (const JobId& id : place.ids()) {
           options.filters.push_back(fmt::format("+ /{}/", id.text()));
         }
         options.filters.insert(options.filters.end(), {"+ job.out", "+ job.err", "- *"});
-        servers::sync_from(*connection, {group.folder.project + "/" + group.folder.jobs_folder + "/"},
+        servers::sync_from(connection, {place.folder.project + "/" + place.folder.jobs_folder + "/"},
                            core.store.folder(), options, core.cancel());
-        return 0;
+        std::vector<Brought> all;
+        for (const Job& job : place.jobs) {
+          all.push_back({job});
+        }
+        return all;
       });
-  for (const auto& outcome : outcomes) {
-    if (!outcome.ok()) {
-      errors.push_back(*outcome.error);
-    }
-  }
-  if (errors.empty()) {
-    for (const Job& job : wanted) {
-      if (is_final(job.state)) {
-        write_file_atomic(complete(job), "");
-      }
+  for (const Brought& one : brought) {
+    if (is_final(one.job.state)) {
+      write_file_atomic(complete(one.job), "");
     }
   }
   return errors;

@@ -27,10 +27,11 @@ const std::string& name_of(const config::Server& server) {
 }
 
 // A step between what is planned and its start: it changes how a process is run on its server.
-using Wrapper = void (*)(const config::Config& config, const config::Server& server, jobs::NewJob& job);
+using Wrapper = void (*)(const config::Config& config, const config::Server& server,
+                         servers::ProcessSpec& process);
 
-void let_stacks_be_read(const config::Config& config, const config::Server&, jobs::NewJob& job) {
-  job.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
+void let_stacks_be_read(const config::Config& config, const config::Server&, servers::ProcessSpec& process) {
+  process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
 }
 
 std::vector<Wrapper> wrappers_of(bool enable_stacks) {
@@ -45,11 +46,9 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
   job.job.server = server.name;
   job.job.command = command;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
-  job.command = command;
-  job.activate = servers::activation(config, server);
-  job.env = env;
+  job.process = {command, servers::activation(config, server), env};
   for (const Wrapper wrap : wrappers) {
-    wrap(config, server, job);
+    wrap(config, server, job.process);
   }
   return job;
 }

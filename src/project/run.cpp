@@ -10,10 +10,9 @@
 namespace remote::project {
 namespace {
 
-ExitStatus run_on(Core& core, const config::Server& server, servers::RunCommand command,
+ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& request,
                   const ssh::Sink& output) {
-  command.project = core.config.project_path_on(server);
-  command.activate = servers::activation(core.config, server);
+  const servers::ProcessSpec process{request.command, servers::activation(core.config, server), request.env};
   const auto connection = core.connector().connect(server, core.cancel());
   servers::CommandLog log(core.config, "run", server.name);
   const auto sink = [&](ssh::Stream stream, std::string_view data) {
@@ -23,7 +22,8 @@ ExitStatus run_on(Core& core, const config::Server& server, servers::RunCommand 
     }
   };
   try {
-    const ExitStatus status = servers::run_command(*connection, command, sink, core.cancel());
+    const ExitStatus status =
+        servers::run_command(*connection, core.config.project_path_on(server), process, sink, core.cancel());
     log.finish(status);
     return status;
   } catch (const Error& error) {
@@ -54,7 +54,7 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
         }
         ServerRun& result = results[index];
         try {
-          result.status = run_on(core, server, {request.command, {}, {}, request.env}, sink);
+          result.status = run_on(core, server, request, sink);
         } catch (const Error& error) {
           result.error = error.on(server.name);
         }

@@ -1,16 +1,22 @@
 #include "servers/action.hpp"
 
+#include <algorithm>
+
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "scripts/scripts.hpp"
 
 namespace remote::servers {
 
-std::string lean_script(std::string_view file) {
+std::string lean_script(std::string_view script, std::initializer_list<std::string_view> parts) {
+  constexpr std::string_view mark = "#part ";
   std::string text;
-  for (const std::string& line : split(scripts::text(file), '\n')) {
+  bool wanted = true;
+  for (const std::string& line : split(script, '\n')) {
     const std::string_view bare = trim(line);
-    if (!bare.empty() && bare.front() != '#') {
+    if (bare.starts_with(mark)) {
+      wanted = std::find(parts.begin(), parts.end(), bare.substr(mark.size())) != parts.end();
+    } else if (wanted && !bare.empty() && bare.front() != '#') {
       text += line;
       text += '\n';
     }
@@ -27,7 +33,7 @@ Script& Script::set_path(std::string_view name, std::string_view path) {
 }
 
 Script& Script::add(std::string_view file) {
-  return append(lean_script(file));
+  return append(lean_script(scripts::text(file)));
 }
 
 Script& Script::call(std::string_view function, const std::vector<std::string>& words) {
@@ -48,7 +54,7 @@ std::string Script::input() const {
 }
 
 std::string Script::guarded_input() const {
-  return "{\n" + lean_script("guard.sh") + text_ + "\n}\n";
+  return "{\n" + lean_script(scripts::text("guard.sh")) + text_ + "\n}\n";
 }
 
 ExecResult run_script(ssh::Connection& connection, const ActionRequest& request, AnswerReader& reader,

@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <span>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -44,13 +44,14 @@ class Script {
   std::string text_;
 };
 
-// A file of src/scripts without the comments and blank lines that are for us only.
-std::string lean_script(std::string_view file);
+// A script without the comments and blank lines that are for us only. Lines "#part NAME" divide it: of its
+// parts only these are in the text, and what stands before the first such line.
+std::string lean_script(std::string_view script, std::initializer_list<std::string_view> parts = {});
 
 // What an action needs beside its answer.
 struct ActionRequest {
-  std::string what = "script";  // for the log
-  Script script;
+  std::string what = "action";  // for the log: "state of 3 jobs"
+  Script script = {};
   std::chrono::milliseconds timeout{0};  // 0: none
   // Must not outlive this program: see Script::guarded_input.
   bool guarded = false;

@@ -7,15 +7,12 @@
 #include <remote/error.hpp>
 
 #include "base/hashing.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/utf8.hpp"
-#include "scripts/scripts.hpp"
 
 namespace remote::servers {
 namespace {
 
-constexpr std::string_view mark = "@remote1 ";
 constexpr std::size_t longest_key = std::size_t{64} * 1024;
 
 // The type that a key's binary form begins with: a length of four bytes, then the name.
@@ -79,61 +76,39 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
   return *found;
 }
 
-std::string authorize_script(const PublicKey& key) {
-  return ssh::wrap_script("KEY_TYPE=" + shell_quote(key.type) + "\nKEY_BLOB=" + shell_quote(key.blob) +
-                          "\nKEY_LINE=" + shell_quote(key.line()) + "\n" +
-                          std::string(scripts::text("authorize.sh")));
+void AuthorizeReport::take(AnswerLine& line) {
+  if (line.kind() == "open") {
+    open_folder = line.rest();
+    return;
+  }
+  answered_ = true;
+  if (line.kind() == "fail") {
+    failure_ = line.rest();
+  } else {
+    state = line.choice<State>(
+        line.kind(),
+        {{"added", State::added}, {"present", State::present}, {"restricted", State::restricted}},
+        "an unknown word");
+    line.end();
+  }
 }
 
-AuthorizeReport parse_authorize(std::string_view out) {
-  AuthorizeReport report;
-  std::optional<AuthorizeReport::State> state;
-  std::optional<std::string> failure;
-  bool ended = false;
-  for (const std::string& raw : split(out, '\n')) {
-    std::string_view line = raw;
-    if (!line.starts_with(mark) || ended) {
-      continue;
-    }
-    line.remove_prefix(mark.size());
-    if (line == "added") {
-      state = AuthorizeReport::State::added;
-    } else if (line == "present") {
-      state = AuthorizeReport::State::present;
-    } else if (line == "restricted") {
-      state = AuthorizeReport::State::restricted;
-    } else if (line.starts_with("open ")) {
-      report.open_folder = line.substr(5);
-    } else if (line.starts_with("fail ")) {
-      failure = line.substr(5);
-    } else if (line == "end") {
-      ended = true;
-    } else {
-      throw Error("cannot authorize the key", "an answer that is not understood: " + std::string(line));
-    }
+void AuthorizeReport::check() const {
+  if (failure_ || !answered_) {
+    throw Error("cannot authorize the key", failure_.value_or("the server does not say what became of it"));
   }
-  if (failure) {
-    throw Error("cannot authorize the key", *failure);
-  }
-  if (!ended || !state) {
-    throw Error("cannot authorize the key", "the server's answer is not complete");
-  }
-  report.state = *state;
-  return report;
 }
 
-AuthorizeReport authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel) {
-  ssh::ExecRequest request;
-  request.what = "authorize";
-  request.input = authorize_script(key);
-  request.timeout = std::chrono::seconds(60);
-  request.max_output = std::size_t{1} << 20U;
-  const ExecResult result = connection.exec(request, cancel);
-  if (!result.status.success()) {
-    throw Error("cannot authorize the key",
-                result.status.describe() + ": " + last_lines(trim(result.err), 3));
-  }
-  return parse_authorize(result.out);
+Action<AuthorizeReport> authorize_action(const PublicKey& key) {
+  Action<AuthorizeReport> action;
+  action.what = "authorize";
+  action.script.set("KEY_TYPE", key.type)
+      .set("KEY_BLOB", key.blob)
+      .set("KEY_LINE", key.line())
+      .add("authorize.sh");
+  action.timeout = std::chrono::seconds(60);
+  action.max_output = std::size_t{1} << 20U;
+  return action;
 }
 
 }  // namespace remote::servers

@@ -1,11 +1,10 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
-#include <remote/cancel.hpp>
-
-#include "ssh/connection.hpp"
+#include "servers/action.hpp"
 
 // Puts a public key into a server's authorized_keys, as ssh-copy-id does.
 
@@ -28,13 +27,16 @@ struct AuthorizeReport {
   enum class State { added, present, restricted };  // restricted: it stands there with options before it
   State state = State::added;
   std::string open_folder;  // others may write to it, so that a strict sshd does not read the file; or ""
+
+  void take(AnswerLine& line);
+  void check() const;
+
+ private:
+  bool answered_ = false;
+  std::optional<std::string> failure_;
 };
 
-// The text for one `sh -s` (wrapped), and the reading of its answer. Throws Error when the server could not.
-std::string authorize_script(const PublicKey& key);
-AuthorizeReport parse_authorize(std::string_view out);
-
 // Adds the key to the login's authorized_keys unless it is there, and sets the permissions that sshd wants.
-AuthorizeReport authorize(ssh::Connection& connection, const PublicKey& key, const Cancel& cancel);
+Action<AuthorizeReport> authorize_action(const PublicKey& key);
 
 }  // namespace remote::servers

@@ -9,9 +9,8 @@
 #include "base/random.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "scripts/scripts.hpp"
-#include "servers/answers.hpp"
-#include "servers/run_command.hpp"
+#include "servers/action.hpp"
+#include "ssh/errors.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
 namespace remote::servers {
@@ -26,9 +25,40 @@ std::string printing_function(const std::string& name, const std::string& lines)
   return name + "() {\ncat <<'" + mark + "'\n" + lines + mark + "\n}\n";
 }
 
-std::string assign(const char* name, const std::string& word) {
-  return std::string(name) + "=" + word + "\n";
-}
+// peer_pull.sh prints what rsync prints.
+struct PullAnswer {
+  const std::function<void(const TransferProgress&)>& on_progress;
+  SyncReport report = {};
+  std::string failure = {};
+  ExecResult ended = {};
+
+  void take(AnswerLine& line) {
+    if (line.kind() != "fail") {
+      line.refuse_kind();
+    }
+    failure = line.rest();
+  }
+  void other(std::string_view line) {
+    if (const auto progress = ssh::parse_rsync_progress(line)) {
+      if (on_progress) {
+        on_progress(*progress);
+      }
+      return;
+    }
+    add_rsync_line(report, line);
+  }
+};
+
+struct VerifyAnswer {
+  static void take(AnswerLine& line) {
+    if (line.kind() == "fail") {
+      throw Error("cannot compare what came", line.rest());
+    }
+    if (line.kind() != "differs") {
+      line.refuse_kind();
+    }
+  }
+};
 
 std::string with_slash(std::string path) {
   if (!path.ends_with('/')) {
@@ -157,15 +187,17 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   if (source.login.host_key.empty() || source.host.empty()) {
     throw give_up("its address or host key is not known");
   }
-  std::string text = assign("PROJECT", remote_path_word(peers_.config_.project_path_on(server_)));
-  text += "WORK=$PROJECT/" + shell_quote(peers_.config_.remote_scripts_folder_name) + "/peer." +
-          random_hex(16) + "\n";
-  text += assign("PEER_HOST", shell_quote(source.host));
-  text += assign("PEER_PORT", std::to_string(source.login.port));
-  text += assign("PEER_USER", shell_quote(source.login.user));
-  text += assign("HOST_KEY", shell_quote(source.login.host_key));
-  text += assign("PEER_PATH", shell_quote(source.path));
-  text += assign("PROBE", probe ? "1" : "");
+  Action<PullAnswer> action;
+  action.what = "files from " + source.server;
+  action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
+      .append("WORK=$PROJECT/" + shell_quote(peers_.config_.remote_scripts_folder_name) + "/peer." +
+              random_hex(16) + "\n")
+      .set("PEER_HOST", source.host)
+      .set("PEER_PORT", std::to_string(source.login.port))
+      .set("PEER_USER", source.login.user)
+      .set("HOST_KEY", source.login.host_key)
+      .set("PEER_PATH", source.path)
+      .set("PROBE", probe ? "1" : "");
   std::string names;
   if (!probe) {
     for (const std::string& name : peers_.tree_.names(cancel)) {
@@ -174,7 +206,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
       }
     }
   }
-  text += printing_function("names", names);
+  action.script.append(printing_function("names", names));
   std::vector<std::string> words = peer_arguments();
   if (options.update) {
     words.emplace_back("-u");
@@ -182,48 +214,23 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   if (options.kilobytes_per_second > 0) {
     words.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
   }
-  text += "set -- " + shell_join(words) + "\n";
-  text += scripts::text("peer_pull.sh");
-
-  SyncReport report;
-  Answers answers([&](std::string_view line) {
-    if (const auto progress = ssh::parse_rsync_progress(line)) {
-      if (options.on_progress) {
-        options.on_progress(*progress);
-      }
-      return;
-    }
-    add_rsync_line(report, line);
-  });
-  std::string errors;
-  ssh::ExecRequest request;
-  request.what = "files from " + source.server;
-  request.input = guarded_script(text);
-  request.keep_input = true;
-  request.max_output = std::size_t{256} << 20U;  // names of files
-  request.sink = [&](ssh::Stream stream, std::string_view data) {
-    if (options.log) {
-      options.log(stream, data);
-    }
-    if (stream == ssh::Stream::out) {
-      answers.add(data);
-    } else if (errors.size() < 65536) {
-      errors += data;
-    }
-  };
+  action.script.call("set --", words).add("peer_pull.sh");
+  action.guarded = true;
+  action.max_output = std::size_t{256} << 20U;  // names of files
+  action.log = options.log;
   const Forwarding forwarding(connection_, peers_.agent_for(source, cancel));
-  const ExecResult result = connection_.exec(request, cancel);
-  const auto code = result.status.code();
-  if (const std::string failure = answers.last("fail"); !failure.empty()) {
-    throw give_up(failure);
+  PullAnswer answer = run_action(connection_, action, cancel, PullAnswer{options.on_progress});
+  if (!answer.failure.empty()) {
+    throw give_up(answer.failure);
   }
   // Files that are not there any more, or cannot be read, come from the laptop.
-  const bool in_part = code == 23 || code == 24;  // some files; the ordinary sync sends the others
-  if (!result.status.success() && (probe || !in_part)) {
-    const std::string said = last_lines(trim(errors), 3);
-    throw give_up(said.empty() ? "ended with " + result.status.describe() : said);
+  const ExitStatus status = answer.ended.status;
+  const bool in_part = status.code() == 23 || status.code() == 24;  // the ordinary sync sends the others
+  if (!status.success() && (probe || !in_part)) {
+    const std::string said = last_lines(trim(answer.ended.err), 3);
+    throw give_up(said.empty() ? "ended with " + status.describe() : said);
   }
-  files = std::move(report);
+  files = std::move(answer.report);
   files.newer.clear();  // the ordinary sync finds them again
 }
 
@@ -239,23 +246,18 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
     // A file that is gone here meanwhile is compared with nothing, and is removed there.
     sums += peers_.tree_.digest(name, cancel).value_or(std::string(64, '0')) + "  " + name + "\n";
   }
-  std::string text = assign("PROJECT", remote_path_word(peers_.config_.project_path_on(server_)));
-  text += printing_function("sums", sums);
-  text += scripts::text("peer_verify.sh");
-  Answers answers([](std::string_view) {});
-  ssh::ExecRequest request;
-  request.what = "comparing files";
-  request.input = guarded_script(text);
-  request.keep_input = true;
-  request.sink = [&](ssh::Stream stream, std::string_view data) {
-    if (stream == ssh::Stream::out) {
-      answers.add(data);
-    }
-  };
-  connection_.exec(request, cancel);
-  if (!answers.has("end", "")) {
-    // Nothing is proven: the ordinary sync is told to compare contents.
-    unverified = true;
+  Action<VerifyAnswer> action;
+  action.what = "comparing files";
+  action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
+      .append(printing_function("sums", sums))
+      .add("peer_verify.sh");
+  action.guarded = true;
+  try {
+    run_action(connection_, action, cancel);
+  } catch (const ssh::Unreachable&) {
+    throw;
+  } catch (const Error&) {
+    unverified = true;  // nothing is proven: the ordinary sync is told to compare contents
   }
 }
 

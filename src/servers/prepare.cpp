@@ -9,24 +9,54 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "scripts/scripts.hpp"
-#include "servers/answers.hpp"
+#include "servers/action.hpp"
 #include "servers/logs.hpp"
 #include "servers/packages.hpp"
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
-#include "servers/run_command.hpp"
 #include "servers/sent_files.hpp"
 
 namespace remote::servers {
 namespace {
 
 constexpr std::size_t shown_lines = 15;
-constexpr std::size_t max_error_text = 65536;
 // pip and conda print much, but not this much: it would fill the disk with logs.
 constexpr std::size_t most_printed = std::size_t{64} << 20U;
 constexpr std::size_t most_answered = std::size_t{1} << 20U;
 constexpr std::chrono::seconds question_time{60};
+
+// What the scripts that prepare a server say of themselves; the other lines are those of pip and conda.
+struct ProvisionAnswer {
+  PrepareListener& listener;
+  std::set<std::string, std::less<>> have = {};  // what was found to be there
+  std::vector<std::string> notes = {};
+  std::string failure = {};
+  std::string hint = {};
+  ExecResult ended = {};
+
+  void take(AnswerLine& line) {
+    const std::string text(line.rest());
+    if (line.kind() == "step") {
+      listener.detail(text, std::nullopt);
+    } else if (line.kind() == "have") {
+      have.insert(text);
+    } else if (line.kind() == "note") {
+      notes.push_back(text);
+    } else if (line.kind() == "fail") {
+      failure = text;
+    } else if (line.kind() == "hint") {
+      hint = text;
+    } else {
+      line.refuse_kind();
+    }
+  }
+  void other(std::string_view line) const {
+    if (line = trim(line); !line.empty()) {
+      listener.detail(std::string(line), std::nullopt);
+    }
+  }
+  bool good() const { return ended.status.success() && failure.empty(); }
+};
 
 class Preparation {
  public:
@@ -42,14 +72,16 @@ class Preparation {
   PrepareReport run();
 
  private:
-  Answers run_script(const char* name, const std::string& script, const std::string& variables);
+  Action<ProvisionAnswer> action(std::string_view file, std::string_view variables) const;
+  std::set<std::string, std::less<>> ask();
+  void run_step(const char* name, std::string_view file, std::string_view variables);
+  [[noreturn]] void fail(const char* name, const ProvisionAnswer& answer, const std::string& log = {});
   void setup(bool done);
   void sync();
   void add_part(const Peers::Part& part);
   void remember(const SentFiles& sent, const std::vector<std::string>& gone);
   void packages(bool done);
   std::string system_packages() const;
-  void add_notes(const Answers& answers);
 
   ssh::Connection& connection_;
   const config::Config& config_;
@@ -64,71 +96,59 @@ std::string Preparation::system_packages() const {
   return "set -- " + shell_join(config_.system_packages) + "\n";
 }
 
-void Preparation::add_notes(const Answers& answers) {
-  const std::vector<std::string> notes = answers.all("note");
-  report_.notes.insert(report_.notes.end(), notes.begin(), notes.end());
+Action<ProvisionAnswer> Preparation::action(std::string_view file, std::string_view variables) const {
+  Action<ProvisionAnswer> action;
+  action.script.append(provision_variables(config_, server_)).append(variables);
+  action.script.add("provision_common.sh").add(file);
+  return action;
 }
 
-// `name` names the log folder and the step in errors.
-Answers Preparation::run_script(const char* name, const std::string& script, const std::string& variables) {
-  Answers answers([this](std::string_view line) {
-    if (line = trim(line); !line.empty()) {
-      listener_.detail(std::string(line), std::nullopt);
-    }
-  });
+// `log` is the folder with all that was printed.
+void Preparation::fail(const char* name, const ProvisionAnswer& answer, const std::string& log) {
+  listener_.failed_output(last_lines(trim(answer.ended.err), shown_lines), log);
+  throw Error(name,
+              answer.failure.empty() ? "the script ended with " + answer.ended.describe() : answer.failure,
+              answer.hint);
+}
+
+// What is done already. This changes nothing and leaves no log. It comes first and ends its input: a login
+// shell that runs no scripts then ends, too.
+std::set<std::string, std::less<>> Preparation::ask() {
+  Action<ProvisionAnswer> question =
+      action("provision_status.sh", "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
+  question.what = "what is prepared";
+  question.max_output = most_answered;
+  question.timeout = question_time;
+  ProvisionAnswer answer = run_action(connection_, question, cancel_, ProvisionAnswer{listener_});
+  if (!answer.failure.empty() || (!answer.good() && !answer.have.empty())) {
+    fail("status", answer);
+  }
+  if (!answer.have.contains("status")) {
+    throw login_shell_ended(answer.good() ? "" : answer.ended.describe());
+  }
+  return std::move(answer.have);
+}
+
+// `name` names the log folder and the step in errors. When we go away, no pip and no installer stays behind.
+void Preparation::run_step(const char* name, std::string_view file, std::string_view variables) {
+  Action<ProvisionAnswer> step = action(file, variables);
   CommandLog log(config_, name, server_.name);
-  std::string errors;
-  ssh::ExecRequest request;
-  const std::string text = provision_variables(config_, server_) + variables +
-                           std::string(scripts::text("provision_common.sh")) +
-                           std::string(scripts::text(script));
-  const bool is_question = script == "provision_status.sh";  // asks, changes nothing: leaves no log
-  request.what = is_question ? "what is prepared" : name;
-  request.max_output = is_question ? most_answered : most_printed;
-  request.timeout = is_question ? question_time : std::chrono::seconds(0);
-  // When we go away, no pip and no installer stays behind. The question comes first and ends its input: a
-  // login shell that runs no scripts then ends, too.
-  request.input = is_question ? ssh::wrap_script(text) : guarded_script(text);
-  request.keep_input = !is_question;
-  request.sink = [&](ssh::Stream stream, std::string_view data) {
-    if (!is_question) {
-      log.write(stream, data);
-    }
-    if (stream == ssh::Stream::out) {
-      answers.add(data);
-      return;
-    }
-    errors += data;
-    if (errors.size() > 2 * max_error_text) {
-      errors.erase(0, errors.size() - max_error_text);
-    }
-  };
-  std::optional<ExecResult> result;
+  step.what = name;
+  step.guarded = true;
+  step.max_output = most_printed;
+  step.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
+  std::optional<ProvisionAnswer> answer;
   try {
-    result = connection_.exec(request, cancel_);
+    answer.emplace(run_action(connection_, step, cancel_, ProvisionAnswer{listener_}));
   } catch (const Error& error) {
-    if (!is_question) {
-      log.give_up(error.message());
-    }
+    log.give_up(error.message());
     throw;
   }
-  const std::string failure = answers.last("fail");
-  if (result->status.success() && failure.empty()) {
-    if (!is_question) {
-      log.finish(result->status);
-    }
-    return answers;
+  log.finish(answer->ended.status);
+  if (!answer->good()) {
+    fail(name, *answer, log.folder().string());
   }
-  log.finish(result->status);
-  if (is_question && !answers.begun()) {
-    throw login_shell_ended(result->status.describe());
-  }
-  listener_.failed_output(last_lines(trim(errors), shown_lines), log.folder().string());
-  const std::string reason = failure.empty()
-                                 ? fmt::format("the script ended with {}: {}", result->status.describe(),
-                                               last_lines(trim(errors), 3))
-                                 : failure;
-  throw Error(name, reason, answers.last("hint"));
+  report_.notes.insert(report_.notes.end(), answer->notes.begin(), answer->notes.end());
 }
 
 void Preparation::setup(bool done) {
@@ -137,10 +157,8 @@ void Preparation::setup(bool done) {
     return;
   }
   listener_.step("setup");
-  const Answers answers =
-      run_script("setup", "provision_setup.sh",
-                 setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
-  add_notes(answers);
+  run_step("setup", "provision_setup.sh",
+           setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
   report_.setup = StepResult::done;
 }
 
@@ -225,28 +243,21 @@ void Preparation::packages(bool done) {
     return;
   }
   listener_.step("packages");
-  const Answers answers =
-      run_script("update-packages", "provision_packages.sh", packages_variables(config_, server_));
-  add_notes(answers);
+  run_step("update-packages", "provision_packages.sh", packages_variables(config_, server_));
   report_.packages = StepResult::done;
 }
 
 PrepareReport Preparation::run() {
   connection_.expect({});
-  const Answers answers =
-      run_script("status", "provision_status.sh",
-                 "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
-  if (!answers.has("have", "status")) {
-    throw login_shell_ended();
-  }
+  const auto have = ask();
   if (steps_.setup) {
-    setup(answers.has("have", "setup"));
+    setup(have.contains("setup"));
   }
   if (steps_.sync) {
     sync();
   }
   if (steps_.packages) {
-    packages(answers.has("have", "packages"));
+    packages(have.contains("packages"));
   }
   return std::move(report_);
 }

@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/line_cutter.hpp"
 #include "base/log.hpp"
+#include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -28,45 +30,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t piece = 65536;
-constexpr std::size_t max_greeting = std::size_t{1} << 20U;
-constexpr std::size_t max_error_text = 65536;
 // What the login shell prints before this line is a greeting; rsync's bytes begin behind it.
 constexpr std::string_view begin_mark = "remote-rsync-begins";
-
-// Keeps the end of a text.
-void append_end(std::string& text, std::string_view data) {
-  text += data;
-  if (text.size() > 2 * max_error_text) {
-    text.erase(0, text.size() - max_error_text);
-  }
-}
-
-// Cuts a stream into lines; rsync ends its progress lines with '\r'.
-class LineCutter {
- public:
-  template <typename Take>
-  void add(std::string_view data, const Take& take) {
-    for (const char c : data) {
-      if (c == '\n' || c == '\r') {
-        if (!line_.empty()) {
-          take(std::string_view(line_));
-        }
-        line_.clear();
-      } else if (line_.size() < piece) {
-        line_ += c;
-      }
-    }
-  }
-  template <typename Take>
-  void end(const Take& take) {
-    if (!line_.empty()) {
-      take(std::string_view(line_));
-    }
-  }
-
- private:
-  std::string line_;
-};
 
 class Tunnel {
  public:
@@ -81,7 +46,6 @@ class Tunnel {
   SubprocessSpec spec();
   void open_channel();
   void take_output(Stream stream, std::string_view data);
-  std::string_view skip_greeting(std::string_view data);
   void feed_rsync();
   void feed_server();
   void end_helper_when_finished();
@@ -96,7 +60,7 @@ class Tunnel {
   UniqueFd from_rsync_;  // what the server is to get
   UniqueFd to_rsync_;    // what the server said
   std::string waiting_;  // for to_rsync_ to take it; the channel is paused as long as there is some
-  std::string greeting_;
+  Greeting greeting_;
   LineCutter lines_;
   RsyncResult result_;
   std::size_t sent_ = 0;
@@ -170,24 +134,6 @@ void Tunnel::open_channel() {
       connection_.open(command, [this](Stream stream, std::string_view data) { take_output(stream, data); });
 }
 
-std::string_view Tunnel::skip_greeting(std::string_view data) {
-  const std::size_t before = greeting_.size();
-  greeting_ += data;
-  const std::string mark = std::string(begin_mark) + "\n";
-  const std::size_t at = greeting_.find(mark);
-  if (at == std::string::npos) {
-    if (greeting_.size() > max_greeting) {
-      throw Error("cannot start rsync on the server", "its login shell prints without end",
-                  "look at what the login shell's start files print");
-    }
-    return {};
-  }
-  result_.server_began = true;
-  const std::size_t end = at + mark.size() - before;  // the mark's end lies in this piece
-  greeting_.resize(at);
-  return data.substr(end);
-}
-
 void Tunnel::take_output(Stream stream, std::string_view data) {
   received_ += data.size();
   if (stream == Stream::err) {
@@ -197,10 +143,9 @@ void Tunnel::take_output(Stream stream, std::string_view data) {
     }
     return;
   }
-  if (!result_.server_began) {
-    data = skip_greeting(data);
-  }
-  waiting_ += data;
+  // The greeting's last line may lack its end.
+  waiting_ += greeting_.strip(data, [](std::string_view line) { return line.ends_with(begin_mark); });
+  result_.server_began = greeting_.over();
   feed_rsync();
 }
 
@@ -261,6 +206,9 @@ void Tunnel::end_helper_when_finished() {
 }
 
 void Tunnel::take_line(std::string_view line) {
+  if (line.empty()) {
+    return;
+  }
   if (const auto progress = parse_rsync_progress(line)) {
     if (request_.on_progress) {
       request_.on_progress(*progress);
@@ -327,12 +275,12 @@ RsyncResult Tunnel::run(const Cancel& cancel) {
       control_.reset();
     }
   }
-  lines_.end([this](std::string_view line) { take_line(line); });
+  take_line(lines_.rest());
   result_.status = rsync_->wait();
   log_info(connection_.server(), "rsync: {} after {}, {} bytes sent, {} received", result_.status.describe(),
            watch.text(), sent_, received_);
   if (!result_.server_began) {
-    append_end(result_.err, greeting_);
+    append_end(result_.err, greeting_.text());
   }
   return std::move(result_);
 }

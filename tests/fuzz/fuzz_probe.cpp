@@ -38,6 +38,6 @@ void check_probe(std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   guarded([&] { check_probe(text); });
-  guarded([&] { servers::parse_authorize(text); });
+  guarded([&] { servers::read_answer<servers::AuthorizeReport>(text); });
   return 0;
 }

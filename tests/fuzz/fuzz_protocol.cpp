@@ -16,12 +16,12 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace remote::fuzz;
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   guarded([&] {
-    for (const auto& reply : jobs::parse_start(text)) {
+    for (const auto& reply : servers::read_answer<jobs::StartAnswer>(text).jobs) {
       require(!reply.pid || *reply.pid > 0, "a pid names one process, never a group");
     }
   });
   guarded([&] {
-    const jobs::StatusAnswer answer = jobs::parse_status(text);
+    const jobs::StatusAnswer answer = servers::read_answer<jobs::StatusAnswer>(text);
     for (const auto& reply : answer.jobs) {
       require(!reply.pid || *reply.pid > 0, "a pid names one process, never a group");
       require(!reply.stop_signal || (*reply.stop_signal >= 0 && *reply.stop_signal < 256),
@@ -29,7 +29,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   });
   guarded([&] {
-    for (const auto& reply : jobs::parse_kill(text)) {
+    for (const auto& reply : servers::read_answer<jobs::KillAnswer>(text).jobs) {
       require(reply.signalled >= 0, "counts are counts");
     }
   });

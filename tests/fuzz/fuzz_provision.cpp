@@ -4,8 +4,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/login_shell.hpp"
 #include "promise.hpp"
-#include "servers/answers.hpp"
+#include "servers/answer.hpp"
 
 // What setup and the packages' installation print, in pieces of any size.
 
@@ -16,23 +17,29 @@ using namespace remote::fuzz;
 
 std::string read_in_pieces(std::string_view text, std::size_t piece) {
   std::string all;
-  servers::Answers answers([&](std::string_view line) {
-    require(line.find('\n') == std::string::npos && line.size() <= 16384,
-            "a detail is one line, and no long one");
-    all += "detail " + std::string(line) + "\n";
-  });
+  servers::AnswerReader reader(
+      [&](servers::AnswerLine& line) {
+        require(line.kind().find_first_of(" \n") == std::string_view::npos, "a kind is one word");
+        all.append(line.kind()).append(" ").append(line.rest()).append("\n");
+      },
+      [&](std::string_view line) {
+        require(line.find_first_of("\r\n") == std::string::npos && line.size() <= LineCutter::longest,
+                "a detail is one line, and no long one");
+        all.append("detail ").append(line).append("\n");
+      });
+  Greeting greeting;
+  const auto begins = [](std::string_view line) { return line.starts_with(servers::answer_mark); };
+  std::string behind;
   while (!text.empty()) {
-    answers.add(text.substr(0, piece));
-    text.remove_prefix(std::min(piece, text.size()));
+    const std::string_view part = text.substr(0, piece);
+    reader.add(part);
+    behind += greeting.strip(part, begins);
+    text.remove_prefix(part.size());
   }
-  for (const char* word : {"note", "have", "fail", "hint", "changed"}) {
-    for (const std::string& value : answers.all(word)) {
-      all.append(word).append(" ").append(value).append("\n");
-    }
-    require(answers.last(word).empty() || answers.has(word, answers.last(word)),
-            "the last answer is one of them");
+  for (const bool closing_line : {false, true}) {
+    guarded([&] { closing_line ? reader.finish_with_closing_line("exit 1") : reader.finish(); });
   }
-  return all;
+  return all + (greeting.over() ? "behind " : "greeting ") + greeting.text() + behind;
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   guarded([&] {
     std::vector<RankStack> ranks;
-    for (const jobs::ProcessDump& dump : jobs::parse_stacks(text)) {
+    for (const jobs::ProcessDump& dump : servers::read_answer<jobs::StacksAnswer>(text).dumps) {
       require(dump.pid > 0, "a pid names one process, never a group");
       RankStack rank;
       rank.pid = dump.pid;
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     }
   });
   guarded([&] {
-    for (const jobs::CleanReply& reply : jobs::parse_clean(text)) {
+    for (const jobs::CleanReply& reply : servers::read_answer<jobs::CleanAnswer>(text).jobs) {
       require(reply.gone() == reply.reason.empty(), "what stays says why");
     }
   });

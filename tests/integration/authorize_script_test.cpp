@@ -26,7 +26,8 @@ class AuthorizeScript : public testing::TestWithParam<test::ServerShell> {
     const auto file = servers_.home("one") / ".ssh/authorized_keys";
     make_folders(file.parent_path());
     write_file_atomic(file, before, 0666);
-    report_ = authorize(*servers_.connect("one"), parse_public_key(key_text + " ann", "k.pub"), Cancel());
+    report_ = run_action(*servers_.connect("one"),
+                         authorize_action(parse_public_key(key_text + " ann", "k.pub")), Cancel());
     EXPECT_EQ(std::filesystem::status(file).permissions(), std::filesystem::perms(0600));
     EXPECT_EQ(std::filesystem::status(file.parent_path()).permissions(), std::filesystem::perms(0700));
     return read_file(file);
@@ -62,7 +63,7 @@ TEST_P(AuthorizeScript, FindsTheKeyUnderAnotherCommentOrOptions) {
 TEST_P(AuthorizeScript, SaysWhyItCannot) {
   std::filesystem::create_directories(servers_.home("one") / ".ssh/authorized_keys");
   try {
-    authorize(*servers_.connect("one"), parse_public_key(key_text, "k.pub"), Cancel());
+    run_action(*servers_.connect("one"), authorize_action(parse_public_key(key_text, "k.pub")), Cancel());
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.message(), testing::HasSubstr("is not a file"));

@@ -32,7 +32,7 @@ class Authorize : public testing::Test {
   }
   servers::AuthorizeReport put(const config::Server& server) {
     const auto connection = connector->connect(server, Cancel());
-    return servers::authorize(*connection, key(), Cancel());
+    return servers::run_action(*connection, servers::authorize_action(key()), Cancel());
   }
   // What stands in the way of a login with the second key alone; "" when it works.
   std::string proof(const config::Server& server) {

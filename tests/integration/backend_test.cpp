@@ -113,6 +113,10 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
     request.timeout = std::chrono::seconds(60);
     return connection->exec(request).out;
   }
+  template <typename Answer>
+  Answer run(const servers::Action<Answer>& action) {
+    return servers::read_answer<Answer>(exec(action.script.input()));
+  }
   fs::path home() { return servers.home("a"); }
   std::string file(JobId id, const std::string& name) {
     return read_file_if_there(home() / "proj/.jobs" / id.text() / name).value_or("");
@@ -122,19 +126,19 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
   JobId start(const std::string& command, const std::string& backend = "queue") {
     StartRequest request{JobId::random(), command, "", {}};
     request.backend = backend;
-    started = parse_start(exec(start_script(folder, {request}, "", "", known))).at(0);
+    started = run(start_action(folder, {request}, "", "", known)).jobs.at(0);
     return request.id;
   }
   StatusReply status(JobId id, const std::vector<JobId>& claim = {}) {
-    return parse_status(exec(status_script(folder, {id}, claim, false, known))).jobs.at(0);
+    return run(status_action(folder, {id}, claim, false, known)).jobs.at(0);
   }
   void until_phase(JobId id, Phase phase) {
     EXPECT_TRUE(test::eventually([&] { return status(id).phase == phase; }, 20));
   }
   std::vector<KillReply> kill(const std::vector<JobId>& ids, int grace = 5) {
-    return parse_kill(exec(kill_script(folder, ids, SIGTERM, grace, "ada@laptop", known)));
+    return run(kill_action(folder, ids, SIGTERM, grace, "ada@laptop", known)).jobs;
   }
-  CleanReply clean(JobId id) { return parse_clean(exec(clean_script(folder, {id}, known))).at(0); }
+  CleanReply clean(JobId id) { return run(clean_action(folder, {id}, known)).jobs.at(0); }
   void expect_nothing_left() {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
   }
@@ -176,8 +180,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
 
 TEST_P(QueueTest, AFollowerWaitsForAQueuedJob) {
   const JobId id = start("echo first; sleep 0.3; echo last; exit 3");
-  EXPECT_EQ(parse_start(exec(start_script(folder, {{JobId::random(), "sleep 1; : >~/go", "", {}}}))).size(),
-            1U);
+  EXPECT_EQ(run(start_action(folder, {{JobId::random(), "sleep 1; : >~/go", "", {}}})).jobs.size(), 1U);
   const std::string out = exec(follow_script(folder, {id, 0, 0, {}, true}, known), true);
   EXPECT_TRUE(out.ends_with("\n@remote1 follow 0 0\nfirst\nlast\n")) << out;
   EXPECT_EQ(status(id).phase, Phase::ended) << "it was followed to its end";

@@ -36,13 +36,15 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     lifeline.timeout_s = 30;
   }
 
-  std::string exec(const std::string& server, const std::string& script) {
-    ssh::ExecRequest request;
-    request.input = script;
-    request.timeout = std::chrono::seconds(60);
-    const ExecResult result = servers.connect(server)->exec(request);
-    EXPECT_EQ(result.err, "");
-    return result.out;
+  template <typename Answer>
+  Answer run(const std::string& server, servers::Action<Answer> action) {
+    std::string errors;
+    action.log = [&errors](ssh::Stream stream, std::string_view data) {
+      errors += stream == ssh::Stream::err ? data : "";
+    };
+    const Answer answer = servers::run_action(*servers.connect(server), action, Cancel());
+    EXPECT_EQ(errors, "");
+    return answer;
   }
   // Starts a rank a command; returns their ids.
   std::vector<JobId> start(const std::string& server, const std::vector<std::string>& commands) {
@@ -55,8 +57,9 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
       jobs.push_back(job);
       requests.push_back({job.id, command, "", {}});
     }
-    const auto replies = parse_start(
-        exec(server, start_script({"~/proj", ".jobs"}, requests, lifeline_request(lifeline, server, jobs))));
+    const auto replies =
+        run(server, start_action({"~/proj", ".jobs"}, requests, lifeline_request(lifeline, server, jobs)))
+            .jobs;
     std::vector<JobId> ids;
     for (const StartReply& reply : replies) {
       EXPECT_EQ(reply.outcome, StartReply::Outcome::started) << reply.reason;
@@ -66,7 +69,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     return ids;
   }
   StatusReply status(const std::string& server, const JobId& id) {
-    return parse_status(exec(server, status_script({"~/proj", ".jobs"}, {id}, {}))).jobs.at(0);
+    return run(server, status_action({"~/proj", ".jobs"}, {id}, {})).jobs.at(0);
   }
   StatusReply wait_end(const std::string& server, const JobId& id) {
     StatusReply reply;
@@ -165,7 +168,7 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
   const auto on_a = start("a", {"sleep 4", "true"});
   until_told("a", on_a[0], "ok");
   const auto killed =
-      parse_kill(exec("b", kill_script({"~/proj", ".jobs"}, {on_b[1]}, SIGTERM, 5, "ada@laptop"))).at(0);
+      run("b", kill_action({"~/proj", ".jobs"}, {on_b[1]}, SIGTERM, 5, "ada@laptop")).jobs.at(0);
   EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
   // b's lifeline goes with its jobs, which is no loss
   EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
@@ -264,8 +267,8 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
       }
     }
   }
-  parse_kill(exec("b", kill_script({"~/proj", ".jobs"}, on_b, SIGTERM, 5, "ada@laptop")));
-  parse_kill(exec("a", kill_script({"~/proj", ".jobs"}, on_a, SIGTERM, 5, "ada@laptop")));
+  run("b", kill_action({"~/proj", ".jobs"}, on_b, SIGTERM, 5, "ada@laptop"));
+  run("a", kill_action({"~/proj", ".jobs"}, on_a, SIGTERM, 5, "ada@laptop"));
   expect_nothing_left();
 }
 

@@ -18,6 +18,8 @@
 namespace remote::jobs {
 namespace {
 
+using servers::read_answer;
+
 namespace fs = std::filesystem;
 using Phase = StatusReply::Phase;
 using test::until;
@@ -74,12 +76,12 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
       others.push_back(requests[static_cast<std::size_t>(i)].id);
     }
   }
-  const auto answer = parse_status(exec(status_script(jobs_folder, others, {})));
+  const auto answer = run(status_action(jobs_folder, others, {}));
   for (const StatusReply& job : answer.jobs) {
     EXPECT_EQ(job.phase, Phase::running);
   }
   EXPECT_GE(servers.processes().size(), 19U * 2);
-  const auto killed = parse_kill(exec(kill_script(jobs_folder, others, SIGKILL, 0, "")));
+  const auto killed = run(kill_action(jobs_folder, others, SIGKILL, 0, "")).jobs;
   EXPECT_EQ(killed.size(), 19U);
   for (const KillReply& reply : killed) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
@@ -99,7 +101,8 @@ TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
-  for (const KillReply& reply : parse_kill(exec(kill_script(jobs_folder, ids, SIGTERM, 1, "me")))) {
+  const KillAnswer answer = run(kill_action(jobs_folder, ids, SIGTERM, 1, "me"));
+  for (const KillReply& reply : answer.jobs) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
   EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
@@ -162,19 +165,19 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
   ssh::ExecRequest request;
   request.command =
       "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
-  request.input = kill_script(jobs_folder, {id}, SIGTERM, 0, "nobody");
+  request.input = kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input();
   for (const fs::path& path :
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
   }
   // a folder that is another's: nothing can be said, and nothing is
-  EXPECT_THROW(parse_kill(connection->exec(request).out), Error);
+  EXPECT_THROW(read_answer<KillAnswer>(connection->exec(request).out), Error);
   // a folder that may be read, processes that are another's
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
   fs::permissions(place(), fs::perms::all);
-  const KillReply reply = parse_kill(connection->exec(request).out).at(0);
+  const KillReply reply = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
   EXPECT_EQ(reply.signalled, 0);
   ASSERT_FALSE(reply.survivors.empty());
@@ -193,7 +196,7 @@ class KillTimes : public JobKill {
     KillReply reply;
   };
   Times times_of(const JobId& id, int grace, const std::string& by = "exec sh -s") {
-    std::string script = kill_script(jobs_folder, {id}, SIGTERM, grace, "ada");
+    std::string script = kill_action(jobs_folder, {id}, SIGTERM, grace, "ada").script.input();
     const std::string call = "\nkill_begin 15 ";
     const std::size_t at = script.find(call);
     EXPECT_NE(at, std::string::npos);
@@ -223,7 +226,7 @@ class KillTimes : public JobKill {
         times.forced = times.forced < 0 && words[2] == "-9" ? when : times.forced;
       }
     }
-    times.reply = parse_kill(out).at(0);
+    times.reply = read_answer<KillAnswer>(out).jobs.at(0);
     return times;
   }
 };

@@ -16,6 +16,8 @@
 namespace remote::jobs {
 namespace {
 
+using servers::read_answer;
+
 namespace fs = std::filesystem;
 using Phase = StatusReply::Phase;
 using test::until;
@@ -59,8 +61,9 @@ TEST_P(JobStart, IgnoredSignalsAreNotHandedOn) {
   const StartRequest request{JobId::random(), "cat /proc/self/status", "", {}};
   ssh::ExecRequest exec_request;
   exec_request.command = "trap '' HUP INT TERM USR1; exec sh -s";
-  exec_request.input = start_script(jobs_folder, {request});
-  EXPECT_EQ(parse_start(connection->exec(exec_request).out).at(0).outcome, StartReply::Outcome::started);
+  exec_request.input = start_action(jobs_folder, {request}).script.input();
+  EXPECT_EQ(read_answer<StartAnswer>(connection->exec(exec_request).out).jobs.at(0).outcome,
+            StartReply::Outcome::started);
   EXPECT_EQ(wait_end(request.id).result, ExitStatus::exited(0));
   if (GetParam() != test::ServerShell::busybox) {  // whose env cannot
     EXPECT_NE(file(request.id, "job.out").find("SigIgn:\t0000000000000000\n"), std::string::npos);
@@ -171,22 +174,21 @@ TEST_P(JobStart, AFullDiskIsAnError) {
   // a file where the folder should be: nothing can be written below it, by root neither
   make_folders(place());
   std::ofstream(place() / ".jobs") << "";
-  const std::string out = exec(start_script(jobs_folder, {{JobId::random(), "true", "", {}}}));
-  EXPECT_THROW(parse_start(out), Error);
+  EXPECT_THROW(run(start_action(jobs_folder, {{JobId::random(), "true", "", {}}})), Error);
 }
 
 TEST_P(JobStart, FoldersMayHaveAnyName) {
   const std::string project = "~/it's a \"dir\" $HOME é";
   const StartRequest request{JobId::random(), "pwd", "", {}};
-  EXPECT_EQ(parse_start(exec(start_script({project, ".my jobs"}, {request}))).at(0).outcome,
+  EXPECT_EQ(run(start_action({project, ".my jobs"}, {request})).jobs.at(0).outcome,
             StartReply::Outcome::started);
   const fs::path place = servers.home("a") / project.substr(2);
   until([&] { return fs::exists(place / ".my jobs" / request.id.text() / "result"); }, "the result");
   EXPECT_EQ(read_file(place / ".my jobs" / request.id.text() / "job.out"), place.string() + "\n");
-  const auto answer = parse_status(exec(status_script({project, ".my jobs"}, {request.id}, {})));
+  const auto answer = run(status_action({project, ".my jobs"}, {request.id}, {}));
   EXPECT_EQ(answer.jobs.at(0).result, ExitStatus::exited(0));
   EXPECT_GT(answer.jobs.at(0).out_size, 0U);
-  EXPECT_EQ(parse_kill(exec(kill_script({project, ".my jobs"}, {request.id}, 15, 0, ""))).at(0).outcome,
+  EXPECT_EQ(run(kill_action({project, ".my jobs"}, {request.id}, 15, 0, "")).jobs.at(0).outcome,
             KillReply::Outcome::ended);
 }
 

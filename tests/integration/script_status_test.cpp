@@ -37,7 +37,7 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
       "a tenth of a second");
   std::ofstream(servers.home("a") / "go") << "";
   const StatusReply reply = wait_end(id);
-  const StatusAnswer answer = parse_status(exec(status_script(jobs_folder, {id}, {})));
+  const StatusAnswer answer = run(status_action(jobs_folder, {id}, {}));
   if (GetParam() == test::ServerShell::busybox) {
     EXPECT_FALSE(reply.wrote_ms);
     EXPECT_FALSE(reply.done_ms);
@@ -75,8 +75,8 @@ TEST_P(JobStatus, TellsSignalsFromExitCodes) {
   start_all(requests);
   for (std::size_t i = 0; i < requests.size(); ++i) {
     const StatusReply reply = wait_end(requests[i].id);
-    ASSERT_TRUE(reply.result) << requests[i].command << file(requests[i].id, "job.err");
-    EXPECT_EQ(*reply.result, expected[i]) << requests[i].command << ": " << reply.result->describe();
+    ASSERT_TRUE(reply.result) << requests[i].process.command << file(requests[i].id, "job.err");
+    EXPECT_EQ(*reply.result, expected[i]) << requests[i].process.command << ": " << reply.result->describe();
   }
 }
 
@@ -181,7 +181,7 @@ TEST_P(JobStatus, AsksAbout200JobsQuickly) {
     std::ofstream(folder(ids.back()) / "job.out") << "12345";
   }
   const auto begin = std::chrono::steady_clock::now();
-  const auto answer = parse_status(exec(status_script(jobs_folder, ids, {})));
+  const auto answer = run(status_action(jobs_folder, ids, {}));
   const auto took = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(answer.jobs.size(), 200U);
   for (std::size_t i = 0; i < ids.size(); ++i) {

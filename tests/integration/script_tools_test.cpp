@@ -26,10 +26,8 @@ class JobTools : public test::ScriptTest {
   void until_ended(const JobId& id) {
     test::until([&] { return fs::exists(folder(id) / "result"); }, "the job's end");
   }
-  CleanReply clean(const JobId& id) { return parse_clean(exec(clean_script(jobs_folder, {id}))).at(0); }
-  std::vector<ProcessDump> stacks(const JobId& id) {
-    return parse_stacks(exec(stacks_script(jobs_folder, {id})));
-  }
+  CleanReply clean(const JobId& id) { return run(clean_action(jobs_folder, {id})).jobs.at(0); }
+  std::vector<ProcessDump> stacks(const JobId& id) { return run(stacks_action(jobs_folder, {id})).dumps; }
   bool runs(const JobId& id) { return status(id).phase == StatusReply::Phase::running; }
   void end(const JobId& id) { kill(id, SIGKILL, 0); }
 };
@@ -40,7 +38,7 @@ TEST_P(JobTools, CleanRemovesWhatEndedAndNothingElse) {
   until_ended(ended);
   std::ofstream(place() / ".jobs/mine.txt") << "mine";
   const JobId absent = JobId::random();
-  const auto replies = parse_clean(exec(clean_script(jobs_folder, {ended, running, absent})));
+  const auto replies = run(clean_action(jobs_folder, {ended, running, absent})).jobs;
   ASSERT_EQ(replies.size(), 3U);
   EXPECT_EQ(replies[0].outcome, Outcome::removed) << replies[0].reason;
   EXPECT_EQ(replies[1].outcome, Outcome::running);
@@ -73,7 +71,7 @@ TEST_P(JobTools, CleanSeesWhatTheSupervisorDoesNot) {
 TEST_P(JobTools, CleanKeepsAFreshClaim) {
   fs::create_directories(place() / ".jobs");
   const JobId id = JobId::random();
-  exec(status_script(jobs_folder, {id}, {id}));
+  run(status_action(jobs_folder, {id}, {id}));
   ASSERT_TRUE(fs::exists(folder(id) / "result"));
   EXPECT_EQ(clean(id).outcome, Outcome::running);
   std::ofstream(folder(id) / "result") << "never 0 1000\n";

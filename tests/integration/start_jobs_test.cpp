@@ -351,9 +351,11 @@ TEST_F(Launch, IsKilledBeforeWithinAndAfterEveryExec) {
   };
   using When = Death::When;
   const auto some = ranks();
-  const std::size_t script = start_script({"~/proj", ".jobs"}, {{some[0].job.id, some[0].command, "", {}},
-                                                                {some[1].job.id, some[1].command, "", {}}})
-                                 .size();
+  const std::size_t script =
+      start_action({"~/proj", ".jobs"}, {{some[0].job.id, some[0].process.command, "", {}},
+                                         {some[1].job.id, some[1].process.command, "", {}}})
+          .script.input()
+          .size();
   for (const int command : {1, 2}) {
     const std::string name = " of command " + std::to_string(command);
     one({command, When::before, 0}, "before" + name);

@@ -34,7 +34,7 @@ struct JobWorld {
     entry.job.server = server;
     entry.job.command = command;
     entry.job.remote_folder = {"~/proj", ".jobs"};
-    entry.command = command;
+    entry.process.command = command;
     return entry;
   }
   // One job, started; its record.

@@ -37,7 +37,7 @@ pid_t ScriptTest::supervisor_of(const JobId& id) {
 }
 
 std::vector<jobs::StartReply> ScriptTest::start_all(const std::vector<jobs::StartRequest>& requests) {
-  return jobs::parse_start(exec(jobs::start_script(jobs_folder, requests)));
+  return run(jobs::start_action(jobs_folder, requests)).jobs;
 }
 
 JobId ScriptTest::start(const std::string& command, std::vector<std::pair<std::string, std::string>> env,
@@ -53,11 +53,11 @@ JobId ScriptTest::start(const std::string& command, std::vector<std::pair<std::s
 
 StatusReply ScriptTest::status(const JobId& id, bool claim) {
   const std::vector<JobId> claims = claim ? std::vector{id} : std::vector<JobId>{};
-  return jobs::parse_status(exec(jobs::status_script(jobs_folder, {id}, claims))).jobs.at(0);
+  return run(jobs::status_action(jobs_folder, {id}, claims)).jobs.at(0);
 }
 
 jobs::KillReply ScriptTest::kill(const JobId& id, int signal, int grace) {
-  return jobs::parse_kill(exec(jobs::kill_script(jobs_folder, {id}, signal, grace, "ada@laptop"))).at(0);
+  return run(jobs::kill_action(jobs_folder, {id}, signal, grace, "ada@laptop")).jobs.at(0);
 }
 
 StatusReply ScriptTest::wait_end(const JobId& id) {

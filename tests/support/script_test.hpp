@@ -24,6 +24,11 @@ class ScriptTest : public ::testing::TestWithParam<ServerShell> {
 
   // What a script prints to stdout; it may print nothing to stderr.
   std::string exec(const std::string& script);
+  // The answer of an action.
+  template <typename Answer>
+  Answer run(const servers::Action<Answer>& action) {
+    return servers::read_answer<Answer>(exec(action.script.input()));
+  }
   // The project's folder, a job's, and the content of a file there, empty without it.
   std::filesystem::path place();
   std::filesystem::path folder(const JobId& id);

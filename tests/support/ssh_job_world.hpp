@@ -97,7 +97,7 @@ struct SshJobWorld {
       entry.job.server = "one";
       entry.job.command = command;
       entry.job.remote_folder = {"~/proj", ".jobs"};
-      entry.command = command;
+      entry.process.command = command;
       entries.push_back(std::move(entry));
     }
     jobs::StartResult result = jobs::start(direct_config(), store, *connector, std::move(entries), Cancel());

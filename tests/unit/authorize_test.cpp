@@ -40,12 +40,12 @@ TEST(PublicKey, WhatIsNoneIsRefused) {
 
 TEST(AuthorizeAnswer, IsReadStrictly) {
   const AuthorizeReport report =
-      parse_authorize("hi\n@remote1 open /home/a b\n@remote1 present\n@remote1 end\n");
+      read_answer<AuthorizeReport>("hi\n@remote1 open /home/a b\n@remote1 present\n@remote1 end\n");
   EXPECT_EQ(report.state, State::present);
   EXPECT_EQ(report.open_folder, "/home/a b");
   for (const char* text : {"", "@remote1 added\n", "@remote1 end\n", "@remote1 odd\n@remote1 end\n",
                            "@remote1 fail the disk is full\n@remote1 end\n"}) {
-    EXPECT_THROW(parse_authorize(text), Error) << text;
+    EXPECT_THROW(read_answer<AuthorizeReport>(text), Error) << text;
   }
 }
 

@@ -8,14 +8,18 @@
 namespace remote::jobs {
 namespace {
 
+using servers::read_answer;
+
 const std::string id_a = "0123456789abcdef0123456789abcdef";
 const std::string id_b = "ffffffffffffffffffffffffffffffff";
 const JobId job_a = *JobId::parse(id_a);
 
 TEST(Protocol, StartRepliesAreRead) {
   const auto replies =
-      parse_start("Welcome!\n@remote1 start " + id_a + " started 4121\nnoise\n@remote1 start " + id_b +
-                  " exists -\n@remote1 start " + id_a + " failed - mkdir: no space left\n@remote1 end\n");
+      read_answer<StartAnswer>("Welcome!\n@remote1 start " + id_a + " started 4121\nnoise\n@remote1 start " +
+                               id_b + " exists -\n@remote1 start " + id_a +
+                               " failed - mkdir: no space left\n@remote1 end\n")
+          .jobs;
   ASSERT_EQ(replies.size(), 3U);
   EXPECT_EQ(replies[0].id, job_a);
   EXPECT_EQ(replies[0].outcome, StartReply::Outcome::started);
@@ -27,12 +31,12 @@ TEST(Protocol, StartRepliesAreRead) {
 }
 
 TEST(Protocol, StatusIsRead) {
-  const auto answer = parse_status("@remote1 now 1763712000\n@remote1 job " + id_a +
-                                   " ended pid=7 supervised=0 result=signal:9 ended=12 started=11 stop=15 "
-                                   "by=a%20b%25 oom=1 out=5000000000 err=0\n"
-                                   "@remote1 job " +
-                                   id_b + " none\n@remote1 job " + id_a +
-                                   " running pid=8 left=1 out=0 err=0\n@remote1 end\n");
+  const auto answer = read_answer<StatusAnswer>(
+      "@remote1 now 1763712000\n@remote1 job " + id_a +
+      " ended pid=7 supervised=0 result=signal:9 ended=12 started=11 stop=15 "
+      "by=a%20b%25 oom=1 out=5000000000 err=0\n"
+      "@remote1 job " +
+      id_b + " none\n@remote1 job " + id_a + " running pid=8 left=1 out=0 err=0\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
   ASSERT_EQ(answer.jobs.size(), 3U);
   const StatusReply& job = answer.jobs[0];
@@ -52,34 +56,36 @@ TEST(Protocol, StatusIsRead) {
 }
 
 TEST(Protocol, PartsOfASecondAreRead) {
-  const auto answer = parse_status("@remote1 now 1763712000.042\n@remote1 job " + id_a +
-                                   " ended result=exit:1 ended=12 wrote=11.900 done=12.007 out=0 err=9\n"
-                                   "@remote1 job " +
-                                   id_b + " ended result=exit:1 ended=12 out=0 err=9\n@remote1 end\n");
+  const auto answer =
+      read_answer<StatusAnswer>("@remote1 now 1763712000.042\n@remote1 job " + id_a +
+                                " ended result=exit:1 ended=12 wrote=11.900 done=12.007 out=0 err=9\n"
+                                "@remote1 job " +
+                                id_b + " ended result=exit:1 ended=12 out=0 err=9\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
   EXPECT_EQ(answer.server_now_ms, 1763712000042);
   EXPECT_EQ(answer.jobs.at(0).wrote_ms, 11900);
   EXPECT_EQ(answer.jobs.at(0).done_ms, 12007);
   EXPECT_FALSE(answer.jobs.at(1).wrote_ms);
   EXPECT_FALSE(answer.jobs.at(1).done_ms);
-  EXPECT_FALSE(parse_status("@remote1 now 1763712000\n@remote1 end\n").server_now_ms);
+  EXPECT_FALSE(read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 end\n").server_now_ms);
   for (const std::string moment :
        {"", "1", "1.", "1.2", "1.23", "1.2345", ".123", "-1.123", "1.-12", "-0.123", "1.2.3", "+1.123",
         "1.12a", "0x1.123", "99999999999999.000", "99999999999999999999.000", "nan"}) {
-    EXPECT_THROW(parse_status("@remote1 now 1\n@remote1 job " + id_a + " ended result=exit:1 done=" + moment +
-                              "\n@remote1 end\n"),
+    EXPECT_THROW(read_answer<StatusAnswer>("@remote1 now 1\n@remote1 job " + id_a +
+                                           " ended result=exit:1 done=" + moment + "\n@remote1 end\n"),
                  Error)
         << moment;
     if (moment != "1") {
-      EXPECT_THROW(parse_status("@remote1 now " + moment + "\n@remote1 end\n"), Error) << moment;
+      EXPECT_THROW(read_answer<StatusAnswer>("@remote1 now " + moment + "\n@remote1 end\n"), Error) << moment;
     }
   }
 }
 
 TEST(Protocol, KillRepliesAreRead) {
-  const auto replies =
-      parse_kill("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
-                 " survivors 2\n@remote1 survivor " + id_b + " 4121 D ada (python3 (x) y)\n@remote1 end\n");
+  const auto replies = read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
+                                               " survivors 2\n@remote1 survivor " + id_b +
+                                               " 4121 D ada (python3 (x) y)\n@remote1 end\n")
+                           .jobs;
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);
   EXPECT_EQ(replies[0].signalled, 3);
@@ -107,7 +113,7 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
            "@remote1 start " + id_a + " started  5\n" + end, "@remote1 start " + id_a + " started 5 \n" + end,
            "@remote1 start " + id_a + " started 99999999999999999999\n" + end, end + "@remote1 start x\n",
            end + end, "@remote1 error no right\n" + end}) {
-    EXPECT_THROW(parse_start(bad), Error) << bad;
+    EXPECT_THROW(read_answer<StartAnswer>(bad), Error) << bad;
   }
   for (const std::string& bad : std::vector<std::string>{
            end, now, "@remote1 job " + id_a + " none\n" + end, now + "@remote1 job " + id_a + "\n" + end,
@@ -120,15 +126,15 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
            now + "@remote1 job " + id_a + " running by=%4\n" + end,
            now + "@remote1 job " + id_a + " running by=%zz\n" + end,
            now + "@remote1 job " + id_a + " running out=-1\n" + end}) {
-    EXPECT_THROW(parse_status(bad), Error) << bad;
+    EXPECT_THROW(read_answer<StatusAnswer>(bad), Error) << bad;
   }
-  EXPECT_THROW(parse_kill("@remote1 survivor " + id_a + " 5 D u c\n" + end), Error);
-  EXPECT_THROW(parse_kill("@remote1 kill " + id_a + " killed x\n" + end), Error);
+  EXPECT_THROW(read_answer<KillAnswer>("@remote1 survivor " + id_a + " 5 D u c\n" + end), Error);
+  EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed x\n" + end), Error);
 }
 
 TEST(Protocol, AnErrorShowsItsLineWithoutControlCharacters) {
   try {
-    parse_start("@remote1 \x1b[2Jstart\n@remote1 end\n");
+    read_answer<StartAnswer>("@remote1 \x1b[2Jstart\n@remote1 end\n").jobs;
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.message().find('\x1b'), std::string::npos);
@@ -153,28 +159,28 @@ TEST(Protocol, SurvivesNoise) {
         ++refused;
       }
     };
-    attempt(parse_start);
-    attempt(parse_status);
-    attempt(parse_kill);
+    attempt([](std::string_view out) { read_answer<StartAnswer>(out); });
+    attempt([](std::string_view out) { read_answer<StatusAnswer>(out); });
+    attempt([](std::string_view out) { read_answer<KillAnswer>(out); });
     attempt(parse_follow);
   }
   EXPECT_GT(refused, 1000);
 }
 
 TEST(Protocol, WrongNamesNeverReachAServer) {
-  EXPECT_THROW(kill_script({"~/p", ".jobs"}, {job_a}, 0, 1, ""), Error);
-  EXPECT_THROW(kill_script({"~/p", ".jobs"}, {job_a}, 65, 1, ""), Error);
+  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, 0, 1, ""), Error);
+  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, 65, 1, ""), Error);
   for (const char* name : {"", "1A", "A-B", "A B", "A=B", "É", "REMOTE_JOB_ID", "UID", "PPID"}) {
-    EXPECT_THROW(start_script({"~/p", ".jobs"}, {{job_a, "true", "", {{name, "x"}}}}), Error) << name;
+    EXPECT_THROW(start_action({"~/p", ".jobs"}, {{job_a, "true", "", {{name, "x"}}}}), Error) << name;
   }
-  EXPECT_THROW(start_script({"~/p", ".jobs"}, {{job_a, std::string("a\0b", 3), "", {}}}), Error);
+  EXPECT_THROW(start_action({"~/p", ".jobs"}, {{job_a, std::string("a\0b", 3), "", {}}}), Error);
 }
 
 TEST(Protocol, ScriptsAreOneCompoundCommandWithoutComments) {
-  for (const std::string& script :
-       {start_script({"~/p", ".jobs"}, {{job_a, "true", "", {}}}),
-        status_script({"~/p", ".jobs"}, {job_a}, {}), kill_script({"~/p", ".jobs"}, {job_a}, 15, 1, "me"),
-        follow_script({"~/p", ".jobs"}, {job_a, 0, 0, {}, true})}) {
+  for (const std::string& script : {start_action({"~/p", ".jobs"}, {{job_a, "true", "", {}}}).script.input(),
+                                    status_action({"~/p", ".jobs"}, {job_a}, {}).script.input(),
+                                    kill_action({"~/p", ".jobs"}, {job_a}, 15, 1, "me").script.input(),
+                                    follow_script({"~/p", ".jobs"}, {job_a, 0, 0, {}, true})}) {
     EXPECT_TRUE(script.starts_with("{\n"));
     EXPECT_TRUE(script.ends_with("\n}\n"));
     EXPECT_LT(script.size(), 20000U);

@@ -8,6 +8,8 @@
 namespace remote::jobs {
 namespace {
 
+using servers::read_answer;
+
 using Method = ProcessDump::Method;
 
 RankStack rank_at(int rank, const std::string& frame) {
@@ -58,13 +60,13 @@ TEST(Stacks, RefusesForeignAnswers) {
            "process " + id + " x - kernel", "process abc 4 - kernel", "process " + id + " 4 - gdb",
            std::string("line 4 |x"), "process " + id + " 4 - kernel\n@remote1 line 5 |x",
            "ended " + id + " x", std::string("clean")}) {
-    EXPECT_THROW(parse_stacks("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
-    EXPECT_THROW(parse_clean("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
+    EXPECT_THROW(read_answer<StacksAnswer>("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
+    EXPECT_THROW(read_answer<CleanAnswer>("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
   }
   for (const char* line : {" failed", " removed because", " gone", ""}) {
-    EXPECT_THROW(parse_clean("@remote1 clean " + id + line + "\n@remote1 end\n"), Error) << line;
+    EXPECT_THROW(read_answer<CleanAnswer>("@remote1 clean " + id + line + "\n@remote1 end\n"), Error) << line;
   }
-  EXPECT_THROW(parse_clean("@remote1 clean " + id + " removed\n"), Error);  // cut short
+  EXPECT_THROW(read_answer<CleanAnswer>("@remote1 clean " + id + " removed\n"), Error);  // cut short
 }
 
 }  // namespace

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+
+#include "config/config.hpp"
+#include "jobs/job.hpp"
+#include "jobs/remote_folder.hpp"
+#include "servers/fanout.hpp"
+#include "ssh/connector.hpp"
+
+namespace remote::jobs {
+
+// Jobs of one server and folder, which one action can speak of.
+struct JobsAt {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+
+  std::vector<JobId> ids() const;
+};
+
+std::vector<JobsAt> by_place(const std::vector<Job>& jobs);
+
+// Calls `work(connection, jobs_at)` for each place of these jobs, side by side; it returns entries, of which
+// each has a `job`. Returns all of them by key. A server that fails is one of `errors`. Throws Interrupted.
+template <typename Work>
+auto at_places(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
+               std::vector<Error>& errors, const Cancel& cancel, const Work& work) {
+  const std::vector<JobsAt> places = by_place(jobs);
+  auto outcomes = servers::fan_out(
+      places, [](const JobsAt& place) { return place.server; },
+      [&](const JobsAt& place, std::size_t) {
+        const auto connection = connector.connect(server_of(config, place.jobs.front()), cancel);
+        return work(*connection, place);
+      });
+  std::invoke_result_t<Work, ssh::Connection&, const JobsAt&> entries;
+  for (auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      std::ranges::move(*outcome.value, std::back_inserter(entries));
+    } else {
+      errors.push_back(*outcome.error);
+    }
+  }
+  std::ranges::sort(entries, {}, [](const auto& entry) { return entry.job.key; });
+  return entries;
+}
+
+}  // namespace remote::jobs
