@@ -156,7 +156,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
   switch (reply.phase) {
     case Phase::none:
-      if (job.state == State::running) {
+      if (job.state == State::running || job.state == State::queued) {
         lose(fresh, Kind::folder_gone);
       } else if (starter == Starter::dead) {
         lose(fresh, Kind::never_started);
