@@ -28,8 +28,8 @@ namespace project {
 class Core;
 }
 
-// What a program gives to a Project. All callbacks come one at a time, on any thread, and may call the
-// Project.
+// What a program gives to a Project. Callbacks come one at a time, on any thread, and may call the Project.
+// ask_secret alone may come while another callback is on its way.
 struct Hooks {
   std::function<void(const Event&)> on_event{};
   // Asks for a password, a passphrase or a one-time code; nullopt: there is nobody to ask.
