@@ -142,7 +142,7 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   } catch (const Error& error) {
     throw ssh::Unreachable(error.what_failed(), error.reason());  // silence is a link to be made anew
   }
-  servers::finish_answer(answer, reader, std::move(ended));
+  servers::finish_answer(answer, reader, ended);
   if (answer.jobs.size() != 1) {
     throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it");
   }
