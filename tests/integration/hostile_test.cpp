@@ -329,7 +329,8 @@ TEST_F(Hostile, AServerThatHangsAfterLoginIsUnknownAndCtrlCEndsAtOnce) {
 
 TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const fs::path mark = folder_.path() / "asked";
-  const std::string input = shell_quote((folder_.path() / "input").string());
+  // A file for each command: the shell of the next one is made ready beside the one before.
+  const std::string input = shell_quote((folder_.path() / "input").string()) + ".$$";
   answer("cat >" + input + "; if grep -q start_begin " + input + "; then echo $$ >" +
          shell_quote(mark.string()) + "; exec sleep 1000; fi; exec sh -s <" + input);
   const auto started_on_good = [&] {
