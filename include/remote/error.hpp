@@ -9,8 +9,23 @@ namespace remote {
 // What an error means for the exit code: 1 for a failure, 2 for wrong usage or configuration.
 enum class ErrorKind { failure, usage };
 
+// What would mend an error, where each program that uses the library does it in its own way.
+enum class Remedy {
+  none,
+  make_project,     // the folder is no project yet, or it is another folder's
+  add_server,       // the configuration names no server
+  make_key,         // there is no such key file yet
+  send_project,     // what the servers have differs from what is here
+  choose_port,      // name a port for rank 0; remedy_detail() is a free one, if one is known
+  pass_local_rank,  // give the local rank to the ranks by LOCAL_RANK, not by an argument
+  start_job,        // there are no jobs
+  list_jobs,        // look at the jobs there are, or ask the servers again
+  follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
+};
+
 // An error written for a person: what failed, on which server, why, and what to try.
-// The library throws it; a program prints message() and hint() and picks its exit code by kind().
+// The library throws it. A program prints message() and hint(), says how remedy() is done with it, and picks
+// its exit code by kind().
 class Error : public std::exception {
  public:
   // The texts may quote anything: control characters are made visible, and each is cut at 4000 characters.
@@ -20,6 +35,9 @@ class Error : public std::exception {
   // Wrong usage or configuration: exit code 2.
   static Error usage(std::string_view what_failed, std::string_view reason, std::string_view hint = {});
 
+  // A copy with a remedy, which is told beside the hint.
+  Error mended_by(Remedy remedy, std::string detail = {}) const;
+
   // A copy that names the server. A server that is already named stays.
   Error on(std::string server_name) const;
 
@@ -27,6 +45,8 @@ class Error : public std::exception {
   const std::string& server() const { return server_; }
   const std::string& reason() const { return reason_; }
   const std::string& hint() const { return hint_; }
+  Remedy remedy() const { return remedy_; }
+  const std::string& remedy_detail() const { return remedy_detail_; }
   ErrorKind kind() const { return kind_; }
 
   // "SERVER: WHAT: REASON" on one line, without the hint. Parts that are empty are left out.
@@ -38,6 +58,8 @@ class Error : public std::exception {
   std::string server_;
   std::string reason_;
   std::string hint_;
+  Remedy remedy_ = Remedy::none;
+  std::string remedy_detail_;
   ErrorKind kind_;
   std::string text_;
 };

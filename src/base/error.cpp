@@ -26,6 +26,13 @@ Error Error::usage(std::string_view what_failed, std::string_view reason, std::s
   return {what_failed, reason, hint, ErrorKind::usage};
 }
 
+Error Error::mended_by(Remedy remedy, std::string detail) const {
+  Error copy = *this;
+  copy.remedy_ = remedy;
+  copy.remedy_detail_ = std::move(detail);
+  return copy;
+}
+
 Error Error::on(std::string server_name) const {
   Error copy = *this;
   if (copy.server_.empty()) {

@@ -9,6 +9,7 @@
 #include "base/visible.hpp"
 #include "cli/self_path.hpp"
 #include "cli/show/events.hpp"
+#include "cli/show/hint.hpp"
 #include "cli/show/job_words.hpp"
 
 namespace remote::cli {
@@ -45,8 +46,8 @@ Project& Context::project() {
 
 void Context::show(const Error& error) {
   terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + error.message() + "\n");
-  if (!error.hint().empty()) {
-    terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + error.hint() + "\n");
+  if (const std::string hint = hint_of(error); !hint.empty()) {
+    terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint + "\n");
   }
 }
 

@@ -21,8 +21,8 @@ fs::path find_project(const fs::path& start) {
     folder = parent;
   }
   throw Error::usage("no project here",
-                     "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it",
-                     "run `remote init` in the project's folder, or name it with --project DIR");
+                     "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it")
+      .mended_by(Remedy::make_project);
 }
 
 }  // namespace remote::config

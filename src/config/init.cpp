@@ -95,7 +95,7 @@ NewServer make_new_server(const std::string& name, const std::string& address) {
 NewServer parse_new_server(const std::string& text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string::npos) {
-    throw Error::usage("--server " + printable(text), "there is no '='",
+    throw Error::usage("server " + printable(text), "there is no '='",
                        "write it as NAME=[USER@]HOST[:PORT], such as first-server=ubuntu@3.19.32.53");
   }
   return make_new_server(text.substr(0, equals), text.substr(equals + 1));

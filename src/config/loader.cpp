@@ -108,8 +108,8 @@ void read_connection(const Section& top, Config& config) {
 std::string read_bounded(const fs::path& file) {
   const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
-    throw Error::usage("cannot read " + file.string(), "there is no such file",
-                       "run `remote init` in the project's folder");
+    throw Error::usage("cannot read " + file.string(), "there is no such file")
+        .mended_by(Remedy::make_project);
   }
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0) {

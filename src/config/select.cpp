@@ -10,8 +10,8 @@ namespace remote::config {
 
 std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs) {
   if (config.servers.empty()) {
-    throw Error::usage("no servers", config.file.string() + " has none",
-                       "add one under 'servers:', or run `remote sandbox up` for practice servers");
+    throw Error::usage("no servers", config.file.string() + " has none", "add one under 'servers:'")
+        .mended_by(Remedy::add_server);
   }
   if (globs.empty()) {
     return config.servers;
@@ -34,10 +34,10 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
       constexpr std::size_t shown = 20;
       const std::size_t more = names.size() > shown ? names.size() - shown : 0;
       names.resize(std::min(names.size(), shown));
-      throw Error::usage("--server " + printable(glob),
-                         "no server has this name; there are: " + join(names, ", ") +
-                             (more > 0 ? " and " + std::to_string(more) + " more" : ""),
-                         near);
+      throw Error::usage(
+          "no server " + printable(glob),
+          "there are: " + join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+          near);
     }
   }
   std::vector<Server> servers;

@@ -18,8 +18,8 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
   for (const Job& job : ask_over(connection, store, place.jobs, std::chrono::seconds(10), cancel)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
-      throw Error("cannot tell whether the job ended", "the server's answer does not name it",
-                  "run `remote job-list`");
+      throw Error("cannot tell whether the job ended", "the server's answer does not name it")
+          .mended_by(Remedy::list_jobs);
     }
     entries.push_back({job, reply->outcome, reply->signalled, reply->survivors, reply->reason});
   }

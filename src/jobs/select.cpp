@@ -73,20 +73,20 @@ const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
                        "name one by its key or by more of its id");
   }
   if (jobs.empty()) {
-    throw Error::usage(what, "there are no jobs", "start one: remote job-run --cmd … --server …");
+    throw Error::usage(what, "there are no jobs").mended_by(Remedy::start_job);
   }
   const bool of_id = name.find_first_not_of("0123456789abcdef") == std::string::npos;
   if (!key && !of_id) {
-    throw Error::usage(what, "a job is named by its key (a number) or by the start of its id",
-                       "see: remote job-list");
+    throw Error::usage(what, "a job is named by its key (a number) or by the start of its id")
+        .mended_by(Remedy::list_jobs);
   }
   if (!key && name.size() < shortest_id_start) {
-    throw Error::usage(what, fmt::format("an id's start needs {} digits or more", shortest_id_start),
-                       "see: remote job-list");
+    throw Error::usage(what, fmt::format("an id's start needs {} digits or more", shortest_id_start))
+        .mended_by(Remedy::list_jobs);
   }
-  throw Error::usage(
-      what, "no job has this key, and no id begins so",
-      fmt::format("the nearest keys are {}; see: remote job-list", nearest_keys(jobs, key.value_or(0))));
+  throw Error::usage(what, "no job has this key, and no id begins so",
+                     "the nearest keys are " + nearest_keys(jobs, key.value_or(0)))
+      .mended_by(Remedy::list_jobs);
 }
 
 bool has_all(const Job& job, const std::vector<std::string>& tags) {
@@ -123,8 +123,7 @@ std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& select
 
 Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selection) {
   if (jobs.empty()) {
-    return Error::usage("no job to act on", "there are no jobs",
-                        "start one: remote job-run --cmd … --server …");
+    return Error::usage("no job to act on", "there are no jobs").mended_by(Remedy::start_job);
   }
   std::set<std::string> known;
   for (const Job& job : jobs) {
@@ -133,8 +132,8 @@ Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selecti
   for (const std::string& tag : selection.tags) {
     if (!known.contains(tag)) {
       const std::string near = did_you_mean(tag, {known.begin(), known.end()});
-      return Error::usage("no job to act on", fmt::format("no job has the tag '{}'", tag),
-                          near.empty() ? "see: remote job-list" : near);
+      return Error::usage("no job to act on", fmt::format("no job has the tag '{}'", tag), near)
+          .mended_by(near.empty() ? Remedy::list_jobs : Remedy::none);
     }
   }
   std::vector<std::string> states;
@@ -147,7 +146,7 @@ Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selecti
   reason += states.empty() && selection.tags.empty()    ? " fits"
             : states.empty() || !selection.tags.empty() ? ""
                                                         : " is there";
-  return Error::usage("no job to act on", reason, "see: remote job-list");
+  return Error::usage("no job to act on", reason).mended_by(Remedy::list_jobs);
 }
 
 Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::string>& tags) {
@@ -177,14 +176,16 @@ Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::strin
   const std::string reason =
       running.empty() ? "no job is running"
                       : fmt::format("no running job is tagged {}; running: {}", tagged, list_keys(running));
-  std::string hint = "name one: remote job-tail --job KEY";
-  if (const Job* last = newest(running)) {
-    hint = fmt::format("follow the newest with: remote job-tail --job {}", last->key);
-  } else if (const Job* gone = newest(ended)) {
-    hint = fmt::format("the last one tagged {} was job {} ({}): remote job-tail --job {}", tagged, gone->key,
-                       to_string(gone->state), gone->key);
+  const Job* likely = newest(running);
+  std::string hint;
+  if (likely != nullptr) {
+    hint = fmt::format("the newest is job {}", likely->key);
+  } else if ((likely = newest(ended)) != nullptr) {
+    hint =
+        fmt::format("the last one tagged {} was job {} ({})", tagged, likely->key, to_string(likely->state));
   }
-  throw Error::usage("no job to follow", reason, hint);
+  throw Error::usage("no job to follow", reason, hint)
+      .mended_by(Remedy::follow_job, likely == nullptr ? "" : std::to_string(likely->key));
 }
 
 }  // namespace remote::jobs

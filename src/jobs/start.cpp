@@ -114,9 +114,8 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   for (std::size_t b = 0; b < batches.size(); ++b) {
     if (!outcomes[b].ok()) {
       const Error& error = *outcomes[b].error;
-      result.errors.push_back(Error("it is not known whether its jobs started", error.what(),
-                                    "`remote job-list` asks the server and tells" +
-                                        (error.hint().empty() ? "" : "; " + error.hint()))
+      result.errors.push_back(Error("it is not known whether its jobs started", error.what(), error.hint())
+                                  .mended_by(Remedy::list_jobs)
                                   .on(batches[b].key));
       continue;
     }
@@ -125,7 +124,8 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
       if (reply == nullptr) {
         result.errors.push_back(
             Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
-                  "its answer names other jobs only", "`remote job-list` asks it again")
+                  "its answer names other jobs only")
+                .mended_by(Remedy::list_jobs)
                 .on(result.jobs[i].server));
       } else {
         apply(*reply, result.jobs[i], result.errors);

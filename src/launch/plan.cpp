@@ -26,13 +26,13 @@ void check_env(const Env& env) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte");
     }
     if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) {
-      std::string hint = "leave it out of --env";
+      std::string hint = "leave it out of the environment";
       if (name == "MASTER_PORT") {
-        hint = "use --master-port";
+        hint = "set master_port instead";
       } else if (name == "MASTER_ADDR") {
         hint = "set internal_address of the first server in configs.yaml";
       } else if (name == "WORLD_SIZE" || name == "LOCAL_WORLD_SIZE") {
-        hint = "use --nproc-per-node and --server";
+        hint = "set nproc_per_node and choose the servers instead";
       }
       throw Error::usage(fmt::format("cannot set the variable '{}'", name),
                          "the launch sets it for each rank", hint);
@@ -94,7 +94,7 @@ int resolve_nproc(const std::string& text, int gpus, int cpus) {
   }
   const auto number = parse_number<int>(text);
   if (!number || *number < 1 || *number > 4096) {
-    throw Error::usage(fmt::format("wrong --nproc-per-node '{}'", text), "it is a number from 1 up, or auto");
+    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text), "it is a number from 1 up, or auto");
   }
   return *number;
 }
@@ -108,7 +108,7 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     throw Error::usage("nothing to launch on", "no server is chosen");
   }
   if (trim(spec.command).empty()) {
-    throw Error::usage("nothing to launch", "the command is empty", "say what to run: --cmd 'train.py'");
+    throw Error::usage("nothing to launch", "the command is empty", "say what to run, such as train.py");
   }
   if (spec.command.find('\0') != std::string::npos) {
     throw Error::usage("cannot launch this command", "it has a NUL byte");
@@ -118,7 +118,7 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
                        "set its internal_address in configs.yaml");
   }
   if (launcher.needs_port && (spec.master_port < 1 || spec.master_port > 65535)) {
-    throw Error::usage(fmt::format("wrong --master-port {}", spec.master_port),
+    throw Error::usage(fmt::format("wrong master_port {}", spec.master_port),
                        "a port is a number from 1 to 65535");
   }
   check_env(spec.env);

@@ -24,7 +24,7 @@ Parts take_apart(const std::string& given) {
     throw Error::usage("cannot launch with torchrun",
                        "its command must be one program with its arguments, without assignments, pipes or "
                        "redirections",
-                       "put it into a script and launch that, or use --launcher ranks");
+                       "put it into a script and launch that, or use the launcher ranks");
   }
   Parts parts;
   std::string rest(trim(given));
@@ -53,7 +53,8 @@ Parts take_apart(const std::string& given) {
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   if (spec.local_rank_arg) {
     throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
-                       "add --use-env, or use --launcher ranks");
+                       "use the launcher ranks, which can hand over both")
+        .mended_by(Remedy::pass_local_rank);
   }
   const Parts parts = take_apart(spec.command);
   std::vector<PlannedProcess> processes;

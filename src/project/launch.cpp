@@ -130,7 +130,8 @@ void Launching::verify_sync() {
   }
   if (!same) {
     throw Error("nothing was started", "the project on the servers is not what it is here",
-                "send it with `remote rsync`; files that are newer on a server stay as they are there");
+                "files that are newer on a server stay as they are there")
+        .mended_by(Remedy::send_project);
   }
 }
 

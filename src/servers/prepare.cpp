@@ -229,7 +229,8 @@ void Preparation::remember(const SentFiles& sent, const std::vector<std::string>
   try {
     sent.update(report_.files.changed, forgotten);
   } catch (const Error& error) {
-    report_.notes.push_back("what was sent is not remembered for --delete: " + error.message());
+    report_.notes.push_back("what was sent is not remembered, so that no later sync removes it: " +
+                            error.message());
   }
 }
 

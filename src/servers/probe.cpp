@@ -127,15 +127,12 @@ int choose_port(const ProbeAnswer& master, std::optional<int> wanted) {
     } else if (master.holder) {
       holder += fmt::format(" by a process of user {}", master.holder->user);
     }
-    throw Error::usage(
-        fmt::format("cannot use port {} on the master", *wanted), holder,
-        master.suggested_port
-            ? fmt::format("leave --master-port out, or use one that is free: {}", *master.suggested_port)
-            : "leave --master-port out");
+    throw Error::usage(fmt::format("cannot use port {} on the master", *wanted), holder)
+        .mended_by(Remedy::choose_port, master.suggested_port ? std::to_string(*master.suggested_port) : "");
   }
   if (!master.suggested_port) {
-    throw Error("cannot find a free port on the master", "all from 20000 to 32767 are in use",
-                "name one: --master-port N");
+    throw Error("cannot find a free port on the master", "all from 20000 to 32767 are in use")
+        .mended_by(Remedy::choose_port);
   }
   return *master.suggested_port;
 }

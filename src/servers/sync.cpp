@@ -79,7 +79,7 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
                                         err.find("rsync: Command not found") != std::string::npos))) {
     throw Error(what, "rsync was not found on the server",
                 "install it there (apt-get install rsync), or add `system_packages: [rsync]` to configs.yaml "
-                "and run `remote setup`");
+                "and set the server up again");
   }
   if (!result.server_began && result.remote_status) {
     throw login_shell_ended(last_lines(err, 3));

@@ -63,7 +63,7 @@ std::string public_half_of(const fs::path& file) {
   ssh_key raw = nullptr;
   const std::string what = "cannot use the key " + file.string();
   if (!fs::exists(file)) {
-    throw Error::usage(what, "no such file", "--generate makes it");
+    throw Error::usage(what, "no such file").mended_by(Remedy::make_key);
   }
   if (ssh_pki_import_privkey_base64(read_file(file).c_str(), nullptr, no_passphrase, nullptr, &raw) !=
       SSH_OK) {

@@ -14,6 +14,13 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
 only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
 only src/cli/logging.cpp 'spdlog' 'base/log.hpp'
+# What mends an error is a Remedy below cli/, since another program has other words for it.
+# shellcheck disable=SC2016  # the backquote stands in the messages
+if grep -rnE --include='*.cpp' --include='*.hpp' '^[^/]*"[^"]*(`remote [a-z]|remote job-|(use|add|leave|name|with|instead:) --[a-z])' src include |
+  grep -v -e ^src/cli/ -e ^src/sandbox/; then
+  echo "  instead: Error::mended_by(); src/cli/show/hint.cpp has the words"
+  bad=1
+fi
 # The library is a guest in its program: it ends no process, changes no environment, no handler and no terminal.
 rooms='src/base src/config src/ssh src/servers src/jobs src/launch src/project'
 pattern='\b(exit|_exit|quick_exit|abort|setenv|unsetenv|putenv|isatty|tcsetattr)\(|(^|[ (!=])(::|std::)signal\(|sigaction|/dev/tty|std::c(out|err|in)\b|\bprintf\('

@@ -401,7 +401,7 @@ TEST(Config, LoadReadsTheProjectsFile) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.hint(), HasSubstr("remote init"));
+    EXPECT_EQ(error.remedy(), Remedy::make_project);
   }
   write_file_atomic(project / ".remote/configs.yaml", "servers: {a: {hostname: h}}\n");
   EXPECT_EQ(load(project).name, "a project");

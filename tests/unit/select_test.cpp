@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "cli/show/hint.hpp"
+
 namespace remote::jobs {
 namespace {
 
@@ -72,7 +74,7 @@ TEST(Select, SaysWhatComesNear) {
   const Error unknown = error_of([] { select(some, {.names = {"7"}}); });
   EXPECT_EQ(unknown.kind(), ErrorKind::usage);
   EXPECT_EQ(unknown.message(), "no job '7': no job has this key, and no id begins so");
-  EXPECT_EQ(unknown.hint(), "the nearest keys are 1, 2, 5, 6, 9; see: remote job-list");
+  EXPECT_EQ(cli::hint_of(unknown), "the nearest keys are 1, 2, 5, 6, 9; see: remote job-list");
   const Error several = error_of([] { select(some, {.names = {"1234"}}); });
   EXPECT_NE(several.reason().find("1 (id 1234abcd…), 2 (id 1234abce…)"), std::string::npos);
   EXPECT_NE(error_of([] { select(some, {.names = {"mnist"}}); }).reason().find("by its key"),
@@ -86,20 +88,21 @@ TEST(Select, NearestOfManyKeys) {
   for (int key = 1; key <= 50; ++key) {
     many.push_back(job(key, State::running, {}));
   }
-  EXPECT_EQ(error_of([&] { select(many, {.names = {"99"}}); }).hint(),
+  EXPECT_EQ(cli::hint_of(error_of([&] { select(many, {.names = {"99"}}); })),
             "the nearest keys are 46, 47, 48, 49, 50; see: remote job-list");
 }
 
 TEST(Select, NothingSelectedNamesTheTag) {
   const Error typo = nothing_selected(some, {.tags = {"mnst.py"}});
   EXPECT_EQ(typo.message(), "no job to act on: no job has the tag 'mnst.py'");
-  EXPECT_EQ(typo.hint(), "did you mean 'mnist.py'?");
+  EXPECT_EQ(cli::hint_of(typo), "did you mean 'mnist.py'?");
   EXPECT_EQ(nothing_selected(some, {.tags = {"other", "master"}}).reason(),
             "no job has the tags other, master");
   EXPECT_EQ(nothing_selected(some, {.states = {State::lost}}).reason(), "no job that is lost is there");
   EXPECT_EQ(nothing_selected(some, {.tags = {"other"}, .states = {State::lost}}).reason(),
             "no job that is lost has the tags other");
   EXPECT_EQ(nothing_selected({}, {}).reason(), "there are no jobs");
+  EXPECT_EQ(cli::hint_of(nothing_selected({}, {})), "start one: remote job-run --cmd … --server …");
 }
 
 TEST(Select, FollowsTheNewestRunningMaster) {
@@ -114,10 +117,10 @@ TEST(Select, FollowsTheNewestRunningMaster) {
   const Error none = error_of([&] { default_to_follow(jobs); });
   EXPECT_EQ(none.kind(), ErrorKind::usage);
   EXPECT_EQ(none.reason(), "no running job is tagged master; running: 6, 9");
-  EXPECT_EQ(none.hint(), "follow the newest with: remote job-tail --job 9");
+  EXPECT_EQ(cli::hint_of(none), "the newest is job 9; follow it with: remote job-tail --job 9");
   std::erase_if(jobs, [](const Job& one) { return one.state == State::running; });
-  EXPECT_EQ(error_of([&] { default_to_follow(jobs); }).hint(),
-            "the last one tagged master was job 11 (killed): remote job-tail --job 11");
+  EXPECT_EQ(cli::hint_of(error_of([&] { default_to_follow(jobs); })),
+            "the last one tagged master was job 11 (killed); follow it with: remote job-tail --job 11");
   EXPECT_EQ(error_of([] { default_to_follow({}); }).reason(), "no job is running");
   EXPECT_EQ(default_to_follow(some, {"train.py"}).key, 5);
   EXPECT_THROW(default_to_follow(some, {"nobody's"}), Error);

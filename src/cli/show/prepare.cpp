@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "base/visible.hpp"
 #include "cli/show/events.hpp"
+#include "cli/show/hint.hpp"
 
 namespace remote::cli {
 namespace {
@@ -56,7 +57,7 @@ json to_json(const PrepareResult& result) {
   json entry = {{"server", result.server}, {"ok", !result.error}};
   if (result.error) {
     entry["error"] = result.error->message();
-    entry["hint"] = result.error->hint();
+    entry["hint"] = hint_of(*result.error);
     entry["log"] = result.log.empty() ? json(nullptr) : json(result.log);
     return entry;
   }
@@ -85,8 +86,8 @@ json to_json(const PrepareResult& result) {
 bool show_server(Context& context, const PrepareResult& result, const PrepareRequest& request) {
   const std::string name = result.server + ": ";
   if (result.error) {
-    if (!result.error->hint().empty()) {
-      context.terminal.err(" hint: " + name + result.error->hint() + "\n");
+    if (const std::string hint = hint_of(*result.error); !hint.empty()) {
+      context.terminal.err(" hint: " + name + hint + "\n");
     }
     return false;
   }
