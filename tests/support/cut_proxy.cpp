@@ -1,5 +1,6 @@
 #include "support/cut_proxy.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <stdexcept>

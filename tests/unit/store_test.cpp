@@ -1,5 +1,7 @@
 #include "jobs/store.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
