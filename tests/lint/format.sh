@@ -1,12 +1,18 @@
 #!/bin/sh
-# Fails when a C++ file is not as clang-format makes it. Usage: format.sh SOURCE_DIR; exit code 77: no clang-format.
+# Fails when a C++ file is not as clang-format 14 makes it; other versions make it differently.
+# Usage: format.sh SOURCE_DIR; exit code 77: there is no clang-format 14.
 set -eu
 cd -- "${1:?source folder}"
-command -v clang-format >/dev/null 2>&1 || { echo "clang-format is not installed"; exit 77; }
+program=clang-format-14
+command -v "$program" >/dev/null 2>&1 || program=clang-format
+case $("$program" --version 2>/dev/null) in
+  *' version 14.'*) ;;
+  *) echo "clang-format 14 is not installed"; exit 77 ;;
+esac
 folders=src
 for folder in include tests; do
   [ ! -d "$folder" ] || folders="$folders $folder"
 done
 # shellcheck disable=SC2086 # separate words
-find $folders -name '*.[ch]pp' -exec clang-format --dry-run -Werror {} +
+find $folders -name '*.[ch]pp' -exec "$program" --dry-run -Werror {} +
 echo "format: every C++ file is as clang-format makes it"
