@@ -256,17 +256,14 @@ bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgr
   }
   // It keeps no end of a pipe or terminal of ours: who waits for our output to end must not wait for it.
   const UniqueFd null(::open("/dev/null", O_RDWR | O_CLOEXEC));
+  // Not by -E, whose argument OpenSSH 10 expands as if it were a pattern.
+  const fs::path log_file = folder_ / "sshd.log";
+  const UniqueFd log(::open(log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   SubprocessSpec spec;
-  spec.argv = {sshd.path.string(),
-               "-o",
-               "VersionAddendum=" + token(),
-               "-f",
-               config_file().string(),
-               "-D",
-               "-E",
-               (folder_ / "sshd.log").string()};
+  spec.argv = {
+      sshd.path.string(), "-o", "VersionAddendum=" + token(), "-f", config_file().string(), "-D", "-e"};
   spec.directory = "/";
-  spec.pass_fds = {{null.get(), 1}, {null.get(), 2}};
+  spec.pass_fds = {{null.get(), 1}, {log.get(), 2}};
   spec.new_session = true;
   Subprocess process(spec);
   const auto give_up = Clock::now() + std::chrono::seconds(30);
@@ -276,13 +273,13 @@ bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgr
     listens = listens || fs::exists(folder_ / "sshd.pid");
     const bool ended = process.poll().has_value();
     if (ended || Clock::now() > give_up) {
-      const std::string log = read_file_if_there(folder_ / "sshd.log").value_or("");
-      if (ended && log.find("Address already in use") != std::string::npos) {
+      const std::string said = replace_all(read_file_if_there(log_file).value_or(""), "\r", "");
+      if (ended && said.find("Address already in use") != std::string::npos) {
         return false;
       }
       throw Error("cannot start sshd for " + name_,
-                  ended ? last_lines(trim(log), 3) : "it does not answer on port " + std::to_string(port),
-                  "see " + (folder_ / "sshd.log").string());
+                  ended ? last_lines(trim(said), 3) : "it does not answer on port " + std::to_string(port),
+                  "see " + log_file.string());
     }
     cancel.check();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));

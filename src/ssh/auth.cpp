@@ -110,7 +110,8 @@ class Login {
 
   [[noreturn]] void broken() const {
     const std::string reason = last_error(session_, "it closed the connection");
-    if (reason.find("Too many authentication") != std::string::npos) {
+    // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries).
+    if (tried_.size() >= 6 || reason.find("Too many authentication") != std::string::npos) {
       throw Error(
           fmt::format("cannot log in as {}", target_.user.value),
           fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),

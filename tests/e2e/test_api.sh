@@ -14,7 +14,7 @@ prefix="$work/an installation"
 cmake --install "$build" --prefix "$prefix" >"$work/out" 2>"$work/err" || fail "cmake --install"
 [ -x "$prefix/bin/remote" ] || fail "no program was installed"
 cp -r "$REMOTE_SOURCE_DIR/sample/api" "$work/api"
-cmake -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug \
+cmake -G Ninja -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug \
   -DCMAKE_CXX_FLAGS="$sanitize" \
   >"$work/out" 2>"$work/err" || fail "find_package(remote)"
 cmake --build "$work/api/build" >"$work/out" 2>&1 || fail "sample/api does not build"
