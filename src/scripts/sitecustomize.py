@@ -1,8 +1,12 @@
-"""Lets `remote job-stacks` read this process's stacks (--enable-stacks). Python imports it by itself.
+"""What a job's Python processes are given: their stacks can be read, and torch falls back from libuv. Python imports it by itself.
 
 On signal 50, a real-time signal that no program is known to use, faulthandler writes the stacks of all threads to
-the file `stacks` of the job's folder, also while the main thread hangs in C code. Nothing else changes: another
-sitecustomize that Python would have found without this one is loaded after it.
+the file `stacks` of the job's folder, also while the main thread hangs in C code.
+
+From torch 2.4 on, a TCPStore asks for libuv, and a torch that was built without it (Debian's) refuses. USE_LIBUV=0 does
+not reach torchrun's own stores, so that the store itself is taught to do without.
+
+Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
 
 
@@ -15,6 +19,58 @@ def _enable(folder):
         return
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     faulthandler.register(50, file=file, all_threads=True)
+
+
+def _fall_back_from_libuv():
+    import importlib.machinery
+    import sys
+
+    def teach(torch_c):
+        start = torch_c._c10d_init
+
+        def start_and_teach():
+            started = start()
+            module = sys.modules.get("torch._C._distributed_c10d")
+            plain = getattr(module, "TCPStore", None)
+            if plain is not None:
+
+                class TCPStore(plain):
+                    def __init__(self, *arguments, **options):
+                        try:
+                            super().__init__(*arguments, **options)
+                        except RuntimeError as error:
+                            if "libuv" not in str(error):
+                                raise
+                            options["use_libuv"] = False
+                            super().__init__(*arguments, **options)
+
+                module.TCPStore = TCPStore
+            return started
+
+        torch_c._c10d_init = start_and_teach
+
+    class Loader:
+        def __init__(self, plain):
+            self._plain = plain
+
+        def __getattr__(self, name):
+            return getattr(self._plain, name)
+
+        def exec_module(self, module):
+            self._plain.exec_module(module)
+            if hasattr(module, "_c10d_init"):
+                teach(module)
+
+    class Finder:
+        def find_spec(self, name, path=None, target=None):
+            if name != "torch._C":
+                return None
+            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = Loader(spec.loader)
+            return spec
+
+    sys.meta_path.insert(0, Finder())
 
 
 def _chain(folder):
@@ -36,10 +92,11 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    try:
-        _enable(folder)
-    except Exception:
-        pass  # no program fails because its stacks cannot be had
+    for part in (lambda: _enable(folder), _fall_back_from_libuv):
+        try:
+            part()
+        except Exception:
+            pass  # no program fails because of what it is only offered
     _chain(folder)
 
 
