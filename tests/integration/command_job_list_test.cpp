@@ -48,14 +48,13 @@ TEST(CommandJobList, TheTableHasTheUnfinishedOnesAndWithStoppedAll) {
 
 TEST(CommandJobList, OneThatEndsInThisRoundIsShownOnceMore) {
   CommandWorld world;
-  const auto job = world.job("a", "cat <go; exit 2");
-  write_file_atomic(world.there("a") / "never", "");  // `go` is missing: the job fails at once
-  until(
-      [&] {
-        return world.run({"--json", "job-list"}).json().dump().find("failed") != std::string::npos;
-      },
-      "the job's end in a list of the unfinished");
-  EXPECT_THAT(world.run({"job-list", "--json"}), Ends(0, "[]\n", ""));
+  const auto job = world.job("a", "until test -e go; do sleep 0.01; done; exit 2");
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["state"], "running");
+  write_file_atomic(world.there("a") / "go", "");
+  until([&] { return std::filesystem::exists(world.there("a") / ".jobs" / job.id.text() / "result"); },
+        "the job's end");
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["state"], "failed");
+  EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
 
 TEST(CommandJobList, JsonHasTheFieldsOfTheContract) {

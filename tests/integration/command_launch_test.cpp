@@ -189,6 +189,52 @@ TEST_F(CommandLaunch, WithoutOneOfItsServersNothingIsStarted) {
   EXPECT_EQ(launch({"--cmd", "true", "--server", "a", "--nproc-per-node", "1"}).code, 0);
 }
 
+TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
+  world.servers().set_faults({.before = 4});  // two questions what the servers have, then two starts
+  const CommandResult result = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("injected fault"),
+                    HasSubstr("ending the ranks that have started, or may have (--on-failure=leave keeps "
+                              "them)\n")));
+  world.servers().set_faults({});
+  EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
+}
+
+TEST_F(CommandLaunch, WaitingForALaunchJudgesIt) {
+  ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || { echo the reason >&2; exit 5; }; exec sleep 1000",
+                    "--nproc-per-node", "1", "--failure-grace", "0", "--tag", "mine"})
+                .code,
+            0);
+  const CommandResult result = world.run({"job-wait", "--tag", "mine"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
+                                HasSubstr("\n  the reason\n"), HasSubstr("1 other was ended after it\n")));
+}
+
+TEST_F(CommandLaunch, StacksAreOfTheNewestLaunchAndTheOddOneComesFirst) {
+  for (const char* server : {"a", "b"}) {
+    write_file_atomic(
+        world.there(server) / "train.py",
+        "import os, time\ndef load():\n    time.sleep(1000)\ndef reduce():\n    time.sleep(1000)\n"
+        "load() if os.environ['RANK'] == '2' else reduce()\n");
+  }
+  world.job("a", "exec sleep 1000");
+  ASSERT_EQ(
+      launch({"--cmd", "exec /usr/bin/python3 train.py", "--nproc-per-node", "2", "--enable-stacks"}).code,
+      0);
+  CommandResult result;
+  until(
+      [&] {
+        result = world.run({"job-stacks"});
+        return result.code == 0 && result.out.find("\n  load (") != std::string::npos &&
+               result.out.find("ranks 0, 1, 3 (a, b):\n  reduce (") != std::string::npos;
+      },
+      "the stacks");
+  EXPECT_THAT(result.out, StartsWith("rank 2 (b, job 4, pid "));
+  EXPECT_THAT(result.lines().front(), ::testing::EndsWith(" stands elsewhere than the others:"));
+}
+
 TEST_F(CommandLaunch, VerifySyncRefusesServersThatHaveOtherCode) {
   write_file_atomic(world.project() / "train.py", "here\n");
   write_file_atomic(world.there("a") / "train.py", "here\n");
