@@ -18,10 +18,12 @@ using ::testing::StartsWith;
 class CommandJobPull : public ::testing::Test {
  protected:
   CommandJobPull() {
-    world.ended_job(
-        "a",
-        "mkdir -p 'out/a b' && echo one >'out/a b/x [1].pt' && ln -s 'a b/x [1].pt' out/latest && "
-        "echo two >'odd *.txt'");
+    std::vector<jobs::Job> job = {old_record("wrote files")};
+    world.store().add(job);
+    make_folders(world.there("a") / "out/a b");
+    write_file_atomic(world.there("a") / "out/a b/x [1].pt", "one\n");
+    fs::create_symlink("a b/x [1].pt", world.there("a") / "out/latest");
+    write_file_atomic(world.there("a") / "odd *.txt", "two\n");
   }
   CommandResult pull(std::vector<std::string> words) {
     words.insert(words.begin(), {"job-pull", "--to", to.string()});
@@ -98,6 +100,14 @@ TEST_F(CommandJobPull, WrongUsageIsRefused) {
 TEST_F(CommandJobPull, AServerThatIsNotReachedIsAnError) {
   world.cut_off({"a"});
   EXPECT_THAT(pull({"--job", "1", "out"}), Ends(1, "", StartsWith("error: a: ")));
+}
+
+TEST_F(CommandJobPull, AnInterruptIs130AndTheHintSaysHowToGoOn) {
+  world.servers().add_program("rsync", "touch ~/began\nexec sleep 1000\n");
+  const auto running = world.start({"job-pull", "--job", "1", "out", "--to", to.string()});
+  until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
+  running->interrupt();
+  EXPECT_THAT(running->wait(), Ends(130, "", "the same command again goes on where this one stopped\n"));
 }
 
 TEST(CommandJobRsync, WithoutJobsSaysSo) {

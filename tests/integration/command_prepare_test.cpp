@@ -4,6 +4,7 @@
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
@@ -162,6 +163,16 @@ TEST_F(CommandPrepare, AStepThatFailsShowsTheEndOfItsOutputAndTheLog) {
   EXPECT_THAT(result.err, AllOf(HasSubstr("a: ok"), HasSubstr("b: failed"), HasSubstr("full log: "),
                                 HasSubstr("1 server set up, 1 failed\n")));
   EXPECT_TRUE(fs::exists(result.json()[1]["log"].get<std::string>()));
+}
+
+TEST_F(CommandPrepare, AnInterruptIs130) {
+  world.servers().add_program("rsync", "touch ~/began\nexec sleep 1000\n");
+  const auto running = world.start({"rsync", "--server", "a", "--json"});
+  until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130) << result;
+  EXPECT_EQ(result.out, "");
 }
 
 TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
