@@ -1,44 +1,130 @@
-#include <gmock/gmock.h>
+// `remote run`.
+
 #include <gtest/gtest.h>
 
+#include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
-TEST(Commands, HelpAndVersionGoToStdout) {
+TEST(CommandRun, OneServersOutputIsPassedOnAsItIsAndItsCodeIsTheEnd) {
   CommandWorld world;
-  const CommandResult version = world.run({"--version"});
-  EXPECT_EQ(version.code, 0);
-  EXPECT_EQ(version.out, "remote " REMOTE_VERSION "\n");
-  EXPECT_EQ(version.err, "");
-  const CommandResult help = world.run({"job-list", "--help"});
-  EXPECT_EQ(help.code, 0);
-  EXPECT_THAT(help.out, HasSubstr("job-list [OPTIONS]"));
-  EXPECT_EQ(help.err, "");
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "echo here; echo there >&2; exit 3"}),
+              Ends(3, "here\n", "there\n"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "printf 'no newline'"}), Ends(0, "no newline", ""));
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "kill -KILL $$"}), Ends(137, "", ""));
 }
 
-TEST(Commands, WrongUsageIsExitCodeTwo) {
+TEST(CommandRun, SeveralServersHaveTheirNamesBeforeWholeLines) {
   CommandWorld world;
-  const CommandResult wrong = world.run({"job-lits"});
-  EXPECT_EQ(wrong.code, 2);
-  EXPECT_EQ(wrong.out, "");
-  EXPECT_THAT(wrong.err, HasSubstr("job-list"));
+  const CommandResult result = world.run({"run", "--cmd", "basename ~; printf end"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.lines(), UnorderedElementsAre("a | a", "a | end", "b | b", "b | end"));
+  EXPECT_EQ(result.err, "");
 }
 
-TEST(Commands, RunPrintsEachServersLinesAndEndsAsTheCommand) {
+TEST(CommandRun, SeveralServersEndWithOneWhenTheCommandFailsOnOne) {
+  CommandWorld world;
+  const CommandResult result = world.run({"run", "--cmd", "test $(basename ~) = a || exit 7"});
+  EXPECT_THAT(result, Ends(1, "", "b: exit 7\nfailed on 1 of 2 servers\n"));
+}
+
+TEST(CommandRun, AServerThatIsNotReachedFailsAloneAndIsNamed) {
+  CommandWorld world;
+  world.cut_off({"b"});
+  const CommandResult both = world.run({"run", "--cmd", "echo here"});
+  EXPECT_THAT(both, Ends(1, "a | here\n",
+                         AllOf(HasSubstr("error: b: "), HasSubstr("injected fault"),
+                               HasSubstr("failed on 1 of 2 servers\n"))));
+  const CommandResult one = world.run({"run", "--server", "b", "--cmd", "echo here"});
+  EXPECT_THAT(one, Ends(1, "", AllOf(HasSubstr("error: b: "), Not(HasSubstr("failed on")))));
+}
+
+TEST(CommandRun, ServersAreChosenByNameAndGlob) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"run", "--server", "[b-z]", "--cmd", "basename ~"}), Ends(0, "b\n", ""));
+  const CommandResult both = world.run({"run", "--server", "b", "--server", "a", "--cmd", "basename ~"});
+  EXPECT_THAT(both.lines(), UnorderedElementsAre("a | a", "b | b"));
+}
+
+TEST(CommandRun, RunsInTheProjectsFolderWithTheVariablesGiven) {
+  CommandWorld world;
+  const CommandResult result = world.run({"run", "--server", "a", "--env", "FIRST", "$HOME [x]", "-e",
+                                          "SECOND=a=b", "--cmd", "pwd; echo \"$FIRST|$SECOND\""});
+  EXPECT_THAT(result, Ends(0, world.there("a").string() + "\n$HOME [x]|a=b\n", ""));
+}
+
+TEST(CommandRun, JsonHasOutputCodeSignalAndErrorOfEachServer) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n  c: "
+      "{hostname: "
+      "c}\n");
+  world.cut_off({"c"});
+  const CommandResult result =
+      world.run({"run", "--json", "--cmd", "echo out; echo err >&2; test $(basename ~) = a || kill -9 $$"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("error: c: "), HasSubstr("failed on 2 of 3 servers")));
+  const auto all = result.json();
+  ASSERT_EQ(all.size(), 3U);
+  EXPECT_EQ(all[0], nlohmann::json::parse(
+                        R"({"server": "a", "exit_code": 0, "signal": null, "stdout": "out\n",
+                            "stderr": "err\n", "error": null})"));
+  EXPECT_EQ(all[1]["server"], "b");
+  EXPECT_EQ(all[1]["exit_code"], nullptr);
+  EXPECT_EQ(all[1]["signal"], "SIGKILL");
+  EXPECT_EQ(all[1]["stdout"], "out\n");
+  EXPECT_EQ(all[2]["exit_code"], nullptr);
+  EXPECT_EQ(all[2]["stdout"], "");
+  EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("injected fault"));
+}
+
+TEST(CommandRun, JsonOfOneServerKeepsTheCommandsCode) {
   CommandWorld world;
   const CommandResult result =
-      world.run({"run", "--server", "a", "--cmd", "echo here; echo there >&2; exit 3"});
-  EXPECT_EQ(result.code, 3);
-  EXPECT_EQ(result.out, "here\n");
-  EXPECT_EQ(result.err, "there\n");
+      world.run({"--json", "run", "--server", "a", "--cmd", "printf '\\377'; exit 5"});
+  EXPECT_EQ(result.code, 5);
+  EXPECT_EQ(result.err, "");
+  EXPECT_EQ(result.json()[0]["exit_code"], 5);
 }
 
-TEST(Commands, AnInterruptIsExitCode130) {
+TEST(CommandRun, OptionsThatAreWrongAreRefusedBeforeAnyServerIsAsked) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"run"}), Refused("remote run: --cmd is required"));
+  EXPECT_THAT(world.run({"run", "--cmd", ""}), Refused("--cmd is empty"));
+  EXPECT_THAT(world.run({"run", "--cmd", "true", "-e", "NAME"}), Refused("-e NAME: there is no '=' in it"));
+  EXPECT_THAT(world.run({"run", "--cmd", "true", "--env", "A-B", "1"}), Refused("A-B"));
+  EXPECT_THAT(world.run({"run", "--cmd", "true", "--env", "A"}), Refused("--env"));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST(CommandRun, OnATerminalTheNamesAreColoured) {
+  CommandWorld world;
+  const CommandResult result = world.run({"run", "--cmd", "echo here"}, screen());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.lines(), UnorderedElementsAre("\033[36ma |\033[0m here", "\033[32mb |\033[0m here"));
+}
+
+TEST(CommandRun, EachServersOutputIsKeptInALog) {
+  CommandWorld world;
+  EXPECT_EQ(world.run({"run", "--server", "a", "--cmd", "echo kept; exit 4"}).code, 4);
+  std::vector<std::string> found;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(world.project() / ".remote/logs")) {
+    if (entry.path().filename() == "stdout.log" || entry.path().filename() == "exit_code") {
+      found.push_back(read_file(entry.path()));
+    }
+  }
+  EXPECT_THAT(found, UnorderedElementsAre("kept\n", "4\n"));
+}
+
+TEST(CommandRun, AnInterruptIsExitCode130) {
   CommandWorld world;
   const auto running = world.start({"run", "--cmd", "echo up; sleep 1000"});
   until([&] { return running->out().find("up") != std::string::npos; }, "the command's first words");

@@ -2,10 +2,15 @@
 
 #include <filesystem>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <ostream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 #include <remote/cancel.hpp>
 
 #include "base/files.hpp"
@@ -18,9 +23,27 @@ struct CommandResult {
   int code = -1;
   std::string out;
   std::string err;
-};
 
-// A stand-in for a stream of a terminal: what is written to fd() can be read at any time.
+  // stdout as one JSON value; throws when it is anything else.
+  nlohmann::json json() const { return nlohmann::json::parse(out); }
+  // The lines of stdout.
+  std::vector<std::string> lines() const;
+};
+std::ostream& operator<<(std::ostream& stream, const CommandResult& result);
+
+// How a command ended: Ends(0, "text\n", HasSubstr("words")).
+template <typename Out, typename Err>
+auto Ends(int code, const Out& out, const Err& err) {
+  return ::testing::AllOf(::testing::Field("code", &CommandResult::code, code),
+                          ::testing::Field("out", &CommandResult::out, ::testing::Matcher<std::string>(out)),
+                          ::testing::Field("err", &CommandResult::err, ::testing::Matcher<std::string>(err)));
+}
+// Wrong usage: exit code 2, nothing on stdout, and these words on stderr.
+inline auto Refused(const std::string& words) {
+  return Ends(2, "", ::testing::HasSubstr(words));
+}
+
+// A stand-in for a file or a pipe: what is written to fd() can be read at any time.
 class Capture {
  public:
   Capture();
@@ -31,17 +54,65 @@ class Capture {
   UniqueFd fd_;
 };
 
+// A terminal of 24 rows and 100 columns, without echo. What is written to fd() is read by a thread.
+class PretendedTerminal {
+ public:
+  // `typed` waits there to be read; "\x04" at the beginning of a line is the end of the input.
+  explicit PretendedTerminal(const std::string& typed = "");
+  ~PretendedTerminal();
+  PretendedTerminal(const PretendedTerminal&) = delete;
+  PretendedTerminal& operator=(const PretendedTerminal&) = delete;
+
+  int fd() const { return slave_.get(); }
+  std::string text() const;
+  // Closes fd() and returns all that was written to it.
+  std::string finish();
+
+ private:
+  UniqueFd master_;
+  UniqueFd slave_;
+  mutable std::mutex mutex_;
+  std::string text_;
+  std::thread reader_;
+};
+
+// Which streams of a command are terminals, and what is typed on stdin. The others are /dev/null and files.
+struct Terminals {
+  bool in = false;
+  bool out = false;
+  bool err = false;
+  std::string typed{};
+};
+// As for a person in front of a screen.
+inline Terminals screen(const std::string& typed = "") {
+  return {true, true, true, typed};
+}
+
+// A variable of this process's environment, set (or, with nullptr, absent) as long as the object lives.
+class Variable {
+ public:
+  Variable(std::string name, const char* value);
+  ~Variable();
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  std::string name_;
+  std::optional<std::string> before_;
+};
+
 // A command that runs on a thread of its own. The destructor interrupts it, as Ctrl-C does, and waits for it.
 class RunningCommand {
  public:
-  RunningCommand(std::vector<std::string> words, std::shared_ptr<LocalServers> servers);
+  RunningCommand(std::vector<std::string> words, std::shared_ptr<LocalServers> servers,
+                 const Terminals& terminals = {});
   ~RunningCommand();
   RunningCommand(const RunningCommand&) = delete;
   RunningCommand& operator=(const RunningCommand&) = delete;
 
   // What it has printed so far.
-  std::string out() const { return out_.text(); }
-  std::string err() const { return err_.text(); }
+  std::string out() const { return out_screen_ ? out_screen_->text() : out_.text(); }
+  std::string err() const { return err_screen_ ? err_screen_->text() : err_.text(); }
   void interrupt() { cancel_.cancel(); }
   // Waits for its end; once.
   CommandResult wait();
@@ -49,31 +120,57 @@ class RunningCommand {
  private:
   Capture out_;
   Capture err_;
+  std::optional<PretendedTerminal> in_screen_;
+  std::optional<PretendedTerminal> out_screen_;
+  std::optional<PretendedTerminal> err_screen_;
   Cancel cancel_;
   int code_ = -1;
   std::thread thread_;
 };
 
+// The record of a job of server `a` that succeeded an hour ago, without a folder there.
+jobs::Job old_record(const std::string& command);
+
 // A project whose servers `a` and `b` are pretended and have its folder, for commands that run in this
-// process. Nothing of a command is left behind: LocalServers ends what runs there.
+// process, with an empty home folder of their own. Nothing of a command is left behind: LocalServers ends
+// what runs there.
 class CommandWorld {
  public:
   explicit CommandWorld(ServerShell shell = ServerShell::dash);
 
   // The words behind the program's name; --project is added.
-  CommandResult run(const std::vector<std::string>& words) { return start(words)->wait(); }
-  std::unique_ptr<RunningCommand> start(std::vector<std::string> words);
+  CommandResult run(const std::vector<std::string>& words, const Terminals& terminals = {}) {
+    return start(words, terminals)->wait();
+  }
+  std::unique_ptr<RunningCommand> start(std::vector<std::string> words, const Terminals& terminals = {});
 
   const std::filesystem::path& project() const { return project_; }
+  const std::filesystem::path& home() const { return home_; }
   // Takes the place of .remote/configs.yaml.
   void configure(const std::string& yaml);
   LocalServers& servers() { return *servers_; }
+  // The project's folder on a server.
+  std::filesystem::path there(const std::string& server) { return servers_->home(server) / "proj"; }
+  // From now on there is no way to these servers.
+  void cut_off(const std::vector<std::string>& names) { servers_->set_faults({.unreachable = names}); }
   jobs::Store store() const { return jobs::Store(project_ / ".remote/jobs"); }
+  // Starts a job with `job-run`, which has to succeed; its record. `more`: further options.
+  jobs::Job job(const std::string& server, const std::string& command,
+                const std::vector<std::string>& more = {});
+  // The same, and waits for its end.
+  jobs::Job ended_job(const std::string& server, const std::string& command,
+                      const std::vector<std::string>& more = {});
 
  private:
   TempFolder temp_{"remote-command-"};
   std::filesystem::path project_ = temp_.path() / "my project";
+  std::filesystem::path home_ = temp_.path() / "home";
   std::shared_ptr<LocalServers> servers_;
+  // What the environment of whoever runs the tests may have: keys, and how to colour.
+  Variable home_variable_{"HOME", home_.c_str()};
+  Variable agent_{"SSH_AUTH_SOCK", nullptr};
+  Variable no_color_{"NO_COLOR", nullptr};
+  Variable term_{"TERM", "xterm"};
 };
 
 }  // namespace remote::test

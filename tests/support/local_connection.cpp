@@ -265,6 +265,10 @@ class SharedConnector : public ssh::Connector {
                                            ssh::ConnectLimit limit) override {
     return servers_->connect(server, cancel, limit);
   }
+  std::unique_ptr<ssh::Connection> connect_with_key(const config::Server& server, const fs::path& key,
+                                                    const Cancel& cancel) override {
+    return servers_->connect_with_key(server, key, cancel);
+  }
 
  private:
   std::shared_ptr<LocalServers> servers_;
@@ -327,7 +331,9 @@ LocalServers::~LocalServers() {
 std::unique_ptr<ssh::Connection> LocalServers::connect(const std::string& name) {
   {
     const std::scoped_lock lock(state_->mutex);
-    if (++state_->connects == state_->faults.connect) {
+    const std::vector<std::string>& out_of_reach = state_->faults.unreachable;
+    if (++state_->connects == state_->faults.connect ||
+        std::find(out_of_reach.begin(), out_of_reach.end(), name) != out_of_reach.end()) {
       throw ssh::Unreachable("cannot connect", "injected fault");
     }
   }
@@ -338,6 +344,15 @@ std::unique_ptr<ssh::Connection> LocalServers::connect(const config::Server& ser
                                                        ssh::ConnectLimit /*limit*/) {
   cancel.check();
   return connect(server.name);
+}
+
+std::unique_ptr<ssh::Connection> LocalServers::connect_with_key(const config::Server& server,
+                                                                const fs::path& key, const Cancel& cancel) {
+  const std::string known = read_file_if_there(home(server.name) / ".ssh/authorized_keys").value_or("");
+  if (!fs::exists(key) || known.find(read_file(key.string() + ".pub")) == std::string::npos) {
+    throw Error("cannot log in", "the server does not take this key");
+  }
+  return connect(server, cancel);
 }
 
 fs::path LocalServers::home(const std::string& name) {

@@ -24,8 +24,9 @@ struct Faults {
   int after = 0;   // this command runs to its end, but its answer never arrives
   int cut = 0;     // this command's link breaks once cut_bytes of its output have arrived
   std::size_t cut_bytes = 0;
-  int connect = 0;        // this call of connect() fails
-  int max_channels = 10;  // sshd's MaxSessions: more at a time throw ssh::TooManyChannels
+  int connect = 0;                            // this call of connect() fails
+  std::vector<std::string> unreachable = {};  // calls of connect() to servers of these names fail
+  int max_channels = 10;                      // sshd's MaxSessions: more at a time throw ssh::TooManyChannels
 };
 
 // Pretended servers on this machine, without ssh: one temporary home folder a name, commands run by a local
@@ -40,6 +41,10 @@ class LocalServers : public ssh::Connector {
   std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
                                            ssh::ConnectLimit limit = {}) override;
   std::unique_ptr<ssh::Connection> connect(const std::string& name);
+  // Looks into the server's ~/.ssh/authorized_keys, as sshd does.
+  std::unique_ptr<ssh::Connection> connect_with_key(const config::Server& server,
+                                                    const std::filesystem::path& key,
+                                                    const Cancel& cancel) override;
 
   // A server's home folder; made when first named.
   std::filesystem::path home(const std::string& name);

@@ -24,7 +24,9 @@ struct Arguments {
 // The jobs to look at, asked just now: those that are named, or else the newest launch that has a running
 // rank, or else the newest running job.
 std::vector<Job> choose(Project& project, const JobOptions& options) {
-  std::vector<Job> chosen = project.jobs({.selection = options.selection(), .unfinished_only = true});
+  // One that is named and has ended is known all the same: then it is said that it does not run.
+  std::vector<Job> chosen =
+      project.jobs({.selection = options.selection(), .unfinished_only = options.keys.empty()});
   std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
   if (chosen.empty()) {
     throw Error::usage("job-stacks", options.named() ? "none of these jobs runs" : "no job runs",

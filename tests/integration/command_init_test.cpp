@@ -1,0 +1,155 @@
+// `remote init`: off a terminal, and the dialogue on one.
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "base/files.hpp"
+#include "config/config.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandInit : public ::testing::Test {
+ protected:
+  CommandInit() { fs::remove_all(world.project() / ".remote"); }
+  CommandResult init(std::vector<std::string> words, const Terminals& terminals = {}) {
+    words.insert(words.begin(), "init");
+    return world.run(words, terminals);
+  }
+  bool written() const { return fs::exists(world.project() / ".remote"); }
+  config::Config config() const { return config::load(world.project()); }
+  CommandWorld world;
+};
+
+TEST_F(CommandInit, MakesAProjectFromItsOptions) {
+  const CommandResult result = init({"--server", "first=ada@10.0.0.1:2222", "--server", "second=[::1]",
+                                     "--name", "my model", "--key", (world.project() / "key").string()});
+  EXPECT_THAT(result, Ends(0, "",
+                           "warning: there is no file " + (world.project() / "key").string() +
+                               " yet\ncreated .remote/.gitignore\ncreated .remote/exclude.txt\ncreated "
+                               ".remote/configs.yaml\nnext: remote prepare\n"));
+  EXPECT_EQ(config().name, "my model");
+  ASSERT_EQ(config().servers.size(), 2U);
+  EXPECT_EQ(config().servers[0].name, "first");
+  EXPECT_EQ(config().servers[0].username, "ada");
+  EXPECT_EQ(config().servers[0].hostname, "10.0.0.1");
+  EXPECT_EQ(config().servers[0].port, 2222);
+  EXPECT_EQ(config().servers[1].hostname, "::1");
+  EXPECT_EQ(config().servers[1].private_key, world.project() / "key");
+  struct stat status {};
+  ASSERT_EQ(::stat((world.project() / ".remote/configs.yaml").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777U, 0600U);  // it may get a password
+}
+
+TEST_F(CommandInit, WithoutServersSaysWhereTheyGo) {
+  EXPECT_THAT(init({}), Ends(0, "",
+                             HasSubstr("next: add your servers to .remote/configs.yaml, or try `remote "
+                                       "sandbox up`\n")));
+  EXPECT_EQ(config().name, "my project");
+  EXPECT_TRUE(config().servers.empty());
+}
+
+TEST_F(CommandInit, WrongOptionsAreRefusedAndNothingIsWritten) {
+  for (const char* server :
+       {"noequals", "../x=h", "a=h:0", "a=h h", "a=", "=h", "a=-oProxyCommand=id", "a=[::1"}) {
+    EXPECT_THAT(init({"--server", server}), Refused("error: ")) << server;
+  }
+  EXPECT_THAT(init({"--server", "a=h", "--server", "a=i"}),
+              Refused("--server a: two servers have this name"));
+  EXPECT_THAT(init({"--name", "a/b"}), Refused("--name a/b: it must be the name of one folder"));
+  EXPECT_THAT(init({"--name", ""}), Refused("it is empty"));
+  EXPECT_THAT(init({"--key", "k"}), Refused("there is no server that it is for"));
+  EXPECT_FALSE(written());
+}
+
+TEST_F(CommandInit, AFolderThatIsNotThereIsRefused) {
+  fs::remove_all(world.project());
+  EXPECT_THAT(init({}), Refused("there is no folder " + world.project().string()));
+  EXPECT_FALSE(fs::exists(world.project()));
+}
+
+TEST_F(CommandInit, WhatIsThereIsKept) {
+  ASSERT_EQ(init({"--server", "a=h"}).code, 0);
+  const std::string before = read_file(world.project() / ".remote/configs.yaml");
+  fs::remove(world.project() / ".remote/exclude.txt");
+  EXPECT_THAT(init({"--server", "b=h"}),
+              Refused("exists already\n hint: edit that file: it is never overwritten"));
+  EXPECT_FALSE(fs::exists(world.project() / ".remote/exclude.txt"));
+  EXPECT_THAT(init({}), Ends(0, "",
+                             AllOf(HasSubstr("created .remote/exclude.txt\n"),
+                                   HasSubstr("kept .remote/configs.yaml: it exists already\n"))));
+  EXPECT_EQ(read_file(world.project() / ".remote/configs.yaml"), before);
+}
+
+TEST_F(CommandInit, AProjectInsideAnotherIsTold) {
+  make_folders(world.project().parent_path() / ".remote");
+  write_file_atomic(world.project().parent_path() / ".remote/configs.yaml", "name: outer\n");
+  EXPECT_THAT(
+      init({}),
+      Ends(0, "", StartsWith("note: " + world.project().parent_path().string() + " is a project too; ")));
+}
+
+TEST_F(CommandInit, QuietSaysNothing) {
+  EXPECT_THAT(world.run({"--quiet", "init", "--server", "a=h"}), Ends(0, "", ""));
+  EXPECT_TRUE(written());
+}
+
+TEST_F(CommandInit, AsksOnATerminalUntilTheAnswersAreRight) {
+  const CommandResult result =
+      init({}, screen("a/b\nmodel\n../x\nfirst\nu@h:0\nu@h:22\nfirst\nsecond\n[::1]\n\n"
+                      "~/none\n"));
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, StartsWith("Name of the project [my project]: "));
+  for (const char* words :
+       {"warning:\033[0m this cannot be the name: ",
+        "Name of the first server, such as first-server (Enter: none yet): ",
+        "warning:\033[0m a server's name has letters",
+        "Its address, [USER@]HOST[:PORT]: ", "error:\033[0m server 'first'",
+        "Name of the next server (Enter: no more): ", "there is a server of this name already",
+        "Private key file (Enter: the agent and the keys in ~/.ssh): ", "there is no file ~/none yet",
+        "next: remote prepare\n"}) {
+    EXPECT_THAT(result.err, HasSubstr(words));
+  }
+  EXPECT_EQ(config().name, "model");
+  ASSERT_EQ(config().servers.size(), 2U);
+  EXPECT_EQ(config().servers[0].username, "u");
+  EXPECT_EQ(config().servers[1].hostname, "::1");
+  EXPECT_EQ(config().servers[0].private_key, world.home() / "none");
+}
+
+TEST_F(CommandInit, EnterTakesTheFoldersNameAndNoServers) {
+  EXPECT_EQ(init({}, screen("\n\n")).code, 0);
+  EXPECT_EQ(config().name, "my project");
+  EXPECT_TRUE(config().servers.empty());
+}
+
+TEST_F(CommandInit, WhatTheOptionsSayIsNotAsked) {
+  const CommandResult result = init({"--name", "model", "--server", "a=h", "--key", "~/none"}, screen());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, Not(HasSubstr(": \n")));
+  EXPECT_THAT(result.err, Not(HasSubstr("Name of")));
+}
+
+TEST_F(CommandInit, TheEndOfTheInputWritesNothing) {
+  const CommandResult result = init({}, screen("name\nfirst\n\x04"));
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("the input ended before all was answered"), HasSubstr("nothing was written")));
+  EXPECT_FALSE(written());
+}
+
+TEST_F(CommandInit, WithStderrInAFileNobodyIsAsked) {
+  EXPECT_EQ(init({}, {.in = true, .typed = "model\n"}).code, 0);
+  EXPECT_EQ(config().name, "my project");
+}
+
+}  // namespace
+}  // namespace remote::test

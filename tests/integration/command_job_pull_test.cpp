@@ -1,0 +1,164 @@
+// `remote job-pull` and `remote job-rsync`.
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandJobPull : public ::testing::Test {
+ protected:
+  CommandJobPull() {
+    std::vector<jobs::Job> job = {old_record("wrote files")};
+    world.store().add(job);
+    make_folders(world.there("a") / "out/a b");
+    write_file_atomic(world.there("a") / "out/a b/x [1].pt", "one\n");
+    fs::create_symlink("a b/x [1].pt", world.there("a") / "out/latest");
+    write_file_atomic(world.there("a") / "odd *.txt", "two\n");
+  }
+  CommandResult pull(std::vector<std::string> words) {
+    words.insert(words.begin(), {"job-pull", "--to", to.string()});
+    return world.run(words);
+  }
+  std::string here(const std::string& name) { return read_file_if_there(to / name).value_or("(none)"); }
+  CommandWorld world;
+  fs::path to = world.home() / "pulled here";
+};
+
+TEST_F(CommandJobPull, BringsFilesAndFoldersByTheirNames) {
+  EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}),
+              Ends(0, "", "3 files (0.0 MB) from a in " + to.string() + "\n"));
+  EXPECT_EQ(here("out/a b/x [1].pt"), "one\n");
+  EXPECT_EQ(here("odd *.txt"), "two\n");
+  EXPECT_TRUE(fs::is_symlink(to / "out/latest"));
+  EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}), Ends(0, "", "all of it is here already\n"));
+}
+
+TEST_F(CommandJobPull, WhatALinkLeadsToComesAndSoDoesAFoldersContent) {
+  EXPECT_EQ(pull({"--job", "1", "out/latest", "out/a b/"}).code, 0);
+  EXPECT_FALSE(fs::is_symlink(to / "latest"));
+  EXPECT_EQ(here("latest"), "one\n");
+  EXPECT_EQ(here("x [1].pt"), "one\n");
+}
+
+TEST_F(CommandJobPull, JsonNamesTheFiles) {
+  const CommandResult result = pull({"--job", "1", "odd *.txt", "--json"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  const auto value = result.json();
+  EXPECT_EQ(value["job"], 1);
+  EXPECT_EQ(value["server"], "a");
+  EXPECT_EQ(value["to"], to.string());
+  EXPECT_EQ(value["files"], nlohmann::json({"odd *.txt"}));
+  EXPECT_EQ(value["newer_here"], nlohmann::json::array());
+  EXPECT_EQ(value["bytes"], 4);
+}
+
+TEST_F(CommandJobPull, WhatIsNewerHereStaysUnlessForced) {
+  ASSERT_EQ(pull({"--job", "1", "odd *.txt"}).code, 0);
+  write_file_atomic(to / "odd *.txt", "mine\n");
+  fs::last_write_time(to / "odd *.txt", fs::file_time_type::clock::now() + std::chrono::hours(1));
+  EXPECT_THAT(
+      pull({"--job", "1", "odd *.txt"}),
+      Ends(1, "",
+           "warning: odd *.txt: left alone, it is newer here (--force brings it all the same)\nnothing was "
+           "brought\n"));
+  EXPECT_EQ(here("odd *.txt"), "mine\n");
+  EXPECT_EQ(pull({"--job", "1", "odd *.txt", "--force"}).code, 0);
+  EXPECT_EQ(here("odd *.txt"), "two\n");
+}
+
+TEST_F(CommandJobPull, AMissingPathIsNamedAndNothingIsMade) {
+  EXPECT_THAT(
+      pull({"--job", "1", "out", "nowhere"}),
+      Ends(
+          1, "",
+          "error: a: cannot bring 'nowhere': there is no such file or folder on the server\n hint: paths are "
+          "looked for in ~/proj\n"));
+  EXPECT_FALSE(fs::exists(to));
+}
+
+TEST_F(CommandJobPull, WrongUsageIsRefused) {
+  EXPECT_THAT(pull({"out"}), Refused("remote job-pull: --job is required"));
+  EXPECT_THAT(pull({"--job", "1"}), Refused("remote job-pull: paths is required"));
+  EXPECT_THAT(pull({"--job", "7", "out"}), Refused("no job '7'"));
+  EXPECT_THAT(pull({"--job", "1", ""}), Refused("a path is empty"));
+  EXPECT_THAT(pull({"--job", "1", "x/out", "y/out"}),
+              Refused("two of the paths would both become 'out' here"));
+  EXPECT_FALSE(fs::exists(to));
+}
+
+TEST_F(CommandJobPull, AServerThatIsNotReachedIsAnError) {
+  world.cut_off({"a"});
+  EXPECT_THAT(pull({"--job", "1", "out"}), Ends(1, "", StartsWith("error: a: ")));
+}
+
+TEST_F(CommandJobPull, AnInterruptIs130AndTheHintSaysHowToGoOn) {
+  world.servers().add_program("rsync", "touch ~/began\nexec sleep 1000\n");
+  const auto running = world.start({"job-pull", "--job", "1", "out", "--to", to.string()});
+  until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
+  running->interrupt();
+  EXPECT_THAT(running->wait(), Ends(130, "", "the same command again goes on where this one stopped\n"));
+}
+
+TEST(CommandJobRsync, WithoutJobsSaysSo) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-rsync"}), Ends(0, "", "no jobs\n"));
+  EXPECT_THAT(world.run({"--quiet", "job-rsync"}), Ends(0, "", ""));
+}
+
+TEST(CommandJobRsync, BringsTheOutputOfTheServersThatAreNamed) {
+  CommandWorld world;
+  const auto first = world.ended_job("a", "echo one; echo err >&2");
+  const auto second = world.ended_job("b", "echo two");
+  EXPECT_THAT(world.run({"job-rsync", "--server", "a"}),
+              Ends(0, "", "the output of 1 job is in .remote/jobs\n"));
+  EXPECT_EQ(read_file(world.store().out_file(first.id)), "one\n");
+  EXPECT_EQ(read_file(world.store().err_file(first.id)), "err\n");
+  EXPECT_FALSE(fs::exists(world.store().out_file(second.id)));
+  EXPECT_THAT(world.run({"job-rsync"}), Ends(0, "", "the output of 2 jobs is in .remote/jobs\n"));
+  EXPECT_EQ(read_file(world.store().out_file(second.id)), "two\n");
+}
+
+TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {
+  CommandWorld world;
+  const auto first = world.job("a", "echo one; sleep 1000");
+  world.job("b", "sleep 1000");
+  until(
+      [&] { return read_file_if_there(world.there("a") / ".jobs" / first.id.text() / "job.out") == "one\n"; },
+      "the job's output");
+  world.cut_off({"b"});
+  EXPECT_THAT(world.run({"job-rsync"}),
+              Ends(1, "", AllOf(HasSubstr("error: b: "), Not(HasSubstr("is in .remote")))));
+  EXPECT_EQ(read_file(world.store().out_file(first.id)), "one\n");
+}
+
+TEST(CommandJobRsync, WithADelayItGoesOnUntilItIsInterrupted) {
+  CommandWorld world;
+  const auto job = world.job("a", "echo one; until test -e go; do sleep 0.01; done; echo two; sleep 1000");
+  const auto running = world.start({"job-rsync", "--delay", "1"});
+  const auto out = [&] { return read_file_if_there(world.store().out_file(job.id)).value_or(""); };
+  until([&] { return out() == "one\n"; }, "the output");
+  write_file_atomic(world.there("a") / "go", "");
+  until([&] { return out() == "one\ntwo\n"; }, "the rest of the output");
+  running->interrupt();
+  EXPECT_EQ(running->wait().code, 130);
+}
+
+TEST(CommandJobRsync, AWrongDelayIsRefused) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-rsync", "--delay", "0"}), Refused("--delay"));
+  EXPECT_THAT(world.run({"job-rsync", "--delay", "now"}), Refused("--delay"));
+}
+
+}  // namespace
+}  // namespace remote::test

@@ -1,0 +1,108 @@
+// `remote job-run`.
+
+#include <gtest/gtest.h>
+
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+TEST(CommandJobRun, SaysTheKeyAndHowToFollow) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "sleep 1000"}),
+              Ends(0, "job 1 started on a\n", "follow it with: remote job-tail --job 1\n"));
+  EXPECT_THAT(world.run({"--quiet", "job-run", "--server", "b", "--cmd", "sleep 1000"}),
+              Ends(0, "job 2 started on b\n", ""));
+}
+
+TEST(CommandJobRun, JsonIsTheJobWithAllFieldsOfTheContract) {
+  CommandWorld world;
+  const CommandResult result = world.run(
+      {"--json", "job-run", "--server", "a", "--tag", "one", "--tag", "two words", "--cmd", "sleep 1000"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  const auto job = result.json();
+  EXPECT_EQ(job["key"], 1);
+  EXPECT_EQ(job["server"], "a");
+  EXPECT_EQ(job["state"], "running");
+  EXPECT_EQ(job["tags"], nlohmann::json({"one", "two words"}));
+  EXPECT_EQ(job["command"], "sleep 1000");
+  EXPECT_TRUE(job["pid"].is_number());
+  EXPECT_EQ(job["id"].get<std::string>().size(), 32U);
+  for (const char* name : {"exit_code", "signal", "launch", "rank", "world_size", "ended_at"}) {
+    ASSERT_TRUE(job.contains(name)) << name;
+    EXPECT_TRUE(job[name].is_null()) << name;
+  }
+  for (const char* name : {"created_at", "started_at", "checked_at"}) {
+    EXPECT_THAT(job[name].get<std::string>(), ::testing::MatchesRegex("....-..-..T..:..:..Z")) << name;
+  }
+}
+
+TEST(CommandJobRun, RunsInTheProjectsFolderWithTheVariablesGiven) {
+  CommandWorld world;
+  const auto job = world.ended_job("a", "pwd; echo \"$FIRST|$SECOND\"",
+                                   {"--env", "FIRST", "$HOME [x]", "-e", "SECOND=a=b"});
+  EXPECT_EQ(job.state, JobState::succeeded);
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--job", "1"}),
+              Ends(0, world.there("a").string() + "\n$HOME [x]|a=b\n", ""));
+}
+
+TEST(CommandJobRun, FollowShowsTheOutputAndEndsAsTheJob) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--follow", "--cmd", "echo out; echo err >&2; exit 3"}),
+              Ends(3, "job 1 started on a\nout\n", "err\njob 1 on a: failed exit 3\n"));
+  EXPECT_THAT(world.run({"--quiet", "job-run", "--server", "a", "--follow", "--cmd", "true"}),
+              Ends(0, "job 2 started on a\n", ""));
+}
+
+TEST(CommandJobRun, AnInterruptEndsTheFollowingAndNotTheJob) {
+  CommandWorld world;
+  const auto running = world.start({"job-run", "--server", "a", "--follow", "--cmd", "echo up; sleep 1000"});
+  until([&] { return running->out().find("up") != std::string::npos; }, "the job's first words");
+  running->interrupt();
+  EXPECT_THAT(running->wait(),
+              Ends(130, "job 1 started on a\nup\n",
+                   "\nstopped following; the job goes on. To end: remote job-kill --job 1\n"));
+  EXPECT_EQ(world.run({"--json", "job-list"}).json()[0]["state"], "running");
+}
+
+TEST(CommandJobRun, WrongOptionsAreRefusedAndNothingIsRecorded) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-run", "--server", "a"}), Refused("remote job-run: --cmd is required"));
+  EXPECT_THAT(world.run({"job-run", "--cmd", "true"}), Refused("remote job-run: --server is required"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", " \n"}), Refused("job-run: --cmd is empty"));
+  EXPECT_THAT(world.run({"job-run", "--server", "*", "--cmd", "true"}),
+              Refused("'*' names more than one server\n hint: a job runs on one server; name it in full"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "true", "-e", "X"}),
+              Refused("-e X: there is no '=' in it"));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST(CommandJobRun, AServerThatIsNotReachedIsAnErrorAndNothingIsRecorded) {
+  CommandWorld world;
+  world.cut_off({"a"});
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "true"}),
+              Ends(1, "", AllOf(HasSubstr("error: a: "), HasSubstr("injected fault"))));
+  EXPECT_THAT(world.run({"--json", "job-run", "--server", "a", "--cmd", "true"}),
+              Ends(1, "", HasSubstr("error: a: ")));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+}
+
+TEST(CommandJobRun, WhenTheAnswerIsLostTheJobIsFoundAgain) {
+  CommandWorld world;
+  world.servers().set_faults({.after = 1});
+  const CommandResult result = world.run({"--json", "job-run", "--server", "a", "--cmd", "sleep 1000"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("error: a: "));
+  world.servers().set_faults({});
+  EXPECT_EQ(world.run({"--json", "job-list"}).json()[0]["state"], "running");
+}
+
+}  // namespace
+}  // namespace remote::test

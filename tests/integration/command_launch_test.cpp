@@ -1,0 +1,253 @@
+// `remote launch`, `remote torch-launch` and `remote helper-torch-launch`.
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class CommandLaunch : public ::testing::Test {
+ protected:
+  CommandLaunch() {
+    world.configure(
+        "name: proj\npython: {manager: system}\nservers:\n"
+        "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n");
+  }
+  CommandResult launch(std::vector<std::string> words) {
+    words.insert(words.begin(), "launch");
+    return world.run(words);
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandLaunch, StartsTheRanksAndSaysWhereTheyAre) {
+  const CommandResult result =
+      launch({"--cmd", "sleep 1000", "--nproc-per-node", "2", "--master-port", "29500"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.lines(),
+              ElementsAre(MatchesRegex("KEY  RANK  SERVER +PID"), MatchesRegex("  1     0  a +[0-9]+"),
+                          MatchesRegex("  2     1  a +[0-9]+"), MatchesRegex("  3     2  b +[0-9]+"),
+                          MatchesRegex("  4     3  b +[0-9]+")));
+  EXPECT_EQ(result.err, "4 ranks, master 127.0.0.1:29500; follow rank 0 with: remote job-tail --job 1\n");
+}
+
+TEST_F(CommandLaunch, JsonIsTheJobsOfTheRanks) {
+  const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "1", "--json"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  const auto all = result.json();
+  ASSERT_EQ(all.size(), 2U);
+  for (int rank : {0, 1}) {
+    const auto& job = all[static_cast<std::size_t>(rank)];
+    EXPECT_EQ(job["rank"], rank);
+    EXPECT_EQ(job["world_size"], 2);
+    EXPECT_EQ(job["server"], rank == 0 ? "a" : "b");
+    EXPECT_EQ(job["state"], "running");
+    EXPECT_EQ(job["launch"], all[0]["launch"]);
+    EXPECT_EQ(job["command"], "sleep 1000");
+  }
+  EXPECT_EQ(all[0]["tags"], nlohmann::json({"sleep", "1000", "distributed", "master"}));
+  EXPECT_EQ(all[1]["tags"], nlohmann::json({"sleep", "1000", "distributed"}));
+}
+
+TEST_F(CommandLaunch, EachRankHasItsVariables) {
+  const CommandResult result = launch(
+      {"--cmd",
+       "echo $RANK $WORLD_SIZE $LOCAL_RANK $NODE_RANK $MASTER_ADDR $MASTER_PORT \"$MINE\" $OMP_NUM_THREADS",
+       "--nproc-per-node", "2", "--master-port", "29500", "-e", "MINE=a b", "--follow"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.lines().back(), "0 4 0 0 127.0.0.1 29500 a b 1");
+  EXPECT_THAT(result.err, HasSubstr("all 4 ranks succeeded\n"));
+  const CommandResult all = world.run({"job-tail", "--job", "1", "--all", "--quiet"});
+  EXPECT_THAT(all.lines(), ::testing::UnorderedElementsAre(
+                               "[0] 0 4 0 0 127.0.0.1 29500 a b 1", "[1] 1 4 1 0 127.0.0.1 29500 a b 1",
+                               "[2] 2 4 0 1 127.0.0.1 29500 a b 1", "[3] 3 4 1 1 127.0.0.1 29500 a b 1"));
+}
+
+TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
+  const CommandResult result =
+      launch({"--cmd", "[ $RANK != 1 ] || { echo the reason >&2; exit 5; }; exec sleep 1000",
+              "--nproc-per-node", "1", "--failure-grace", "0", "--follow"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
+                                HasSubstr(": last lines of its stderr:\n  the reason\n"),
+                                HasSubstr("1 other was ended after it\n"),
+                                HasSubstr("its output: remote job-tail --job 2\n")));
+  EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
+}
+
+TEST_F(CommandLaunch, OnFailureLeaveKeepsTheOthers) {
+  EXPECT_EQ(launch({"--cmd", "[ $RANK != 1 ] || exit 5; exec sleep 1000", "--nproc-per-node", "1",
+                    "--on-failure", "leave"})
+                .code,
+            0);
+  EXPECT_EQ(world.run({"job-wait", "--job", "2"}).code, 1);
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["rank"], 0);
+}
+
+TEST_F(CommandLaunch, AnInterruptEndsTheFollowingAndNotTheRanks) {
+  const auto running =
+      world.start({"launch", "--cmd", "echo up; exec sleep 1000", "--nproc-per-node", "1", "--follow"});
+  until([&] { return running->out().find("up\n") != std::string::npos; }, "rank 0's output");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130);
+  EXPECT_THAT(result.err, HasSubstr("stopped following; the ranks go on. To end them: remote job-kill\n"));
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 2U);
+}
+
+TEST_F(CommandLaunch, DryRunShowsThePlanAndStartsNothing) {
+  const CommandResult result = launch({"--cmd", "./run --token hunter2", "--nproc-per-node", "2",
+                                       "--master-port", "29500", "-e", "API_KEY=hunter3", "--dry-run"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.lines().front(),
+              MatchesRegex("launch [0-9a-f]+: 4 ranks on 2 servers, launcher ranks, master "
+                           "127.0.0.1 port 29500"));
+  EXPECT_THAT(result.out, AllOf(HasSubstr("on every process\n  MASTER_ADDR=127.0.0.1\n"),
+                                HasSubstr("\nb (node 1)\n  rank 2 (local 0): ./run --token ********\n"),
+                                HasSubstr("API_KEY=********"), Not(HasSubstr("hunter"))));
+  EXPECT_EQ(result.err, "");
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  const CommandResult json = launch({"--cmd", "./run", "--nproc-per-node", "2", "--master-port", "29500",
+                                     "--dry-run", "--json", "--server", "b"});
+  EXPECT_EQ(json.code, 0);
+  EXPECT_EQ(json.json()["world_size"], 2);
+  EXPECT_EQ(json.json()["launcher"], "ranks");
+  EXPECT_EQ(json.json()["master_port"], 29500);
+  const auto second = json.json()["processes"].at(1);
+  EXPECT_EQ(second["server"], "b");
+  EXPECT_EQ(second["rank"], 1);
+  EXPECT_EQ(second["local_rank"], 1);
+  EXPECT_EQ(second["command"], "./run");
+  EXPECT_EQ(second["env"]["RANK"], "1");
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+}
+
+TEST_F(CommandLaunch, TheThreeCommandsDifferInTheCommandOfARank) {
+  const auto command = [&](std::vector<std::string> words) {
+    words.insert(words.end(),
+                 {"--cmd", "train.py", "--nproc-per-node", "1", "--server", "a", "--dry-run", "--json"});
+    return world.run(words).json()["processes"].at(0)["command"].get<std::string>();
+  };
+  EXPECT_EQ(command({"launch"}), "train.py");
+  EXPECT_EQ(command({"launch", "--local-rank-arg"}), "train.py --local_rank=0");
+  EXPECT_EQ(command({"torch-launch"}), "python train.py");
+  EXPECT_EQ(command({"torch-launch", "--use-env"}), "python train.py");
+  EXPECT_EQ(command({"torch-launch", "--local-rank-arg"}), "python train.py --local_rank=0");
+  EXPECT_EQ(command({"helper-torch-launch"}), "python train.py --local_rank=0");
+  EXPECT_EQ(command({"helper-torch-launch", "--use-env"}), "python train.py");
+}
+
+TEST_F(CommandLaunch, TagsTakeThePlaceOfTheWordsOfTheCommand) {
+  const auto plan = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--nproc-per-node", "1", "--server", "a", "--dry-run", "--json"});
+    return world.run(words).json()["processes"].at(0)["tags"];
+  };
+  EXPECT_EQ(plan({"torch-launch", "--cmd", "python train.py"}),
+            nlohmann::json({"train.py", "distributed", "torch", "master"}));
+  EXPECT_EQ(plan({"torch-launch", "--cmd", "train.py", "--tag", "x", "--tag", "y"}),
+            nlohmann::json({"x", "y", "master"}));
+}
+
+TEST_F(CommandLaunch, WrongOptionsAreRefusedBeforeAnyServerIsAsked) {
+  EXPECT_THAT(launch({}), Refused("remote launch: --cmd is required"));
+  EXPECT_THAT(launch({"--cmd", " "}), Refused("launch: --cmd is empty"));
+  for (const char* number : {"0", "-1", "many", "5000"}) {
+    EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", number}), Refused("--nproc-per-node")) << number;
+  }
+  EXPECT_THAT(launch({"--cmd", "true", "--master-port", "70000"}), Refused("--master-port"));
+  EXPECT_THAT(launch({"--cmd", "true", "--launcher", "slurp"}), Refused("--launcher"));
+  EXPECT_THAT(launch({"--cmd", "true", "--on-failure", "cry"}), Refused("--on-failure"));
+  EXPECT_THAT(launch({"--cmd", "true", "--failure-grace", "-1"}), Refused("--failure-grace"));
+  EXPECT_THAT(launch({"--cmd", "true", "--lost-after", "1"}), Refused("--lost-after"));
+  EXPECT_THAT(launch({"--cmd", "true", "-e", "X"}), Refused("-e X"));
+  EXPECT_THAT(world.run({"helper-torch-launch", "--cmd", "true", "--local-rank-arg"}),
+              Refused("remote helper-torch-launch has no option --local-rank-arg"));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST_F(CommandLaunch, WithoutOneOfItsServersNothingIsStarted) {
+  world.cut_off({"b"});
+  EXPECT_THAT(
+      launch({"--cmd", "sleep 1000"}),
+      Ends(1, "",
+           AllOf(StartsWith("error: b: "),
+                 HasSubstr("error: nothing was started: a launch needs all of its servers\n hint: name those "
+                           "that are to take part\n"))));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  EXPECT_EQ(launch({"--cmd", "true", "--server", "a", "--nproc-per-node", "1"}).code, 0);
+}
+
+TEST_F(CommandLaunch, WhenOneServerDoesNotStartItsRanksTheOthersAreEnded) {
+  world.servers().set_faults({.before = 4});  // two questions what the servers have, then two starts
+  const CommandResult result = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("injected fault"),
+                    HasSubstr("ending the ranks that have started, or may have (--on-failure=leave keeps "
+                              "them)\n")));
+  world.servers().set_faults({});
+  EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
+}
+
+TEST_F(CommandLaunch, WaitingForALaunchJudgesIt) {
+  ASSERT_EQ(launch({"--cmd", "[ $RANK != 1 ] || { echo the reason >&2; exit 5; }; exec sleep 1000",
+                    "--nproc-per-node", "1", "--failure-grace", "0", "--tag", "mine"})
+                .code,
+            0);
+  const CommandResult result = world.run({"job-wait", "--tag", "mine"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
+                                HasSubstr("\n  the reason\n"), HasSubstr("1 other was ended after it\n")));
+}
+
+TEST_F(CommandLaunch, StacksAreOfTheNewestLaunchAndTheOddOneComesFirst) {
+  for (const char* server : {"a", "b"}) {
+    write_file_atomic(
+        world.there(server) / "train.py",
+        "import os, time\ndef load():\n    time.sleep(1000)\ndef reduce():\n    time.sleep(1000)\n"
+        "load() if os.environ['RANK'] == '2' else reduce()\n");
+  }
+  world.job("a", "exec sleep 1000");
+  ASSERT_EQ(
+      launch({"--cmd", "exec /usr/bin/python3 train.py", "--nproc-per-node", "2", "--enable-stacks"}).code,
+      0);
+  CommandResult result;
+  until(
+      [&] {
+        result = world.run({"job-stacks"});
+        return result.code == 0 && result.out.find("\n  load (") != std::string::npos &&
+               result.out.find("ranks 0, 1, 3 (a, b):\n  reduce (") != std::string::npos;
+      },
+      "the stacks");
+  EXPECT_THAT(result.out, StartsWith("rank 2 (b, job 4, pid "));
+  EXPECT_THAT(result.lines().front(), ::testing::EndsWith(" stands elsewhere than the others:"));
+}
+
+TEST_F(CommandLaunch, VerifySyncRefusesServersThatHaveOtherCode) {
+  write_file_atomic(world.project() / "train.py", "here\n");
+  write_file_atomic(world.there("a") / "train.py", "here\n");
+  write_file_atomic(world.there("b") / "train.py", "othr\n");
+  EXPECT_THAT(
+      launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}),
+      Ends(
+          1, "",
+          AllOf(StartsWith("b: differs from here:\n    train.py\n"),
+                HasSubstr("error: nothing was started: the project on the servers is not what it is here"))));
+  write_file_atomic(world.there("b") / "train.py", "here\n");
+  EXPECT_EQ(launch({"--cmd", "true", "--nproc-per-node", "1", "--verify-sync"}).code, 0);
+}
+
+}  // namespace
+}  // namespace remote::test

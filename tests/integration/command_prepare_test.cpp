@@ -1,0 +1,199 @@
+// `remote prepare` and its steps: `setup`, `rsync` and `update-packages`.
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class CommandPrepare : public ::testing::Test {
+ protected:
+  CommandPrepare() {
+    write_file_atomic(world.project() / "train.py", "print(1)\n");
+    make_folders(world.project() / "sub");
+    write_file_atomic(world.project() / "sub/more.py", "print(2)\n");
+  }
+  std::string on(const std::string& server, const std::string& name) {
+    return read_file_if_there(world.there(server) / name).value_or("(none)");
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandPrepare, RsyncSendsTheProjectToEveryServer) {
+  const CommandResult result = world.run({"rsync"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_EQ(result.out, "");
+  for (const char* server : {"a", "b"}) {
+    EXPECT_EQ(on(server, "train.py"), "print(1)\n");
+    EXPECT_EQ(on(server, "sub/more.py"), "print(2)\n");
+    EXPECT_EQ(on(server, ".remote/configs.yaml"), "(none)");  // it may have a password
+    EXPECT_THAT(result.err, HasSubstr(std::string(server) + ": ok rsync 2 files"));
+  }
+  EXPECT_THAT(result.err, ::testing::EndsWith("2 servers synced\n"));
+  EXPECT_THAT(world.run({"rsync"}).err, HasSubstr("a: ok rsync nothing new"));
+  EXPECT_THAT(world.run({"--quiet", "rsync"}), Ends(0, "", ""));
+}
+
+TEST_F(CommandPrepare, RsyncGoesToTheServersThatAreNamed) {
+  EXPECT_EQ(world.run({"rsync", "--server", "b"}).code, 0);
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+  EXPECT_EQ(on("b", "train.py"), "print(1)\n");
+}
+
+TEST_F(CommandPrepare, ADryRunShowsWhatWouldGoAndSendsNothing) {
+  const CommandResult result = world.run({"rsync", "--dry-run", "--server", "a"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rsync 2 files (dry run)"), HasSubstr("a: would send:\n"),
+                                HasSubstr("    train.py\n"), HasSubstr("    sub/more.py\n")));
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+  EXPECT_THAT(world.run({"rsync", "-n"}).err, HasSubstr("2 servers compared, nothing was sent\n"));
+}
+
+TEST_F(CommandPrepare, WhatIsNewerThereStaysUnlessOverwriteIsGiven) {
+  ASSERT_EQ(world.run({"rsync"}).code, 0);
+  write_file_atomic(world.there("a") / "train.py", "changed there\n");
+  fs::last_write_time(world.there("a") / "train.py",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const CommandResult kept = world.run({"rsync"});
+  EXPECT_EQ(kept.code, 0);
+  EXPECT_THAT(kept.err, AllOf(HasSubstr("a: left alone, newer on the server:\n    train.py\n"),
+                              HasSubstr("hint: send them too with --overwrite\n"),
+                              HasSubstr("2 servers synced but for what is newer there\n")));
+  EXPECT_EQ(on("a", "train.py"), "changed there\n");
+  EXPECT_EQ(world.run({"rsync", "--overwrite"}).code, 0);
+  EXPECT_EQ(on("a", "train.py"), "print(1)\n");
+}
+
+TEST_F(CommandPrepare, DeleteRemovesWhatWasSentAndIsGoneHere) {
+  ASSERT_EQ(world.run({"rsync"}).code, 0);
+  write_file_atomic(world.there("a") / "result", "of a job\n");
+  fs::remove(world.project() / "train.py");
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("removed")));
+  EXPECT_EQ(on("a", "train.py"), "print(1)\n");
+  const CommandResult planned = world.run({"rsync", "--delete", "-n", "--server", "a"});
+  EXPECT_THAT(planned.err, HasSubstr("a: would remove:\n    train.py\n"));
+  EXPECT_EQ(on("a", "train.py"), "print(1)\n");
+  const CommandResult result = world.run({"rsync", "--delete"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("rsync nothing new, 1 removed"), HasSubstr("a: removed:\n    train.py\n")));
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+  EXPECT_EQ(on("a", "result"), "of a job\n");
+}
+
+TEST_F(CommandPrepare, WhatIsExcludedIsNotSent) {
+  write_file_atomic(world.project() / ".remote/exclude.txt", "sub/\n");
+  EXPECT_EQ(world.run({"rsync", "--server", "a"}).code, 0);
+  EXPECT_EQ(on("a", "train.py"), "print(1)\n");
+  EXPECT_EQ(on("a", "sub/more.py"), "(none)");
+}
+
+TEST_F(CommandPrepare, VerifyComparesContentsAndFailsWhereTheyDiffer) {
+  EXPECT_EQ(world.run({"rsync", "--verify"}).code, 0);
+  write_file_atomic(world.there("b") / "train.py", "print(3)\n");
+  fs::last_write_time(world.there("b") / "train.py",
+                      fs::file_time_type::clock::now() + std::chrono::hours(1));
+  const CommandResult result = world.run({"rsync", "--verify"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("b: differs from here:\n    train.py\n"), HasSubstr(", 1 failed\n")));
+}
+
+TEST_F(CommandPrepare, JsonHasEachServersFiles) {
+  const CommandResult result = world.run({"rsync", "--json"});
+  EXPECT_EQ(result.code, 0);
+  const auto all = result.json();
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["server"], "a");
+  EXPECT_EQ(all[0]["ok"], true);
+  EXPECT_EQ(all[0]["rsync"]["changed"], nlohmann::json({"train.py", "sub/more.py"}));
+  EXPECT_EQ(all[0]["rsync"]["from"], nullptr);
+  EXPECT_EQ(all[0]["rsync"]["removed"], nlohmann::json::array());
+  EXPECT_FALSE(all[0].contains("setup"));
+}
+
+TEST_F(CommandPrepare, AServerThatIsNotReachedFailsAlone) {
+  world.cut_off({"b"});
+  const CommandResult result = world.run({"rsync", "--json"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_EQ(on("a", "train.py"), "print(1)\n");
+  EXPECT_EQ(result.json()[0]["ok"], true);
+  EXPECT_EQ(result.json()[1]["ok"], false);
+  EXPECT_THAT(result.json()[1]["error"].get<std::string>(), HasSubstr("injected fault"));
+  EXPECT_THAT(result.err, AllOf(HasSubstr("b: failed "), ::testing::EndsWith("1 server synced, 1 failed\n")));
+}
+
+TEST_F(CommandPrepare, PrepareDoesAllStepsOnceAndAgainWithForce) {
+  const CommandResult first = world.run({"prepare"});
+  EXPECT_EQ(first.code, 0) << first;
+  EXPECT_THAT(first.err,
+              AllOf(HasSubstr("a: ok setup done, rsync 2 files"), HasSubstr("2 servers prepared\n")));
+  const CommandResult second = world.run({"prepare", "--json"});
+  EXPECT_EQ(second.code, 0);
+  EXPECT_EQ(second.json()[1]["setup"], "already");
+  EXPECT_EQ(second.json()[1]["rsync"]["changed"], nlohmann::json::array());
+  EXPECT_EQ(world.run({"prepare", "--force", "--json"}).json()[1]["setup"], "done");
+}
+
+TEST_F(CommandPrepare, SetupAndUpdatePackagesAreSteps) {
+  const CommandResult setup = world.run({"setup"});
+  EXPECT_EQ(setup.code, 0) << setup;
+  EXPECT_THAT(setup.err,
+              AllOf(HasSubstr("a: ok setup done"), Not(HasSubstr("rsync")), HasSubstr("2 servers set up\n")));
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+  EXPECT_THAT(world.run({"setup", "--server", "a"}).err, HasSubstr("a: ok setup already"));
+  const CommandResult packages = world.run({"update-packages", "--json"});
+  EXPECT_EQ(packages.code, 0) << packages;
+  EXPECT_FALSE(packages.json()[0].contains("rsync"));
+  EXPECT_TRUE(packages.json()[0]["ok"]);
+}
+
+TEST_F(CommandPrepare, AStepThatFailsShowsTheEndOfItsOutputAndTheLog) {
+  write_file_atomic(world.there("b") / ".remote-scripts", "no folder");
+  const CommandResult result = world.run({"setup", "--json"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.err, AllOf(HasSubstr("a: ok"), HasSubstr("b: failed"), HasSubstr("full log: "),
+                                HasSubstr("1 server set up, 1 failed\n")));
+  EXPECT_TRUE(fs::exists(result.json()[1]["log"].get<std::string>()));
+}
+
+TEST_F(CommandPrepare, AnInterruptIs130) {
+  world.servers().add_program("rsync", "touch ~/began\nexec sleep 1000\n");
+  const auto running = world.start({"rsync", "--server", "a", "--json"});
+  until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 130) << result;
+  EXPECT_EQ(result.out, "");
+}
+
+TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
+  EXPECT_THAT(world.run({"rsync", "--force"}), Refused("remote rsync has no option --force"));
+  EXPECT_THAT(world.run({"setup", "--delete"}), Refused("remote setup has no option --delete"));
+  EXPECT_THAT(world.run({"setup", "--dry-run"}), Refused("remote setup has no option --dry-run"));
+  EXPECT_THAT(world.run({"prepare", "-n"}), Refused("remote prepare has no option -n"));
+  EXPECT_THAT(world.run({"update-packages", "--bwlimit", "1"}), Refused("has no option --bwlimit"));
+  EXPECT_THAT(world.run({"rsync", "--bwlimit", "-1"}), Refused("--bwlimit"));
+  EXPECT_THAT(world.run({"rsync", "--fan-out", "tree"}), Refused("--fan-out"));
+  EXPECT_EQ(world.servers().commands(), 0);
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+}
+
+TEST_F(CommandPrepare, OnATerminalFinishedServersStayAndNothingElse) {
+  const CommandResult result = world.run({"rsync", "--color", "never"}, screen());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.out, "");
+  EXPECT_THAT(result.err, AllOf(HasSubstr("a: ok rsync 2 files"), HasSubstr("b: ok rsync 2 files"),
+                                ::testing::EndsWith("2 servers synced\n")));
+}
+
+}  // namespace
+}  // namespace remote::test

@@ -1,0 +1,93 @@
+// `remote servers`, which asks no server.
+
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+using ::testing::Contains;
+using ::testing::Each;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+const char* const two_servers =
+    "name: proj\n"
+    "servers:\n"
+    "  first:\n"
+    "    hostname: 192.0.2.1\n"
+    "    password: hunter2\n"
+    "  second:\n"
+    "    hostname: 192.0.2.2\n"
+    "    username: ada\n"
+    "    gpus: 4\n";
+
+class CommandServers : public ::testing::Test {
+ protected:
+  CommandServers() { world.configure(two_servers); }
+  CommandWorld world;
+};
+
+TEST_F(CommandServers, EachLineInAPipeNamesItsServer) {
+  const CommandResult result = world.run({"servers"});
+  EXPECT_EQ(result.code, 0);
+  EXPECT_EQ(result.err, "");
+  std::vector<std::string> lines = result.lines();
+  EXPECT_THAT(lines.front(), MatchesRegex("SERVER +SETTING +VALUE +FROM"));
+  lines.erase(lines.begin());
+  EXPECT_THAT(lines, Each(::testing::AnyOf(StartsWith("first "), StartsWith("second "))));
+  EXPECT_THAT(lines, Contains(MatchesRegex("first +host +192\\.0\\.2\\.1 +configs\\.yaml:4")));
+  EXPECT_THAT(lines, Contains(MatchesRegex("first +password +\\*+ +configs\\.yaml:5")));
+  EXPECT_THAT(lines, Contains(MatchesRegex("second +user +ada +configs\\.yaml:8")));
+  EXPECT_THAT(lines, Contains(MatchesRegex("second +gpus +4 +configs\\.yaml:9")));
+  EXPECT_THAT(result.out, Not(HasSubstr("hunter2")));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST_F(CommandServers, OnATerminalAServerIsNamedOnce) {
+  const CommandResult result = world.run({"servers"}, screen());
+  EXPECT_EQ(result.code, 0);
+  EXPECT_THAT(result.out, HasSubstr("\033[36mfirst\033[0m"));
+  EXPECT_EQ(result.out.find("first", result.out.find("first") + 1), std::string::npos);
+}
+
+TEST_F(CommandServers, JsonHasEverySettingWithItsPlace) {
+  const CommandResult result = world.run({"servers", "--server", "sec*", "--json"});
+  EXPECT_EQ(result.code, 0);
+  const auto all = result.json();
+  ASSERT_EQ(all.size(), 1U);
+  EXPECT_EQ(all[0]["server"], "second");
+  EXPECT_EQ(all[0]["error"], nullptr);
+  EXPECT_THAT(all[0]["settings"],
+              Contains(nlohmann::json::parse(
+                  R"({"name": "user", "value": "ada", "from": "configs.yaml:8", "problem": null})")));
+}
+
+TEST_F(CommandServers, AnOptionOfTheUsersSshConfigIsShownWithItsLine) {
+  make_folders(world.home() / ".ssh");
+  write_file_atomic(world.home() / ".ssh/config", "Host 192.0.2.1\n  Port 2022\n");
+  EXPECT_THAT(world.run({"servers", "--server", "first"}).lines(),
+              Contains(MatchesRegex("first +port +2022 +~/\\.ssh/config:2")));
+}
+
+TEST_F(CommandServers, OneThatCannotBeResolvedDoesNotHideTheOther) {
+  make_folders(world.home() / ".ssh");
+  write_file_atomic(world.home() / ".ssh/config", "Host 192.0.2.1\n  ProxyJump 192.0.2.1\n");
+  EXPECT_THAT(world.run({"servers"}), Ends(2, HasSubstr("second "), StartsWith("error: first: ")));
+  const CommandResult json = world.run({"servers", "--json"});
+  EXPECT_EQ(json.code, 2);
+  EXPECT_THAT(json.json()[0]["error"].get<std::string>(), HasSubstr("circle"));
+  EXPECT_EQ(json.json()[1]["error"], nullptr);
+}
+
+TEST_F(CommandServers, AKeyThatIsMissingIsSaid) {
+  world.configure("name: proj\nservers:\n  a: {hostname: a, private_key: .remote/none}\n");
+  EXPECT_THAT(world.run({"servers"}).out, HasSubstr("no such file: " + world.project().string()));
+}
+
+}  // namespace
+}  // namespace remote::test

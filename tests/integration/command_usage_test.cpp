@@ -1,0 +1,165 @@
+// What all commands share: help, the version, the global options, and what is said of wrong usage.
+
+#include <gtest/gtest.h>
+
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+TEST(CommandUsage, HelpAndVersionGoToStdout) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"--version"}), Ends(0, "remote " REMOTE_VERSION "\n", ""));
+  EXPECT_THAT(world.run({"job-list", "--help"}), Ends(0, HasSubstr("job-list [OPTIONS]"), ""));
+}
+
+TEST(CommandUsage, HelpNamesEveryCommandButTheHiddenOne) {
+  CommandWorld world;
+  const CommandResult help = world.run({"--help"});
+  EXPECT_THAT(help, Ends(0, Not(HasSubstr("__complete")), ""));
+  for (const char* name : {"init",
+                           "servers",
+                           "setup",
+                           "rsync",
+                           "update-packages",
+                           "prepare",
+                           "run",
+                           "job-run",
+                           "launch",
+                           "job-list",
+                           "job-tail",
+                           "job-kill",
+                           "job-rsync",
+                           "job-wait",
+                           "job-clean",
+                           "job-pull",
+                           "job-stacks",
+                           "authorize",
+                           "sandbox",
+                           "completion",
+                           "torch-launch",
+                           "helper-torch-launch"}) {
+    EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + name + " ")) << name;
+    EXPECT_THAT(world.run({name, "--help"}), Ends(0, HasSubstr(name), "")) << name;
+  }
+}
+
+TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-lits"}),
+              Ends(2, "",
+                   "error: remote has no command 'job-lits'\n hint: did you mean 'job-list'? remote "
+                   "--help tells what it takes\n"));
+  EXPECT_THAT(world.run({"job-tail", "--jbo", "1"}),
+              Refused("remote job-tail has no option --jbo\n hint: did "
+                      "you mean '--job'?"));
+  EXPECT_THAT(world.run({"job-list", "word"}), Refused("remote job-list takes no 'word'"));
+  EXPECT_THAT(world.run({"sandbox"}), Refused("remote sandbox needs a command: up, down, status"));
+  EXPECT_THAT(world.run({"--color", "pink", "job-list"}), Refused("--color"));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST(CommandUsage, NoCommandAtAllIsWrongUsage) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({}), Refused("remote needs a command: init, servers"));
+}
+
+TEST(CommandUsage, AProjectThatIsNoneIsWrongUsage) {
+  CommandWorld world;
+  std::filesystem::remove(world.project() / ".remote/configs.yaml");
+  EXPECT_THAT(world.run({"job-list"}), Refused("there is no .remote/configs.yaml in it\n hint: run `remote "
+                                               "init` there first"));
+}
+
+TEST(CommandUsage, AWrongConfigurationIsWrongUsageWithItsPlace) {
+  CommandWorld world;
+  world.configure("name: proj\nservers:\n  a: {hostname: a, port: many}\n");
+  EXPECT_THAT(world.run({"run", "--cmd", "true"}), Refused("configs.yaml:3:"));
+}
+
+TEST(CommandUsage, AnUnknownKeyIsAWarningAlsoWhenQuiet) {
+  CommandWorld world;
+  world.configure("name: proj\nservers:\n  a: {hostname: a, prot: 22}\n");
+  const auto warned = AllOf(StartsWith("warning: "), HasSubstr("prot"), HasSubstr("port"));
+  EXPECT_THAT(world.run({"job-list", "--offline"}), Ends(0, "", warned));
+  EXPECT_THAT(world.run({"--quiet", "job-list", "--offline"}), Ends(0, "", warned));
+}
+
+TEST(CommandUsage, AProjectWithoutServersSaysSo) {
+  CommandWorld world;
+  world.configure("name: proj\n");
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", "--cmd", "true"},
+                                             {"launch", "--cmd", "true"},
+                                             {"job-run", "--cmd", "true", "--server", "a"},
+                                             {"prepare"},
+                                             {"servers"},
+                                             {"authorize"}}) {
+    EXPECT_THAT(world.run(words), Refused("add one under 'servers:', or run `remote sandbox up`"))
+        << words.front();
+  }
+}
+
+TEST(CommandUsage, AnUnknownServerIsWrongUsageForEveryCommandThatTakesOne) {
+  CommandWorld world;
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"run", "--cmd", "true"},
+                                             {"job-run", "--cmd", "true"},
+                                             {"launch", "--cmd", "true"},
+                                             {"torch-launch", "--cmd", "true", "--dry-run"},
+                                             {"setup"},
+                                             {"rsync"},
+                                             {"update-packages"},
+                                             {"prepare"},
+                                             {"job-rsync"},
+                                             {"servers"},
+                                             {"authorize"}}) {
+    std::vector<std::string> all = words;
+    all.insert(all.end(), {"--server", "c"});
+    EXPECT_THAT(world.run(all), Refused("--server c: no server has this name; there are: a, b"))
+        << words.front();
+  }
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST(CommandUsage, ColourIsForTerminalsUnlessItIsAskedFor) {
+  CommandWorld world;
+  const std::vector<std::string> unknown = {"job-tail", "--job", "7"};
+  const auto red = HasSubstr("\033[31merror:\033[0m");
+  const auto plain = StartsWith("error:");
+  const auto with = [&](std::vector<std::string> words, const Terminals& terminals) {
+    words.insert(words.end(), unknown.begin(), unknown.end());
+    return world.run(words, terminals);
+  };
+  EXPECT_THAT(with({}, screen()), Ends(2, "", red));
+  EXPECT_THAT(with({}, {}), Ends(2, "", plain));
+  EXPECT_THAT(with({"--color", "always"}, {}), Ends(2, "", red));
+  EXPECT_THAT(with({"--color", "never"}, screen()), Ends(2, "", plain));
+  const Variable no_color("NO_COLOR", "1");
+  EXPECT_THAT(with({}, screen()), Ends(2, "", plain));
+}
+
+TEST(CommandUsage, VerboseTellsOnStderrWhatIsDone) {
+  CommandWorld world;
+  const std::vector<std::string> words = {"run", "--server", "a", "--cmd", "echo data"};
+  EXPECT_THAT(world.run(words), Ends(0, "data\n", ""));
+  std::vector<std::string> verbose = {"-vv"};
+  verbose.insert(verbose.end(), words.begin(), words.end());
+  EXPECT_THAT(world.run(verbose), Ends(0, "data\n", HasSubstr(" a: ")));
+}
+
+TEST(CommandUsage, QuietLeavesOutNoticesOnly) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-list"}), Ends(0, "", Not(IsEmpty())));
+  EXPECT_THAT(world.run({"--quiet", "job-list"}), Ends(0, "", ""));
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--job", "7"}), Refused("error: no job '7'"));
+}
+
+}  // namespace
+}  // namespace remote::test
