@@ -15,8 +15,8 @@ namespace remote::jobs {
 // through visible_text().
 std::string reason_text(const JobReason& reason);
 
-// The reason that such a text stands for, of a record that has nothing else; `other` for a text of any other
-// form. reason_text() gives the same text again.
+// The reason that such a text stands for, for records that have only the text; `other` for a text of any
+// other form. reason_text() gives the same text again.
 JobReason parse_reason(std::string_view text);
 
 // A kind's name in job.json and in the index: "after_rank".

@@ -57,10 +57,7 @@ local_start() {
     case $up in
       *"+$id+"*)
         if [ -p "$jobs/$id/.alive" ]; then
-          # opened for both first, or the open would wait when the supervisor is dead already
-          fifo=$jobs/$id/.alive
-          exec 4<>"$fifo"
-          exec 5<"$fifo" 4>&-
+          open_alive "$jobs/$id/.alive"
           read -r _ <&5
           exec 5<&-
         fi

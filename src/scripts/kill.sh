@@ -43,14 +43,8 @@ kill_one() {
   esac
   [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets $1"
-  case " $used " in
-    *" $f_backend "*) ;;
-    *)
-      used="$used $f_backend"
-      eval "ids_$f_backend="
-      ;;
-  esac
-  eval "ids_$f_backend=\"\$ids_$f_backend \$1\" had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
+  for_backend "$f_backend" "$1"
+  eval "had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
   eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
 }
 

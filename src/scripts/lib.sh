@@ -97,6 +97,25 @@ state_of() {
   esac
 }
 
+# for_backend NAME ID: notes that the job is this backend's: in $ids_NAME, and its name in $used.
+for_backend() {
+  case " $used " in
+    *" $1 "*) ;;
+    *)
+      used="$used $1"
+      eval "ids_$1="
+      ;;
+  esac
+  eval "ids_$1=\"\$ids_$1 $2\""
+}
+
+# open_alive FILE: the job's FIFO as fd 5. The supervisor holds it open for writing as long as it lives.
+open_alive() {
+  # opened for both first, or the open would wait when the supervisor is dead already
+  exec 4<>"$1"
+  exec 5<"$1" 4>&-
+}
+
 # claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file
 # is the lock: whoever creates it wins (the shell's noclobber is open(2) with O_EXCL).
 claim() {

@@ -1,5 +1,5 @@
 #!/bin/sh
-# The Python stacks of running jobs: stacks_begin, stacks_one ID for each, stacks_finish. A process is only read, but
+# The Python stacks of running jobs: stacks_begin, stacks_one ID for each. A process is only read, but
 # for signal 50, which goes to processes alone that catch it and have the file for its answer open: those that were
 # started with --enable-stacks.
 # shellcheck disable=SC2154
@@ -175,8 +175,4 @@ stacks_one() {
       say "ended $1"
     fi
   fi
-}
-
-stacks_finish() {
-  say end
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_finish.
+# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each.
 # shellcheck disable=SC2154
 
 status_begin() {
@@ -119,8 +119,4 @@ status_one() {
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi
   say "$line"
-}
-
-status_finish() {
-  say end
 }
