@@ -132,8 +132,7 @@ class Reader {
       value = ExitStatus::signalled(*number);
     }
   }
-  // A record of an older program has the text alone. So has, for this program, one of a newer program that
-  // knows more kinds.
+  // A newer program may know more kinds: then the text alone can be used.
   void reason(const char* name, JobReason& value) const {
     const Json* why = find("why");
     if (why != nullptr && why->is_object() && parse_kind(why->value("kind", ""))) {
@@ -142,7 +141,8 @@ class Reader {
     } else {
       std::optional<std::string> text;
       field(name, text);
-      value = parse_reason(text.value_or(""));
+      value = {.kind = text.value_or("").empty() ? JobReason::Kind::none : JobReason::Kind::other,
+               .text = text.value_or("")};
     }
   }
   void milliseconds(const char* name, std::optional<std::int64_t>& value) const {
