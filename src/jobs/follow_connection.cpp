@@ -157,8 +157,8 @@ std::size_t FollowConnection::open_waiting() {
   }
 }
 
-// A job that has to be opened again. Without a new byte not at full speed; meanwhile the others' output goes
-// on. Returns false, as finish() does.
+// For a job that has to be opened again: waits a while where no new byte has come, while the others' output
+// goes on. Returns false, as finish() does.
 bool FollowConnection::again(Followed& followed, bool progress) const {
   using clock = std::chrono::steady_clock;
   followed.idle_rounds = progress ? 0 : followed.idle_rounds + 1;
@@ -256,7 +256,7 @@ void FollowConnection::wait_until_ready() {
   }
 }
 
-// One that is ready, and no longer among the open ones.
+// Takes one that is ready, and is no longer among the open ones.
 void FollowConnection::settle(Open& open, bool& heard) {
   heard = heard || open.progress();
   try {

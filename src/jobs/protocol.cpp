@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -143,12 +144,10 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
     script.call("await_lifeline", {ids.front().text()});
   }
   std::vector<std::string> texts;
-  for (const JobId& id : ids) {
-    texts.push_back(id.text());
-  }
+  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   script.call("status_begin").call("status_sizes", texts);
   for (const JobId& id : ids) {
-    const bool claimed = std::find(claim.begin(), claim.end(), id) != claim.end();
+    const bool claimed = std::ranges::find(claim, id) != claim.end();
     script.call("status_one", {id.text(), claimed ? "1" : "0"});
   }
   script.call("say", {"end"});

@@ -23,8 +23,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   }
   std::string lifeline_text;
   std::string activate;
-  if (lifeline != nullptr &&
-      std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.key) != lifeline->servers.end()) {
+  if (lifeline != nullptr && std::ranges::find(lifeline->servers, batch.key) != lifeline->servers.end()) {
     std::vector<Job> there;
     for (const std::size_t i : batch.indices) {
       there.push_back(jobs[i].job);

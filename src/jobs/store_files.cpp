@@ -30,27 +30,6 @@ void sync_folder(const fs::path& folder) {
   }
 }
 
-struct Listing {
-  std::vector<JobId> ids;
-  std::vector<std::string> others;  // any other name that may be a folder
-  std::vector<std::string> leftovers;
-};
-
-Listing read_names(DIR* folder) {
-  Listing names;
-  while (const dirent* entry = ::readdir(folder)) {
-    std::string name = entry->d_name;
-    if (const auto id = JobId::parse(name)) {
-      names.ids.push_back(*id);
-    } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
-      names.leftovers.push_back(std::move(name));
-    } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
-      names.others.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
 // One job into `loaded`: from the index where that speaks of the very record that is there, else from the
 // record.
 struct Loader {
@@ -249,16 +228,17 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
     }
     throw file_error("read the folder", folder, errno);
   }
-  Listing names = read_names(open.get());
   Loader loader{folder, ::dirfd(open.get()), index, unfinished_only, loaded};
-  loaded.jobs.reserve(unfinished_only ? 64 : names.ids.size());
-  for (const JobId& id : names.ids) {
-    loader.take(id);
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string name = entry->d_name;
+    if (const auto id = JobId::parse(name)) {
+      loader.take(*id);
+    } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
+      loaded.leftovers.push_back(name);
+    } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
+      loader.take_other(name);
+    }
   }
-  for (const std::string& name : names.others) {
-    loader.take_other(name);
-  }
-  loaded.leftovers = std::move(names.leftovers);
   loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known + 100;
   std::ranges::sort(loaded.jobs, {},
                     [](const StoredJob& stored) { return std::pair(stored.job.key, stored.job.id); });

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes the folders of ended jobs: clean_one ID for each. What runs, or may start yet,
-# is left alone whatever the laptop believes of it.
+# Removes the folders of ended jobs: clean_one ID for each. It leaves alone what runs or may yet start, whatever the laptop
+# believes.
 # shellcheck disable=SC2034,SC2154
 
 clean_one() {

@@ -69,8 +69,8 @@ read_clock() {
   clock=${clock%.*}${clock#*.}
 }
 
-# look HOW: the living processes of the jobs, as their backends find them. HOW is `all` for everything that can be looked at
-# or `new` for a look between, into $members; or `closing`, into $closing: what ends by itself once the members have.
+# look HOW: the living processes of the jobs, as their backends find them: into $members, with HOW `all` (looks at
+# everything) or `new` (a quick look between); into $closing, with HOW `closing`: what ends by itself after the members.
 look() {
   if [ "$1" = closing ]; then
     closing=

@@ -86,7 +86,7 @@ facts() {
   return 0
 }
 
-# state_of ID [HOW]: the phase of the job whose facts are at hand, as its backend tells (docs/protocol.md), and with it pid,
+# state_of ID [HOW]: the phase of the job that facts has read, as its backend tells (docs/protocol.md), and with it pid,
 # supervised, left and reason. HOW is `brief` (starts no process, may overlook one) or `all` (a process of an ended job counts
 # too). What takes long to find out is kept while $scanned is set.
 state_of() {
