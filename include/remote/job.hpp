@@ -83,7 +83,7 @@ struct JobReason {
     // unknown:
     no_answer,  // its server did not answer; the last news, if any, are `number` seconds old: `last_state`
     // any state:
-    other  // `text`, from the record of an older program
+    other  // `text`, from the record of a newer program
   };
   Kind kind = Kind::none;
   int number = 0;

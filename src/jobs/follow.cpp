@@ -1,6 +1,7 @@
 #include "jobs/follow.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <list>
 #include <map>
@@ -13,7 +14,7 @@
 
 #include "base/log.hpp"
 #include "jobs/follow_connection.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
 #include "ssh/errors.hpp"
 
 // Workers: each follows jobs of one server over a connection of its own, and makes it anew when it breaks.
@@ -29,75 +30,36 @@ struct Sharing {
   WaitingJobs waiting;
   std::mutex mutex;
   std::list<std::jthread> workers;
-  bool reached = false;  // once: from then on a link that cannot be made is a link that broke
-  bool failed = false;   // a worker gave up and said why
+  std::atomic<bool> reached = false;  // once: from then on a link that cannot be made is a link that broke
+  std::atomic<bool> failed = false;   // a worker gave up and said why
 };
 
-class Follower {
- public:
-  Follower(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job>& jobs,
-           const FollowOptions& options, const FollowEvents& events, const Cancel& cancel)
-      : config_(config),
-        connector_(connector),
-        jobs_(jobs),
-        options_(options),
-        events_(events),
-        cancel_(cancel),
-        record_(jobs, store, events) {}
+void start_worker(FollowTask& task, Sharing& sharing);
 
-  std::vector<Error> run();
-
- private:
-  void start_worker(Sharing& sharing);
-  void work(Sharing& sharing);
-  void give_up(Sharing& sharing, const Error& error);
-  void nap(milliseconds time) const;
-
-  const config::Config& config_;
-  ssh::Connector& connector_;
-  std::vector<Job>& jobs_;
-  const FollowOptions& options_;
-  const FollowEvents& events_;
-  const Cancel& cancel_;
-  FollowRecord record_;
-};
-
-void Follower::nap(milliseconds time) const {
-  pollfd slot{cancel_.fd(), POLLIN, 0};
+void nap(milliseconds time, const Cancel& cancel) {
+  pollfd slot{cancel.fd(), POLLIN, 0};
   static_cast<void>(::poll(&slot, 1, static_cast<int>(time.count())));
 }
 
-// A worker ends by this error; what waits still may be another's.
-void Follower::give_up(Sharing& sharing, const Error& error) {
-  {
-    const std::lock_guard lock(sharing.mutex);
-    sharing.failed = true;
-  }
-  record_.fail(sharing.server->name, error);
-}
-
-void Follower::work(Sharing& sharing) {
+void work(FollowTask& task, Sharing& sharing) {
   using clock = std::chrono::steady_clock;
   int failures = 0;
   int refusals = 0;
   bool lost = false;
-  const auto patient_until = clock::now() + options_.patience;
+  const auto patient_until = clock::now() + task.options.patience;
   while (!sharing.waiting.empty()) {
     bool heard = false;
     auto begin = clock::now();
     try {
-      const auto connection = connector_.connect(*sharing.server, cancel_);
+      const auto connection = task.connector.connect(*sharing.server, task.cancel);
       begin = clock::now();
-      {
-        const std::lock_guard lock(sharing.mutex);
-        sharing.reached = true;
-      }
+      sharing.reached = true;
       if (lost) {
-        events_.link(LinkBack{sharing.server->name});
+        task.events.link(LinkBack{sharing.server->name});
         lost = false;
       }
-      FollowConnection following(*connection, sharing.waiting, record_, options_, events_, cancel_);
-      if (following.serve([&] { start_worker(sharing); }, heard)) {
+      FollowConnection following(*connection, sharing.waiting, task);
+      if (following.serve([&] { start_worker(task, sharing); }, heard)) {
         failures = 0;
         refusals = 0;
         continue;  // to the end, unless something was given back meanwhile
@@ -107,19 +69,15 @@ void Follower::work(Sharing& sharing) {
         throw Error("cannot follow", "the server refuses every session on a new connection",
                     "look at MaxSessions in its sshd_config");
       }
-      nap(milliseconds(200));
+      nap(milliseconds(200), task.cancel);
     } catch (const ssh::Unreachable& error) {
-      cancel_.check();
-      bool reached = false;
-      {
-        const std::lock_guard lock(sharing.mutex);
-        reached = sharing.reached;
-      }
+      task.cancel.check();
+      const bool reached = sharing.reached;
       if (!reached && clock::now() >= patient_until) {
         throw;
       }
       if (!lost) {
-        events_.link(LinkLost{sharing.server->name, error.reason(), reached});
+        task.events.link(LinkLost{sharing.server->name, error.reason(), reached});
       }
       lost = true;
       // Once at once, then 0.2 s, 0.4 s … up to 10 s: a laptop that wakes up is back soon. A link that was of
@@ -130,53 +88,53 @@ void Follower::work(Sharing& sharing) {
       const milliseconds pause(failures > 0 ? std::min(10000, 100 << std::min(failures, 7)) : 0);
       log_info(sharing.server->name, "{}; connecting again in {} ms", error.message(), pause.count());
       if (failures > 0) {
-        nap(pause);
+        nap(pause, task.cancel);
       }
       ++failures;
     }
-    cancel_.check();
+    task.cancel.check();
   }
 }
 
-void Follower::start_worker(Sharing& sharing) {
+void start_worker(FollowTask& task, Sharing& sharing) {
   const std::lock_guard lock(sharing.mutex);
-  sharing.workers.emplace_back([this, &sharing] {
+  sharing.workers.emplace_back([&task, &sharing] {
+    // A worker ends by an error; what still waits may be another worker's.
+    const auto give_up = [&](const Error& error) {
+      sharing.failed = true;
+      task.fail(sharing.server->name, error);
+    };
     try {
-      work(sharing);
+      work(task, sharing);
     } catch (const Interrupted&) {
-      // run() says so when all workers have ended
+      // follow() says so when all workers have ended
     } catch (const Error& error) {
-      give_up(sharing, error);
+      give_up(error);
     } catch (const std::exception& error) {
-      give_up(sharing, Error("cannot follow", error.what()));
+      give_up(Error("cannot follow", error.what()));
     }
   });
 }
 
-std::vector<Error> Follower::run() {
+void follow_all(FollowTask& task) {
   std::map<std::string, std::unique_ptr<Sharing>> by_server;
-  for (std::size_t i = 0; i < jobs_.size(); ++i) {
-    auto followed = std::make_unique<Followed>();
-    followed->index = i;
-    followed->job = jobs_[i];
-    followed->silent = i < options_.silent.size() && options_.silent[i];
-    const config::Server* server = nullptr;
+  for (std::size_t i = 0; i < task.jobs.size(); ++i) {
+    const Job& job = task.jobs[i];
     try {
-      server = &server_of(config_, jobs_[i]);
+      const config::Server& server = server_of(task.config, job);
+      auto& sharing = by_server.try_emplace(job.server, std::make_unique<Sharing>()).first->second;
+      sharing->server = &server;
+      auto followed = std::make_unique<Followed>();
+      followed->index = i;
+      followed->job = job;
+      followed->silent = i < task.options.silent.size() && task.options.silent[i];
+      sharing->waiting.give_back(std::move(followed));
     } catch (const Error& error) {
-      record_.fail(jobs_[i].server,
-                   error);  // a server that configs.yaml has no longer; the other jobs are followed
-      continue;
+      task.fail(job.server, error);  // configs.yaml has this server no longer; the other jobs are followed
     }
-    auto& sharing = by_server[jobs_[i].server];
-    if (!sharing) {
-      sharing = std::make_unique<Sharing>();
-      sharing->server = server;
-    }
-    sharing->waiting.give_back(std::move(followed));
   }
   for (const auto& [name, sharing] : by_server) {
-    start_worker(*sharing);
+    start_worker(task, *sharing);
   }
   for (const auto& [name, sharing] : by_server) {
     // A worker may start further ones while it is waited for: they are appended behind it.
@@ -193,17 +151,16 @@ std::vector<Error> Follower::run() {
       worker.join();
     }
   }
-  cancel_.check();
+  task.cancel.check();
   for (const auto& [name, sharing] : by_server) {
     for (const auto& followed : sharing->waiting.rest()) {
       if (!sharing->failed) {
-        record_.fail(followed->job.server,
-                     Error(fmt::format("job {} was not followed to its end", followed->job.key),
-                           "its connection ended"));
+        task.fail(followed->job.server,
+                  Error(fmt::format("job {} was not followed to its end", followed->job.key),
+                        "its connection ended"));
       }
     }
   }
-  return record_.take_errors();
 }
 
 }  // namespace
@@ -211,11 +168,9 @@ std::vector<Error> Follower::run() {
 FollowResult follow(const config::Config& config, Store& store, ssh::Connector& connector,
                     std::vector<Job> jobs, const FollowOptions& options, const FollowEvents& events,
                     const Cancel& cancel) {
-  FollowResult result;
-  result.jobs = std::move(jobs);
-  Follower follower(config, store, connector, result.jobs, options, events, cancel);
-  result.errors = follower.run();
-  return result;
+  FollowTask task{config, connector, store, std::move(jobs), options, events, cancel};
+  follow_all(task);
+  return {std::move(task.jobs), std::move(task.errors)};
 }
 
 }  // namespace remote::jobs

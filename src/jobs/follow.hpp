@@ -10,9 +10,9 @@
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
+#include <remote/job.hpp>
 
 #include "config/config.hpp"
-#include "jobs/job.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connector.hpp"
 
@@ -22,26 +22,27 @@ struct FollowOptions {
   std::optional<int> lines;  // begin with the last lines; nullopt: from the first byte
   bool follow = true;        // false: stop at the end of what is there
   std::vector<bool> silent;  // by index: only wait for this job's end; empty: none
-  // So long a server that has not been reached yet is tried again; after it, or with 0, that is an error.
+  // How long a server that has not been reached yet is tried again, before that is an error.
   std::chrono::seconds patience{0};
 };
 
-// What following tells, by index into the jobs given. Called from several threads, for one job from one at a
-// time. A call that takes its time holds back that connection's output on the server, not in our memory.
+// What following tells, by index into the jobs given. Called from several threads, but for one job from one
+// thread at a time. While a call takes its time, that connection's output waits on the server, not in our
+// memory.
 struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
-  std::function<void(std::size_t, const Job&)> ended;  // all its output was handed over before
+  std::function<void(std::size_t, const Job&)> ended;  // after all its output
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
 };
 
 struct FollowResult {
   std::vector<Job> jobs;      // as they are now
-  std::vector<Error> errors;  // what could not be followed to its end, one a job, or a server
+  std::vector<Error> errors;  // jobs and servers that could not be followed to the end
 };
 
 // Follows jobs until they have ended (or to the end of what is there). A broken link is made anew, and every
-// stream goes on at the byte where it stopped: nothing is lost, nothing comes twice. When a server refuses a
-// further channel (MaxSessions), a further connection is made. Throws Interrupted on cancel.
+// stream goes on at the byte where it stopped: nothing is lost, nothing comes twice. When a server refuses
+// another channel (MaxSessions), another connection is made. Throws Interrupted on cancel.
 FollowResult follow(const config::Config& config, Store& store, ssh::Connector& connector,
                     std::vector<Job> jobs, const FollowOptions& options, const FollowEvents& events,
                     const Cancel& cancel);

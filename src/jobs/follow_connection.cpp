@@ -9,14 +9,61 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "jobs/protocol.hpp"
-#include "jobs/refresh.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/transitions.hpp"
 #include "ssh/errors.hpp"
 
 namespace remote::jobs {
 
 using std::chrono::milliseconds;
+
+FollowRequest Followed::request(const FollowOptions& options) const {
+  FollowRequest request;
+  request.id = job.id;
+  request.follow = options.follow;
+  request.wait_only = silent;
+  if (positioned || !options.lines) {
+    request.out_offset = out.offset;
+    request.err_offset = err.offset;
+  } else {
+    request.lines = options.lines;
+  }
+  return request;
+}
+
+void Followed::take(ssh::Stream which, std::string_view data, const Output& output) {
+  if (failure) {
+    return;
+  }
+  StreamState& stream = which == ssh::Stream::out ? out : err;
+  StreamState& other = which == ssh::Stream::out ? err : out;
+  const auto begins = [&](std::string_view line) {
+    const auto offsets = parse_follow(line);
+    if (offsets) {
+      stream.offset = which == ssh::Stream::out ? offsets->first : offsets->second;
+      if (!positioned && !other.begun()) {
+        // Whichever header comes first positions both, so that a link that breaks right now resumes there.
+        other.offset = which == ssh::Stream::out ? offsets->second : offsets->first;
+      }
+    }
+    return offsets.has_value();
+  };
+  try {
+    data = stream.greeting.strip(data, begins);
+  } catch (const Error& error) {
+    failure.emplace(fmt::format("cannot follow job {}", job.key), error.message(), error.hint());
+    return;
+  }
+  if (!data.empty()) {
+    stream.offset += data.size();
+    output(index, which, data);
+  }
+}
+
+void Followed::begin_anew() {
+  positioned = positioned || out.begun() || err.begun();
+  out.greeting = {};
+  err.greeting = {};
+}
 
 std::unique_ptr<Followed> WaitingJobs::next() {
   const std::lock_guard lock(mutex_);
@@ -45,23 +92,23 @@ bool WaitingJobs::empty() const {
   return jobs_.empty();
 }
 
-void FollowRecord::fail(const std::string& server, const Error& error) {
-  const std::lock_guard lock(mutex_);
-  errors_.push_back(error.on(server));
+void FollowTask::fail(const std::string& server, const Error& error) {
+  const std::lock_guard lock(mutex);
+  errors.push_back(error.on(server));
 }
 
-void FollowRecord::done(const Followed& followed, const Job& now) {
+void FollowTask::done(const Followed& followed, const Job& now) {
   std::optional<Error> unsaved;
   try {
-    store_.update({now});
+    store.update({now});
   } catch (const Error& error) {
     unsaved.emplace(error);
   }
   {
-    const std::lock_guard lock(mutex_);
-    jobs_[followed.index] = now;
+    const std::lock_guard lock(mutex);
+    jobs[followed.index] = now;
   }
-  events_.ended(followed.index, now);
+  events.ended(followed.index, now);
   if (unsaved) {
     fail(now.server, *unsaved);
   }
@@ -77,12 +124,12 @@ void FollowConnection::feed(Open& open) {
 
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
-  open.input = follow_script(followed.job.remote_folder, followed.request(options_));
+  open.input = follow_script(followed.job.remote_folder, followed.request(task_.options));
   open.begin = followed.bytes();
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
   open.channel =
       connection_.open(ssh::script_command, [this, &followed](ssh::Stream stream, std::string_view data) {
-        followed.take(stream, data, events_.output);
+        followed.take(stream, data, task_.events.output);
       });
   feed(open);
   return open;
@@ -105,13 +152,13 @@ std::size_t FollowConnection::open_waiting() {
       waiting_.give_back(std::move(next));
       throw;
     } catch (const Error& error) {
-      record_.fail(next->job.server, error);
+      task_.fail(next->job.server, error);
     }
   }
 }
 
-// A job that has to be opened again. Without a new byte not at full speed; meanwhile the others' output goes
-// on. Returns false, as finish() does.
+// For a job that has to be opened again: waits a while where no new byte has come, while the others' output
+// goes on. Returns false, as finish() does.
 bool FollowConnection::again(Followed& followed, bool progress) const {
   using clock = std::chrono::steady_clock;
   followed.idle_rounds = progress ? 0 : followed.idle_rounds + 1;
@@ -121,9 +168,9 @@ bool FollowConnection::again(Followed& followed, bool progress) const {
     if (left.count() <= 0) {
       return false;
     }
-    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 1> also{{{task_.cancel.fd(), POLLIN, 0}}};
     connection_.pump(left, also);
-    cancel_.check();
+    task_.cancel.check();
   }
 }
 
@@ -134,7 +181,7 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   ExecResult ended;
   try {
     ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
-                                reader, cancel_);
+                                reader, task_.cancel);
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const ssh::TooManyChannels&) {
@@ -181,12 +228,12 @@ bool FollowConnection::finish(Open& open) {
   const bool ended = reply.phase != Phase::running && reply.phase != Phase::starting &&
                      reply.phase != Phase::queued && reply.phase != Phase::unknown;
   // Without following, what was there has been read when tail has come to its end; more may have come since.
-  const bool done = options_.follow || ended ? ended && read_all : status->success() || !progress;
+  const bool done = task_.options.follow || ended ? ended && read_all : status->success() || !progress;
   if (!done) {
     // The supervisor died and the job lives on, or there is more to read.
     return again(followed, progress);
   }
-  record_.done(followed, apply_status(followed.job, reply, clocks, Starter::alive));
+  task_.done(followed, apply_status(followed.job, reply, clocks, Starter::alive));
   return true;
 }
 
@@ -203,19 +250,19 @@ void FollowConnection::wait_until_ready() {
     if (std::any_of(open_.begin(), open_.end(), ready)) {
       return;
     }
-    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
+    std::array<pollfd, 1> also{{{task_.cancel.fd(), POLLIN, 0}}};
     connection_.pump(milliseconds(60000), also);
-    cancel_.check();
+    task_.cancel.check();
   }
 }
 
-// One that is ready, and no longer among the open ones.
+// Takes one that is ready, and is no longer among the open ones.
 void FollowConnection::settle(Open& open, bool& heard) {
   heard = heard || open.progress();
   try {
     if (open.followed->failure) {
       open.channel.reset();
-      record_.fail(open.followed->job.server, *open.followed->failure);
+      task_.fail(open.followed->job.server, *open.followed->failure);
     } else if (!finish(open)) {
       waiting_.give_back(std::move(open.followed));
     }
@@ -223,7 +270,7 @@ void FollowConnection::settle(Open& open, bool& heard) {
     waiting_.give_back(std::move(open.followed));
     throw;
   } catch (const Error& error) {
-    record_.fail(open.followed->job.server, error);
+    task_.fail(open.followed->job.server, error);
   }
 }
 
@@ -262,7 +309,7 @@ bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& hea
   } catch (const Error& error) {
     for (Open& one : open_) {
       one.channel.reset();
-      record_.fail(one.followed->job.server, error);
+      task_.fail(one.followed->job.server, error);
     }
     open_.clear();
     throw;

@@ -8,28 +8,64 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
 
+#include "base/login_shell.hpp"
 #include "jobs/follow.hpp"
-#include "jobs/followed.hpp"
+#include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connection.hpp"
 
 namespace remote::jobs {
 
+// One of a job's two streams: what stands before the "@remote1 follow" line is the login shell's, what comes
+// after it is the job's. Each stream has its own such line, because the two arrive independently.
+struct StreamState {
+  std::uint64_t offset = 0;  // of the next byte to hand over
+  Greeting greeting;
+
+  bool begun() const { return greeting.over(); }
+};
+
+// A job that is followed, and how far. It outlives the channels on which it is followed. One thread at a
+// time.
+struct Followed {
+  using Output = std::function<void(std::size_t, ssh::Stream, std::string_view)>;
+
+  std::size_t index = 0;
+  Job job;
+  bool positioned = false;  // the offsets count: from now on they are asked for, not lines
+  StreamState out;
+  StreamState err;
+  bool silent = false;           // only its end is of interest
+  int idle_rounds = 0;           // how often it was opened again without a new byte
+  std::optional<Error> failure;  // why it, unlike its neighbours, cannot be followed
+
+  // Of both streams together: grows with every byte that is handed over.
+  std::uint64_t bytes() const { return out.offset + err.offset; }
+  // What to ask the server for on a new channel.
+  FollowRequest request(const FollowOptions& options) const;
+  // Takes a piece of what a channel brings, and hands the job's bytes to `output`. Sets `failure` where
+  // throwing would end the following of all jobs on this connection; throws what `output` throws.
+  void take(ssh::Stream which, std::string_view data, const Output& output);
+  // The channel is gone: the streams begin anew on the next one, at the byte where they are.
+  void begin_anew();
+};
+
 // The jobs of one server that wait for a connection. Any thread.
 class WaitingJobs {
  public:
   std::unique_ptr<Followed> next();  // nullptr when none waits
-  // Taken for nothing: the first to be taken again. Returns how many wait now.
+  // Puts back what next() gave, as the next one. Returns how many wait now.
   std::size_t refuse(std::unique_ptr<Followed> followed);
-  // Its channel is gone: it begins anew, after the others.
+  // Puts back a job whose channel is gone: it begins anew, after the others.
   void give_back(std::unique_ptr<Followed> followed);
   bool empty() const;
-  // For the end, when nobody else uses it.
+  // Only when no other thread uses this any more.
   const std::deque<std::unique_ptr<Followed>>& rest() const { return jobs_; }
 
  private:
@@ -37,41 +73,33 @@ class WaitingJobs {
   std::deque<std::unique_ptr<Followed>> jobs_;
 };
 
-// What following comes to, by all workers. Any thread.
-class FollowRecord {
- public:
-  FollowRecord(std::vector<Job>& jobs, Store& store, const FollowEvents& events)
-      : jobs_(jobs), store_(store), events_(events) {}
+// What the workers of one call share, and what following comes to. Any thread.
+struct FollowTask {
+  const config::Config& config;
+  ssh::Connector& connector;
+  Store& store;
+  std::vector<Job> jobs;
+  const FollowOptions& options;
+  const FollowEvents& events;
+  const Cancel& cancel;
+  std::mutex mutex{};  // of jobs and errors
+  std::vector<Error> errors{};
 
   void fail(const std::string& server, const Error& error);
-  // A job is done with: as it is now goes to the store, to the result and to events.ended.
+  // A job is done with: as it is now goes to the store, to `jobs` and to events.ended.
   void done(const Followed& followed, const Job& now);
-  std::vector<Error> take_errors() { return std::move(errors_); }
-
- private:
-  std::vector<Job>& jobs_;
-  Store& store_;
-  const FollowEvents& events_;
-  std::mutex mutex_;
-  std::vector<Error> errors_;
 };
 
 // Follows the jobs that wait for a server over one connection to it. One thread.
 class FollowConnection {
  public:
-  FollowConnection(ssh::Connection& connection, WaitingJobs& waiting, FollowRecord& record,
-                   const FollowOptions& options, const FollowEvents& events, const Cancel& cancel)
-      : connection_(connection),
-        waiting_(waiting),
-        record_(record),
-        options_(options),
-        events_(events),
-        cancel_(cancel) {}
+  FollowConnection(ssh::Connection& connection, WaitingJobs& waiting, FollowTask& task)
+      : connection_(connection), waiting_(waiting), task_(task) {}
 
-  // Until nothing waits and nothing is open: true. False when the server lets not even one channel be opened.
-  // Calls `more_wanted` when it takes some of the jobs and refuses a channel for the others. Throws
-  // ssh::Unreachable when the connection breaks; what was open then waits again. `heard` is set when a byte
-  // of a job has come over it.
+  // Returns true when nothing waits and nothing is open any more, false when the server does not let even one
+  // channel be opened. Calls `more_wanted` when the server opens channels for some of the jobs and refuses
+  // the others. Throws ssh::Unreachable when the connection breaks; what was open then waits again. `heard`
+  // is set when a byte of a job has come.
   bool serve(const std::function<void()>& more_wanted, bool& heard);
 
  private:
@@ -96,10 +124,7 @@ class FollowConnection {
 
   ssh::Connection& connection_;
   WaitingJobs& waiting_;
-  FollowRecord& record_;
-  const FollowOptions& options_;
-  const FollowEvents& events_;
-  const Cancel& cancel_;
+  FollowTask& task_;
   std::list<Open> open_;
 };
 

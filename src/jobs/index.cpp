@@ -1,6 +1,7 @@
 #include "jobs/index.hpp"
 
 #include <algorithm>
+#include <concepts>
 #include <cstring>
 #include <utility>
 
@@ -34,26 +35,14 @@ std::uint64_t checksum(std::string_view text) {
 
 void append_escaped(std::string& line, std::string_view text) {
   for (const char c : text) {
-    switch (c) {
-      case '\\':
-        line += "\\\\";
-        break;
-      case '\t':
-        line += "\\t";
-        break;
-      case '\n':
-        line += "\\n";
-        break;
-      default:
-        line += c;
+    if (c == '\\' || c == '\t' || c == '\n') {
+      line += '\\';
     }
+    line += c == '\t' ? 't' : c == '\n' ? 'n' : c;
   }
 }
 
 std::string unescaped(std::string_view text) {
-  if (text.find('\\') == std::string_view::npos) {
-    return std::string(text);
-  }
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\' || i + 1 == text.size()) {
@@ -71,48 +60,42 @@ class LineWriter {
  public:
   explicit LineWriter(std::string& line) : line_(line) {}
 
-  template <typename Number>
-  void number(const char* /*name*/, Number value, int /*low*/ = 0) {
+  template <typename Value>
+  void field(const char* /*name*/, const Value& value, int /*low*/ = 0) {
     line_ += '\t';
-    line_ += std::to_string(value);
+    put(value);
   }
-  template <typename Number>
-  void number(const char* name, const std::optional<Number>& value, int /*low*/ = 0) {
-    value ? number(name, *value) : column("");
-  }
-  template <typename Time>
-  void time(const char* name, const Time& value) {
-    number(name, value);
-  }
-  void milliseconds(const char* name, const std::optional<std::int64_t>& value) { number(name, value); }
-  void flag(const char* /*name*/, bool value) { column(value ? "1" : "0"); }
-  void id(const char* /*name*/, const std::optional<JobId>& value) { column(value ? value->text() : ""); }
-  void state(const char* /*name*/, JobState value) { column(to_string(value)); }
-  void kind(const char* /*name*/, JobReason::Kind value) { column(kind_name(value)); }
-  void text(const char* /*name*/, std::string_view value) {
-    line_ += '\t';
-    append_escaped(line_, value);
-  }
-  void texts(const char* name, const std::vector<std::string>& values) {
-    number(name, values.size());
-    for (const std::string& value : values) {
-      text(name, value);
-    }
-  }
+  void milliseconds(const char* name, const std::optional<std::int64_t>& value) { field(name, value); }
   void result(const std::optional<ExitStatus>& value) {
-    number("exit_code", value ? value->code() : std::nullopt);
-    number("signal", value ? value->signal() : std::nullopt);
+    field("exit_code", value ? value->code() : std::nullopt);
+    field("signal", value ? value->signal() : std::nullopt);
   }
   void reason(const char* /*name*/, const JobReason& value) { visit_fields_of_reason(value, *this); }
-  void folder(const char* name, const RemoteFolder& value, const Job& /*job*/) {
-    text(name, value.project);
-    text(name, value.jobs_folder);
+  void folder(const char* name, const Job& job) {
+    field(name, job.remote_folder.project);
+    field(name, job.remote_folder.jobs_folder);
   }
 
  private:
-  void column(std::string_view value) {
-    line_ += '\t';
-    line_ += value;
+  template <std::integral Number>
+  void put(Number value) {
+    line_ += std::to_string(value);
+  }
+  void put(const JobId& value) { line_ += value.text(); }
+  void put(JobState value) { line_ += to_string(value); }
+  void put(JobReason::Kind value) { line_ += kind_name(value); }
+  void put(const std::string& value) { append_escaped(line_, value); }
+  void put(const std::vector<std::string>& values) {
+    put(values.size());
+    for (const std::string& value : values) {
+      field("", value);
+    }
+  }
+  template <typename Value>
+  void put(const std::optional<Value>& value) {
+    if (value) {
+      put(*value);
+    }
   }
 
   std::string& line_;
@@ -123,39 +106,16 @@ class LineReader {
  public:
   explicit LineReader(std::string_view line) : rest_(line) {}
 
-  template <typename Number>
-  void number(const char* /*name*/, Number& value, int /*low*/ = 0) {
-    expect(parse_number<Number>(next()), value);
+  template <typename Value>
+  void field(const char* /*name*/, Value& value, int /*low*/ = 0) {
+    take(next(), value);
   }
-  template <typename Number>
-  void number(const char* /*name*/, std::optional<Number>& value, int /*low*/ = 0) {
-    if (const std::string_view column = next(); !column.empty()) {
-      expect(parse_number<Number>(column), value);
-    }
-  }
-  template <typename Time>
-  void time(const char* name, Time& value) {
-    number(name, value);
-  }
-  void milliseconds(const char* name, std::optional<std::int64_t>& value) { number(name, value); }
-  void flag(const char* /*name*/, bool& value) { value = next() == "1"; }
-  void id(const char* /*name*/, JobId& value) { expect(JobId::parse(next()), value); }
-  void id(const char* /*name*/, std::optional<JobId>& value) { value = JobId::parse(next()); }
-  void state(const char* /*name*/, JobState& value) { expect(parse_job_state(next()), value); }
-  void kind(const char* /*name*/, JobReason::Kind& value) { expect(parse_kind(next()), value); }
-  void text(const char* /*name*/, std::string& value) { value = unescaped(next()); }
-  void texts(const char* name, std::vector<std::string>& values) {
-    std::size_t count = 0;
-    number(name, count);
-    for (; count > 0 && good_; --count) {
-      text(name, values.emplace_back());
-    }
-  }
+  void milliseconds(const char* name, std::optional<std::int64_t>& value) { field(name, value); }
   void result(std::optional<ExitStatus>& value) {
     std::optional<int> code;
     std::optional<int> signal;
-    number("exit_code", code);
-    number("signal", signal);
+    field("exit_code", code);
+    field("signal", signal);
     if (code) {
       value = ExitStatus::exited(*code);
     } else if (signal) {
@@ -163,9 +123,9 @@ class LineReader {
     }
   }
   void reason(const char* /*name*/, JobReason& value) { visit_fields_of_reason(value, *this); }
-  void folder(const char* name, RemoteFolder& value, const Job& /*job*/) {
-    text(name, value.project);
-    text(name, value.jobs_folder);
+  void folder(const char* name, Job& job) {
+    field(name, job.remote_folder.project);
+    field(name, job.remote_folder.jobs_folder);
   }
 
   std::string_view next() {
@@ -184,11 +144,30 @@ class LineReader {
   bool ended() const { return ended_; }
 
  private:
-  template <typename Value, typename Target>
-  void expect(const std::optional<Value>& value, Target& target) {
-    good_ = good_ && value;
-    if (value) {
-      target = *value;
+  template <typename Value>
+  void set(Value& value, const std::optional<Value>& found) {
+    good_ = good_ && found;
+    value = found.value_or(value);
+  }
+  template <std::integral Number>
+  void take(std::string_view column, Number& value) {
+    set(value, parse_number<Number>(column));
+  }
+  static void take(std::string_view column, bool& value) { value = column == "1"; }
+  void take(std::string_view column, JobId& value) { set(value, JobId::parse(column)); }
+  void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
+  void take(std::string_view column, JobReason::Kind& value) { set(value, parse_kind(column)); }
+  static void take(std::string_view column, std::string& value) { value = unescaped(column); }
+  void take(std::string_view column, std::vector<std::string>& values) {
+    std::size_t count = 0;
+    for (take(column, count); count > 0 && good_; --count) {
+      field("", values.emplace_back());
+    }
+  }
+  template <typename Value>
+  void take(std::string_view column, std::optional<Value>& value) {
+    if (!column.empty()) {
+      take(column, value.emplace());
     }
   }
 
@@ -244,15 +223,15 @@ Index::Index(std::string text) : text_(std::move(text)) {
     }
     LineReader columns(line.substr(checksum_digits + 1));
     Row row;
-    columns.number("inode", row.print.inode);
-    columns.number("mtime", row.print.mtime_ns);
-    columns.number("size", row.print.size);
+    columns.field("inode", row.print.inode);
+    columns.field("mtime", row.print.mtime_ns);
+    columns.field("size", row.print.size);
     row.job = columns.rest();
     // The first fields of every job.
-    columns.number("key", row.key);
+    columns.field("key", row.key);
     const std::string_view id = columns.next();
     columns.next();  // server
-    columns.state("state", row.state);
+    columns.field("state", row.state);
     if (!columns.good()) {
       ++bad_;
       continue;

@@ -9,10 +9,10 @@
 #include <remote/job.hpp>
 #include <sys/stat.h>
 
-// The text of the store's index: a header and then a line a job, each with everything that its job.json says,
-// so that listing thousands of jobs opens one file. Lines are only ever appended; of several lines about one
-// job the last counts. A line has a checksum and the identity of the job.json that it speaks of, so a line
-// that is garbage, cut short or out of date is known as such, and that job.json is read instead.
+// The text of the store's index: a header, and then a line for each job with everything that its job.json
+// says, so that listing thousands of jobs opens one file. Lines are only appended; of several lines about one
+// job, the last counts. A line has a checksum and the identity of the job.json that it speaks of, so a line
+// that is garbage, cut short or out of date is recognized, and that job.json is read instead.
 
 namespace remote::jobs {
 
@@ -39,7 +39,7 @@ class Index {
     std::string_view job;  // all fields, for job()
   };
 
-  // Takes any text whatever; what is not a good line counts as `bad`.
+  // Takes any text; what is not a good line counts as `bad`.
   explicit Index(std::string text);
   Index(const Index&) = delete;  // rows point into the text
   Index& operator=(const Index&) = delete;

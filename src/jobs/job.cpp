@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <remote/job.hpp>
 
@@ -9,35 +8,20 @@
 namespace remote {
 namespace {
 
-constexpr std::array<std::pair<JobState, std::string_view>, 8> state_names{{
-    {JobState::starting, "starting"},
-    {JobState::queued, "queued"},
-    {JobState::running, "running"},
-    {JobState::succeeded, "succeeded"},
-    {JobState::failed, "failed"},
-    {JobState::killed, "killed"},
-    {JobState::lost, "lost"},
-    {JobState::unknown, "unknown"},
-}};
+// In the order of the states.
+constexpr std::array<std::string_view, 8> state_names{"starting", "queued", "running", "succeeded",
+                                                      "failed",   "killed", "lost",    "unknown"};
 
 }  // namespace
 
 std::string_view to_string(JobState state) {
-  for (const auto& [value, name] : state_names) {
-    if (value == state) {
-      return name;
-    }
-  }
-  return "unknown";
+  return state_names.at(static_cast<std::size_t>(state));
 }
 
 std::optional<JobState> parse_job_state(std::string_view name) {
-  for (const auto& [value, known] : state_names) {
-    if (known == name) {
-      return value;
-    }
-  }
-  return std::nullopt;
+  const auto found = std::ranges::find(state_names, name);
+  return found == state_names.end() ? std::nullopt
+                                    : std::optional(static_cast<JobState>(found - state_names.begin()));
 }
 
 bool is_final(JobState state) {
@@ -60,7 +44,7 @@ JobId JobId::random() {
 }
 
 bool Job::has_tag(std::string_view tag) const {
-  return std::find(tags.begin(), tags.end(), tag) != tags.end();
+  return std::ranges::find(tags, tag) != tags.end();
 }
 
 }  // namespace remote

@@ -3,8 +3,7 @@
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
-
-#include "jobs/job.hpp"
+#include <remote/job.hpp>
 
 // A job as JSON: the text of job.json, and an element of `job-list --json`.
 

@@ -1,8 +1,8 @@
 #include "jobs/kill.hpp"
 
-#include "jobs/ask.hpp"
 #include "jobs/places.hpp"
-#include "jobs/protocol_parts.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/refresh.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -15,7 +15,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
       kill_action(place.folder, place.ids(), order.signal, static_cast<int>(order.grace.count()), order.by),
       cancel);
   std::vector<KillResult::Entry> entries;
-  for (const Job& job : ask_over(connection, store, place.jobs, std::chrono::seconds(10), cancel)) {
+  for (const Job& job : refresh_over(connection, store, place.jobs, cancel)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
@@ -23,6 +23,26 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
     }
     entries.push_back({job, reply->outcome, reply->signalled, reply->survivors, reply->reason});
   }
+  return entries;
+}
+
+std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& place,
+                                         const Cancel& cancel) {
+  const CleanAnswer answer = servers::run_action(connection, clean_action(place.folder, place.ids()), cancel);
+  std::vector<CleanResult::Entry> entries;
+  std::vector<JobId> gone;
+  for (const Job& job : place.jobs) {
+    const CleanReply* reply = reply_about(job.id, answer.jobs);
+    if (reply == nullptr) {
+      entries.push_back({job, false, "the server's answer does not name it"});
+      continue;
+    }
+    if (reply->gone()) {
+      gone.push_back(job.id);
+    }
+    entries.push_back({job, reply->gone(), reply->reason});
+  }
+  store.remove(gone);
   return entries;
 }
 
@@ -34,6 +54,16 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
   result.entries = at_places(config, connector, jobs, result.errors, cancel,
                              [&](ssh::Connection& connection, const JobsAt& place) {
                                return kill_on(connection, store, place, order, cancel);
+                             });
+  return result;
+}
+
+CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
+                  const std::vector<Job>& jobs, const Cancel& cancel) {
+  CleanResult result;
+  result.entries = at_places(config, connector, jobs, result.errors, cancel,
+                             [&](ssh::Connection& connection, const JobsAt& place) {
+                               return clean_on(connection, store, place, cancel);
                              });
   return result;
 }

@@ -1,22 +1,26 @@
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include <remote/cancel.hpp>
 #include <remote/launch.hpp>
 
 #include "config/config.hpp"
-#include "jobs/job.hpp"
-#include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connector.hpp"
 
+// Ending jobs, and removing jobs that have ended. All jobs of a server are done in one exec, servers side by
+// side.
+
 namespace remote::jobs {
 
-// Ends jobs (request.by must be set), all of a server in one exec, servers side by side, and looks that
-// nothing is left (kill_script).
+// Ends jobs (request.by must be set), and looks that nothing is left of them (kill_action).
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel);
+
+// Removes the jobs' folders on the servers, then their records here. A record is removed only after its
+// server has said that the folder is gone. The jobs must have ended as far as is known here.
+CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
+                  const std::vector<Job>& jobs, const Cancel& cancel);
 
 }  // namespace remote::jobs

@@ -2,15 +2,38 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "base/group_by.hpp"
 
 namespace remote::jobs {
 
+RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server) {
+  return {config.project_path_on(server), config.remote_jobs_folder_name};
+}
+
+std::string job_folder_text(const Job& job) {
+  return fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
+}
+
+const config::Server& server_of(const config::Config& config, const Job& job) {
+  const auto found = std::ranges::find(config.servers, job.server, &config::Server::name);
+  if (found == config.servers.end()) {
+    throw Error(fmt::format("cannot ask about job {}", job.key),
+                fmt::format("configs.yaml has no server '{}' any more", job.server),
+                "put the server back into configs.yaml to reach its jobs")
+        .on(job.server);
+  }
+  return *found;
+}
+
+const JobId& start_id_of(const Job& job) {
+  return job.launch ? *job.launch : job.id;
+}
+
 std::vector<JobId> JobsAt::ids() const {
   std::vector<JobId> ids;
-  for (const Job& job : jobs) {
-    ids.push_back(job.id);
-  }
+  std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
   return ids;
 }
 

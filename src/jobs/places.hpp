@@ -8,14 +8,26 @@
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
+#include <remote/job.hpp>
 
 #include "config/config.hpp"
-#include "jobs/job.hpp"
-#include "jobs/remote_folder.hpp"
 #include "servers/fanout.hpp"
 #include "ssh/connector.hpp"
 
+// Where jobs are: their servers, and their folders there.
+
 namespace remote::jobs {
+
+// Where a new job of this configuration goes.
+RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);
+// "~/name/.jobs/<id>", as remote_path_word() takes it.
+std::string job_folder_text(const Job& job);
+
+// The server of a job. Throws Error, which names the job, when configs.yaml has that server no longer.
+const config::Server& server_of(const config::Config& config, const Job& job);
+
+// What the jobs of one start share the start lock by (Store::hold_start).
+const JobId& start_id_of(const Job& job);
 
 // Jobs of one server and folder, which one action can speak of.
 struct JobsAt {

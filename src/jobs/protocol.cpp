@@ -2,13 +2,15 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "jobs/protocol_parts.hpp"
+#include "jobs/protocol.hpp"
 #include "scripts/scripts.hpp"
 
 // Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls. Reading the
@@ -16,9 +18,6 @@
 
 namespace remote::jobs {
 namespace {
-
-// Longer commands and values do not fit into one argument of exec(2) (Linux: 128 KiB).
-constexpr std::size_t max_argument = 120'000;
 
 std::string lean(std::string_view file) {
   return servers::lean_script(scripts::text(file));
@@ -35,29 +34,48 @@ std::string backends_text(const std::vector<Backend>& known, std::initializer_li
   return fmt::format("backends='{} '\n{}", names, functions);
 }
 
-// The supervisor's file: it runs on its own, so what it shares with start.sh is put into it. Its comments
-// stay, for the person who reads it on a server.
-std::string supervisor_text() {
-  std::string text(scripts::text("supervisor.sh"));
-  constexpr std::string_view place = "#include oom.sh\n";
-  text.replace(text.find(place), place.size(), lean("oom.sh"));
+// A script that runs on its own: what it shares with others stands in the place of its "#include" lines. Its
+// own comments stay, for the person who reads it on a server.
+std::string program_text(std::string_view file, const std::vector<Backend>& known) {
+  constexpr std::string_view mark = "#include ";
+  std::string text(scripts::text(file));
+  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
+    const std::size_t end = text.find('\n', at);
+    const std::string name = text.substr(at + mark.size(), end - at - mark.size());
+    text.replace(at, end + 1 - at, name == "backends" ? backends_text(known, {"state", "end"}) : lean(name));
+  }
   return text;
 }
 
-// kill.sh as a program of its own, which the lifeline runs: SIGNAL GRACE_S BY ID…
-std::string ender_text(const std::vector<Backend>& known) {
-  return "# Ends jobs: SIGNAL GRACE_S BY ID...\njobs=${0%/.bin/*}\n" + lean("lib.sh") +
-         backends_text(known, {"state", "end"}) + lean("kill.sh") +
-         "kill_begin \"$1\" \"$2\" \"$3\"\nshift 3\nfor asked; do\n  kill_one "
-         "\"$asked\"\ndone\nkill_finish\n";
+// Sets NAME_text to a program's text and NAME_name to that of its file, which holds a digest of the text.
+void set_program(servers::Script& script, const std::string& name, std::string_view extension,
+                 const std::string& text) {
+  script.set(name + "_name", fmt::format("{}-{:.16}.{}", name, sha256_hex(text), extension));
+  script.set(name + "_text", text);
 }
 
-std::string name_with_digest(std::string_view name, std::string_view text, std::string_view extension) {
-  std::uint64_t digest = 14695981039346656037U;  // FNV-1a: tells texts apart, that is all
-  for (const char c : text) {
-    digest = (digest ^ static_cast<unsigned char>(c)) * 1099511628211U;
+// The text of a job's job.sh.
+std::string job_text(const std::string& project, const StartRequest& request) {
+  servers::Script script;
+  script.append(fmt::format(
+      "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n", request.id.text()));
+  // The folder comes first: a variable of the user's may be HOME.
+  script.add("job.sh").append("job_folder " + remote_path_word(project) + "\n");
+  for (const auto& [name, value] : request.process.env) {
+    check_variable(name);
+    if (name == cookie_name) {
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
+                         "a job's processes are known by it");
+    }
+    script.append("export ").set(name, value);
   }
-  return fmt::format("{}-{:016x}.{}", name, digest, extension);
+  if (!trim(request.process.activate).empty()) {
+    script.call("job_activate", {request.process.activate});
+  }
+  // Longer commands do not fit into one argument of exec(2) (Linux: 128 KiB).
+  constexpr std::size_t max_argument = 120'000;
+  const std::string& command = request.process.command;
+  return script.call(command.size() > max_argument ? "eval" : "job_command", {command}).text();
 }
 
 }  // namespace
@@ -79,8 +97,7 @@ std::string percent_encode(std::string_view text) {
 servers::Script job_script(const RemoteFolder& folder, std::string_view file,
                            const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
   servers::Script script;
-  script.set_path("project", folder.project);
-  script.append("jobs=$project/" + shell_quote(folder.jobs_folder) + "\n");
+  script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
   return script.add("lib.sh").append(backends_text(known, parts)).add(file);
 }
 
@@ -95,42 +112,6 @@ const std::vector<Backend>& backends() {
   return table;
 }
 
-std::string supervisor_name() {
-  return name_with_digest("supervisor", supervisor_text(), "sh");
-}
-
-std::string job_text(const std::string& project, const StartRequest& request) {
-  // The folder comes first: a variable of the user's may be HOME.
-  std::string text = fmt::format(
-      "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n"
-      "cd {} || {{\n  echo 'remote: cannot enter the project folder' >&2\n  exit 127\n}}\n",
-      request.id.text(), remote_path_word(project));
-  for (const auto& [name, value] : request.process.env) {
-    check_variable(name);
-    if (name == cookie_name) {
-      throw Error::usage(fmt::format("cannot set the variable '{}'", name),
-                         "a job's processes are known by it");
-    }
-    text += fmt::format("export {}={}\n", name, shell_quote(value));
-  }
-  if (!trim(request.process.activate).empty()) {
-    text += fmt::format(
-        "eval {} || {{\n  echo 'remote: cannot enter the Python environment' >&2\n  exit 127\n}}\n",
-        shell_quote(request.process.activate));
-  }
-  if (request.process.command.size() > max_argument) {
-    text += fmt::format("eval {}\n", shell_quote(request.process.command));
-  } else {
-    // A shell that is given one simple command becomes it: the job's pid is then the command's own.
-    // --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo the activation.
-    text += fmt::format(
-        "set -- {}\nif command -v bash >/dev/null 2>&1; then\n  exec bash --norc -c -- \"$1\"\nfi\n"
-        "exec sh -c -- \"$1\"\n",
-        shell_quote(request.process.command));
-  }
-  return text;
-}
-
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
                                           const std::string& lifeline, const std::string& lifeline_activate,
@@ -138,13 +119,11 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
   servers::Action<StartAnswer> action;
   action.what = "start of " + counted(requests.size(), "job");
   servers::Script& script = action.script;
-  script.set("supervisor_name", supervisor_name()).set("supervisor_text", supervisor_text());
+  set_program(script, "supervisor", "sh", program_text("supervisor.sh", known));
   if (!lifeline.empty()) {
-    const std::string program(scripts::text("lifeline.py"));
-    const std::string ender = ender_text(known);
     script.set("lifeline_activate", lifeline_activate).set("lifeline", lifeline);
-    script.set("lifeline_name", name_with_digest("lifeline", program, "py")).set("lifeline_text", program);
-    script.set("ender_name", name_with_digest("ender", ender, "sh")).set("ender_text", ender);
+    set_program(script, "lifeline", "py", std::string(scripts::text("lifeline.py")));
+    set_program(script, "ender", "sh", program_text("ender.sh", known));
   }
   script.append(job_script(folder, "start.sh", known, {"start"}).text()).add("oom.sh").call("start_begin");
   for (const StartRequest& request : requests) {
@@ -165,15 +144,13 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
     script.call("await_lifeline", {ids.front().text()});
   }
   std::vector<std::string> texts;
-  for (const JobId& id : ids) {
-    texts.push_back(id.text());
-  }
+  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   script.call("status_begin").call("status_sizes", texts);
   for (const JobId& id : ids) {
-    const bool claimed = std::find(claim.begin(), claim.end(), id) != claim.end();
+    const bool claimed = std::ranges::find(claim, id) != claim.end();
     script.call("status_one", {id.text(), claimed ? "1" : "0"});
   }
-  script.call("status_finish");
+  script.call("say", {"end"});
   action.timeout = std::chrono::seconds(10);
   return action;
 }
@@ -204,9 +181,18 @@ std::string follow_script(const RemoteFolder& folder, const FollowRequest& reque
                request.wait_only ? "wait"
                : request.follow  ? "1"
                                  : "0"});
-  // Not Script::input(): the end of stdin is what tells the script that nobody follows any more, so it is
-  // kept as fd 3. Else as there: one compound command.
-  return "{\nexec 3<&0 </dev/null\n" + script.text() + "exit\n}\n";
+  return script.open_input();
+}
+
+servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                          const std::vector<Backend>& known) {
+  servers::Action<CleanAnswer> action;
+  action.what = "removal of " + counted(ids.size(), "job");
+  action.script = job_script(folder, "clean.sh", known, {"state"});
+  call_each(action.script, "clean_one", ids);
+  action.script.call("say", {"end"});
+  action.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
+  return action;
 }
 
 }  // namespace remote::jobs

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
-#include <map>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,16 +13,28 @@
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 
-#include "jobs/backend.hpp"
 #include "servers/action.hpp"
 #include "servers/process_spec.hpp"
 
 // What is said between this program and the scripts of src/scripts on a server about jobs: docs/protocol.md.
-// A word of an answer that should be an id and is none makes a line that is not understood. `known` are the
-// backends that the jobs asked about may have; a job with another one is answered with Phase::unknown or
-// Outcome::refused.
+// `known` are the backends that the jobs asked about may have; a job with another one is answered with
+// Phase::unknown or Outcome::refused.
 
 namespace remote::jobs {
+
+// How a process is started, asked about and ended on a server: the sh functions NAME_start, NAME_state,
+// NAME_signal and NAME_members (docs/protocol.md, Backends).
+struct Backend {
+  std::string_view name;  // lower-case letters
+  // Lines "#part start", "#part state" and "#part end" (for signal and members) divide it, so that an action
+  // sends only what it needs. What stands before the first such line goes with every action.
+  std::string_view script;
+};
+
+// Those that this program knows. A job folder that names none has the first one.
+const std::vector<Backend>& backends();
+
+// ---- Starting
 
 // One process to start as a job.
 struct StartRequest {
@@ -47,14 +60,16 @@ struct StartAnswer {
 };
 
 // Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
-// for a variable's name that a shell cannot have. With `lifeline` (lifeline_request()) that process is
-// started beside the jobs; it is started once, with the jobs, by python3 of the PATH, else by that of the
-// environment which the sh text `lifeline_activate` enters.
+// for a variable's name that a shell cannot have. With a `lifeline` (see lifeline_request()), the launch's
+// lifeline starts beside the jobs, with the python3 of the PATH, or else with that of the environment that
+// the sh text `lifeline_activate` enters.
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
                                           const std::string& lifeline = "",
                                           const std::string& lifeline_activate = "",
                                           const std::vector<Backend>& known = backends());
+
+// ---- State
 
 struct StatusReply {
   // none: no such folder (never started, and now never will: see `claim`); starting: made, supervisor not yet
@@ -66,7 +81,7 @@ struct StatusReply {
   std::optional<int> pid;
   std::string reason;      // why it is queued or unknown; may be ""
   bool supervised = true;  // false: the job lives, its supervisor does not
-  bool left = false;       // it was told to end and has a result, but the process `pid` of it lives on
+  bool left = false;       // it was told to end and has a result, but its process `pid` lives on
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;
@@ -94,12 +109,14 @@ struct StatusAnswer {
 };
 
 // Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
-// started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline`, all
-// ids being of one launch, the answer comes when the server's lifeline of it has told how it is, after 4 s at
-// most.
+// started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline` (then
+// all ids belong to one launch), the answer waits until the launch's lifeline on that server has told how it
+// is, 4 s at most.
 servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
                                             const std::vector<JobId>& claim, bool await_lifeline = false,
                                             const std::vector<Backend>& known = backends());
+
+// ---- Ending, and removing
 
 struct KillReply {
   using Outcome = KillResult::Entry::Outcome;
@@ -116,15 +133,36 @@ struct KillAnswer {
 };
 
 // Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
-// look. All jobs side by side, within grace_s + 2 seconds. It is for ending jobs only: a signal that a job
-// handles and survives is followed by KILL. A job that had ended keeps its result and is `ended`; what it
+// look. All jobs end side by side, within grace_s + 2 seconds. It is for ending jobs only: KILL follows also
+// when a job handles the signal and goes on. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
                                         int grace_s, const std::string& by,
                                         const std::vector<Backend>& known = backends());
 
-// What `by` says where the launch itself ends its jobs because it was not completed.
+// What `by` says when the launch itself ends its jobs, because it was not completed.
 inline constexpr std::string_view by_launch = "launch";
+
+struct CleanReply {
+  // removed: the folder is gone; none: there was none; running: left alone, because something of it lives or
+  // may start yet; failed: the folder cannot be removed
+  enum class Outcome { removed, none, running, failed };
+  JobId id;
+  Outcome outcome = Outcome::failed;
+  std::string reason;  // for running and failed
+  bool gone() const { return outcome == Outcome::removed || outcome == Outcome::none; }
+};
+
+struct CleanAnswer {
+  std::vector<CleanReply> jobs;
+  void take(servers::AnswerLine& line);
+};
+
+// Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
+servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                          const std::vector<Backend>& known = backends());
+
+// ---- Following
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
 // the job has ended or stdin comes to its end (so keep it open while following). The first stdout line that
@@ -145,9 +183,28 @@ std::string follow_script(const RemoteFolder& folder, const FollowRequest& reque
 // "@remote1 error …": the server has no such job, or it was never started.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view line);
 
-// The text of a job's job.sh, and the name of the supervisor's file on the server (it holds a digest of its
-// text).
-std::string job_text(const std::string& project, const StartRequest& request);
-std::string supervisor_name();
+// ---- What these and other actions on jobs share
+
+// What an action's script begins with: $project and $jobs, lib.sh, of the backends these parts, and the
+// action's functions.
+servers::Script job_script(const RemoteFolder& folder, std::string_view file,
+                           const std::vector<Backend>& known = {},
+                           std::initializer_list<std::string_view> parts = {});
+
+// Adds FUNCTION ID for each of the jobs.
+void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids);
+
+// A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
+std::string percent_encode(std::string_view text);
+
+// The next word of a line, which must be the id of a job.
+JobId id_word(servers::AnswerLine& line);
+
+// What the server says of this job; nullptr when it does not name it.
+template <typename Reply>
+const Reply* reply_about(const JobId& id, const std::vector<Reply>& replies) {
+  const auto found = std::ranges::find(replies, id, &Reply::id);
+  return found == replies.end() ? nullptr : &*found;
+}
 
 }  // namespace remote::jobs

@@ -1,10 +1,10 @@
 #include <algorithm>
+#include <charconv>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "jobs/protocol.hpp"
-#include "jobs/protocol_parts.hpp"
 
 // Reading what the scripts answer about jobs.
 
@@ -26,26 +26,28 @@ std::int64_t moment(const AnswerLine& line, std::string_view text) {
 }
 
 std::string percent_decode(const AnswerLine& line, std::string_view text) {
-  const auto digit = [&](char c) {
-    const std::size_t value = std::string_view("0123456789ABCDEF").find(c);
-    if (value == std::string_view::npos) {
-      line.refuse("a %XX is wrong");
-    }
-    return value;
-  };
   std::string decoded;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] != '%') {
-      decoded += text[i];
-      continue;
+  while (!text.empty()) {
+    auto byte = static_cast<unsigned char>(text.front());
+    const std::size_t length = byte == '%' ? 3 : 1;
+    if (length == 3) {
+      const std::string_view digits = text.substr(1, 2);
+      const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
+      if (error != std::errc() || end != digits.data() + 2) {
+        line.refuse("a %XX is wrong");
+      }
     }
-    if (i + 2 >= text.size()) {
-      line.refuse("a %XX is cut");
-    }
-    decoded += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
-    i += 2;
+    decoded += static_cast<char>(byte);
+    text.remove_prefix(length);
   }
   return decoded;
+}
+
+// A text whose blanks the script has made '+'.
+std::string with_blanks(std::string_view text) {
+  std::string plain(text);
+  std::ranges::replace(plain, '+', ' ');
+  return plain;
 }
 
 // The two halves of a word that are divided by this mark.
@@ -73,8 +75,7 @@ ExitStatus result(const AnswerLine& line, std::string_view text) {
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
   if (key == "reason") {
-    job.reason = std::string(value);
-    std::replace(job.reason.begin(), job.reason.end(), '+', ' ');
+    job.reason = with_blanks(value);
   } else if (key == "pid") {
     job.pid = line.number_in(value, 1);
   } else if (key == "supervised") {
@@ -98,7 +99,7 @@ void read_field(AnswerLine& line, StatusReply& job) {
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
   } else if (key == "lifeline") {
-    job.lifeline = std::string(value);
+    job.lifeline = with_blanks(value);
   } else if (key == "out") {
     job.out_size = line.number_in<std::uint64_t>(value, 0);
   } else if (key == "err") {
@@ -106,6 +107,19 @@ void read_field(AnswerLine& line, StatusReply& job) {
   } else {
     line.refuse("an unknown key");
   }
+}
+
+// "KIND ID OUTCOME …", up to the outcome.
+template <typename Reply>
+Reply begin_reply(AnswerLine& line, std::string_view kind,
+                  std::initializer_list<std::pair<std::string_view, typename Reply::Outcome>> outcomes) {
+  if (line.kind() != kind) {
+    line.refuse_kind();
+  }
+  Reply reply;
+  reply.id = id_word(line);
+  reply.outcome = line.choice<typename Reply::Outcome>(line.word(), outcomes, "an unknown outcome");
+  return reply;
 }
 
 }  // namespace
@@ -119,22 +133,13 @@ JobId id_word(AnswerLine& line) {
 }
 
 void StartAnswer::take(AnswerLine& line) {
-  using Outcome = StartReply::Outcome;
-  if (line.kind() != "start") {
-    line.refuse_kind();
-  }
-  StartReply reply;
-  reply.id = id_word(line);
-  reply.outcome = line.choice<Outcome>(line.word(),
-                                       {{"started", Outcome::started},
-                                        {"queued", Outcome::queued},
-                                        {"exists", Outcome::exists},
-                                        {"failed", Outcome::failed}},
-                                       "an unknown outcome");
+  using enum StartReply::Outcome;
+  auto reply = begin_reply<StartReply>(
+      line, "start", {{"started", started}, {"queued", queued}, {"exists", exists}, {"failed", failed}});
   if (const std::string_view pid = line.word(); pid != "-") {
     reply.pid = line.number_in(pid, 1);
   }
-  if (reply.outcome == Outcome::failed || reply.outcome == Outcome::queued) {
+  if (reply.outcome == failed || reply.outcome == queued) {
     reply.reason = line.rest();
     if (reply.pid) {
       line.refuse("a pid of nothing");
@@ -145,7 +150,7 @@ void StartAnswer::take(AnswerLine& line) {
 }
 
 void StatusAnswer::take(AnswerLine& line) {
-  using Phase = StatusReply::Phase;
+  using enum StatusReply::Phase;
   if (line.kind() == "now") {
     const std::string_view now = line.word();
     if (now.find('.') != std::string_view::npos) {
@@ -163,20 +168,20 @@ void StatusAnswer::take(AnswerLine& line) {
   }
   StatusReply job;
   job.id = id_word(line);
-  job.phase = line.choice<Phase>(line.word(),
-                                 {{"none", Phase::none},
-                                  {"starting", Phase::starting},
-                                  {"queued", Phase::queued},
-                                  {"running", Phase::running},
-                                  {"ended", Phase::ended},
-                                  {"gone", Phase::gone},
-                                  {"rebooted", Phase::rebooted},
-                                  {"unknown", Phase::unknown}},
-                                 "an unknown phase");
+  job.phase = line.choice<StatusReply::Phase>(line.word(),
+                                              {{"none", none},
+                                               {"starting", starting},
+                                               {"queued", queued},
+                                               {"running", running},
+                                               {"ended", ended},
+                                               {"gone", gone},
+                                               {"rebooted", rebooted},
+                                               {"unknown", unknown}},
+                                              "an unknown phase");
   while (line.more()) {
     read_field(line, job);
   }
-  if (job.phase == Phase::ended && !job.result) {
+  if (job.phase == ended && !job.result) {
     line.refuse("the result is missing");
   }
   jobs.push_back(std::move(job));
@@ -189,11 +194,11 @@ void StatusAnswer::check() const {
 }
 
 void KillAnswer::take(AnswerLine& line) {
-  using Outcome = KillReply::Outcome;
+  using enum KillReply::Outcome;
   if (line.kind() == "survivor") {
     const JobId id = id_word(line);
     const auto reply = std::ranges::find(jobs, id, &KillReply::id);
-    if (reply == jobs.end() || reply->outcome != Outcome::survivors) {
+    if (reply == jobs.end() || reply->outcome != survivors) {
       line.refuse("a survivor of nothing");
     }
     const std::string_view member = line.word();
@@ -207,23 +212,25 @@ void KillAnswer::take(AnswerLine& line) {
     reply->survivors.push_back(fmt::format("pid {} ({}, user {}, state {})", pid, line.rest(), user, state));
     return;
   }
-  if (line.kind() != "kill") {
-    line.refuse_kind();
-  }
-  KillReply reply;
-  reply.id = id_word(line);
-  reply.outcome = line.choice<Outcome>(line.word(),
-                                       {{"killed", Outcome::killed},
-                                        {"ended", Outcome::ended},
-                                        {"none", Outcome::none},
-                                        {"survivors", Outcome::survivors},
-                                        {"refused", Outcome::refused}},
-                                       "an unknown outcome");
+  auto reply = begin_reply<KillReply>(
+      line, "kill",
+      {{"killed", killed}, {"ended", ended}, {"none", none}, {"survivors", survivors}, {"refused", refused}});
   reply.signalled = line.number(0);
-  if (reply.outcome == Outcome::refused) {
+  if (reply.outcome == refused) {
     reply.reason = line.rest();
   }
   line.end();
+  jobs.push_back(std::move(reply));
+}
+
+void CleanAnswer::take(AnswerLine& line) {
+  using enum CleanReply::Outcome;
+  auto reply = begin_reply<CleanReply>(
+      line, "clean", {{"removed", removed}, {"none", none}, {"running", running}, {"failed", failed}});
+  reply.reason = line.rest();
+  if (reply.gone() != reply.reason.empty()) {
+    line.refuse("a reason is wrong");
+  }
   jobs.push_back(std::move(reply));
 }
 

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
-#include "base/strings.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -43,10 +41,8 @@ constexpr std::array sentences{
     Sentence{Kind::other, "other", "*"},
 };
 
-// Of this kind, which has one.
 const Sentence& sentence_of(Kind kind) {
-  return *std::find_if(sentences.begin(), sentences.end(),
-                       [&](const Sentence& one) { return one.kind == kind; });
+  return *std::ranges::find(sentences, kind, &Sentence::kind);
 }
 
 // "SIGTERM by ada@laptop, then SIGKILL"
@@ -60,44 +56,6 @@ std::string stop_text(const JobReason& reason) {
     text += (reason.result->signal() ? ", then " : ", ") + reason.result->describe();
   }
   return text;
-}
-
-JobReason parse_stop(std::string_view text) {
-  JobReason reason{.kind = Kind::by_user};
-  const std::string_view name = text.substr(0, text.find_first_of(" ,"));
-  reason.number = signal_number(name).value_or(0);
-  text.remove_prefix(name.size());
-  if (const std::size_t comma = text.rfind(", "); comma != std::string_view::npos) {
-    const std::string_view end = text.substr(comma + 2);
-    if (const auto signal = end.starts_with("then ") ? signal_number(end.substr(5)) : std::nullopt) {
-      reason.result = ExitStatus::signalled(*signal);
-    } else if (const auto code =
-                   end.starts_with("exit ") ? parse_number<std::uint8_t>(end.substr(5)) : std::nullopt) {
-      reason.result = ExitStatus::exited(*code);
-    }
-    text = reason.result ? text.substr(0, comma) : text;
-  }
-  if (text == " by launch") {
-    reason.kind = Kind::by_launch;
-  } else if (text.starts_with(" by ")) {
-    reason.text = text.substr(4);
-  }
-  return reason;
-}
-
-JobReason parse_sentence(const Sentence& sentence, std::string_view text) {
-  JobReason reason{.kind = sentence.kind};
-  const std::size_t before = sentence.text.find_first_of("#*");
-  if (before != std::string_view::npos) {
-    const std::size_t around = sentence.text.size() - 1;
-    const std::string_view value = text.size() > around ? text.substr(before, text.size() - around) : "";
-    if (sentence.text[before] == '*') {
-      reason.text = value;
-    } else {
-      reason.number = parse_number<int>(value).value_or(0);
-    }
-  }
-  return reason;
 }
 
 }  // namespace
@@ -118,22 +76,12 @@ std::string reason_text(const JobReason& reason) {
   return text;
 }
 
-JobReason parse_reason(std::string_view text) {
-  // A reading is right if it gives the very same text again.
-  JobReason reason = parse_stop(text);
-  for (auto sentence = sentences.begin(); reason_text(reason) != text; ++sentence) {
-    reason = parse_sentence(*sentence, text);  // the last one, `other`, takes any text
-  }
-  return reason;
-}
-
 std::string_view kind_name(JobReason::Kind kind) {
   return sentence_of(kind).name;
 }
 
 std::optional<JobReason::Kind> parse_kind(std::string_view name) {
-  const auto found =
-      std::find_if(sentences.begin(), sentences.end(), [&](const Sentence& one) { return one.name == name; });
+  const auto found = std::ranges::find(sentences, name, &Sentence::name);
   return found == sentences.end() ? std::nullopt : std::optional(found->kind);
 }
 

@@ -6,18 +6,13 @@
 
 #include <remote/job.hpp>
 
-// The sentences that stand for a job's reason: in listings, and beside the typed reason in job.json, where
-// programs of older versions look for them.
+// The sentences that stand for a job's reason: in listings, and beside the typed reason in job.json.
 
 namespace remote::jobs {
 
 // "ended after rank 2", "SIGTERM by ada@laptop, exit 1", "" for none. May quote what a server said: show it
 // through visible_text().
 std::string reason_text(const JobReason& reason);
-
-// The reason that such a text stands for, of a record that has nothing else; `other` for a text of any other
-// form. reason_text() gives the same text again.
-JobReason parse_reason(std::string_view text);
 
 // A kind's name in job.json and in the index: "after_rank".
 std::string_view kind_name(JobReason::Kind kind);

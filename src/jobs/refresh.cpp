@@ -1,231 +1,108 @@
 #include "jobs/refresh.hpp"
 
 #include <algorithm>
-#include <climits>
-#include <string>
 
-#include "base/strings.hpp"
+#include "base/clock.hpp"
+#include "base/group_by.hpp"
+#include "jobs/places.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/transitions.hpp"
 
 namespace remote::jobs {
 namespace {
 
-using Kind = JobReason::Kind;
+using clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
 
-constexpr int sigkill = 9;
-
-// A server's instant on the laptop's clock. Both clocks are read in whole seconds, so the same instant comes
-// out a second earlier or later from one answer to the next: a stored value that is as near as that stays.
-std::optional<std::int64_t> shifted(const std::optional<std::int64_t>& server_time, const Clocks& clocks,
-                                    const std::optional<std::int64_t>& stored, std::int64_t not_before) {
-  if (!server_time) {
-    return stored;
-  }
-  constexpr std::int64_t jitter = 2;
-  const std::int64_t time =
-      std::max(not_before, std::min(*server_time + clocks.local - clocks.server, clocks.local));
-  return stored && std::abs(*stored - time) <= jitter ? stored : time;
-}
-
-// failure_moment() on the laptop's clock, of a job that has failed or was killed.
-std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& reply, const Clocks& clocks) {
-  const std::optional<std::int64_t> moment = failure_moment(reply);
-  if (!moment || !clocks.ahead_ms || job.state == State::succeeded) {
-    return std::nullopt;
-  }
-  return std::clamp(*moment - *clocks.ahead_ms, job.created_at * 1000,
-                    std::max(job.created_at, clocks.local + 1) * 1000);
-}
-
-JobReason stop_reason(const StatusReply& reply) {
-  constexpr std::string_view after_rank = "rank ";  // see lifeline.py
-  constexpr std::string_view after_loss = "loss of ";
-  const std::string_view by = reply.stop_by;
-  if (by.starts_with(after_rank)) {
-    if (const auto rank = parse_number<int>(by.substr(after_rank.size()))) {
-      return {.kind = Kind::after_rank, .number = *rank};
+// Asks, and stores nothing.
+std::vector<Job> question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
+                          milliseconds limit, bool await_lifeline, const Cancel& cancel) {
+  for (const auto& [folder, indices] :
+       group_by(jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
+    std::vector<JobId> ids;
+    std::vector<JobId> claim;
+    for (const std::size_t i : indices) {
+      ids.push_back(jobs[i].id);
+      // Looked at before asking: a starter that dies later is found out the next time.
+      if (jobs[i].state == JobState::starting && store.starter_is_dead(start_id_of(jobs[i]))) {
+        claim.push_back(jobs[i].id);
+      }
+    }
+    auto action = status_action(folder, ids, claim, await_lifeline);
+    action.timeout = limit;
+    const std::int64_t asked_ms = now_milliseconds();
+    const StatusAnswer answer = servers::run_action(connection, action, cancel);
+    const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
+    for (const std::size_t i : indices) {
+      if (const StatusReply* reply = reply_about(jobs[i].id, answer.jobs)) {
+        const bool dead = std::ranges::find(claim, reply->id) != claim.end();
+        jobs[i] = apply_status(jobs[i], *reply, clocks, dead ? Starter::dead : Starter::alive);
+      }
     }
   }
-  if (by.starts_with(after_loss)) {
-    return {.kind = Kind::after_loss, .text = std::string(by.substr(after_loss.size()))};
-  }
-  JobReason reason{.kind = Kind::by_user, .number = *reply.stop_signal, .text = reply.stop_by};
-  if (by == by_launch) {
-    reason.kind = Kind::by_launch;
-    reason.text.clear();
-  }
-  if (*reply.result != ExitStatus::signalled(*reply.stop_signal)) {
-    reason.result = reply.result;
-  }
-  return reason;
+  return jobs;
 }
 
-// Why a launch has no lifeline. In the words of status.sh blanks are '+':
-// "unreachable:+node-1+at+10.0.0.4:23456:+No+route+to+host".
-std::string lifeline_trouble(std::string text) {
-  std::replace(text.begin(), text.end(), '+', ' ');
-  constexpr std::string_view unreachable = "unreachable: ";
-  return text.starts_with(unreachable) ? "cannot reach " + text.substr(unreachable.size()) : text;
-}
-
-JobReason running_reason(const StatusReply& reply) {
-  if (reply.left) {
-    return {.kind = Kind::told_to_end, .number = reply.pid.value_or(0)};
-  }
-  if (!reply.supervised) {
-    return {.kind = Kind::unsupervised};
-  }
-  return reply.lifeline.empty()
-             ? JobReason()
-             : JobReason{.kind = Kind::no_lifeline, .text = lifeline_trouble(reply.lifeline)};
-}
-
-void lose(Job& job, Kind why) {
-  job.state = State::lost;
-  job.reason = {.kind = why};
-  job.result.reset();
-}
-
-void apply_end(Job& job, const StatusReply& reply) {
-  job.reason = {};
-  if (!reply.result) {
-    lose(job, Kind::no_result);
-    return;
-  }
-  job.result = reply.result;
-  if (reply.stop_signal) {
-    job.state = State::killed;
-    if (!reply.result->signal()) {
-      job.result = ExitStatus::signalled(*reply.stop_signal);
-    }
-    job.reason = stop_reason(reply);
-    return;
-  }
-  if (reply.result->success()) {
-    job.state = State::succeeded;
-    return;
-  }
-  job.state = State::failed;
-  if (reply.oom) {
-    // 137 is how a shell reports a child that SIGKILL ended.
-    job.reason.kind =
-        reply.result->shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
-  }
-}
+constexpr milliseconds usual_limit{10'000};
 
 }  // namespace
 
-Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
-  Clocks clocks{answer.server_now, answered_ms / 1000, std::nullopt};
-  if (answer.server_now_ms) {
-    // min before max: the laptop's clock may have been set back meanwhile
-    const std::int64_t most = *answer.server_now_ms - asked_ms;
-    clocks.ahead_ms = std::max(*answer.server_now_ms - answered_ms, std::min<std::int64_t>(0, most));
-  }
-  return clocks;
+std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                              const Cancel& cancel) {
+  jobs = question(connection, store, std::move(jobs), usual_limit, false, cancel);
+  store.update(jobs);
+  return jobs;
 }
 
-std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
-  constexpr std::int64_t longest_exit = 10000;
-  // The server's clock was read just before the result was written: this is how far apart the two may be.
-  constexpr std::int64_t agree_s = 2;
-  if (!reply.done_ms || !reply.ended_at || !reply.result ||
-      std::abs(*reply.done_ms / 1000 - *reply.ended_at) > agree_s) {
-    return std::nullopt;
-  }
-  const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.result->shell_code() <= 128 &&
-                          *reply.wrote_ms <= *reply.done_ms &&
-                          *reply.done_ms - *reply.wrote_ms <= longest_exit;
-  return last_words ? reply.wrote_ms : reply.done_ms;
+std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
+                                      std::vector<Job> jobs, const Cancel& cancel) {
+  const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
+  jobs = question(*connection, store, std::move(jobs), usual_limit, true, cancel);
+  store.update(jobs);
+  return jobs;
 }
 
-Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
-  if (is_final(job.state) && job.state != State::lost) {
-    return job;
-  }
-  using Phase = StatusReply::Phase;
-  const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
-                                reply.phase == Phase::gone || reply.phase == Phase::rebooted;
-  if (job.state == State::lost && says_nothing_new) {
-    return job;
-  }
-  Job fresh = job;
-  fresh.checked_at = clocks.local;
-  if (reply.pid) {
-    fresh.pid = reply.pid;
-  }
-  fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
-  switch (reply.phase) {
-    case Phase::none:
-      if (job.state == State::running || job.state == State::queued) {
-        lose(fresh, Kind::folder_gone);
-      } else if (starter == Starter::dead) {
-        lose(fresh, Kind::never_started);
+News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
+             milliseconds limit, const Cancel& cancel) {
+  const auto groups = group_by(
+      jobs, [](const Job& job) { return is_final(job.state) ? std::nullopt : std::optional(job.server); });
+  const auto outcomes = servers::fan_out(
+      groups, [](const Group<std::string>& group) { return group.key; },
+      [&](const Group<std::string>& group, std::size_t) {
+        const auto begin = clock::now();
+        std::vector<Job> mine;
+        for (const std::size_t i : group.indices) {
+          mine.push_back(jobs[i]);
+        }
+        const auto connection = connector.connect(server_of(config, mine.front()), cancel,
+                                                  std::chrono::ceil<std::chrono::seconds>(limit));
+        const auto left = limit - std::chrono::duration_cast<milliseconds>(clock::now() - begin);
+        return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), false,
+                        cancel);
+      });
+  News news;
+  news.jobs = std::move(jobs);
+  const std::int64_t now = now_seconds();
+  std::vector<Job> answered;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (std::size_t k = 0; k < groups[g].indices.size(); ++k) {
+      Job& job = news.jobs[groups[g].indices[k]];
+      job = outcomes[g].ok() ? (*outcomes[g].value)[k] : as_unanswered(job, now);
+      if (outcomes[g].ok()) {
+        answered.push_back(job);
       }
-      break;
-    case Phase::starting:
-      break;  // and a job that was seen running does not start again
-    case Phase::queued:
-      fresh.state = State::queued;
-      fresh.pid.reset();
-      fresh.started_at.reset();
-      fresh.reason = {.kind = reply.reason.empty() ? Kind::none : Kind::waiting, .text = reply.reason};
-      break;
-    case Phase::unknown:
-      fresh.state = State::unknown;
-      fresh.reason = {.kind = Kind::other, .text = reply.reason};
-      break;
-    case Phase::running:
-      fresh.state = State::running;
-      fresh.result.reset();
-      fresh.ended_at.reset();
-      fresh.failed_ms.reset();
-      fresh.reason = running_reason(reply);
-      break;
-    case Phase::ended:
-      fresh.ended_at =
-          shifted(reply.ended_at, clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
-      apply_end(fresh, reply);
-      fresh.failed_ms = shifted_failure(fresh, reply, clocks);
-      break;
-    case Phase::gone:
-      lose(fresh, Kind::processes_gone);
-      break;
-    case Phase::rebooted:
-      lose(fresh, Kind::server_restarted);
-      break;
+    }
+    if (!outcomes[g].ok()) {
+      news.silent.push_back(*outcomes[g].error);
+    }
   }
-  return fresh;
-}
-
-Job as_unanswered(const Job& job, std::int64_t now) {
-  if (is_final(job.state)) {
-    return job;
+  // All at once, and apart from the asking: a disk that is full says nothing about the servers.
+  try {
+    store.update(answered);
+  } catch (const Error& error) {
+    news.unsaved.emplace(error);
   }
-  Job shown = job;
-  shown.state = State::unknown;
-  shown.reason = {.kind = Kind::no_answer};
-  if (job.checked_at) {
-    shown.reason.number = static_cast<int>(std::clamp<std::int64_t>(now - *job.checked_at, 0, INT_MAX));
-    shown.reason.last_state = job.state;
-  }
-  return shown;
-}
-
-Job merge_news(const Job& stored, const Job& news) {
-  const bool later = news.checked_at && (!stored.checked_at || *news.checked_at > *stored.checked_at);
-  const bool older = stored.checked_at && (!news.checked_at || *news.checked_at < *stored.checked_at);
-  const bool leaves_lost =
-      stored.state == State::lost && news.state != State::lost && news.state != State::starting && later;
-  const bool keep = news.state == State::unknown || (is_final(stored.state) && !leaves_lost) || older ||
-                    (stored.state == State::running && news.state == State::starting);
-  if (keep) {
-    return stored;
-  }
-  Job merged = news;
-  merged.key = stored.key;
-  merged.id = stored.id;
-  merged.created_at = stored.created_at;
-  return merged;
+  return news;
 }
 
 }  // namespace remote::jobs

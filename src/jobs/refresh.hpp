@@ -1,60 +1,40 @@
 #pragma once
 
-#include <cstdint>
+#include <chrono>
 #include <optional>
-#include <string_view>
+#include <vector>
 
-#include "jobs/job.hpp"
-#include "jobs/protocol.hpp"
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+#include <remote/job.hpp>
 
-// Every rule about how a job's state changes, as pure functions. What a server says about a job goes through
-// apply_status; what two processes have heard at different times goes through merge_news (Store::update does
-// so).
-//
-//   starting -> running -> succeeded | failed | killed        what the server tells
-//   starting, running   -> lost                               the server tells that nothing is left and no
-//   result lost                -> running, succeeded, failed, killed  a later and explicit answer of the
-//   server only
-//
-// No other way leads out of a final state, and `unknown` is shown, never stored: silence changes nothing.
+#include "config/config.hpp"
+#include "jobs/store.hpp"
+#include "ssh/connector.hpp"
+
+// Asking servers how their jobs are, and keeping what they say in the store.
 
 namespace remote::jobs {
 
-// The two clocks at the moment of an answer.
-struct Clocks {
-  std::int64_t server = 0;  // StatusAnswer::server_now; seconds since the epoch
-  std::int64_t local = 0;   // the laptop's, when the answer came; seconds
-  // How far the server's clock is ahead of the laptop's, in milliseconds; where the server tells parts of a
-  // second.
-  std::optional<std::int64_t> ahead_ms;
+struct News {
+  std::vector<Job> jobs;  // all that were given, in their order, as they are now; unanswered ones `unknown`
+  std::vector<Error> silent;     // a server each that could not be asked
+  std::optional<Error> unsaved;  // the store could not take the news; they are true all the same
 };
 
-// From an answer, and the laptop's clock in milliseconds before the question and after the answer. In between
-// lies the server's reading; clocks that may agree are taken to agree, so that what one server tells in
-// several answers, or servers whose clocks are kept, are compared without the error of that measuring.
-Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms);
+// Asks the servers of the unfinished jobs, one exec a server, side by side. A server that does not answer
+// within `limit`, connecting included, leaves its jobs `unknown` in the result and untouched in the store.
+// Throws only on cancel.
+News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
+             std::chrono::milliseconds limit, const Cancel& cancel);
 
-// Whether the process that was to start a job still lives (Store::starter_is_dead). Only with a dead one the
-// status script is asked to claim the job's id, and only then "no such folder" means: never.
-enum class Starter { alive, dead };
+// The same for jobs of one server, over a connection that is there. Throws Error.
+std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
+                              const Cancel& cancel);
 
-// When what ended a job came to pass, by the server's clock in milliseconds. A process that fails writes its
-// last words first, and may then need seconds to exit, while those that lose their connection to it are gone
-// at once: so for an exit code it is the last write to stderr, if that was at most ten seconds before the
-// end. Else (also for a shell's 128+N) it is the end. nullopt when the server tells no parts of a second, or
-// keeps its files by another clock than its own.
-std::optional<std::int64_t> failure_moment(const StatusReply& reply);
-
-// What a job is after a server's answer about it. Instants are shifted to the laptop's clock.
-Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter);
-
-// What is to be shown of a job whose server did not answer: an unfinished one is `unknown`, with the age of
-// the last news as the reason; an ended one stays what it is.
-Job as_unanswered(const Job& job, std::int64_t now);
-
-// What is to be stored when `news` comes to a job that is stored as `stored`: see above. Identity (key, id,
-// created_at) stays; news that are older than the stored ones, or local while a server has spoken, change
-// no state.
-Job merge_news(const Job& stored, const Job& news);
+// The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
+// until the server's lifeline has told whether it reaches the first one.
+std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
+                                      std::vector<Job> jobs, const Cancel& cancel);
 
 }  // namespace remote::jobs

@@ -28,37 +28,27 @@ std::string list_keys(const std::vector<const Job*>& jobs) {
 
 std::string nearest_keys(const std::vector<Job>& jobs, int key) {
   std::vector<const Job*> near;
-  near.reserve(jobs.size());
-  for (const Job& job : jobs) {
-    near.push_back(&job);
-  }
-  const auto distance = [&](const Job* job) { return std::llabs(static_cast<long long>(job->key) - key); };
-  std::stable_sort(near.begin(), near.end(),
-                   [&](const Job* a, const Job* b) { return distance(a) < distance(b); });
+  std::ranges::transform(jobs, std::back_inserter(near), [](const Job& job) { return &job; });
+  std::ranges::stable_sort(
+      near, {}, [&](const Job* job) { return std::llabs(static_cast<long long>(job->key) - key); });
   near.resize(std::min(near.size(), most_listed));
-  std::sort(near.begin(), near.end(), [](const Job* a, const Job* b) { return a->key < b->key; });
+  std::ranges::sort(near, {}, &Job::key);
   return list_keys(near);
-}
-
-// The start of an id that tells it from the others, for messages.
-std::string short_id(const Job& job) {
-  return job.id.text().substr(0, 8);
 }
 
 const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
   const auto key = parse_number<int>(name);
   std::vector<const Job*> found;
-  for (const Job& job : jobs) {
-    if (key && job.key == *key) {
-      found.push_back(&job);
-    }
-  }
-  if (found.empty() && name.size() >= shortest_id_start) {
+  const auto find = [&](const auto& fits) {
     for (const Job& job : jobs) {
-      if (job.id.text().starts_with(name)) {
+      if (fits(job)) {
         found.push_back(&job);
       }
     }
+  };
+  find([&](const Job& job) { return key == job.key; });
+  if (found.empty() && name.size() >= shortest_id_start) {
+    find([&](const Job& job) { return job.id.text().starts_with(name); });
   }
   if (found.size() == 1) {
     return *found.front();
@@ -67,7 +57,7 @@ const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
   if (found.size() > 1) {
     std::vector<std::string> ids;
     for (const Job* job : found) {
-      ids.push_back(fmt::format("{} (id {}…)", job->key, short_id(*job)));
+      ids.push_back(fmt::format("{} (id {:.8}…)", job->key, job->id.text()));
     }
     throw Error::usage(what, "it fits several: " + join(ids, ", "),
                        "name one by its key or by more of its id");
@@ -90,13 +80,12 @@ const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
 }
 
 bool has_all(const Job& job, const std::vector<std::string>& tags) {
-  return std::all_of(tags.begin(), tags.end(), [&](const std::string& tag) { return job.has_tag(tag); });
+  return std::ranges::all_of(tags, [&](const std::string& tag) { return job.has_tag(tag); });
 }
 
 const Job* newest(const std::vector<const Job*>& jobs) {
-  const auto found = std::max_element(jobs.begin(), jobs.end(), [](const Job* a, const Job* b) {
-    return std::pair(a->created_at, a->key) < std::pair(b->created_at, b->key);
-  });
+  const auto found =
+      std::ranges::max_element(jobs, {}, [](const Job* job) { return std::pair(job->created_at, job->key); });
   return found == jobs.end() ? nullptr : *found;
 }
 
@@ -110,9 +99,7 @@ std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& select
   std::vector<Job> chosen;
   for (const Job& job : jobs) {
     const bool is_named = named.contains(job.id);
-    const bool state_fits =
-        selection.states.empty() ||
-        std::find(selection.states.begin(), selection.states.end(), job.state) != selection.states.end();
+    const bool state_fits = selection.states.empty() || std::ranges::count(selection.states, job.state) > 0;
     if ((named.empty() || is_named) && (is_named || selection.hidden || !job.hidden) &&
         has_all(job, selection.tags) && state_fits) {
       chosen.push_back(job);
@@ -137,7 +124,7 @@ Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selecti
     }
   }
   std::vector<std::string> states;
-  for (const State state : selection.states) {
+  for (const JobState state : selection.states) {
     states.emplace_back(to_string(state));
   }
   std::string reason = "no job";
@@ -158,7 +145,7 @@ Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::strin
   for (const Job& job : jobs) {
     const bool master = job.has_tag("master");
     const bool fits = has_all(job, tags) && (master || !tags.empty());
-    if (job.state == State::running || job.state == State::unknown) {
+    if (job.state == JobState::running || job.state == JobState::unknown) {
       running.push_back(&job);
       if (fits) {
         (master ? running_masters : running_others).push_back(&job);

@@ -4,8 +4,7 @@
 #include <vector>
 
 #include <remote/error.hpp>
-
-#include "jobs/job.hpp"
+#include <remote/job.hpp>
 
 // Choosing jobs by what a user names: pure functions over a listing.
 

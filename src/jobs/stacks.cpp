@@ -6,10 +6,9 @@
 
 #include <fmt/format.h>
 
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
-#include "jobs/protocol_parts.hpp"
+#include "jobs/protocol.hpp"
 #include "scripts/scripts.hpp"
 
 namespace remote::jobs {
@@ -26,18 +25,14 @@ std::optional<std::string> faulthandler_frame(std::string_view line) {
   if (!line.starts_with(begin)) {
     return std::nullopt;
   }
-  line.remove_prefix(begin.size());
   const std::size_t at = line.rfind(middle);
-  if (at == std::string_view::npos) {
+  const std::size_t in = at == std::string_view::npos ? at : line.find(" in ", at);
+  if (in == std::string_view::npos || at < begin.size()) {
     return std::nullopt;
   }
-  const std::string_view file = line.substr(0, at);
-  const std::string_view rest = line.substr(at + middle.size());
-  const std::size_t in = rest.find(" in ");
-  if (in == std::string_view::npos) {
-    return std::nullopt;
-  }
-  return fmt::format("{} ({}:{})", rest.substr(in + 4), file, rest.substr(0, in));
+  const std::string_view file = line.substr(begin.size(), at - begin.size());
+  const std::size_t number = at + middle.size();
+  return fmt::format("{} ({}:{})", line.substr(in + 4), file, line.substr(number, in - number));
 }
 
 std::vector<ThreadStack> faulthandler_threads(const std::vector<std::string>& lines) {
@@ -76,8 +71,8 @@ std::vector<ThreadStack> py_spy_threads(const std::vector<std::string>& lines, i
     }
   }
   if (!threads.empty()) {
-    std::rotate(threads.begin(), threads.begin() + static_cast<std::ptrdiff_t>(main),
-                threads.begin() + static_cast<std::ptrdiff_t>(main) + 1);
+    const auto at = threads.begin() + static_cast<std::ptrdiff_t>(main);
+    std::rotate(threads.begin(), at, at + 1);
   }
   return threads;
 }
@@ -100,9 +95,8 @@ std::string key_of(const RankStack& rank, bool all_threads) {
   return join(parts, "\n\n");
 }
 
-bool by_rank(const RankStack& a, const RankStack& b) {
-  return std::tuple(a.rank.value_or(-1), a.job.key, a.pid) <
-         std::tuple(b.rank.value_or(-1), b.job.key, b.pid);
+auto order(const RankStack& rank) {
+  return std::tuple(rank.rank.value_or(-1), rank.job.key, rank.pid);
 }
 
 // An agent (torchrun) is Python too, but no rank: where a job has processes with ranks, those without are
@@ -123,7 +117,7 @@ servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const st
   action.script = job_script(folder, "stacks.sh");
   action.script.call("stacks_begin");
   call_each(action.script, "stacks_one", ids);
-  action.script.call("stacks_finish");
+  action.script.call("say", {"end"});
   action.timeout = std::chrono::minutes(5);  // py-spy and the signal may take 23 s a process
   return action;
 }
@@ -203,25 +197,15 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
            dump.method == ProcessDump::Method::kernel ? dump.lines : std::vector<std::string>()});
     }
   }
-  std::sort(result.ranks.begin(), result.ranks.end(), by_rank);
+  std::ranges::sort(result.ranks, {}, order);
   return result;
 }
 
 std::string enable_stacks_text(const std::string& jobs_folder) {
-  // Runs in the project's folder. Whatever goes wrong here, the job runs: a ':' in the folder's name cannot
-  // stand in PYTHONPATH.
-  return fmt::format(
-      "remote_stacks=$(pwd)/{}/$REMOTE_JOB_ID/python\n"
-      "if case $remote_stacks in *:*) false ;; esac && (\n"
-      "  umask 077 && mkdir -p \"$remote_stacks\" && printf '%s' {} >\"$remote_stacks/sitecustomize.py\"\n"
-      "); then\n"
-      "  PYTHONPATH=$remote_stacks${{PYTHONPATH:+:$PYTHONPATH}}\n"
-      "  export PYTHONPATH\n"
-      "else\n"
-      "  echo 'remote: --enable-stacks is not possible in this folder' >&2\n"
-      "fi\n"
-      "unset remote_stacks\n",
-      shell_quote(jobs_folder), shell_quote(std::string(scripts::text("sitecustomize.py"))));
+  return servers::Script()
+      .add("enable_stacks.sh")
+      .call("enable_stacks", {jobs_folder, std::string(scripts::text("sitecustomize.py"))})
+      .text();
 }
 
 }  // namespace remote::jobs
@@ -237,12 +221,11 @@ std::vector<StackGroup> group_stacks(const std::vector<RankStack>& ranks, bool a
   }
   std::vector<StackGroup> groups;
   for (auto& [key, group] : by_key) {
-    std::sort(group.members.begin(), group.members.end(), jobs::by_rank);
+    std::ranges::sort(group.members, {}, jobs::order);
     groups.push_back(std::move(group));
   }
-  std::sort(groups.begin(), groups.end(), [](const StackGroup& a, const StackGroup& b) {
-    return a.members.size() != b.members.size() ? a.members.size() < b.members.size()
-                                                : jobs::by_rank(a.members.front(), b.members.front());
+  std::ranges::sort(groups, {}, [](const StackGroup& group) {
+    return std::pair(group.members.size(), jobs::order(group.members.front()));
   });
   return groups;
 }

@@ -7,11 +7,10 @@
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
+#include <remote/job.hpp>
 #include <remote/launch.hpp>
 
 #include "config/config.hpp"
-#include "jobs/job.hpp"
-#include "jobs/remote_folder.hpp"
 #include "servers/action.hpp"
 #include "ssh/connector.hpp"
 
@@ -19,9 +18,9 @@
 
 namespace remote::jobs {
 
-// Text of a dump as the server has it, of one process.
+// What a server tells of one process.
 struct ProcessDump {
-  JobId id;  // of its job
+  JobId id;  // its job's
   int pid = 0;
   std::optional<int> rank;  // RANK of its environment
   // kernel: no stack could be had, the lines are what the kernel says of its threads
@@ -45,8 +44,7 @@ std::vector<ThreadStack> parse_threads(const ProcessDump& dump);
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel);
 
-// sh text to stand behind a job's activation, for --enable-stacks: writes a sitecustomize.py into the job's
-// folder and puts it before all others on PYTHONPATH. Commands other than Python see a longer PYTHONPATH.
+// sh text to stand behind a job's activation, for --enable-stacks (src/scripts/enable_stacks.sh).
 std::string enable_stacks_text(const std::string& jobs_folder);
 
 }  // namespace remote::jobs

@@ -6,9 +6,8 @@
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
-#include "jobs/protocol_parts.hpp"
-#include "jobs/remote_folder.hpp"
-#include "servers/fanout.hpp"
+#include "jobs/places.hpp"
+#include "jobs/protocol.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -24,8 +23,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   }
   std::string lifeline_text;
   std::string activate;
-  if (lifeline != nullptr &&
-      std::find(lifeline->servers.begin(), lifeline->servers.end(), batch.key) != lifeline->servers.end()) {
+  if (lifeline != nullptr && std::ranges::find(lifeline->servers, batch.key) != lifeline->servers.end()) {
     std::vector<Job> there;
     for (const std::size_t i : batch.indices) {
       there.push_back(jobs[i].job);
@@ -42,22 +40,22 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
 
 void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
   if (reply.outcome == StartReply::Outcome::failed) {
-    job.state = State::lost;
+    job.state = JobState::lost;
     job.reason = {.kind = JobReason::Kind::not_started, .text = reply.reason};
     errors.push_back(Error(fmt::format("job {} was not started", job.key), reply.reason).on(job.server));
     return;
   }
   job.pid = reply.pid;
   if (reply.outcome == StartReply::Outcome::exists) {
-    return;  // nothing was started: what became of it is for `ask` to find out
+    return;  // nothing was started: what became of it is for `refresh` to find out
   }
   job.checked_at = now_seconds();
   if (reply.outcome == StartReply::Outcome::queued) {
-    job.state = State::queued;
+    job.state = JobState::queued;
     job.reason = {.kind = JobReason::Kind::waiting, .text = reply.reason};
     return;
   }
-  job.state = State::running;
+  job.state = JobState::running;
   job.started_at = job.checked_at;
 }
 
@@ -97,7 +95,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
     }
   }
   for (NewJob& entry : new_jobs) {
-    entry.job.state = State::starting;
+    entry.job.state = JobState::starting;
     entry.job.created_at = now_seconds();
     result.jobs.push_back(entry.job);
   }

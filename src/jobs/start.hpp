@@ -7,9 +7,9 @@
 
 #include <remote/cancel.hpp>
 #include <remote/error.hpp>
+#include <remote/job.hpp>
 
 #include "config/config.hpp"
-#include "jobs/job.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connector.hpp"
@@ -23,7 +23,7 @@ struct NewJob {
   servers::ProcessSpec process;
 };
 
-// What the servers of a launch keep to each other without this program (docs/protocol.md, The lifeline).
+// What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).
 struct Lifeline {
   std::string token;                 // random; proves who belongs to the launch
   std::vector<std::string> servers;  // all that take part; the first one is the hub
@@ -40,13 +40,14 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
 
 struct StartResult {
   std::vector<Job> jobs;      // all, in the order given, with keys
-  std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
+  std::vector<Error> errors;  // one for each server or job that did not start, or of which nothing is known
 };
 
 // Records the jobs and starts them: all of a server in one exec, servers side by side. The records are on
-// disk before the first script goes out, so that whatever dies in between, `ask` finds out later what came of
-// it. Throws Error when a server cannot be reached or the store cannot be written (then nothing was started);
-// what fails on servers after that is in the result. `lifeline` is that of the launch, nullptr: none.
+// disk before the first script goes out, so that whatever dies in between, `refresh` finds out later what
+// came of it. Throws Error when a server cannot be reached or the store cannot be written (then nothing was
+// started); what fails on servers after that is in the result. `lifeline` is that of the launch, nullptr:
+// none.
 StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
                   std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline = nullptr);
 

@@ -15,9 +15,9 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
-#include "jobs/refresh.hpp"
-#include "jobs/select.hpp"
+#include "jobs/job_json.hpp"
 #include "jobs/store_files.hpp"
+#include "jobs/transitions.hpp"
 
 namespace remote::jobs {
 namespace fs = std::filesystem;
@@ -26,20 +26,10 @@ namespace {
 // How far a record's own checked_at may lie behind the index's.
 constexpr std::int64_t checked_at_lag_s = 60;
 
-fs::path lock_path(const fs::path& folder) {
-  return folder / "lock";
-}
-fs::path key_path(const fs::path& folder) {
-  return folder / "last_key";
-}
-fs::path start_path(const fs::path& folder, const JobId& id) {
-  return folder / "starts" / id.text();
-}
-
 // The highest key ever given. A mark that is lost or garbage is made up for by the jobs that are there.
 int read_last_key(const fs::path& folder) {
   try {
-    const auto text = read_file_if_there(key_path(folder));
+    const auto text = read_file_if_there(folder / "last_key");
     return std::max(0, text ? parse_number<int>(trim(*text)).value_or(0) : 0);
   } catch (const Error&) {
     return 0;
@@ -72,9 +62,8 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
 // it.
 bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
   auto& jobs = loaded.jobs;
-  std::sort(jobs.begin(), jobs.end(), [](const StoredJob& a, const StoredJob& b) {
-    return std::tuple(a.job.key, !a.from_index, a.job.created_at, a.job.id) <
-           std::tuple(b.job.key, !b.from_index, b.job.created_at, b.job.id);
+  std::ranges::sort(jobs, {}, [](const StoredJob& stored) {
+    return std::tuple(stored.job.key, !stored.from_index, stored.job.created_at, stored.job.id);
   });
   std::vector<StoredJob*> clashes;
   for (std::size_t i = 1; i < jobs.size(); ++i) {
@@ -87,15 +76,14 @@ bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
   }
   int key = std::max(read_last_key(folder), loaded.max_key);
   FileBatch batch(folder, Sync::content, step);
-  batch.put(key_path(folder), fmt::format("{}\n", key + static_cast<int>(clashes.size())));
+  batch.put(folder / "last_key", fmt::format("{}\n", key + static_cast<int>(clashes.size())));
   for (StoredJob* stored : clashes) {
     stored->job.key = ++key;
     stored->print = batch.put(folder / stored->job.id.text() / "job.json", to_json_text(stored->job));
   }
   batch.commit(false);
   loaded.max_key = key;
-  std::sort(jobs.begin(), jobs.end(),
-            [](const StoredJob& a, const StoredJob& b) { return a.job.key < b.job.key; });
+  std::ranges::sort(jobs, {}, [](const StoredJob& stored) { return stored.job.key; });
   return true;
 }
 
@@ -120,7 +108,7 @@ void Store::add(std::vector<Job>& jobs) {
   step_("create folder");
   make_folders(folder_);
   step_("lock");
-  const FileLock lock(lock_path(folder_));
+  const FileLock lock(folder_ / "lock");
   std::set<JobId> ids;
   for (const Job& job : jobs) {
     if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
@@ -137,7 +125,7 @@ void Store::add(std::vector<Job>& jobs) {
   try {
     // Not synced: as long as the jobs are there they tell their keys themselves, and remove() syncs it.
     FileBatch batch(folder_, Sync::no, step_);
-    batch.put(key_path(folder_), fmt::format("{}\n", key + static_cast<int>(jobs.size())));
+    batch.put(folder_ / "last_key", fmt::format("{}\n", key + static_cast<int>(jobs.size())));
     FileBatch records(folder_, Sync::names, step_);
     for (Job& job : added) {
       job.key = ++key;
@@ -168,7 +156,7 @@ void Store::update(const std::vector<Job>& jobs) {
     return;
   }
   step_("lock");
-  const FileLock lock(lock_path(folder_));
+  const FileLock lock(folder_ / "lock");
   std::vector<Error> errors;
   std::string before;  // index lines that must be there before the records change
   std::string after;
@@ -214,7 +202,7 @@ Store::Listing Store::list(Filter filter) const {
   if (loaded.stale) {
     // Mend the index, if that is possible at once; what was read is right in any case.
     try {
-      if (const auto lock = FileLock::try_lock(lock_path(folder_))) {
+      if (const auto lock = FileLock::try_lock(folder_ / "lock")) {
         loaded = load_and_repair(folder_, step_);
       }
     } catch (const Error&) {
@@ -237,33 +225,18 @@ Store::Listing Store::list(Filter filter) const {
   return listing;
 }
 
-Job Store::find(const std::string& name) const {
-  const Listing listing = list();
-  JobSelection selection;
-  selection.names = {name};
-  try {
-    return select(listing.jobs, selection).front();
-  } catch (const Error& error) {
-    if (listing.problems.empty()) {
-      throw;
-    }
-    throw Error(error.what_failed(), error.reason(),
-                fmt::format("some records cannot be read: {}", join(listing.problems, "; ")), error.kind());
-  }
-}
-
 void Store::remove(const std::vector<JobId>& ids) {
   if (ids.empty() || ::access(folder_.c_str(), F_OK) != 0) {
     return;
   }
   step_("lock");
-  const FileLock lock(lock_path(folder_));
+  const FileLock lock(folder_ / "lock");
   const Loaded loaded = load_and_repair(folder_, step_);
   tidy(folder_, loaded, step_);
   {
     // The jobs tell their keys no longer: now the mark must be on the disk.
     FileBatch batch(folder_, Sync::names, step_);
-    batch.put(key_path(folder_), fmt::format("{}\n", std::max(loaded.max_key, read_last_key(folder_))));
+    batch.put(folder_ / "last_key", fmt::format("{}\n", std::max(loaded.max_key, read_last_key(folder_))));
     batch.commit(false);
   }
   for (const JobId& id : ids) {
@@ -289,8 +262,8 @@ FileLock Store::hold_start(const JobId& start_id) const {
   for (int attempt = 0; attempt < 50; ++attempt) {
     {
       // Under the store's lock, so that tidy() does not unlink the file between its making and its locking.
-      const FileLock lock(lock_path(folder_));
-      if (auto held = FileLock::try_lock(start_path(folder_, start_id))) {
+      const FileLock lock(folder_ / "lock");
+      if (auto held = FileLock::try_lock(folder_ / "starts" / start_id.text())) {
         return std::move(*held);
       }
     }
@@ -301,7 +274,7 @@ FileLock Store::hold_start(const JobId& start_id) const {
 }
 
 bool Store::starter_is_dead(const JobId& start_id) const {
-  const UniqueFd fd(::open(start_path(folder_, start_id).c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd(::open((folder_ / "starts" / start_id.text()).c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) {
     return errno == ENOENT || errno == ENOTDIR;  // not knowing is no reason to call it dead
   }

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include <remote/job.hpp>
+
 #include "base/files.hpp"
-#include "jobs/job.hpp"
-#include "jobs/job_json.hpp"
 
 namespace remote::jobs {
 
@@ -32,15 +32,14 @@ class Store {
 
   explicit Store(std::filesystem::path folder, Step step = {});
 
-  // Gives keys to the jobs (in their order) and saves them, synced to the disk. All or, on an error, none; a
-  // process that is killed in it leaves none, some or all. Ids must be new.
+  // Gives keys to the jobs (in their order) and saves them, synced to the disk: all of them or, on an error,
+  // none. A process that is killed here leaves none, some or all. Ids must be new.
   void add(std::vector<Job>& jobs);
 
-  // Saves new facts about jobs that are stored, by the rules of merge_news (jobs/refresh.hpp): a final state
-  // is never changed back, older news never replace newer ones, `unknown` is not stored. Jobs that were
-  // removed meanwhile stay removed. Where checked_at alone is new, it is kept in the index only, up to a
-  // minute, so that a listing does not cost a synced write a job. A record that cannot be read or written is
-  // an Error, after all the others are done.
+  // Saves news of jobs that are stored, by the rules of merge_news (jobs/transitions.hpp). Jobs that were
+  // removed meanwhile stay removed. A checked_at that alone is new stands only in the index, for up to a
+  // minute, so that a listing does not cost a synced write for each job. A record that cannot be read or
+  // written is an Error, after all the others are done.
   void update(const std::vector<Job>& jobs);
 
   struct Filter {
@@ -50,12 +49,9 @@ class Store {
     std::vector<Job> jobs;              // by key
     std::vector<std::string> problems;  // "FILE: why": records that cannot be read; the others are usable
   };
-  // Needs no right to write: a store that cannot be written is listed all the same.
+  // Lists also a store that cannot be written.
   Listing list(Filter filter) const;
   Listing list() const { return list(Filter()); }
-
-  // A job by its key ("3") or an unambiguous start of its id (4 digits or more). Throws Error (usage).
-  Job find(const std::string& name) const;
 
   // Removes records and their folders. Ids that are not there are passed by.
   void remove(const std::vector<JobId>& ids);
@@ -63,12 +59,10 @@ class Store {
   const std::filesystem::path& folder() const { return folder_; }
   std::filesystem::path job_folder(const JobId& id) const { return folder_ / id.text(); }
   std::filesystem::path record_file(const JobId& id) const { return job_folder(id) / "job.json"; }
-  std::filesystem::path out_file(const JobId& id) const { return job_folder(id) / "job.out"; }
-  std::filesystem::path err_file(const JobId& id) const { return job_folder(id) / "job.err"; }
 
-  // Held by a process while it starts jobs, and taken before add(): whoever finds the lock of a job that is
-  // still `starting` free knows that its starter is dead. One lock for all jobs of one start; `start_id` is
-  // the launch id or the job's id. A child does not inherit it.
+  // Held by a process while it starts jobs, and taken before add(): when a job is still `starting` and its
+  // lock is free, its starter is dead. All jobs of one start share a lock; `start_id` is the launch's id or
+  // the job's. A child process does not inherit it.
   FileLock hold_start(const JobId& start_id) const;
   bool starter_is_dead(const JobId& start_id) const;
 

@@ -30,55 +30,34 @@ void sync_folder(const fs::path& folder) {
   }
 }
 
-struct Listing {
-  std::vector<JobId> ids;
-  std::vector<std::string> others;  // any other name that may be a folder
-  std::vector<std::string> leftovers;
-};
-
-Listing read_names(DIR* folder) {
-  Listing names;
-  while (const dirent* entry = ::readdir(folder)) {
-    std::string name = entry->d_name;
-    if (const auto id = JobId::parse(name)) {
-      names.ids.push_back(*id);
-    } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
-      names.leftovers.push_back(std::move(name));
-    } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
-      names.others.push_back(std::move(name));
-    }
-  }
-  return names;
-}
-
 // One job into `loaded`: from the index where that speaks of the very record that is there, else from the
 // record.
-class Loader {
- public:
-  Loader(const fs::path& folder, int folder_fd, const Index& index, bool unfinished_only, Loaded& loaded)
-      : folder_(folder),
-        folder_fd_(folder_fd),
-        index_(index),
-        unfinished_only_(unfinished_only),
-        loaded_(loaded) {}
+struct Loader {
+  const fs::path& folder;
+  int folder_fd;
+  const Index& index;
+  bool unfinished_only;
+  Loaded& loaded;
+  std::size_t known = 0;  // to the index
+  std::string path{};     // one buffer for all
 
   void take(const JobId& id) {
-    const Index::Row* row = index_.find(id);
+    const Index::Row* row = index.find(id);
     if (row != nullptr) {
-      ++known_;
-      loaded_.max_key = std::max(loaded_.max_key, row->key);
+      ++known;
+      loaded.max_key = std::max(loaded.max_key, row->key);
       // A final state stays as it is, so its record need not be looked at.
-      if (unfinished_only_ && row->print.size != 0 && is_final(row->state)) {
+      if (unfinished_only && row->print.size != 0 && is_final(row->state)) {
         return;
       }
     }
     struct stat info {};
-    path_.assign(id.text()).append("/job.json");
-    if (::fstatat(folder_fd_, path_.c_str(), &info, 0) != 0) {
+    path.assign(id.text()).append("/job.json");
+    if (::fstatat(folder_fd, path.c_str(), &info, 0) != 0) {
       if (errno == ENOENT) {
-        loaded_.bare.push_back(id);
+        loaded.bare.push_back(id);
       } else if (errno != ENOTDIR) {
-        loaded_.problems.push_back(fmt::format("{}: {}", record(id.text()), std::strerror(errno)));
+        loaded.problems.push_back(fmt::format("{}: {}", record(id.text()), std::strerror(errno)));
       }
       return;
     }
@@ -89,43 +68,32 @@ class Loader {
       }
     }
     try {
-      if (auto stored = load_record(folder_, id)) {
-        loaded_.stale = true;
+      if (auto stored = load_record(folder, id)) {
+        loaded.stale = true;
         add(std::move(*stored));
       }
     } catch (const Error& error) {
-      loaded_.problems.push_back(fmt::format("{}: {}", record(id.text()), error.reason()));
+      loaded.problems.push_back(fmt::format("{}: {}", record(id.text()), error.reason()));
     }
   }
 
   // A folder with another name: nothing of ours, unless somebody renamed a job's folder.
   void take_other(const std::string& name) {
     struct stat info {};
-    if (::fstatat(folder_fd_, (name + "/job.json").c_str(), &info, 0) == 0) {
-      loaded_.problems.push_back(
+    if (::fstatat(folder_fd, (name + "/job.json").c_str(), &info, 0) == 0) {
+      loaded.problems.push_back(
           fmt::format("{}: its folder is not named as a job's id (32 hexadecimal digits)", record(name)));
     }
   }
 
-  std::size_t known() const { return known_; }
-
- private:
-  std::string record(std::string_view name) const { return (folder_ / name / "job.json").string(); }
+  std::string record(std::string_view name) const { return (folder / name / "job.json").string(); }
 
   void add(StoredJob stored) {
-    loaded_.max_key = std::max(loaded_.max_key, stored.job.key);
-    if (!unfinished_only_ || !is_final(stored.job.state)) {
-      loaded_.jobs.push_back(std::move(stored));
+    loaded.max_key = std::max(loaded.max_key, stored.job.key);
+    if (!unfinished_only || !is_final(stored.job.state)) {
+      loaded.jobs.push_back(std::move(stored));
     }
   }
-
-  const fs::path& folder_;
-  int folder_fd_;
-  const Index& index_;
-  bool unfinished_only_;
-  Loaded& loaded_;
-  std::size_t known_ = 0;
-  std::string path_;  // one buffer for all
 };
 
 std::string read_index(const fs::path& folder) {
@@ -216,10 +184,8 @@ void FileBatch::commit(bool all_or_none) {
 
 std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
   const fs::path path = folder / id.text() / "job.json";
-  // Not blocking: somebody may have put a FIFO there.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
   struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) {
+  if (::stat(path.c_str(), &info) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
       return std::nullopt;
     }
@@ -229,26 +195,19 @@ std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
     return Error("cannot read " + path.string(), reason, hint);
   };
   if (!S_ISREG(info.st_mode)) {
-    throw fail("it is not a file");
+    throw fail("it is not a file");  // opening a FIFO would wait
   }
   if (static_cast<std::uint64_t>(info.st_size) > max_record) {
     throw fail(fmt::format("it is {} bytes long, far too long for a job record", info.st_size));
   }
-  std::string text(static_cast<std::size_t>(info.st_size), '\0');
-  std::size_t length = 0;
-  while (length < text.size()) {
-    const ssize_t count = ::read(fd.get(), text.data() + length, text.size() - length);
-    if (count < 0 && errno != EINTR) {
-      throw file_error("read", path, errno);
-    }
-    if (count == 0) {
-      break;
-    }
-    length += count > 0 ? static_cast<std::size_t>(count) : 0;
+  // A record that is replaced in between is newer than its fingerprint: then the index is read as out of
+  // date.
+  const auto text = read_file_if_there(path);
+  if (!text) {
+    return std::nullopt;
   }
-  text.resize(length);
   try {
-    StoredJob stored{Fingerprint::of(info), from_json_text(text), false};
+    StoredJob stored{Fingerprint::of(info), from_json_text(*text), false};
     if (stored.job.id != id) {
       throw fail(fmt::format("it is the record of another job ({})", stored.job.id.text()));
     }
@@ -269,21 +228,21 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
     }
     throw file_error("read the folder", folder, errno);
   }
-  Listing names = read_names(open.get());
-  Loader loader(folder, ::dirfd(open.get()), index, unfinished_only, loaded);
-  loaded.jobs.reserve(unfinished_only ? 64 : names.ids.size());
-  for (const JobId& id : names.ids) {
-    loader.take(id);
+  Loader loader{folder, ::dirfd(open.get()), index, unfinished_only, loaded};
+  while (const dirent* entry = ::readdir(open.get())) {
+    const std::string name = entry->d_name;
+    if (const auto id = JobId::parse(name)) {
+      loader.take(*id);
+    } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {
+      loaded.leftovers.push_back(name);
+    } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
+      loader.take_other(name);
+    }
   }
-  for (const std::string& name : names.others) {
-    loader.take_other(name);
-  }
-  loaded.leftovers = std::move(names.leftovers);
-  loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known() + 100;
-  std::sort(loaded.jobs.begin(), loaded.jobs.end(), [](const StoredJob& a, const StoredJob& b) {
-    return std::pair(a.job.key, a.job.id) < std::pair(b.job.key, b.job.id);
-  });
-  std::sort(loaded.problems.begin(), loaded.problems.end());
+  loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known + 100;
+  std::ranges::sort(loaded.jobs, {},
+                    [](const StoredJob& stored) { return std::pair(stored.job.key, stored.job.id); });
+  std::ranges::sort(loaded.problems);
   return loaded;
 }
 

@@ -7,9 +7,10 @@
 #include <string_view>
 #include <vector>
 
+#include <remote/job.hpp>
+
 #include "base/files.hpp"
 #include "jobs/index.hpp"
-#include "jobs/job.hpp"
 
 // How the store's files are written and read. Only store.cpp uses it.
 
@@ -21,9 +22,9 @@ using Step = std::function<void(std::string_view)>;
 // new; names: it has their new names as well; no: a power failure may leave an empty file.
 enum class Sync { no, content, names };
 
-// Replaces several files, each by rename, with the waiting for the disk done together: all temporary files
-// are written and synced before the first rename. Until commit() nothing is visible; the destructor takes
-// away what was not committed.
+// Replaces several files, each by rename, and waits for the disk only once: all temporary files are written
+// and synced before the first rename. Nothing is visible until commit(); the destructor removes what was not
+// committed.
 class FileBatch {
  public:
   // Temporary files are made in `folder` (the store's: there tidy() finds those of a killed process).
@@ -33,10 +34,10 @@ class FileBatch {
   FileBatch(const FileBatch&) = delete;
   FileBatch& operator=(const FileBatch&) = delete;
 
-  // Throws Error naming the file, which is then not in the batch. Returns what the file will be known by.
+  // Returns the file's identity. Throws Error that names the file, which is then not in the batch.
   Fingerprint put(const std::filesystem::path& path, std::string_view content);
-  // Throws Error; the files before the failing one are then replaced, the others are not. With `all_or_none`,
-  // for files that were not there before, none is there then.
+  // When it throws Error, the files before the failing one are replaced, and the others are not. With
+  // `all_or_none`, which is for files that were not there before, none is there then.
   void commit(bool all_or_none);
 
  private:
@@ -67,7 +68,7 @@ struct Loaded {
   std::vector<JobId> bare;             // folders without a record: left by a process that was killed
   std::vector<std::string> leftovers;  // names in the store's folder that nobody needs any more
   int max_key = 0;
-  bool stale = false;  // the index lacks something that is there, or holds much that is not
+  bool stale = false;  // the index lacks something that is there, or has much that is not
 };
 
 // Reads the store. With `unfinished_only`, jobs that ended are left out (where the index says so, unseen).

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
 #include "servers/action.hpp"
 
 namespace remote::jobs {
@@ -16,7 +16,7 @@ namespace {
 using Kind = JobReason::Kind;
 
 bool failed(const Job& job) {
-  return job.state == State::failed || job.state == State::lost;
+  return job.state == JobState::failed || job.state == JobState::lost;
 }
 
 // The last moment at which it can have failed.
@@ -30,7 +30,7 @@ std::int64_t moment(const Job& job) {
 // A job whose end is not known in time comes last; of two at the same time, the one that told its own end
 // comes before one that was found gone, and the lower rank first.
 auto order(const Job& job) {
-  return std::tuple(moment(job), job.state == State::lost, job.rank.value_or(0));
+  return std::tuple(moment(job), job.state == JobState::lost, job.rank.value_or(0));
 }
 
 std::optional<std::int64_t> second_of(const Job& job) {
@@ -72,11 +72,11 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
     if (&job == first) {
       continue;
     }
-    if (job.state == State::succeeded) {
+    if (job.state == JobState::succeeded) {
       ++verdict.succeeded;
     } else if (failed(job)) {
       ++verdict.aborted;
-    } else if (job.state != State::killed) {
+    } else if (job.state != JobState::killed) {
       ++verdict.unknown;
     } else if (job.reason.kind == Kind::after_rank) {
       ++verdict.ended;
@@ -86,7 +86,7 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
     } else {
       ++verdict.killed;
     }
-    if (first != nullptr && job.state != State::succeeded) {
+    if (first != nullptr && job.state != JobState::succeeded) {
       measure(verdict, *first, job);
     }
   }

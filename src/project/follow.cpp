@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include "jobs/ask.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/calls.hpp"
 
@@ -89,7 +89,7 @@ void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const 
     }
     try {
       const jobs::News news =
-          jobs::ask(core.config, core.store, core.connector(), ranks, ask_limit, core.cancel());
+          jobs::refresh(core.config, core.store, core.connector(), ranks, ask_limit, core.cancel());
       if (tell_missing_lifelines(core, news.jobs)) {
         return;
       }

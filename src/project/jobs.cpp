@@ -9,10 +9,9 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "jobs/ask.hpp"
-#include "jobs/clean.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/places.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
 #include "project/calls.hpp"
@@ -30,7 +29,7 @@ std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
 
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs) {
   jobs::News news =
-      jobs::ask(core.config, core.store, core.connector(), std::move(jobs), ask_limit, core.cancel());
+      jobs::refresh(core.config, core.store, core.connector(), std::move(jobs), ask_limit, core.cancel());
   for (const Error& error : news.silent) {
     core.tell(SilentServer{error});
   }

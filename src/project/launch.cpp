@@ -7,8 +7,8 @@
 
 #include "base/random.hpp"
 #include "base/strings.hpp"
-#include "jobs/ask.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/stacks.hpp"
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
@@ -307,7 +307,8 @@ void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vecto
         std::vector<Job> there;
         std::ranges::copy_if(ranks, std::back_inserter(there),
                              [&](const Job& job) { return job.server == name; });
-        return jobs::ask_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+        return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there,
+                                          core_.cancel());
       });
   std::vector<Job> news;
   for (const auto& outcome : outcomes) {

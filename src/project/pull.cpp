@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "jobs/remote_folder.hpp"
+#include "jobs/places.hpp"
 #include "project/calls.hpp"
 #include "servers/pull_look.hpp"
 #include "servers/sync.hpp"

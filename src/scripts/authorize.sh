@@ -16,17 +16,17 @@ fail() {
   exit 0
 }
 
+# The blanks at the beginning of $rest.
+skip_blanks() {
+  rest=${rest#"${rest%%[![:space:]]*}"}
+}
+
 # The line holds the key: "absent", "present", or "restricted" by options in front. Blanks within quotes are part of
 # an option, so that a key named in a command is not taken for an entry.
 look() { # look LINE
   rest=$1
   options=
-  while :; do
-    case $rest in
-      [[:space:]]*) rest=${rest#?} ;;
-      *) break ;;
-    esac
-  done
+  skip_blanks
   case $rest in
     '#'* | '') return 1 ;;
     "$KEY_TYPE"[[:space:]]*) ;;
@@ -42,24 +42,14 @@ look() { # look LINE
         rest=${rest#?}
       done
       options=yes
-      while :; do
-        case $rest in
-          [[:space:]]*) rest=${rest#?} ;;
-          *) break ;;
-        esac
-      done
+      skip_blanks
       ;;
   esac
   case $rest in
     "$KEY_TYPE"[[:space:]]*) rest=${rest#"$KEY_TYPE"} ;;
     *) return 1 ;;
   esac
-  while :; do
-    case $rest in
-      [[:space:]]*) rest=${rest#?} ;;
-      *) break ;;
-    esac
-  done
+  skip_blanks
   case $rest in
     "$KEY_BLOB" | "$KEY_BLOB"[[:space:]]*) [ -n "$options" ] && found=restricted || found=present ;;
     *) return 1 ;;

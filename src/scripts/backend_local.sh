@@ -1,4 +1,4 @@
-# The backend `local`: a job is a supervisor and its processes on this very machine. docs/protocol.md tells what a backend is.
+# The backend `local`: a job is a supervisor and its processes on this machine. docs/protocol.md tells what a backend is.
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
 
@@ -57,10 +57,7 @@ local_start() {
     case $up in
       *"+$id+"*)
         if [ -p "$jobs/$id/.alive" ]; then
-          # opened for both first, or the open would wait when the supervisor is dead already
-          fifo=$jobs/$id/.alive
-          exec 4<>"$fifo"
-          exec 5<"$fifo" 4>&-
+          open_alive "$jobs/$id/.alive"
           read -r _ <&5
           exec 5<&-
         fi
@@ -103,9 +100,9 @@ holds_gpu() {
   ! stat_of "$1" || [ "$st_state" = Z ]
 }
 
-# left_behind ID HOW: whether a process lives of a job that has a result: where it was told to end, one that job-kill could
-# not end and put on record, or that it has not ended yet; also one whose GPU memory is still held. With HOW `all`,
-# any process of it. Into $left.
+# left_behind ID HOW: whether a process of a job that has a result lives, into $left: one that job-kill has put on record
+# because it could not end it, or, of a job that was told to end, one that has not ended yet. One whose GPU memory is still
+# held counts too. With HOW `all`, any process of the job.
 left_behind() {
   left=
   if [ -e "$f_dir/survivors" ]; then

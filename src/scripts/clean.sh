@@ -1,6 +1,6 @@
 #!/bin/sh
-# Removes the folders of ended jobs: clean_one ID for each, clean_finish. What runs, or may start yet,
-# is left alone whatever the laptop believes of it.
+# Removes the folders of ended jobs: clean_one ID for each. It leaves alone what runs or may yet start, whatever the laptop
+# believes.
 # shellcheck disable=SC2034,SC2154
 
 clean_one() {
@@ -53,8 +53,4 @@ clean_one() {
   else
     say "clean $1 failed $(printf %s "${cl_why:-it is still there}" | head -n 1 | tr '\000-\037\177' '?')"
   fi
-}
-
-clean_finish() {
-  say end
 }

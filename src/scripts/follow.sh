@@ -1,7 +1,7 @@
 #!/bin/sh
 # Follows one job: follow_job ID OUT ERR LINES FOLLOW. job.out to stdout and job.err to stderr, from byte offsets
-# (or the last LINES lines, if LINES is not empty), until the job has ended and all is read, or fd 3 (the channel's
-# stdin) comes to its end: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
+# (or the last LINES lines, if LINES is not empty), until the job has ended and all is read, or the channel's stdin comes
+# to its end, because nobody follows any more: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
 # wait (send nothing, only end with the job).
 # shellcheck disable=SC2154
 
@@ -22,9 +22,7 @@ tail_offset() {
 # nothing and ends with it. Where there is none, or the supervisor is dead and the job lives on: by looking.
 wait_for_end() {
   if [ -p "$f_dir/.alive" ] && [ -n "$f_sup" ]; then
-    # opened for both first, or the open would wait when the supervisor is dead already
-    exec 4<>"$f_dir/.alive"
-    exec 5<"$f_dir/.alive" 4>&-
+    open_alive "$f_dir/.alive"
     while read -r _ <&5; do :; done
     exec 5<&-
   fi
@@ -65,6 +63,7 @@ watch_input() {
 }
 
 follow_job() {
+  exec 3<&0 </dev/null
   id=$1 out=$2 err=$3
   facts "$id" || give_up "the server has no job $id"
   if [ "$f_end" = never ] || ! [ -r "$f_dir/job.out" ] || ! [ -r "$f_dir/job.err" ]; then

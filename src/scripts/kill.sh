@@ -43,14 +43,8 @@ kill_one() {
   esac
   [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets $1"
-  case " $used " in
-    *" $f_backend "*) ;;
-    *)
-      used="$used $f_backend"
-      eval "ids_$f_backend="
-      ;;
-  esac
-  eval "ids_$f_backend=\"\$ids_$f_backend \$1\" had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
+  for_backend "$f_backend" "$1"
+  eval "had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
   eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
 }
 
@@ -75,8 +69,8 @@ read_clock() {
   clock=${clock%.*}${clock#*.}
 }
 
-# look HOW: the living processes of the jobs, as their backends find them. HOW is `all` for everything that can be looked at
-# or `new` for a look between, into $members; or `closing`, into $closing: what ends by itself once the members have.
+# look HOW: the living processes of the jobs, as their backends find them: into $members, with HOW `all` (looks at
+# everything) or `new` (a quick look between); into $closing, with HOW `closing`: what ends by itself after the members.
 look() {
   if [ "$1" = closing ]; then
     closing=

@@ -86,7 +86,7 @@ facts() {
   return 0
 }
 
-# state_of ID [HOW]: the phase of the job whose facts are at hand, as its backend tells (docs/protocol.md), and with it pid,
+# state_of ID [HOW]: the phase of the job that facts has read, as its backend tells (docs/protocol.md), and with it pid,
 # supervised, left and reason. HOW is `brief` (starts no process, may overlook one) or `all` (a process of an ended job counts
 # too). What takes long to find out is kept while $scanned is set.
 state_of() {
@@ -95,6 +95,25 @@ state_of() {
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
     *) reason="this version of remote does not know its backend $f_backend" ;;
   esac
+}
+
+# for_backend NAME ID: notes that the job is this backend's: in $ids_NAME, and its name in $used.
+for_backend() {
+  case " $used " in
+    *" $1 "*) ;;
+    *)
+      used="$used $1"
+      eval "ids_$1="
+      ;;
+  esac
+  eval "ids_$1=\"\$ids_$1 $2\""
+}
+
+# open_alive FILE: the job's FIFO as fd 5. The supervisor holds it open for writing as long as it lives.
+open_alive() {
+  # opened for both first, or the open would wait when the supervisor is dead already
+  exec 4<>"$1"
+  exec 5<"$1" 4>&-
 }
 
 # claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file

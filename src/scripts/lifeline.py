@@ -104,18 +104,10 @@ class Job:
         self.rank = rank
         self.ended = False
         self.failed = False
-        self.fifo = None
-
-    def open_fifo(self):
         # The supervisor holds .alive open for writing: its end comes as an end of file, at once and for nothing.
         try:
             self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
-            self.fifo = None
-
-    def close_fifo(self):
-        if self.fifo is not None:
-            os.close(self.fifo)
             self.fifo = None
 
     def result(self):
@@ -162,7 +154,7 @@ class Link:
         self.incoming = b""
         self.outgoing = b""
         self.name = None  # on the hub: the server at the other end, once it has proved itself
-        self.born = self.heard = time.monotonic()
+        self.heard = time.monotonic()
         self.open = True
         self.greeted = False  # something that is proved has come
         sock.setblocking(False)
@@ -393,8 +385,7 @@ class Lifeline:
                 self.drop(old)
             link.name = name
             link.send("welcome")
-            if self.by is not None:
-                link.send("end " + quote(self.by))
+            self.report(link)
         elif self.is_hub and link.name is None:
             link.close()
             return
@@ -427,32 +418,23 @@ class Lifeline:
     def look_at_jobs(self):
         for job in self.jobs:
             failure = job.look()
-            if job.ended and job.fifo is not None:
-                self.unwatch(job.fifo)
-                job.close_fifo()
+            if job.ended:
+                self.close_fifo(job)
             if failure is not None:
                 self.broadcast("ended %d %s" % (job.rank, failure))
                 self.end("rank %d" % job.rank, self.grace)
 
     def look_at_peers(self, now):
-        if self.is_hub:
-            for link in list(self.links):
-                if link.name is None and now - link.born > PROOF_SECONDS:
-                    self.drop(link)
-            for name, heard in self.last_heard.items():
-                if name not in self.gone and now - heard > self.timeout:
-                    self.gone[name] = "lost"
-                    self.end("loss of " + name, 0)
-            return
         for link in list(self.links):
             silent = now - link.heard
-            if silent > self.timeout or (self.hub not in self.last_heard and silent > PROOF_SECONDS):
+            unproved = link.name is None if self.is_hub else self.hub not in self.last_heard
+            if (unproved and silent > PROOF_SECONDS) or (not self.is_hub and silent > self.timeout):
                 self.drop(link)
-        heard = self.last_heard.get(self.hub)
-        if heard is not None and now - heard > self.timeout and self.hub not in self.gone:
-            self.gone[self.hub] = "lost"
-            self.end("loss of " + self.hub, 0)
-        if not self.links and now >= self.next_try:
+        for name, heard in self.last_heard.items():
+            if name not in self.gone and now - heard > self.timeout:
+                self.gone[name] = "lost"
+                self.end("loss of " + name, 0)
+        if not self.is_hub and not self.links and now >= self.next_try:
             self.connect()
 
     def kill_jobs(self, now):
@@ -514,7 +496,6 @@ class Lifeline:
         if self.is_hub and self.others:
             self.listen()
         for job in self.jobs:
-            job.open_fifo()
             if job.fifo is not None:
                 self.watch(job.fifo, job)
         next_look = 0.0
@@ -568,8 +549,13 @@ class Lifeline:
             return
         except OSError:
             pass
-        self.unwatch(job.fifo)
-        job.close_fifo()
+        self.close_fifo(job)
+
+    def close_fifo(self, job):
+        if job.fifo is not None:
+            self.unwatch(job.fifo)
+            os.close(job.fifo)
+            job.fifo = None
 
 
 def main():

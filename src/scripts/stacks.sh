@@ -1,7 +1,6 @@
 #!/bin/sh
-# The Python stacks of running jobs: stacks_begin, stacks_one ID for each, stacks_finish. A process is only read, but
-# for signal 50, which goes to processes alone that catch it and have the file for its answer open: those that were
-# started with --enable-stacks.
+# The Python stacks of running jobs: stacks_begin, stacks_one ID for each. Processes are only read, except that
+# signal 50 goes to those that catch it and have the file for its answer open: they were started with --enable-stacks.
 # shellcheck disable=SC2154
 
 stacks_begin() {
@@ -175,8 +174,4 @@ stacks_one() {
       say "ended $1"
     fi
   fi
-}
-
-stacks_finish() {
-  say end
 }

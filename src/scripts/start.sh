@@ -36,14 +36,7 @@ start_one() {
       { [ "$3" = local ] || printf '%s\n' "$3" >"$dir/backend"; } &&
         printf '%s' "$2" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err"
     } 2>/dev/null; then
-      case " $used " in
-        *" $3 "*) ;;
-        *)
-          used="$used $3"
-          eval "waiting_$3="
-          ;;
-      esac
-      eval "waiting_$3=\"\$waiting_$3 $1\""
+      for_backend "$3" "$1"
     else
       rm -rf "$dir"
       say "start $1 failed - cannot write in $dir: is the disk full?"
@@ -91,7 +84,7 @@ not_started() {
 
 start_finish() {
   for backend in $used; do
-    eval "${backend}_start \$waiting_$backend"
+    eval "${backend}_start \$ids_$backend"
   done
   [ -z "$used" ] || [ -z "${lifeline-}" ] || start_lifeline
   say end

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_finish.
+# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each.
 # shellcheck disable=SC2154
 
 status_begin() {
@@ -13,8 +13,8 @@ status_begin() {
   say "now ${sb_now:-$(now)}"
 }
 
-# await_lifeline ID: until this server's lifeline of the job's launch has told how it is, or the job is over; about
-# 3 s at most.
+# await_lifeline ID: waits until the lifeline of the job's launch on this server has told how it is, or the job is over;
+# 4 s at most.
 await_lifeline() {
   al_begin=$(now)
   while [ ! -s "$jobs/$1/lifeline" ] && [ ! -e "$jobs/$1/result" ] && [ $(($(now) - al_begin)) -lt 4 ]; do
@@ -22,7 +22,7 @@ await_lifeline() {
   done
 }
 
-# sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
+# status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
 status_sizes() {
   [ -d "$jobs" ] || return 0
   cd "$jobs" || return 0
@@ -46,7 +46,7 @@ status_sizes() {
   done
 }
 
-# phase_of ID CLAIM: as state_of tells, and into phase: `none` for what never started, and with CLAIM never will.
+# phase_of ID CLAIM: as state_of. $phase is `none` for a job that never started and, with CLAIM, never will.
 phase_of() {
   phase=none pid='' supervised=1 left='' reason=''
   if ! facts "$1"; then
@@ -76,8 +76,8 @@ status_abandoned() {
   [ -z "$f_sup" ] && [ -z "$f_end" ] && put_result "$1" "never 0 $(now)"
 }
 
-# status_moments: when the job last wrote to its stderr and when its result was written, where this stat tells parts
-# of a second: of a launch's failures the first is often ahead by less than one.
+# status_moments: when the job last wrote to its stderr and when its result was written, where this stat tells parts of a
+# second: the first failure of a launch is often less than a second ahead of the others.
 status_moments() {
   # shellcheck disable=SC2046
   set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$f_dir/result" 2>/dev/null)
@@ -119,8 +119,4 @@ status_one() {
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi
   say "$line"
-}
-
-status_finish() {
-  say end
 }

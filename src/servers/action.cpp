@@ -50,7 +50,11 @@ Script& Script::append(std::string_view text) {
 }
 
 std::string Script::input() const {
-  return ssh::wrap_script(text_);
+  return "{\nexec </dev/null\n" + text_ + "\n}\n";
+}
+
+std::string Script::open_input() const {
+  return "{\n" + text_ + "\n}\n";
 }
 
 std::string Script::guarded_input() const {

@@ -36,6 +36,8 @@ class Script {
   // As the stdin of `sh -s`: one compound command, so that nothing of it runs when it arrives cut short, with
   // /dev/null as the stdin of its commands.
   std::string input() const;
+  // The same for a script that sees to its stdin itself.
+  std::string open_input() const;
   // The same behind guard.sh: when the channel's stdin ends before the script does (Ctrl-C, a lost link), the
   // script and its process group get TERM, and KILL five seconds later. For ExecRequest::keep_input.
   std::string guarded_input() const;

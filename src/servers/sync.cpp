@@ -8,6 +8,7 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "servers/action.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -129,7 +130,7 @@ void make_parents(ssh::Connection& connection, const std::string& path, const Ca
   }
   ssh::ExecRequest request;
   request.what = "making the project's folder";
-  request.input = ssh::wrap_script("mkdir -p -- " + remote_path_word(path));
+  request.input = Script().append("mkdir -p -- " + remote_path_word(path)).input();
   const ExecResult result = connection.exec(request, cancel);
   if (!result.status.success()) {
     throw Error("cannot make the project's folder " + path, last_lines(trim(result.err), 2),

@@ -101,11 +101,4 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
   return result;
 }
 
-std::string wrap_script(std::string_view script) {
-  std::string text = "{\nexec </dev/null\n";
-  text += script;
-  text += "\n}\n";
-  return text;
-}
-
 }  // namespace remote::ssh

@@ -115,9 +115,4 @@ class Connection {
   virtual void forward_agent(const std::filesystem::path& socket) { static_cast<void>(socket); }
 };
 
-// Runs `script` with sh on the server in one exec: the whole text is one compound command, so that nothing of
-// it runs if it arrives cut short, and its commands do not read the rest of it as their stdin (it is
-// /dev/null).
-std::string wrap_script(std::string_view script);
-
 }  // namespace remote::ssh

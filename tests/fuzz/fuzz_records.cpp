@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace remote::fuzz;
   const std::string text(reinterpret_cast<const char*>(data), size);
   guarded([&] {
-    const jobs::Job job = jobs::from_json_text(text);
+    const Job job = jobs::from_json_text(text);
     require(!job.pid || *job.pid > 0, "a pid names one process, never a group");
     const std::string once = jobs::to_json_text(job);
     require(jobs::to_json_text(jobs::from_json_text(once)) == once, "a record survives reading and writing");

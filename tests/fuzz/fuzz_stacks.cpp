@@ -3,7 +3,7 @@
 #include <string_view>
 #include <vector>
 
-#include "jobs/clean.hpp"
+#include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
 #include "promise.hpp"
 

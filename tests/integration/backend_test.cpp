@@ -6,7 +6,6 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "jobs/clean.hpp"
 #include "jobs/protocol.hpp"
 #include "support/local_connection.hpp"
 #include "support/waiting.hpp"

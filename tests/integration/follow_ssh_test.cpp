@@ -128,7 +128,7 @@ TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   };
   events.ended = [&](std::size_t index, const Job& job) {
     const std::lock_guard lock(mutex);
-    EXPECT_EQ(job.state, State::succeeded);
+    EXPECT_EQ(job.state, JobState::succeeded);
     EXPECT_TRUE(ended.insert(index).second);
   };
   int news = 0;

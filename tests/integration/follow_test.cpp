@@ -92,10 +92,10 @@ TEST_F(FollowJobs, HearsAllOfOneJob) {
   EXPECT_TRUE(result.errors.empty());
   expect_all_heard(jobs);
   EXPECT_GT(heard.out[0].size(), 2000000U);
-  EXPECT_EQ(result.jobs[0].state, State::failed);
+  EXPECT_EQ(result.jobs[0].state, JobState::failed);
   EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(7));
-  EXPECT_EQ(heard.ended[0].state, State::failed);
-  EXPECT_EQ(world.store.find("1").state, State::failed);
+  EXPECT_EQ(heard.ended[0].state, JobState::failed);
+  EXPECT_EQ(world.store.list().jobs.at(0).state, JobState::failed);
 }
 
 TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
@@ -122,7 +122,7 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   EXPECT_EQ(cuts, 20);
   EXPECT_EQ(heard.news.size(), 40U) << "each cut and each return is told once";
   expect_all_heard(jobs);
-  EXPECT_EQ(result.jobs[0].state, State::failed);
+  EXPECT_EQ(result.jobs[0].state, JobState::failed);
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(30)) << "a link that was of use is made anew at once";
 }
 
@@ -135,10 +135,7 @@ TEST_F(FollowJobs, FollowsSeveralJobsOnSeveralServersThroughCuts) {
   std::atomic<int> cuts{0};
   heard.on_link = [&](const Event& event) {
     if (std::holds_alternative<LinkLost>(event) && ++cuts < 8) {
-      test::Faults faults;
-      faults.cut = world.servers.commands() + 1;
-      faults.cut_bytes = 150000;
-      world.servers.set_faults(faults);
+      world.break_next(&test::Faults::cut, 150000);
     }
   };
   test::Faults faults;
@@ -180,10 +177,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
 TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
   const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.02; done; seq 5001 9000");
   ASSERT_TRUE(eventually([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
-  test::Faults faults;
-  faults.cut = world.servers.commands() + 1;
-  faults.cut_bytes = 100;  // within the header or soon after it
-  world.servers.set_faults(faults);
+  world.break_next(&test::Faults::cut, 100);  // within the header or soon after it
   std::atomic<bool> lost{false};
   heard.on_link = [&](const Event&) { lost = true; };
   heard.on_output = [&] { std::ofstream(world.servers.home("a") / "go") << ""; };
@@ -229,7 +223,7 @@ TEST_F(FollowJobs, StopsAtTheEndOfWhatIsThereAlsoWhenMoreKeepsComing) {
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(10));
   EXPECT_TRUE(result.errors.empty());
   EXPECT_GE(heard.out[0].size(), 20U);
-  EXPECT_EQ(result.jobs[0].state, State::running);
+  EXPECT_EQ(result.jobs[0].state, JobState::running);
 }
 
 TEST_F(FollowJobs, FollowsAJobWhoseSupervisorWasKilled) {
@@ -241,7 +235,7 @@ TEST_F(FollowJobs, FollowsAJobWhoseSupervisorWasKilled) {
   const FollowResult result = follow_all({job});
   EXPECT_TRUE(result.errors.empty());
   EXPECT_EQ(heard.out[0], "one\ntwo\n");
-  EXPECT_EQ(result.jobs[0].state, State::lost) << "nobody was there to see its result";
+  EXPECT_EQ(result.jobs[0].state, JobState::lost) << "nobody was there to see its result";
 }
 
 // A shell that prints on both streams, with and without a newline at the end, before it reads its script.

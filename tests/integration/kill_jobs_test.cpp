@@ -1,8 +1,8 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
-#include "jobs/ask.hpp"
 #include "jobs/kill.hpp"
+#include "jobs/refresh.hpp"
 #include "ssh/errors.hpp"
 #include "support/job_world.hpp"
 #include "support/waiting.hpp"
@@ -31,7 +31,7 @@ TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
   ASSERT_EQ(result.entries.size(), 3U);
   for (const KillResult::Entry& entry : result.entries) {
     EXPECT_EQ(entry.outcome, KillReply::Outcome::killed);
-    EXPECT_EQ(entry.job.state, State::killed);
+    EXPECT_EQ(entry.job.state, JobState::killed);
   }
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
@@ -40,21 +40,18 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
   for (const auto member : {&test::Faults::before, &test::Faults::after, &test::Faults::cut}) {
     world.servers.set_faults({});
     const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
-    test::Faults faults;
-    faults.*member = world.servers.commands() + 1;
-    faults.cut_bytes = 5;
-    world.servers.set_faults(faults);
+    world.break_next(member, 5);
     const KillResult result = kill_all(jobs);
     ASSERT_EQ(result.errors.size(), 1U);
     ASSERT_EQ(result.entries.size(), 1U);
     EXPECT_NE(result.errors[0].server(), result.entries[0].job.server);
-    EXPECT_EQ(result.entries[0].job.state, State::killed);
+    EXPECT_EQ(result.entries[0].job.state, JobState::killed);
     EXPECT_EQ(result.entries[0].outcome, KillReply::Outcome::killed);
     world.servers.set_faults({});
     // Asked again, both are ended, and what ended before is said to have.
     EXPECT_TRUE(kill_all(jobs).errors.empty());
     for (const Job& job : world.store.list().jobs) {
-      EXPECT_EQ(job.state, State::killed);
+      EXPECT_EQ(job.state, JobState::killed);
     }
   }
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));

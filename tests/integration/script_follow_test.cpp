@@ -1,25 +1,14 @@
 #include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
 #include <functional>
 
-#include <gtest/gtest.h>
 #include <remote/error.hpp>
 
-#include "base/files.hpp"
-#include "base/strings.hpp"
 #include "support/script_test.hpp"
-#include "support/waiting.hpp"
 
 // How follow.sh follows jobs, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
-
-namespace fs = std::filesystem;
-using Phase = StatusReply::Phase;
-using test::until;
 
 using std::chrono::milliseconds;
 

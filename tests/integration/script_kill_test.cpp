@@ -1,28 +1,15 @@
 #include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
 
-#include <gtest/gtest.h>
 #include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/files.hpp"
-#include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "support/script_test.hpp"
-#include "support/waiting.hpp"
 
 // What kill.sh ends and leaves alone, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
-
-using servers::read_answer;
-
-namespace fs = std::filesystem;
-using Phase = StatusReply::Phase;
-using test::until;
 
 class JobKill : public test::ScriptTest {};
 

@@ -1,26 +1,13 @@
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-
-#include <gtest/gtest.h>
 #include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/files.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
-#include "support/waiting.hpp"
 
 // How start.sh starts jobs, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
-
-using servers::read_answer;
-
-namespace fs = std::filesystem;
-using Phase = StatusReply::Phase;
-using test::until;
 
 class JobStart : public test::ScriptTest {};
 

@@ -1,24 +1,13 @@
 #include <chrono>
-#include <csignal>
-#include <filesystem>
-#include <fstream>
 
-#include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "base/files.hpp"
-#include "base/strings.hpp"
 #include "support/script_test.hpp"
-#include "support/waiting.hpp"
 
 // What status.sh tells of jobs, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
-
-namespace fs = std::filesystem;
-using Phase = StatusReply::Phase;
-using test::until;
 
 using std::chrono::milliseconds;
 

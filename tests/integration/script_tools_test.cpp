@@ -1,23 +1,13 @@
-#include <csignal>
-#include <filesystem>
-#include <fstream>
-
-#include <gtest/gtest.h>
-
-#include "base/files.hpp"
-#include "jobs/clean.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
 #include "scripts/scripts.hpp"
 #include "support/script_test.hpp"
-#include "support/waiting.hpp"
 
 // clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.
 
 namespace remote::jobs {
 namespace {
 
-namespace fs = std::filesystem;
 using Outcome = CleanReply::Outcome;
 using Method = ProcessDump::Method;
 
@@ -152,8 +142,10 @@ TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
   std::ofstream(home / "a file");
   fs::create_symlink("a file", home / "link");
   fs::create_symlink("nothing", home / "dangling");
-  EXPECT_EQ(exec(ssh::wrap_script(std::string(scripts::text("pull_look.sh")) +
-                                  "pull_look ~/'a file' ~ ~/link ~/dangling ~/nothing")),
+  EXPECT_EQ(exec(servers::Script()
+                     .add("pull_look.sh")
+                     .append("pull_look ~/'a file' ~ ~/link ~/dangling ~/nothing")
+                     .input()),
             "\n@remote1 pull there\n@remote1 pull there\n@remote1 pull link\n@remote1 pull missing\n"
             "@remote1 pull missing\n@remote1 end\n");
 }
@@ -161,7 +153,7 @@ TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
 TEST_P(JobTools, TellsTheLastLinesOfStderr) {
   const auto last = [&](const std::string& text) {
     std::ofstream(servers.home("a") / "job.err") << text;
-    return exec(ssh::wrap_script(std::string(scripts::text("last_stderr.sh")) + "last_stderr ~ 2"));
+    return exec(servers::Script().add("last_stderr.sh").append("last_stderr ~ 2").input());
   };
   EXPECT_EQ(last("1\n@remote1 end\n3"),
             "\n@remote1 stderr |@remote1 end\n@remote1 stderr |3\n@remote1 end\n");

@@ -2,13 +2,14 @@
 #include <atomic>
 #include <csignal>
 #include <fstream>
+#include <functional>
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "jobs/ask.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/start.hpp"
 #include "support/job_world.hpp"
 #include "support/processes.hpp"
@@ -189,11 +190,11 @@ class Launch : public ::testing::Test {
     Store store(world.store_folder());
     std::vector<Job> now;
     ASSERT_TRUE(eventually([&] {
-      now =
-          ask(world.config, store, world.servers, store.list().jobs, std::chrono::seconds(20), Cancel()).jobs;
+      now = refresh(world.config, store, world.servers, store.list().jobs, std::chrono::seconds(20), Cancel())
+                .jobs;
       return std::all_of(now.begin(), now.end(), [&](const Job& job) {
         const bool sleeper = job.rank.value_or(0) % 2 == 0;
-        return is_final(job.state) || (sleeper && job.state == State::running);
+        return is_final(job.state) || (sleeper && job.state == JobState::running);
       });
     }));
     EXPECT_TRUE(store.list().problems.empty());
@@ -217,27 +218,42 @@ class Launch : public ::testing::Test {
       const StartResult again = start_with(other, recorded);
       EXPECT_TRUE(again.errors.empty());
       for (const Job& job : again.jobs) {
-        EXPECT_EQ(job.state, State::starting) << "it says that it started what was there";
+        EXPECT_EQ(job.state, JobState::starting) << "it says that it started what was there";
       }
     }
     for (const NewJob& entry : recorded) {
       const Job job =
           *std::find_if(now.begin(), now.end(), [&](const Job& one) { return one.id == entry.job.id; });
-      if (job.state == State::lost) {
+      if (job.state == JobState::lost) {
         EXPECT_EQ(job.reason.kind, JobReason::Kind::never_started);
         EXPECT_EQ(runs(entry), "");
         EXPECT_FALSE(cookie_lives(entry));
       } else if (*job.rank % 2 == 0) {
-        EXPECT_EQ(job.state, State::running);
+        EXPECT_EQ(job.state, JobState::running);
         EXPECT_TRUE(eventually([&] { return runs(entry) == "x\n"; })) << runs(entry);
         EXPECT_TRUE(cookie_lives(entry));
       } else {
-        EXPECT_EQ(job.state, State::failed);
+        EXPECT_EQ(job.state, JobState::failed);
         EXPECT_EQ(job.result, ExitStatus::exited(3));
         EXPECT_EQ(runs(entry), "x\n");
         EXPECT_FALSE(cookie_lives(entry));
       }
     }
+  }
+
+  // Calls attempt(entries, points), which fails after so many changes on the local disk, with one more each
+  // time, until it returns false: it has not failed.
+  void at_every_change(const std::function<bool(const std::vector<NewJob>&, int)>& attempt) {
+    int points = 0;
+    for (bool failed = true; failed;) {
+      SCOPED_TRACE("at local step " + std::to_string(points + 1));
+      const auto entries = ranks();
+      failed = attempt(entries, points);
+      expect_true_news(entries);
+      points += failed ? 1 : 0;
+    }
+    EXPECT_GE(points, 20);
+    RecordProperty("points", points);
   }
 
   JobWorld world;
@@ -251,17 +267,14 @@ TEST_F(Launch, StartsAllRanksOnceAndTellsThem) {
   EXPECT_EQ(world.servers.commands(), 2) << "one exec a server";
   for (int i = 0; i < 4; ++i) {
     EXPECT_EQ(result.jobs[static_cast<std::size_t>(i)].key, i + 1);
-    EXPECT_EQ(result.jobs[static_cast<std::size_t>(i)].state, State::running);
+    EXPECT_EQ(result.jobs[static_cast<std::size_t>(i)].state, JobState::running);
   }
   expect_true_news(entries);
 }
 
 TEST_F(Launch, IsKilledAtEveryChangeOnTheLocalDisk) {
-  int points = 0;
-  for (bool reached = true; reached;) {
-    SCOPED_TRACE("killed before local step " + std::to_string(points + 1));
-    const auto entries = ranks();
-    reached = dies([&] {
+  at_every_change([&](const std::vector<NewJob>& entries, int points) {
+    return dies([&] {
       int count = 0;
       Store store(world.store_folder(), [&](std::string_view) {
         if (++count > points) {
@@ -270,23 +283,14 @@ TEST_F(Launch, IsKilledAtEveryChangeOnTheLocalDisk) {
       });
       start_with(store, entries);
     });
-    expect_true_news(entries);
-    points += reached ? 1 : 0;
-  }
-  EXPECT_GE(points, 20);
-  RecordProperty("points", points);
+  });
 }
 
 TEST_F(Launch, FailsAtEveryChangeOnTheLocalDisk) {
-  int points = 0;
-  for (bool reached = true; reached;) {
-    SCOPED_TRACE("error at local step " + std::to_string(points + 1));
-    const auto entries = ranks();
-    reached = false;
+  at_every_change([&](const std::vector<NewJob>& entries, int points) {
     int count = 0;
     Store store(world.store_folder(), [&](std::string_view step) {
       if (++count > points) {
-        reached = true;
         throw Error("cannot " + std::string(step), "the disk is full");
       }
     });
@@ -295,11 +299,8 @@ TEST_F(Launch, FailsAtEveryChangeOnTheLocalDisk) {
     } catch (const Error& error) {
       EXPECT_EQ(error.reason(), "the disk is full");
     }
-    expect_true_news(entries);
-    points += reached ? 1 : 0;
-  }
-  EXPECT_GE(points, 20);
-  RecordProperty("points", points);
+    return count > points;
+  });
 }
 
 TEST_F(Launch, LosesItsLinkBeforeAfterAndWithinTheAnswer) {
@@ -388,8 +389,8 @@ TEST_F(Launch, SaysWhatAServerRefuses) {
   for (const Error& error : result.errors) {
     EXPECT_EQ(error.server(), "b");
   }
-  EXPECT_EQ(result.jobs[0].state, State::running);
-  EXPECT_NE(result.jobs[2].state, State::running);
+  EXPECT_EQ(result.jobs[0].state, JobState::running);
+  EXPECT_NE(result.jobs[2].state, JobState::running);
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "jobs/job_json.hpp"
 #include "support/store_test.hpp"
 
 // The job store under faults: processes that are killed, disks that are full, many writers at once.
@@ -47,7 +48,7 @@ TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   jobs[2].tags = {"x"};
   store_.add(jobs);
   Job done = jobs[1];
-  done.state = State::killed;
+  done.state = JobState::killed;
   done.result = ExitStatus::signalled(15);
   done.checked_at = 1700000009;
   store_.update({done});
@@ -73,9 +74,7 @@ TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   fs::remove(folder_ / "index");
   fs::create_directory(folder_ / "index");
   expect_listed();
-  auto next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 7);
+  EXPECT_EQ(next_key(), 7);
 }
 
 TEST_F(StoreFaults, FailureAtAnyStepOfAddLeavesNoneOfTheJobs) {
@@ -117,18 +116,18 @@ TEST_F(StoreFaults, FailureAtAnyStepOfAddLeavesNoneOfTheJobs) {
 // The process dies before every single change on disk, for each of the store's actions.
 TEST_F(StoreFaults, KillAtAnyStepLeavesAUsableStore) {
   auto first = make_jobs(3);
-  first[0].state = State::running;
+  first[0].state = JobState::running;
   store_.add(first);
   const auto actions = [&](Store& store) {
     auto jobs = make_jobs(2);
     store.add(jobs);
-    jobs[0].state = State::failed;
+    jobs[0].state = JobState::failed;
     jobs[0].result = ExitStatus::exited(1);
     store.update(jobs);
-    jobs[1].state = State::lost;
+    jobs[1].state = JobState::lost;
     jobs[1].checked_at = 1700000001;
     store.update(jobs);
-    jobs[1].state = State::running;
+    jobs[1].state = JobState::running;
     jobs[1].checked_at = 1700000002;
     store.update(jobs);
     store.remove({jobs[0].id});
@@ -181,7 +180,7 @@ TEST_F(StoreFaults, KillAtRandomInstantsLeavesAUsableStore) {
       for (;;) {
         auto jobs = make_jobs(3);
         store.add(jobs);
-        jobs[0].state = State::running;
+        jobs[0].state = JobState::running;
         store.update(jobs);
         store.remove({jobs[1].id, jobs[2].id});
       }
@@ -200,7 +199,7 @@ TEST_F(StoreFaults, HundredProcessesGetHundredKeys) {
       auto jobs = make_jobs(1);
       Store store(folder_);
       store.add(jobs);
-      jobs[0].state = State::running;
+      jobs[0].state = JobState::running;
       store.update(jobs);
       if (store.list().jobs.empty()) {
         ::_exit(2);
@@ -217,7 +216,7 @@ TEST_F(StoreFaults, HundredProcessesGetHundredKeys) {
   EXPECT_EQ(keys(), expected);
   expect_sound();
   for (const Job& job : store_.list().jobs) {
-    EXPECT_EQ(job.state, State::running);
+    EXPECT_EQ(job.state, JobState::running);
   }
 }
 
@@ -240,7 +239,7 @@ TEST_F(StoreFaults, DiskThatTakesNoMoreFailsNamingTheFileAndKeepsTheRest) {
         }
       }
       Job done = jobs[0];
-      done.state = State::succeeded;
+      done.state = JobState::succeeded;
       try {
         store_.update({done});
         ::_exit(4);
@@ -336,7 +335,7 @@ TEST_F(StoreFaults, TenThousandJobsAreListedFast) {
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     jobs[i].launch = JobId::random();
     if (i % (count / 10) != 0) {
-      jobs[i].state = State::succeeded;
+      jobs[i].state = JobState::succeeded;
       jobs[i].result = ExitStatus::exited(0);
     }
   }

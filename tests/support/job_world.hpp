@@ -38,20 +38,27 @@ struct JobWorld {
     return entry;
   }
   // One job, started; its record.
-  jobs::Job run(const std::string& server, const std::string& command) {
+  Job run(const std::string& server, const std::string& command) {
     return run_all({job(server, command)}).front();
   }
-  std::vector<jobs::Job> run_all(std::vector<jobs::NewJob> entries) {
+  std::vector<Job> run_all(std::vector<jobs::NewJob> entries) {
     jobs::StartResult result = jobs::start(config, store, servers, std::move(entries), Cancel());
     for (const Error& error : result.errors) {
       ADD_FAILURE() << error.message();
     }
     return std::move(result.jobs);
   }
-  std::filesystem::path folder(const jobs::Job& one) {
+  // The next command loses its link: before it, after it, or after so many bytes of its answer.
+  void break_next(int Faults::*how, std::size_t cut_bytes) {
+    Faults faults;
+    faults.*how = servers.commands() + 1;
+    faults.cut_bytes = cut_bytes;
+    servers.set_faults(faults);
+  }
+  std::filesystem::path folder(const Job& one) {
     return servers.home(one.server) / "proj/.jobs" / one.id.text();
   }
-  std::string file(const jobs::Job& one, const std::string& name) {
+  std::string file(const Job& one, const std::string& name) {
     return read_file_if_there(folder(one) / name).value_or("");
   }
 

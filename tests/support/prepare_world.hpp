@@ -17,6 +17,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "servers/action.hpp"
 #include "servers/prepare.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/connector.hpp"
@@ -97,7 +98,7 @@ class PrepareTest : public ::testing::Test {
   // What a command prints in the environment; stderr too.
   std::string in_environment(const std::string& command) {
     ssh::ExecRequest request;
-    request.input = ssh::wrap_script(activation(config_, server()) + command + " 2>&1\n");
+    request.input = Script().append(activation(config_, server()) + command + " 2>&1\n").input();
     return std::string(trim(connection_->exec(request).out));
   }
   fs::path here(const std::string& name) const { return sandbox_.project() / name; }

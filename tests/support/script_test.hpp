@@ -2,6 +2,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,8 +10,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/files.hpp"
+#include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "support/local_connection.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 
@@ -56,3 +60,11 @@ inline const auto every_shell = ::testing::Values(ServerShell::dash, ServerShell
 inline const auto shell_name = [](const auto& one) { return to_string(one.param); };
 
 }  // namespace remote::test
+
+// What the tests of these scripts say often.
+namespace remote::jobs {
+namespace fs = std::filesystem;
+using Phase = StatusReply::Phase;
+using servers::read_answer;
+using test::until;
+}  // namespace remote::jobs

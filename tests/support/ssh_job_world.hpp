@@ -89,7 +89,7 @@ struct SshJobWorld {
     direct.servers.at(0).port = sshd.port();
     return direct;
   }
-  std::vector<jobs::Job> run_all(const std::vector<std::string>& commands) {
+  std::vector<Job> run_all(const std::vector<std::string>& commands) {
     std::vector<jobs::NewJob> entries;
     for (const std::string& command : commands) {
       jobs::NewJob entry;
@@ -119,7 +119,7 @@ struct SshJobWorld {
     return processes_with(id.empty() ? "HOME=" + home().string() : "REMOTE_JOB_ID=" + id);
   }
   std::filesystem::path home() const { return sshd.folder(); }
-  std::filesystem::path file(const jobs::Job& job, const std::string& name) const {
+  std::filesystem::path file(const Job& job, const std::string& name) const {
     return home() / "proj/.jobs" / job.id.text() / name;
   }
 

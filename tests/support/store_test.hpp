@@ -55,6 +55,12 @@ class StoreTest : public ::testing::Test {
       EXPECT_TRUE(keys.insert(job.key).second) << "key " << job.key << " twice";
     }
   }
+  // The key that one more job gets.
+  int next_key() {
+    auto next = make_jobs(1);
+    store_.add(next);
+    return next[0].key;
+  }
   std::vector<int> keys() const {
     std::vector<int> found;
     for (const Job& job : store_.list().jobs) {

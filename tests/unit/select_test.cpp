@@ -7,7 +7,7 @@
 namespace remote::jobs {
 namespace {
 
-Job job(int key, State state, std::vector<std::string> tags, std::string id_start = "") {
+Job job(int key, JobState state, std::vector<std::string> tags, std::string id_start = "") {
   Job made;
   made.key = key;
   made.id = *JobId::parse(id_start + std::string(32 - id_start.size(), static_cast<char>('a' + key % 6)));
@@ -18,11 +18,11 @@ Job job(int key, State state, std::vector<std::string> tags, std::string id_star
 }
 
 const std::vector<Job> some{
-    job(1, State::succeeded, {"mnist.py", "master"}, "1234abcd"),
-    job(2, State::failed, {"mnist.py"}, "1234abce"),
-    job(5, State::running, {"train.py", "master"}),
-    job(6, State::running, {"train.py"}),
-    job(9, State::running, {"other"}),
+    job(1, JobState::succeeded, {"mnist.py", "master"}, "1234abcd"),
+    job(2, JobState::failed, {"mnist.py"}, "1234abce"),
+    job(5, JobState::running, {"train.py", "master"}),
+    job(6, JobState::running, {"train.py"}),
+    job(9, JobState::running, {"other"}),
 };
 
 std::vector<int> keys(const std::vector<Job>& jobs) {
@@ -53,13 +53,17 @@ TEST(Select, EverythingWithoutASelection) {
 TEST(Select, NamesAreKeysOrStartsOfIds) {
   EXPECT_EQ(keys(select(some, {.names = {"9", "1", "1"}})), (Keys{1, 9}));
   EXPECT_EQ(keys(select(some, {.names = {"1234abcd"}})), Keys{1});
+  EXPECT_EQ(keys(select(some, {.names = {some[2].id.text()}})), Keys{5});
+  for (const char* bad : {"1234", "7", "123", "", "0", "-1", "x", "99999999999999999999"}) {
+    EXPECT_EQ(error_of([&] { select(some, {.names = {bad}}); }).kind(), ErrorKind::usage) << bad;
+  }
 }
 
 TEST(Select, AllTagsMustFitAndAnyState) {
   EXPECT_EQ(keys(select(some, {.tags = {"train.py"}})), (Keys{5, 6}));
   EXPECT_EQ(keys(select(some, {.tags = {"train.py", "master"}})), Keys{5});
   EXPECT_EQ(keys(select(some, {.tags = {"train.py", "nobody"}})), Keys{});
-  EXPECT_EQ(keys(select(some, {.states = {State::failed, State::succeeded}})), (Keys{1, 2}));
+  EXPECT_EQ(keys(select(some, {.states = {JobState::failed, JobState::succeeded}})), (Keys{1, 2}));
   EXPECT_EQ(keys(select(some, {.names = {"1", "5"}, .tags = {"train.py"}})), Keys{5});
 }
 
@@ -86,7 +90,7 @@ TEST(Select, SaysWhatComesNear) {
 TEST(Select, NearestOfManyKeys) {
   std::vector<Job> many;
   for (int key = 1; key <= 50; ++key) {
-    many.push_back(job(key, State::running, {}));
+    many.push_back(job(key, JobState::running, {}));
   }
   EXPECT_EQ(cli::hint_of(error_of([&] { select(many, {.names = {"99"}}); })),
             "the nearest keys are 46, 47, 48, 49, 50; see: remote job-list");
@@ -98,8 +102,8 @@ TEST(Select, NothingSelectedNamesTheTag) {
   EXPECT_EQ(cli::hint_of(typo), "did you mean 'mnist.py'?");
   EXPECT_EQ(nothing_selected(some, {.tags = {"other", "master"}}).reason(),
             "no job has the tags other, master");
-  EXPECT_EQ(nothing_selected(some, {.states = {State::lost}}).reason(), "no job that is lost is there");
-  EXPECT_EQ(nothing_selected(some, {.tags = {"other"}, .states = {State::lost}}).reason(),
+  EXPECT_EQ(nothing_selected(some, {.states = {JobState::lost}}).reason(), "no job that is lost is there");
+  EXPECT_EQ(nothing_selected(some, {.tags = {"other"}, .states = {JobState::lost}}).reason(),
             "no job that is lost has the tags other");
   EXPECT_EQ(nothing_selected({}, {}).reason(), "there are no jobs");
   EXPECT_EQ(cli::hint_of(nothing_selected({}, {})), "start one: remote job-run --cmd … --server …");
@@ -108,17 +112,17 @@ TEST(Select, NothingSelectedNamesTheTag) {
 TEST(Select, FollowsTheNewestRunningMaster) {
   EXPECT_EQ(default_to_follow(some).key, 5);
   auto jobs = some;
-  jobs.push_back(job(10, State::running, {"train.py", "master"}));
-  jobs.push_back(job(11, State::starting, {"train.py", "master"}));
+  jobs.push_back(job(10, JobState::running, {"train.py", "master"}));
+  jobs.push_back(job(11, JobState::starting, {"train.py", "master"}));
   EXPECT_EQ(default_to_follow(jobs).key, 10);
-  jobs[2].state = jobs[5].state = State::failed;
+  jobs[2].state = jobs[5].state = JobState::failed;
   EXPECT_EQ(default_to_follow(jobs).key, 11);
-  jobs[6].state = State::killed;
+  jobs[6].state = JobState::killed;
   const Error none = error_of([&] { default_to_follow(jobs); });
   EXPECT_EQ(none.kind(), ErrorKind::usage);
   EXPECT_EQ(none.reason(), "no running job is tagged master; running: 6, 9");
   EXPECT_EQ(cli::hint_of(none), "the newest is job 9; follow it with: remote job-tail --job 9");
-  std::erase_if(jobs, [](const Job& one) { return one.state == State::running; });
+  std::erase_if(jobs, [](const Job& one) { return one.state == JobState::running; });
   EXPECT_EQ(cli::hint_of(error_of([&] { default_to_follow(jobs); })),
             "the last one tagged master was job 11 (killed); follow it with: remote job-tail --job 11");
   EXPECT_EQ(error_of([] { default_to_follow({}); }).reason(), "no job is running");
@@ -128,11 +132,11 @@ TEST(Select, FollowsTheNewestRunningMaster) {
 
 TEST(Select, FollowsTheNewestRunningJobWithATag) {
   auto jobs = some;
-  jobs.push_back(job(20, State::running, {"mine"}));
-  jobs.push_back(job(21, State::failed, {"mine"}));
+  jobs.push_back(job(20, JobState::running, {"mine"}));
+  jobs.push_back(job(21, JobState::failed, {"mine"}));
   EXPECT_EQ(default_to_follow(jobs, {"mine"}).key, 20);
-  jobs.push_back(job(22, State::running, {"mine", "master"}));
-  jobs.push_back(job(23, State::running, {"mine"}));
+  jobs.push_back(job(22, JobState::running, {"mine", "master"}));
+  jobs.push_back(job(23, JobState::running, {"mine"}));
   EXPECT_EQ(default_to_follow(jobs, {"mine"}).key, 22) << "rank 0 of a launch, before its other ranks";
 }
 

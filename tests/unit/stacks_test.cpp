@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
-#include "jobs/clean.hpp"
+#include "jobs/protocol.hpp"
 
 namespace remote::jobs {
 namespace {

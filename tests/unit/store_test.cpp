@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "jobs/select.hpp"
 #include "support/store_test.hpp"
 
 namespace remote::jobs {
@@ -52,18 +53,14 @@ TEST_F(StoreTest, KeysAreNotUsedTwiceAlsoAfterRemovingAll) {
   EXPECT_FALSE(fs::exists(store_.job_folder(jobs[1].id)));
   store_.remove({jobs[0].id});
   fs::remove(folder_ / "index");
-  auto next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 4);
+  EXPECT_EQ(next_key(), 4);
 }
 
 TEST_F(StoreTest, LostMarkIsMadeUpFor) {
   auto jobs = make_jobs(3);
   store_.add(jobs);
   write_text(folder_ / "last_key", "garbage");
-  auto next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 4);
+  EXPECT_EQ(next_key(), 4);
 }
 
 TEST_F(StoreTest, RefusesIdsThatAreThere) {
@@ -77,18 +74,18 @@ TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
   auto jobs = make_jobs(2);
   store_.add(jobs);
   Job job = jobs[0];
-  job.state = State::failed;
+  job.state = JobState::failed;
   job.result = ExitStatus::exited(3);
   job.checked_at = 1700000010;
   store_.update({job});
   EXPECT_EQ(store_.list().jobs[0], job);
   EXPECT_EQ(store_.list({.unfinished_only = true}).jobs.size(), 1U);
   Job late = jobs[0];
-  late.state = State::running;
+  late.state = JobState::running;
   late.checked_at = 1700000020;
   store_.update({late});
-  EXPECT_EQ(store_.find("1").state, State::failed);
-  EXPECT_EQ(store_.find("1").result, ExitStatus::exited(3));
+  EXPECT_EQ(store_.list().jobs.at(0).state, JobState::failed);
+  EXPECT_EQ(store_.list().jobs.at(0).result, ExitStatus::exited(3));
   store_.remove({jobs[0].id});
   store_.update({job});
   EXPECT_EQ(keys(), std::vector<int>{2});
@@ -96,38 +93,19 @@ TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
 
 TEST_F(StoreTest, NewsThatOnlyConfirmAreListedWithoutRewritingTheRecord) {
   auto jobs = make_jobs(1);
-  jobs[0].state = State::running;
+  jobs[0].state = JobState::running;
   jobs[0].checked_at = 1700000000;
   store_.add(jobs);
   const std::string record = read_file(store_.record_file(jobs[0].id));
   jobs[0].checked_at = 1700000050;
   store_.update(jobs);
-  EXPECT_EQ(store_.find("1").checked_at, 1700000050);
+  EXPECT_EQ(store_.list().jobs.at(0).checked_at, 1700000050);
   EXPECT_EQ(read_file(store_.record_file(jobs[0].id)), record);
   jobs[0].checked_at = 1700000060;  // a minute behind: the record follows
   store_.update(jobs);
   EXPECT_NE(read_file(store_.record_file(jobs[0].id)), record);
   fs::remove(folder_ / "index");
-  EXPECT_EQ(store_.find("1").checked_at, 1700000060);
-}
-
-TEST_F(StoreTest, FindsByKeyAndByStartOfId) {
-  auto jobs = make_jobs(3);
-  jobs[0].id = JobId::parse("abcd0000000000000000000000000001").value();
-  jobs[1].id = JobId::parse("abcd0000000000000000000000000002").value();
-  jobs[2].id = JobId::parse("12340000000000000000000000000003").value();
-  store_.add(jobs);
-  EXPECT_EQ(store_.find("2").id, jobs[1].id);
-  EXPECT_EQ(store_.find("1234").id, jobs[2].id);
-  EXPECT_EQ(store_.find(jobs[1].id.text()).key, 2);
-  for (const char* bad : {"abcd", "9", "abc", "", "0", "-1", "x", "99999999999999999999"}) {
-    try {
-      store_.find(bad);
-      ADD_FAILURE() << bad;
-    } catch (const Error& error) {
-      EXPECT_EQ(error.kind(), ErrorKind::usage) << bad;
-    }
-  }
+  EXPECT_EQ(store_.list().jobs.at(0).checked_at, 1700000060);
 }
 
 TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
@@ -166,21 +144,19 @@ TEST_F(StoreTest, DamagedRecordsAreNamedAndTheOthersStayUsable) {
     }
   }
   // Still usable: adding, updating (an error for the bad one, after the good one), removing the bad one.
-  auto next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 11);
+  EXPECT_EQ(next_key(), 11);
   Job done = jobs[9];
-  done.state = State::succeeded;
+  done.state = JobState::succeeded;
   done.result = ExitStatus::exited(0);
   Job bad = jobs[0];
-  bad.state = State::succeeded;
+  bad.state = JobState::succeeded;
   try {
     store_.update({bad, done});
     ADD_FAILURE();
   } catch (const Error& error) {
     EXPECT_NE(error.message().find(file(0).string()), std::string::npos);
   }
-  EXPECT_EQ(store_.find("10").state, State::succeeded);
+  EXPECT_EQ(select(store_.list().jobs, {.names = {"10"}}).at(0).state, JobState::succeeded);
   store_.remove({jobs[0].id, jobs[5].id});
   EXPECT_EQ(store_.list().problems.size(), 7U);
 }
@@ -190,7 +166,7 @@ TEST_F(StoreTest, LineAfterATornOneCounts) {
   store_.add(jobs);
   std::string index = read_file(folder_ / "index");
   write_text(folder_ / "index", index.substr(0, index.size() - 5));
-  jobs[0].state = State::running;
+  jobs[0].state = JobState::running;
   jobs[0].checked_at = 1700000001;
   store_.update({jobs[0]});
   EXPECT_EQ(store_.list().jobs, jobs);
@@ -198,7 +174,7 @@ TEST_F(StoreTest, LineAfterATornOneCounts) {
 
 TEST_F(StoreTest, IndexDoesNotGrowForEver) {
   auto jobs = make_jobs(2);
-  jobs[0].state = State::running;
+  jobs[0].state = JobState::running;
   store_.add(jobs);
   for (int i = 0; i < 500; ++i) {
     jobs[0].checked_at = 1700000000 + i / 20;
@@ -229,16 +205,13 @@ TEST_F(StoreTest, CopiedFolderShowsUpAndGetsAFreeKey) {
              fs::copy_options::recursive);
   }
   expect_sound();
-  EXPECT_EQ(store_.find("1").id, jobs[0].id);
-  EXPECT_EQ(store_.find("8").id, foreign[7].id);
-  EXPECT_EQ(store_.find(foreign[0].id.text()).key, 9);
-  auto next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 10);
-  store_.remove({foreign[7].id, foreign[0].id, next[0].id});
-  next = make_jobs(1);
-  store_.add(next);
-  EXPECT_EQ(next[0].key, 11);
+  EXPECT_EQ(store_.list().jobs.at(0).id, jobs[0].id);
+  EXPECT_EQ(store_.list().jobs.at(2).id, foreign[7].id);
+  EXPECT_EQ(store_.list().jobs.at(3).id, foreign[0].id);
+  EXPECT_EQ(keys(), (std::vector<int>{1, 2, 8, 9}));
+  EXPECT_EQ(next_key(), 10);
+  store_.remove({foreign[7].id, foreign[0].id, store_.list().jobs.back().id});
+  EXPECT_EQ(next_key(), 11);
 }
 
 TEST_F(StoreTest, FoldersThatAreNoJobsArePassedBy) {

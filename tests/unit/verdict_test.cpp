@@ -3,27 +3,36 @@
 #include <gtest/gtest.h>
 
 #include "cli/show/verdict.hpp"
-#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-Job rank(int number, State state, std::optional<std::int64_t> ended, std::string_view reason = "") {
+Job rank(int number, JobState state, std::optional<std::int64_t> ended, const JobReason& reason = {}) {
   Job job;
   job.key = number + 1;
   job.rank = number;
   job.server = number < 2 ? "a" : "b";
   job.state = state;
   job.ended_at = ended;
-  job.reason = parse_reason(reason);
+  job.reason = reason;
   return job;
 }
 
+const JobReason after_rank_2{.kind = JobReason::Kind::after_rank, .number = 2};
+const JobReason after_loss{.kind = JobReason::Kind::after_loss, .text = "b"};
+const JobReason by_user{.kind = JobReason::Kind::by_user, .number = 15, .text = "ada@laptop"};
+
+void expect_first(const std::vector<Job>& jobs, std::size_t first, int ahead_ms, bool exact) {
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_EQ(verdict.first, jobs[first]);
+  EXPECT_EQ(verdict.ahead_ms, ahead_ms);
+  EXPECT_EQ(verdict.exact, exact);
+}
+
 TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
-  const std::vector<Job> jobs = {
-      rank(0, State::failed, 104), rank(1, State::killed, 107, "ended after rank 2"),
-      rank(2, State::failed, 101), rank(3, State::killed, 106, "ended after rank 2"),
-      rank(4, State::succeeded, 90)};
+  const std::vector<Job> jobs = {rank(0, JobState::failed, 104), rank(1, JobState::killed, 107, after_rank_2),
+                                 rank(2, JobState::failed, 101), rank(3, JobState::killed, 106, after_rank_2),
+                                 rank(4, JobState::succeeded, 90)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[2]);
   EXPECT_EQ(verdict.ahead_ms, 3000);
@@ -32,8 +41,9 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
-  const std::vector<Job> jobs = {rank(0, State::killed, 100, "ended after rank 1"),
-                                 rank(1, State::failed, 101)};
+  const std::vector<Job> jobs = {
+      rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),
+      rank(1, JobState::failed, 101)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[1]);
   EXPECT_FALSE(verdict.ahead_ms);
@@ -41,48 +51,39 @@ TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
 }
 
 TEST(Verdict, AnEndWithoutATimeComesAfterThoseWithOne) {
-  const std::vector<Job> jobs = {rank(0, State::lost, std::nullopt), rank(1, State::failed, 101)};
+  const std::vector<Job> jobs = {rank(0, JobState::lost, std::nullopt), rank(1, JobState::failed, 101)};
   EXPECT_EQ(verdict_of(jobs).first, jobs[1]);
   EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other aborted after it");
 }
 
 TEST(Verdict, PartsOfASecondDecideWithinIt) {
-  std::vector<Job> jobs = {rank(0, State::failed, 101), rank(1, State::killed, 106, "ended after rank 2"),
-                           rank(2, State::failed, 101), rank(3, State::failed, 101)};
+  std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::killed, 106, after_rank_2),
+                           rank(2, JobState::failed, 101), rank(3, JobState::failed, 101)};
   jobs[0].failed_ms = 101400;
   jobs[1].failed_ms = 106100;
   jobs[2].failed_ms = 101150;
   jobs[3].failed_ms = 101900;
-  Verdict verdict = verdict_of(jobs);
-  ASSERT_EQ(verdict.first, jobs[2]);
-  EXPECT_EQ(verdict.ahead_ms, 250);
-  EXPECT_TRUE(verdict.exact);
-  EXPECT_EQ(cli::aftermath(verdict), "1 other was ended after it, 2 aborted after it");
+  expect_first(jobs, 2, 250, true);
+  EXPECT_EQ(cli::aftermath(verdict_of(jobs)), "1 other was ended after it, 2 aborted after it");
   // the end itself may come later than that of a victim
   jobs[2].ended_at = 104;
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
 }
 
 TEST(Verdict, AJobOfWhichOnlyTheSecondIsKnownFailedAtItsEnd) {
-  std::vector<Job> jobs = {rank(0, State::failed, 101), rank(1, State::failed, 101),
-                           rank(2, State::failed, 102)};
+  std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::failed, 101),
+                           rank(2, JobState::failed, 102)};
   jobs[1].failed_ms = 101700;
   jobs[2].failed_ms = 102000;
-  Verdict verdict = verdict_of(jobs);
-  ASSERT_EQ(verdict.first, jobs[1]);
-  EXPECT_EQ(verdict.ahead_ms, 0);
-  EXPECT_FALSE(verdict.exact);
+  expect_first(jobs, 1, 0, false);
   jobs[0].ended_at = 99;
-  verdict = verdict_of(jobs);
-  ASSERT_EQ(verdict.first, jobs[0]);
-  EXPECT_EQ(verdict.ahead_ms, 2000);
-  EXPECT_FALSE(verdict.exact);
+  expect_first(jobs, 0, 2000, false);
 }
 
 TEST(Verdict, ALostServerIsNamed) {
-  const std::vector<Job> jobs = {rank(0, State::killed, 100, "ended after the loss of b"),
-                                 rank(1, State::killed, 100, "ended after the loss of b"),
-                                 rank(2, State::unknown, std::nullopt)};
+  const std::vector<Job> jobs = {rank(0, JobState::killed, 100, after_loss),
+                                 rank(1, JobState::killed, 100, after_loss),
+                                 rank(2, JobState::unknown, std::nullopt)};
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
   EXPECT_EQ(verdict.lost_server, "b");
@@ -90,8 +91,8 @@ TEST(Verdict, ALostServerIsNamed) {
 }
 
 TEST(Verdict, AKillOfTheUserIsNoFailure) {
-  const std::vector<Job> jobs = {rank(0, State::killed, 100, "SIGTERM by ada@laptop"),
-                                 rank(1, State::killed, 100, "SIGTERM by ada@laptop")};
+  const std::vector<Job> jobs = {rank(0, JobState::killed, 100, by_user),
+                                 rank(1, JobState::killed, 100, by_user)};
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
   EXPECT_EQ(cli::aftermath(verdict), "2 others were killed");

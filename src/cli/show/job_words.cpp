@@ -11,7 +11,7 @@
 namespace remote::cli {
 
 std::string state_text(const Job& job) {
-  std::string text(jobs::to_string(job.state));
+  std::string text(to_string(job.state));
   // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
   // ada@laptop"; "ended after rank 2" stands for itself.
   std::string reason = jobs::reason_text(job.reason);

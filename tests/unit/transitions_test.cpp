@@ -1,4 +1,4 @@
-#include "jobs/refresh.hpp"
+#include "jobs/transitions.hpp"
 
 #include <gtest/gtest.h>
 
@@ -14,7 +14,7 @@ constexpr std::int64_t now = created + 100;
 constexpr std::int64_t wrong_by = 3600;  // the server's clock is an hour ahead
 constexpr Clocks clocks{now + wrong_by, now, wrong_by * 1000};
 
-Job stored_as(State state) {
+Job stored_as(JobState state) {
   Job job;
   job.key = 7;
   job.id = JobId::random();
@@ -40,10 +40,10 @@ StatusReply ended(ExitStatus result, std::optional<int> stop = {}, std::string b
 
 struct Case {
   const char* name;
-  State before;
+  JobState before;
   StatusReply reply;
   Starter starter;
-  State after;
+  JobState after;
   std::optional<ExitStatus> result;
   std::string reason;
 };
@@ -90,154 +90,163 @@ INSTANTIATE_TEST_SUITE_P(
     Table, ApplyStatus,
     ::testing::Values(
         Case{"queued",
-             State::starting,
+             JobState::starting,
              because(Phase::queued, "a free node"),
              alive,
-             State::queued,
+             JobState::queued,
              {},
              "waiting: a free node"},
-        Case{"queued_dead", State::starting, because(Phase::queued, ""), dead, State::queued, {}, ""},
+        Case{"queued_dead", JobState::starting, because(Phase::queued, ""), dead, JobState::queued, {}, ""},
         Case{"requeued",
-             State::running,
+             JobState::running,
              because(Phase::queued, "it was preempted"),
              alive,
-             State::queued,
+             JobState::queued,
              {},
              "waiting: it was preempted"},
-        Case{"queued_runs", State::queued, reply_of(Phase::running), alive, State::running, {}, ""},
-        Case{"queued_ended", State::queued, ended(ExitStatus::exited(0)), alive, State::succeeded,
+        Case{"queued_runs", JobState::queued, reply_of(Phase::running), alive, JobState::running, {}, ""},
+        Case{"queued_ended", JobState::queued, ended(ExitStatus::exited(0)), alive, JobState::succeeded,
              ExitStatus::exited(0), ""},
         Case{"queued_gone",
-             State::queued,
+             JobState::queued,
              reply_of(Phase::none),
              alive,
-             State::lost,
+             JobState::lost,
              {},
              "its folder is gone from the server"},
         Case{"cannot_tell",
-             State::running,
+             JobState::running,
              because(Phase::unknown, "it needs a newer remote"),
              alive,
-             State::unknown,
+             JobState::unknown,
              {},
              "it needs a newer remote"},
-        Case{"none_alive", State::starting, reply_of(Phase::none), alive, State::starting, {}, ""},
-        Case{"none_dead", State::starting, reply_of(Phase::none), dead, State::lost, {}, "never started"},
+        Case{"none_alive", JobState::starting, reply_of(Phase::none), alive, JobState::starting, {}, ""},
+        Case{"none_dead",
+             JobState::starting,
+             reply_of(Phase::none),
+             dead,
+             JobState::lost,
+             {},
+             "never started"},
         Case{"none_was_running",
-             State::running,
+             JobState::running,
              reply_of(Phase::none),
              alive,
-             State::lost,
+             JobState::lost,
              {},
              "its folder is gone from the server"},
-        Case{"starting", State::starting, reply_of(Phase::starting), alive, State::starting, {}, ""},
-        Case{"starting_dead", State::starting, reply_of(Phase::starting), dead, State::starting, {}, ""},
+        Case{"starting", JobState::starting, reply_of(Phase::starting), alive, JobState::starting, {}, ""},
+        Case{
+            "starting_dead", JobState::starting, reply_of(Phase::starting), dead, JobState::starting, {}, ""},
         Case{"never_back_to_starting",
-             State::running,
+             JobState::running,
              reply_of(Phase::starting),
              alive,
-             State::running,
+             JobState::running,
              {},
              ""},
-        Case{"running", State::starting, reply_of(Phase::running), dead, State::running, {}, ""},
+        Case{"running", JobState::starting, reply_of(Phase::running), dead, JobState::running, {}, ""},
         Case{"unsupervised",
-             State::running,
+             JobState::running,
              unsupervised(),
              alive,
-             State::running,
+             JobState::running,
              {},
              "its supervisor is gone"},
         Case{"left_behind",
-             State::running,
+             JobState::running,
              left_behind(),
              alive,
-             State::running,
+             JobState::running,
              {},
              "told to end, but its process 4121 is not gone"},
-        Case{"exit0", State::running, ended(exit0), alive, State::succeeded, exit0, ""},
-        Case{"exit0_oom", State::running, ended(exit0, {}, "", true), alive, State::succeeded, exit0, ""},
-        Case{"exit1", State::running, ended(exit1), alive, State::failed, exit1, ""},
-        Case{"signal", State::running, ended(segv), alive, State::failed, segv, ""},
-        Case{"kill_without_oom", State::running, ended(kill9), alive, State::failed, kill9, ""},
-        Case{"oom", State::running, ended(kill9, {}, "", true), alive, State::failed, kill9, "out of memory"},
-        Case{"oom_of_a_child_of_a_shell", State::running, ended(exit137, {}, "", true), alive, State::failed,
-             exit137, "out of memory"},
-        Case{"oom_of_another", State::running, ended(exit1, {}, "", true), alive, State::failed, exit1,
+        Case{"exit0", JobState::running, ended(exit0), alive, JobState::succeeded, exit0, ""},
+        Case{"exit0_oom", JobState::running, ended(exit0, {}, "", true), alive, JobState::succeeded, exit0,
+             ""},
+        Case{"exit1", JobState::running, ended(exit1), alive, JobState::failed, exit1, ""},
+        Case{"signal", JobState::running, ended(segv), alive, JobState::failed, segv, ""},
+        Case{"kill_without_oom", JobState::running, ended(kill9), alive, JobState::failed, kill9, ""},
+        Case{"oom", JobState::running, ended(kill9, {}, "", true), alive, JobState::failed, kill9,
+             "out of memory"},
+        Case{"oom_of_a_child_of_a_shell", JobState::running, ended(exit137, {}, "", true), alive,
+             JobState::failed, exit137, "out of memory"},
+        Case{"oom_of_another", JobState::running, ended(exit1, {}, "", true), alive, JobState::failed, exit1,
              "the server ran out of memory meanwhile"},
-        Case{"stopped", State::running, ended(term, 15, "ada@laptop"), alive, State::killed, term,
+        Case{"stopped", JobState::running, ended(term, 15, "ada@laptop"), alive, JobState::killed, term,
              "SIGTERM by ada@laptop"},
-        Case{"stopped_by_nobody_known", State::running, ended(term, 15), alive, State::killed, term,
+        Case{"stopped_by_nobody_known", JobState::running, ended(term, 15), alive, JobState::killed, term,
              "SIGTERM"},
-        Case{"stopped_then_killed", State::running, ended(kill9, 15, "ada@laptop"), alive, State::killed,
-             kill9, "SIGTERM by ada@laptop, then SIGKILL"},
-        Case{"stopped_with_code", State::running, ended(exit1, 15, "ada@laptop"), alive, State::killed, term,
-             "SIGTERM by ada@laptop, exit 1"},
-        Case{"stopped_with_zero", State::running, ended(exit0, 15, "ada@laptop"), alive, State::killed, term,
-             "SIGTERM by ada@laptop, exit 0"},
-        Case{"ended_after_rank", State::running, ended(term, 15, "rank 2"), alive, State::killed, term,
+        Case{"stopped_then_killed", JobState::running, ended(kill9, 15, "ada@laptop"), alive,
+             JobState::killed, kill9, "SIGTERM by ada@laptop, then SIGKILL"},
+        Case{"stopped_with_code", JobState::running, ended(exit1, 15, "ada@laptop"), alive, JobState::killed,
+             term, "SIGTERM by ada@laptop, exit 1"},
+        Case{"stopped_with_zero", JobState::running, ended(exit0, 15, "ada@laptop"), alive, JobState::killed,
+             term, "SIGTERM by ada@laptop, exit 0"},
+        Case{"ended_after_rank", JobState::running, ended(term, 15, "rank 2"), alive, JobState::killed, term,
              "ended after rank 2"},
-        Case{"ended_after_loss", State::running, ended(term, 15, "loss of node-2"), alive, State::killed,
-             term, "ended after the loss of node-2"},
-        Case{"ended_after_what_is_no_rank", State::running, ended(term, 15, "rank x"), alive, State::killed,
-             term, "SIGTERM by rank x"},
-        Case{"launch_given_up", State::running, ended(kill9, 15, "launch"), alive, State::killed, kill9,
+        Case{"ended_after_loss", JobState::running, ended(term, 15, "loss of node-2"), alive,
+             JobState::killed, term, "ended after the loss of node-2"},
+        Case{"ended_after_what_is_no_rank", JobState::running, ended(term, 15, "rank x"), alive,
+             JobState::killed, term, "SIGTERM by rank x"},
+        Case{"launch_given_up", JobState::running, ended(kill9, 15, "launch"), alive, JobState::killed, kill9,
              "SIGTERM by launch, then SIGKILL"},
         Case{"ended_without_result",
-             State::running,
+             JobState::running,
              reply_of(Phase::ended),
              alive,
-             State::lost,
+             JobState::lost,
              {},
              "ended without a result"},
         Case{"gone",
-             State::running,
+             JobState::running,
              reply_of(Phase::gone),
              alive,
-             State::lost,
+             JobState::lost,
              {},
              "supervisor and processes are gone"},
         Case{"rebooted",
-             State::starting,
+             JobState::starting,
              reply_of(Phase::rebooted),
              alive,
-             State::lost,
+             JobState::lost,
              {},
              "server restarted"},
         // an explicit answer leads out of lost; one that says no more than before does not
-        Case{"lost_ended", State::lost, ended(exit0), alive, State::succeeded, exit0, ""},
-        Case{"lost_running", State::lost, reply_of(Phase::running), alive, State::running, {}, ""},
-        Case{"lost_none", State::lost, reply_of(Phase::none), dead, State::lost, {}, ""},
-        Case{"lost_gone", State::lost, reply_of(Phase::gone), alive, State::lost, {}, ""},
-        Case{"lost_starting", State::lost, reply_of(Phase::starting), alive, State::lost, {}, ""},
+        Case{"lost_ended", JobState::lost, ended(exit0), alive, JobState::succeeded, exit0, ""},
+        Case{"lost_running", JobState::lost, reply_of(Phase::running), alive, JobState::running, {}, ""},
+        Case{"lost_none", JobState::lost, reply_of(Phase::none), dead, JobState::lost, {}, ""},
+        Case{"lost_gone", JobState::lost, reply_of(Phase::gone), alive, JobState::lost, {}, ""},
+        Case{"lost_starting", JobState::lost, reply_of(Phase::starting), alive, JobState::lost, {}, ""},
         // no other final state changes
-        Case{"succeeded_stays", State::succeeded, ended(exit1), alive, State::succeeded, {}, ""},
-        Case{"failed_stays", State::failed, reply_of(Phase::running), alive, State::failed, {}, ""},
-        Case{"killed_stays", State::killed, reply_of(Phase::rebooted), alive, State::killed, {}, ""}),
+        Case{"succeeded_stays", JobState::succeeded, ended(exit1), alive, JobState::succeeded, {}, ""},
+        Case{"failed_stays", JobState::failed, reply_of(Phase::running), alive, JobState::failed, {}, ""},
+        Case{"killed_stays", JobState::killed, reply_of(Phase::rebooted), alive, JobState::killed, {}, ""}),
     [](const auto& test) { return test.param.name; });
 
-TEST(Refresh, ShiftsTheServersTimesToTheLaptopsClock) {
+TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
   StatusReply reply = ended(exit0);
   reply.pid = 42;
   reply.started_at = created + 10 + wrong_by;
   reply.ended_at = created + 60 + wrong_by;
-  const Job job = apply_status(stored_as(State::running), reply, clocks, alive);
+  const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created + 10);
   EXPECT_EQ(job.ended_at, created + 60);
   EXPECT_EQ(job.checked_at, now);
   EXPECT_EQ(job.pid, 42);
 }
 
-TEST(Refresh, TimesStayWithinTheJobsLife) {
+TEST(Transitions, TimesStayWithinTheJobsLife) {
   StatusReply reply = ended(exit0);
   reply.started_at = created - 1 + wrong_by;   // rounding of two clocks
   reply.ended_at = created + 5000 + wrong_by;  // the server's clock was set back meanwhile
-  const Job job = apply_status(stored_as(State::running), reply, clocks, alive);
+  const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created);
   EXPECT_EQ(job.ended_at, now);
 }
 
-TEST(Refresh, AStartThatWasStoredDoesNotFlicker) {
-  Job job = stored_as(State::running);
+TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
+  Job job = stored_as(JobState::running);
   job.started_at = created + 10;
   StatusReply reply = reply_of(Phase::running);
   reply.started_at = created + 11 + wrong_by;
@@ -257,11 +266,11 @@ StatusReply failed_at_50(ExitStatus result) {
 }
 
 std::optional<std::int64_t> moment_of(const StatusReply& reply, const Clocks& at = clocks) {
-  const auto moment = apply_status(stored_as(State::running), reply, at, alive).failed_ms;
+  const auto moment = apply_status(stored_as(JobState::running), reply, at, alive).failed_ms;
   return moment ? std::optional(*moment - created * 1000) : std::nullopt;
 }
 
-TEST(Refresh, AFailureBeginsWithItsLastWords) {
+TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
   StatusReply reply = failed_at_50(exit1);
   reply.wrote_ms = *reply.done_ms - 10001;  // said long before
@@ -275,7 +284,7 @@ TEST(Refresh, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(reply), 52500);
 }
 
-TEST(Refresh, ASignalStrikesAtTheEnd) {
+TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(failed_at_50(segv)), 52500);
   EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell
   StatusReply killed = failed_at_50(term);
@@ -283,7 +292,7 @@ TEST(Refresh, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(killed), 52500);
 }
 
-TEST(Refresh, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
+TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);
   reply.done_ms.reset();
@@ -293,12 +302,12 @@ TEST(Refresh, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   reply.done_ms = *reply.done_ms - 3000;  // the files are kept by another clock
   EXPECT_FALSE(moment_of(reply));
   // a job that runs after all has not failed
-  Job job = stored_as(State::lost);
+  Job job = stored_as(JobState::lost);
   job.failed_ms = 1;
   EXPECT_FALSE(apply_status(job, reply_of(Phase::running), clocks, alive).failed_ms);
 }
 
-TEST(Refresh, ClocksThatMayAgreeDo) {
+TEST(Transitions, ClocksThatMayAgreeDo) {
   StatusAnswer answer;
   answer.server_now = 1000;
   EXPECT_FALSE(clocks_of(answer, 999900, 1000300).ahead_ms);
@@ -310,46 +319,46 @@ TEST(Refresh, ClocksThatMayAgreeDo) {
   EXPECT_EQ(clocks_of(answer, 999000, 999800).server, 1000);
 }
 
-TEST(Refresh, SilenceIsUnknownWithTheAgeOfTheNews) {
-  Job job = stored_as(State::running);
+TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
+  Job job = stored_as(JobState::running);
   EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no news yet");
   job.checked_at = now - 125;
   const Job shown = as_unanswered(job, now);
-  EXPECT_EQ(shown.state, State::unknown);
+  EXPECT_EQ(shown.state, JobState::unknown);
   EXPECT_EQ(reason_text(shown.reason), "no answer; last news 2m 05s ago: running");
   EXPECT_EQ(shown.checked_at, job.checked_at);
-  for (const State state : {State::succeeded, State::failed, State::killed, State::lost}) {
+  for (const JobState state : {JobState::succeeded, JobState::failed, JobState::killed, JobState::lost}) {
     EXPECT_EQ(as_unanswered(stored_as(state), now).state, state);
   }
 }
 
 struct Merge {
-  State stored;
+  JobState stored;
   std::optional<std::int64_t> stored_at;
-  State news;
+  JobState news;
   std::optional<std::int64_t> news_at;
-  State after;
+  JobState after;
 };
 
-TEST(Refresh, MergesWhatTwoProcessesHeard) {
+TEST(Transitions, MergesWhatTwoProcessesHeard) {
   const std::vector<Merge> table{
-      {State::starting, {}, State::running, 5, State::running},
-      {State::starting, {}, State::lost, {}, State::lost},     // told by the starter itself
-      {State::starting, 5, State::lost, {}, State::starting},  // but not against a server
-      {State::running, 5, State::running, 6, State::running},
-      {State::running, 5, State::starting, 6, State::running},
-      {State::running, 5, State::failed, 4, State::running},  // older news
-      {State::running, 5, State::failed, 5, State::failed},
-      {State::running, 5, State::unknown, 9, State::running},
-      {State::failed, 5, State::running, 9, State::failed},
-      {State::killed, 5, State::succeeded, 9, State::killed},
-      {State::succeeded, 5, State::lost, 9, State::succeeded},
-      {State::lost, 5, State::running, 6, State::running},
-      {State::lost, 5, State::succeeded, 6, State::succeeded},
-      {State::lost, 5, State::running, 5, State::lost},    // not later
-      {State::lost, {}, State::running, {}, State::lost},  // not from a server
-      {State::lost, {}, State::running, 1, State::running},
-      {State::lost, 5, State::starting, 6, State::lost},
+      {JobState::starting, {}, JobState::running, 5, JobState::running},
+      {JobState::starting, {}, JobState::lost, {}, JobState::lost},     // told by the starter itself
+      {JobState::starting, 5, JobState::lost, {}, JobState::starting},  // but not against a server
+      {JobState::running, 5, JobState::running, 6, JobState::running},
+      {JobState::running, 5, JobState::starting, 6, JobState::running},
+      {JobState::running, 5, JobState::failed, 4, JobState::running},  // older news
+      {JobState::running, 5, JobState::failed, 5, JobState::failed},
+      {JobState::running, 5, JobState::unknown, 9, JobState::running},
+      {JobState::failed, 5, JobState::running, 9, JobState::failed},
+      {JobState::killed, 5, JobState::succeeded, 9, JobState::killed},
+      {JobState::succeeded, 5, JobState::lost, 9, JobState::succeeded},
+      {JobState::lost, 5, JobState::running, 6, JobState::running},
+      {JobState::lost, 5, JobState::succeeded, 6, JobState::succeeded},
+      {JobState::lost, 5, JobState::running, 5, JobState::lost},    // not later
+      {JobState::lost, {}, JobState::running, {}, JobState::lost},  // not from a server
+      {JobState::lost, {}, JobState::running, 1, JobState::running},
+      {JobState::lost, 5, JobState::starting, 6, JobState::lost},
   };
   for (std::size_t i = 0; i < table.size(); ++i) {
     Job stored = stored_as(table[i].stored);
@@ -366,10 +375,10 @@ TEST(Refresh, MergesWhatTwoProcessesHeard) {
   }
 }
 
-TEST(Refresh, AFailuresMomentComesWithItsState) {
-  Job stored = stored_as(State::running);
+TEST(Transitions, AFailuresMomentComesWithItsState) {
+  Job stored = stored_as(JobState::running);
   stored.checked_at = 5;
-  Job news = stored_as(State::failed);
+  Job news = stored_as(JobState::failed);
   news.checked_at = 6;
   news.failed_ms = 5500;
   const Job failed = merge_news(stored, news);

@@ -1,4 +1,4 @@
-#include "jobs/ask.hpp"
+#include "jobs/refresh.hpp"
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
@@ -13,69 +13,66 @@ namespace {
 using std::chrono::seconds;
 using test::JobWorld;
 
-class AskServers : public ::testing::Test {
+class RefreshJobs : public ::testing::Test {
  protected:
-  News ask_all(std::vector<Job> jobs) {
-    return ask(world.config, world.store, world.servers, std::move(jobs), seconds(20), Cancel());
+  News refresh_all(std::vector<Job> jobs) {
+    return refresh(world.config, world.store, world.servers, std::move(jobs), seconds(20), Cancel());
   }
   JobWorld world;
 };
 
-TEST_F(AskServers, OneExecAServerAndNoneForEndedJobs) {
+TEST_F(RefreshJobs, OneExecAServerAndNoneForEndedJobs) {
   const auto jobs = world.run_all(
       {world.job("a", "exec sleep 300"), world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
   ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[1], "result").empty(); }));
   int before = world.servers.commands();
-  News news = ask_all(jobs);
+  News news = refresh_all(jobs);
   EXPECT_EQ(world.servers.commands() - before, 2);
-  EXPECT_EQ(news.jobs[0].state, State::running);
-  EXPECT_EQ(news.jobs[1].state, State::failed);
-  EXPECT_EQ(news.jobs[2].state, State::running);
-  EXPECT_EQ(world.store.list().jobs[1].state, State::failed);
+  EXPECT_EQ(news.jobs[0].state, JobState::running);
+  EXPECT_EQ(news.jobs[1].state, JobState::failed);
+  EXPECT_EQ(news.jobs[2].state, JobState::running);
+  EXPECT_EQ(world.store.list().jobs[1].state, JobState::failed);
   before = world.servers.commands();
-  EXPECT_EQ(ask_all({news.jobs[1]}).jobs[0].state, State::failed);
+  EXPECT_EQ(refresh_all({news.jobs[1]}).jobs[0].state, JobState::failed);
   EXPECT_EQ(world.servers.commands(), before);
 }
 
-TEST_F(AskServers, SilenceIsUnknownAndNeverStored) {
+TEST_F(RefreshJobs, SilenceIsUnknownAndNeverStored) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
   for (const auto member : {&test::Faults::before, &test::Faults::after, &test::Faults::cut}) {
-    test::Faults faults;
-    faults.*member = world.servers.commands() + 1;
-    faults.cut_bytes = 30;
-    world.servers.set_faults(faults);
-    const News news = ask_all(jobs);
+    world.break_next(member, 30);
+    const News news = refresh_all(jobs);
     ASSERT_EQ(news.silent.size(), 1U);
     const std::size_t silent = news.silent[0].server() == "a" ? 0 : 1;
-    EXPECT_EQ(news.jobs[silent].state, State::unknown);
+    EXPECT_EQ(news.jobs[silent].state, JobState::unknown);
     EXPECT_EQ(news.jobs[silent].reason.kind, JobReason::Kind::no_answer);
-    EXPECT_EQ(news.jobs[1 - silent].state, State::running);
+    EXPECT_EQ(news.jobs[1 - silent].state, JobState::running);
     for (const Job& job : world.store.list().jobs) {
-      EXPECT_EQ(job.state, State::running);
+      EXPECT_EQ(job.state, JobState::running);
     }
   }
 }
 
-TEST_F(AskServers, AForgottenServerHidesNoOthers) {
+TEST_F(RefreshJobs, AForgottenServerHidesNoOthers) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
   world.config.servers.pop_back();
-  const News news = ask_all(jobs);
-  EXPECT_EQ(news.jobs[0].state, State::running);
-  EXPECT_EQ(news.jobs[1].state, State::unknown);
+  const News news = refresh_all(jobs);
+  EXPECT_EQ(news.jobs[0].state, JobState::running);
+  EXPECT_EQ(news.jobs[1].state, JobState::unknown);
   ASSERT_EQ(news.silent.size(), 1U);
   EXPECT_EQ(news.silent[0].server(), "b");
 }
 
-TEST_F(AskServers, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
+TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
   const auto jobs = world.run_all({world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
   ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[0], "result").empty(); }));
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
-  const News news = ask(world.config, full, world.servers, jobs, seconds(20), Cancel());
+  const News news = refresh(world.config, full, world.servers, jobs, seconds(20), Cancel());
   EXPECT_TRUE(news.silent.empty());
   ASSERT_TRUE(news.unsaved);
   EXPECT_EQ(news.unsaved->reason(), "the disk is full");
-  EXPECT_EQ(news.jobs[0].state, State::failed);
-  EXPECT_EQ(news.jobs[1].state, State::running);
+  EXPECT_EQ(news.jobs[0].state, JobState::failed);
+  EXPECT_EQ(news.jobs[1].state, JobState::running);
 }
 
 }  // namespace

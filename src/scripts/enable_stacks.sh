@@ -1,0 +1,17 @@
+# For --enable-stacks, behind a job's activation, in the project's folder: enable_stacks JOBS_FOLDER TEXT writes TEXT as
+# sitecustomize.py into the job's folder, and puts its place before all others on PYTHONPATH. Commands other than Python
+# see a longer PYTHONPATH. Whatever goes wrong here, the job runs.
+# shellcheck shell=sh
+
+enable_stacks() {
+  set -- "$(pwd)/$1/$REMOTE_JOB_ID/python" "$2"
+  # a ':' in the folder's name cannot stand in PYTHONPATH
+  if case $1 in *:*) false ;; esac && (
+    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$1/sitecustomize.py"
+  ); then
+    PYTHONPATH=$1${PYTHONPATH:+:$PYTHONPATH}
+    export PYTHONPATH
+  else
+    echo 'remote: --enable-stacks is not possible in this folder' >&2
+  fi
+}

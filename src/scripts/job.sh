@@ -1,0 +1,28 @@
+# The functions of a job's file job.sh, which calls them with the job's values: job_folder, then `export NAME=VALUE` for each
+# variable, job_activate, and job_command. They run as the job.
+# shellcheck shell=sh
+
+# job_fails TEXT
+job_fails() {
+  echo "remote: $1" >&2
+  exit 127
+}
+
+job_folder() {
+  cd "$1" || job_fails 'cannot enter the project folder'
+}
+
+# job_activate TEXT: sh text that enters the Python environment. It sees no positional parameters.
+job_activate() {
+  eval "set --
+$1" || job_fails 'cannot enter the Python environment'
+}
+
+# A shell that is given one simple command becomes it: the job's pid is then the command's own.
+# --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo the activation.
+job_command() {
+  if command -v bash >/dev/null 2>&1; then
+    exec bash --norc -c -- "$1"
+  fi
+  exec sh -c -- "$1"
+}
