@@ -114,9 +114,10 @@ void Launching::connect_all() {
 
 // Ranks that run different code hang, or train something that nobody wrote.
 void Launching::verify_sync() {
+  servers::SyncOptions options;
+  options.pipe_program = core_.hooks.rsync_helper;
   const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return servers::differences(*connect(server), core_.config, server,
-                                {.pipe_program = core_.hooks.rsync_helper}, core_.cancel());
+    return servers::differences(*connect(server), core_.config, server, options, core_.cancel());
   });
   bool same = true;
   for (std::size_t i = 0; i < servers_.size(); ++i) {

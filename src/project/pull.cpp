@@ -7,7 +7,6 @@
 #include "base/strings.hpp"
 #include "jobs/remote_folder.hpp"
 #include "project/calls.hpp"
-#include "servers/pull_look.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {

@@ -15,6 +15,7 @@
 #include "base/subprocess.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"
+#include "scripts/scripts.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::sandbox {
@@ -23,20 +24,6 @@ namespace {
 
 constexpr int max_nodes = 1000;
 constexpr std::size_t start_width = 32;  // sshd processes that start at the same time
-
-// Every session begins here, as ForceCommand. The login shell of the user may be any; what it is given has to
-// mean the same in all of them, so the path of this script comes as a variable.
-constexpr std::string_view entry_script =
-    R"(# Written by `remote sandbox up`: what a session of a practice server runs.
-unset REMOTE_SANDBOX_ENTRY SHLVL
-cd "$HOME" || exit 1
-if [ -z "${SSH_ORIGINAL_COMMAND+set}" ]; then
-  exec "$SHELL"
-fi
-command=$SSH_ORIGINAL_COMMAND
-unset SSH_ORIGINAL_COMMAND
-exec "$SHELL" -c "$command"
-)";
 
 // The nodes whose folders exist, in the order of their numbers.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
@@ -189,7 +176,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   if (!fs::exists(folder_ / "id")) {
     write_file_atomic(folder_ / "id", random_hex(12) + "\n");
   }
-  write_file_atomic(folder_ / "entry.sh", entry_script);
+  write_file_atomic(folder_ / "entry.sh", scripts::text("sandbox_entry.sh"));
   const auto there = static_cast<int>(nodes_there(folder_).size());
   const int wanted = options.nodes > 0 ? options.nodes : std::max(there, 2);
   std::vector<SandboxNode> nodes;

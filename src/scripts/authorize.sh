@@ -16,17 +16,21 @@ fail() {
   exit 0
 }
 
-# The line holds the key: "absent", "present", or "restricted" by options in front. Blanks within quotes are part of
-# an option, so that a key named in a command is not taken for an entry.
-look() { # look LINE
-  rest=$1
-  options=
+skip_blanks() { # of $rest
   while :; do
     case $rest in
       [[:space:]]*) rest=${rest#?} ;;
       *) break ;;
     esac
   done
+}
+
+# The line holds the key: "absent", "present", or "restricted" by options in front. Blanks within quotes are part of
+# an option, so that a key named in a command is not taken for an entry.
+look() { # look LINE
+  rest=$1
+  options=
+  skip_blanks
   case $rest in
     '#'* | '') return 1 ;;
     "$KEY_TYPE"[[:space:]]*) ;;
@@ -42,24 +46,14 @@ look() { # look LINE
         rest=${rest#?}
       done
       options=yes
-      while :; do
-        case $rest in
-          [[:space:]]*) rest=${rest#?} ;;
-          *) break ;;
-        esac
-      done
+      skip_blanks
       ;;
   esac
   case $rest in
     "$KEY_TYPE"[[:space:]]*) rest=${rest#"$KEY_TYPE"} ;;
     *) return 1 ;;
   esac
-  while :; do
-    case $rest in
-      [[:space:]]*) rest=${rest#?} ;;
-      *) break ;;
-    esac
-  done
+  skip_blanks
   case $rest in
     "$KEY_BLOB" | "$KEY_BLOB"[[:space:]]*) [ -n "$options" ] && found=restricted || found=present ;;
     *) return 1 ;;

@@ -25,11 +25,13 @@ class Script {
   Script& set(std::string_view name, std::string_view value);
   // The same for a path on the server: "~/x" is in the home folder.
   Script& set_path(std::string_view name, std::string_view path);
-  // The file of src/scripts, without the comments and blank lines that are for us only.
-  Script& add(std::string_view file);
+  // The file of src/scripts, or these parts of it (lean_script).
+  Script& add(std::string_view file, std::initializer_list<std::string_view> parts = {});
   // FUNCTION 'WORD'…
   Script& call(std::string_view function, const std::vector<std::string>& words = {});
-  // sh text as it is
+  // The same for paths, as set_path() takes them.
+  Script& call_paths(std::string_view function, const std::vector<std::string>& paths);
+  // sh text that was composed elsewhere
   Script& append(std::string_view text);
 
   const std::string& text() const { return text_; }

@@ -9,7 +9,6 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "servers/python_env.hpp"
 
@@ -19,18 +18,6 @@ namespace {
 
 bool is_local(const std::string& place) {
   return place.find("://") == std::string::npos;
-}
-
-// A folder or file of configs.yaml on the server: relative ones are in the project.
-std::string place_on_server(const config::Config& config, const config::Server& server,
-                            const std::string& place) {
-  if (!is_local(place)) {
-    return shell_quote(place);
-  }
-  if (place.starts_with('/') || place.starts_with("~/")) {
-    return remote_path_word(place);
-  }
-  return remote_path_word(config.project_path_on(server) + "/" + place);
 }
 
 // Whether the project itself can be installed.
@@ -153,38 +140,25 @@ std::string packages_digest(const config::Config& config) {
   return digest.hex();
 }
 
-std::string packages_variables(const config::Config& config, const config::Server& server) {
+Script packages_variables(const config::Config& config) {
   const config::Python& python = config.python;
-  std::string text = "PACKAGES_DIGEST=" + packages_digest(config) + "\n";
-  text += "KIND=" + to_string(package_source(config)) + "\n";
-  text += fs::exists(config.project / "Pipfile.lock") ? "LOCKED=1\n" : "LOCKED=\n";
-  std::string options;
-  std::string links;
-  if (python.index_url) {
-    const std::string url = shell_quote(*python.index_url);
-    text += "PIP_INDEX_URL=" + url + " UV_DEFAULT_INDEX=" + url + " PIPENV_PYPI_MIRROR=" + url + "\n";
-    text += "export PIP_INDEX_URL UV_DEFAULT_INDEX PIPENV_PYPI_MIRROR\n";
-  }
-  if (!python.extra_index_urls.empty()) {
-    const std::string urls = shell_quote(join(python.extra_index_urls, " "));
-    text += "PIP_EXTRA_INDEX_URL=" + urls + " UV_INDEX=" + urls + "\nexport PIP_EXTRA_INDEX_URL UV_INDEX\n";
-  }
-  if (python.no_index) {
-    options += " --no-index";
-    text += "PIP_NO_INDEX=1\nexport PIP_NO_INDEX\n";  // for the pip that pipenv runs
-  }
+  std::vector<std::string> options;
   for (const std::string& place : python.find_links) {
-    const std::string word = place_on_server(config, server, place);
-    options += " --find-links " + word;
-    links += (links.empty() ? "" : "' '") + word;
+    options.insert(options.end(), {"--find-links", place});
   }
-  if (!links.empty()) {
-    text += "PIP_FIND_LINKS=" + links + "\nexport PIP_FIND_LINKS\n";
+  for (const std::string& place : python.constraints) {
+    options.insert(options.end(), {"--constraint", place});
   }
-  for (const std::string& file : python.constraints) {
-    options += " --constraint " + place_on_server(config, server, file);
-  }
-  return text + "set --" + options + "\n";
+  Script script;
+  script.set("PACKAGES_DIGEST", packages_digest(config))
+      .set("KIND", to_string(package_source(config)))
+      .set("LOCKED", fs::exists(config.project / "Pipfile.lock") ? "1" : "")
+      .set("INDEX_URL", python.index_url.value_or(""))
+      .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
+      .set("NO_INDEX", python.no_index ? "1" : "")
+      .call("set --", options)
+      .add("pip_options.sh");
+  return script;
 }
 
 }  // namespace remote::servers

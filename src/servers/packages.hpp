@@ -3,6 +3,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "servers/action.hpp"
 
 // What a project asks to be installed: its requirements.txt, Pipfile or pyproject.toml, read on this machine.
 
@@ -19,8 +20,7 @@ std::string to_string(PackageSource source);
 // options, the environment, and the wheels in find_links folders of the project.
 std::string packages_digest(const config::Config& config);
 
-// Assignments and `set -- OPTIONS…` for provision_packages.sh. Index URLs travel in variables: they may hold
-// a password, and a command line is seen by every user of the server.
-std::string packages_variables(const config::Config& config, const config::Server& server);
+// What provision_packages.sh is told. Stands behind provision_variables().
+Script packages_variables(const config::Config& config);
 
 }  // namespace remote::servers

@@ -3,6 +3,7 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "servers/action.hpp"
 
 // The Python environment of a project on a server: where it is, how commands enter it, and the words that the
 // scripts which make it (src/scripts/provision_*.sh) get.
@@ -19,14 +20,17 @@ std::string activation(const config::Config& config, const config::Server& serve
 // holds records.
 std::string environment_folder(const config::Config& config, const config::Server& server);
 
+// The folder on the server for what we keep there ourselves, as remote_path_word() takes it.
+std::string scripts_folder(const config::Config& config, const config::Server& server);
+
 // What setup makes, as a digest: another manager, version or option makes another environment.
 std::string setup_digest(const config::Config& config);
 
 // Assignments at the head of every provision script.
-std::string provision_variables(const config::Config& config, const config::Server& server);
+Script provision_variables(const config::Config& config, const config::Server& server);
 
 // Further ones, for provision_setup.sh. `default_version` is used where configs.yaml names none.
-std::string setup_variables(const config::Config& config, const std::string& default_version, bool force);
+Script setup_variables(const config::Config& config, const std::string& default_version, bool force);
 
 // "3.11": this machine's python3, for conda when configs.yaml names no version; empty when there is none.
 std::string local_python_version();

@@ -29,7 +29,8 @@ TEST_F(PackagesScript, OptionsArriveExactly) {
   config.python.constraints = {"limits.txt"};
   config.python.index_url = "https://user:pass$1@mirror/simple";
   config.python.no_index = true;
-  const std::string out = shell(packages_variables(config, config.servers[0]) +
+  const std::string out = shell(provision_variables(config, config.servers[0]).text() +
+                                packages_variables(config).text() +
                                 "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
   EXPECT_EQ(out,
             "--no-index\n--find-links\n/ho me/my pro'ject/my wheels\n--find-links\nhttps://host/wheels/\n"

@@ -6,6 +6,7 @@
 #include <remote/error.hpp>
 
 #include "base/hashing.hpp"
+#include "base/shell_quote.hpp"
 #include "support/prepare_world.hpp"
 
 namespace remote::servers {
@@ -26,6 +27,18 @@ TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   const PrepareReport again = prepare_once();
   EXPECT_EQ(again.setup, StepResult::skipped);
   EXPECT_THAT(again.files.changed, IsEmpty());
+}
+
+TEST_F(PrepareTest, MakesTheProjectsFolderWhereverItIs) {
+  use(config::PythonManager::system);
+  steps_.setup = steps_.packages = false;
+  write(here("a"), "1");
+  const TempFolder elsewhere;
+  for (const std::string& path : {std::string("~/deep er/than/this"), (elsewhere.path() / "x y/z").string()}) {
+    config_.servers[0].remote_path = path;
+    prepare_once();
+    EXPECT_EQ(in_environment("cat " + remote_path_word(path) + "/a"), "1");
+  }
 }
 
 TEST_F(PrepareTest, VenvWithPackagesAndASecondTimeNothing) {

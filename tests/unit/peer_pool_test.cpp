@@ -1,4 +1,4 @@
-#include "servers/peer_pool.hpp"
+#include "servers/peers.hpp"
 
 #include <string>
 #include <vector>
