@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <remote/cancel.hpp>
 #include <remote/project.hpp>
 
@@ -52,22 +54,36 @@ class Context {
   // Which names may stand as the value of an option: each option that takes some is entered by its command.
   std::map<const CLI::Option*, NameKind> completers;
 
-  // The project's folder: --project, or found by walking up from the current folder. Throws Error (usage).
-  std::filesystem::path folder() const;
-  // Opened when it is first asked for. Throws Error (usage).
+  // That of --project, or found by walking up from the current folder. Opened when it is first asked for.
+  // Throws Error (usage).
   Project& project();
 
   void show(const Error& error);
   void show(const std::vector<Error>& errors);
   void show(const Event& event);
+  // Waits. Throws Interrupted on a cancel.
+  void pause(std::chrono::milliseconds time) const;
   // Shows the jobs and asks the question. Throws Error, whose text begins with `undone`, unless the answer is
   // yes, and `cannot_ask` when nobody is there to answer.
   void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                const Error& cannot_ask);
 
  private:
+  std::filesystem::path folder() const;
+
   const Environment environment_;
   std::optional<Project> project_;
 };
+
+// What stands in JSON where there may be nothing: the value, or null.
+inline nlohmann::json or_null(const std::optional<Error>& error) {
+  return error ? nlohmann::json(error->message()) : nlohmann::json(nullptr);
+}
+inline nlohmann::json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+// The first of these texts, which are foreign, and a line that counts the others.
+std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most);
 
 }  // namespace remote::cli

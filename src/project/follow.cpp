@@ -13,7 +13,7 @@
 #include "jobs/ask.hpp"
 #include "jobs/remote_folder.hpp"
 #include "jobs/verdict.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 
 namespace remote::project {
 namespace {

@@ -15,7 +15,7 @@
 #include "jobs/places.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {

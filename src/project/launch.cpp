@@ -1,6 +1,7 @@
 // Launching: connect to all servers, look at them, plan, start, and end what started when not all did.
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
@@ -21,10 +22,6 @@
 
 namespace remote::project {
 namespace {
-
-const std::string& name_of(const config::Server& server) {
-  return server.name;
-}
 
 // A step between what is planned and its start: it changes how a process is run on its server.
 using Wrapper = void (*)(const config::Config& config, const config::Server& server,
@@ -94,9 +91,10 @@ class Launching {
 };
 
 void Launching::connect_all() {
-  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return core_.connector().connect(server, core_.cancel())->peer_address();
-  });
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return core_.connector().connect(server, core_.cancel())->peer_address();
+      });
   bool complete = true;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
@@ -116,17 +114,16 @@ void Launching::connect_all() {
 void Launching::verify_sync() {
   servers::SyncOptions options;
   options.pipe_program = core_.hooks.rsync_helper;
-  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return servers::differences(*connect(server), core_.config, server, options, core_.cancel());
-  });
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return servers::differences(*connect(server), core_.config, server, options, core_.cancel());
+      });
+  const std::vector<std::vector<std::string>> found = servers::values_of(outcomes);
   bool same = true;
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (!outcomes[i].ok()) {
-      throw *outcomes[i].error;
-    }
-    if (!outcomes[i].value->empty()) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].empty()) {
       same = false;
-      core_.tell(CodeDiffers{servers_[i].name, *outcomes[i].value});
+      core_.tell(CodeDiffers{servers_[i].name, found[i]});
     }
   }
   if (!same) {
@@ -149,8 +146,8 @@ void Launching::announce_questions() {
 }
 
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
-  const auto outcomes =
-      servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t index) {
+  return servers::values_of(
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
@@ -158,15 +155,7 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
           request.master_port = request_.master_port.value_or(0);
         }
         return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
-      });
-  std::vector<servers::ProbeAnswer> answers;
-  for (const auto& outcome : outcomes) {
-    if (!outcome.ok()) {
-      throw *outcome.error;
-    }
-    answers.push_back(*outcome.value);
-  }
-  return answers;
+      }));
 }
 
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
@@ -182,26 +171,23 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
   if (server.gpus && *server.gpus != answer.gpus) {
     core_.tell(GpuCountDiffers{server.name, *server.gpus, answer.gpus});
   }
-  launch::Node node;
-  node.server = server.name;
-  node.gpus = answer.gpus;
-  node.cpus = answer.cpus;
-  node.nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus);
-  node.interface = answer.interface;
-  return node;
+  return {.server = server.name,
+          .gpus = answer.gpus,
+          .cpus = answer.cpus,
+          .nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus),
+          .interface = answer.interface};
 }
 
 Plan Launching::plan() {
-  launch::LaunchSpec spec;
-  spec.command = request_.command;
-  spec.launcher = request_.launcher;
-  spec.env = request_.env;
-  spec.tags = request_.tags;
-  spec.torch = request_.python;
-  spec.local_rank_arg = request_.local_rank_arg;
-  spec.run_id = JobId::random().text();
   const config::Server& master = servers_.front();
-  spec.master_addr = master.internal_address.value_or(first_address_);
+  launch::LaunchSpec spec{.command = request_.command,
+                          .launcher = request_.launcher,
+                          .master_addr = master.internal_address.value_or(first_address_),
+                          .run_id = JobId::random().text(),
+                          .env = request_.env,
+                          .tags = request_.tags,
+                          .local_rank_arg = request_.local_rank_arg,
+                          .torch = request_.python};
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
@@ -301,18 +287,16 @@ void Launching::end_started(const std::vector<Job>& jobs) {
 void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
   // The first server is the one that the others are to reach.
   const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
-  const auto outcomes = servers::fan_out(
-      members, [](const std::string& name) { return name; },
-      [&](const std::string& name, std::size_t) {
-        std::vector<Job> there;
-        std::ranges::copy_if(ranks, std::back_inserter(there),
-                             [&](const Job& job) { return job.server == name; });
-        return jobs::ask_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
-      });
+  const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {
+    std::vector<Job> there;
+    std::ranges::copy_if(ranks, std::back_inserter(there),
+                         [&](const Job& job) { return job.server == name; });
+    return jobs::ask_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+  });
   std::vector<Job> news;
   for (const auto& outcome : outcomes) {
-    if (outcome
-            .ok()) {  // a server that is silent now is found out by the next question: its ranks have started
+    // A server that is silent now is found out by the next question: its ranks have started.
+    if (outcome.ok()) {
       news.insert(news.end(), outcome.value->begin(), outcome.value->end());
     }
   }

@@ -6,7 +6,7 @@
 
 #include "base/strings.hpp"
 #include "jobs/remote_folder.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {

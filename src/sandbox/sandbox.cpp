@@ -1,8 +1,8 @@
 #include "sandbox/sandbox.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <set>
 
 #include <remote/error.hpp>
 #include <sys/stat.h>
@@ -99,33 +99,26 @@ void write_known_hosts(const fs::path& file, const std::vector<SandboxNode>& nod
 // Without this process and its ancestors: `down` may be run in a session of the sandbox.
 std::vector<Process> processes_of(const fs::path& folder, const std::vector<SandboxNode>& nodes) {
   const std::vector<Process> all = list_processes("REMOTE_SANDBOX=" + folder.string());
+  const auto by_pid = [&](pid_t pid) { return std::ranges::find(all, pid, &Process::pid); };
   std::vector<pid_t> roots;
-  std::vector<pid_t> spared;
   for (const Process& process : all) {
-    if (process.marked || std::any_of(nodes.begin(), nodes.end(),
-                                      [&](const SandboxNode& node) { return node.is_listener(process); })) {
+    if (process.marked ||
+        std::ranges::any_of(nodes, [&](const SandboxNode& node) { return node.is_listener(process); })) {
       roots.push_back(process.pid);
     }
-  }
-  const auto by_pid = [&](pid_t pid) {
-    return std::find_if(all.begin(), all.end(), [&](const Process& process) { return process.pid == pid; });
-  };
-  for (const Process& process : all) {
-    if (process.marked) {
-      const auto parent = by_pid(process.parent);
-      if (parent != all.end() &&
-          (parent->command.starts_with("sshd: ") || parent->command.starts_with("sshd-session: "))) {
-        roots.push_back(parent->pid);
-      }
+    const auto parent = process.marked ? by_pid(process.parent) : all.end();
+    if (parent != all.end() &&
+        (parent->command.starts_with("sshd: ") || parent->command.starts_with("sshd-session: "))) {
+      roots.push_back(parent->pid);
     }
   }
+  std::set<pid_t> spared;
   for (auto self = by_pid(::getpid()); self != all.end(); self = by_pid(self->parent)) {
-    spared.push_back(self->pid);
+    spared.insert(self->pid);
   }
   std::vector<Process> result = with_descendants(all, roots);
-  std::erase_if(result, [&](const Process& process) {
-    return process.zombie || std::find(spared.begin(), spared.end(), process.pid) != spared.end();
-  });
+  std::erase_if(result,
+                [&](const Process& process) { return process.zombie || spared.contains(process.pid); });
   return result;
 }
 
@@ -184,17 +177,10 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
     nodes.emplace_back(folder_, number);
     make_folders(nodes.back().folder(), 0700);  // all of them first, so that down() finds each
   }
-  const auto outcomes = servers::fan_out(
-      nodes, [](const SandboxNode& node) { return node.name(); },
+  std::vector<SandboxServer> servers = servers::values_of(servers::fan_out(
+      nodes, &SandboxNode::name,
       [&](const SandboxNode& node, std::size_t) { return bring_up(node, options, sshd, cancel); },
-      start_width);
-  std::vector<SandboxServer> servers;
-  for (const auto& outcome : outcomes) {
-    if (outcome.error) {
-      throw *outcome.error;
-    }
-    servers.push_back(*outcome.value);
-  }
+      start_width));
   write_known_hosts(known_hosts(), nodes_there(folder_));
   return servers;
 }

@@ -44,9 +44,9 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       } catch (const Interrupted&) {
         interrupted = true;
       } catch (const Error& error) {
-        outcomes[i].error.emplace(error.on(name(items[i])));
+        outcomes[i].error.emplace(error.on(std::invoke(name, items[i])));
       } catch (const std::exception& error) {
-        outcomes[i].error.emplace(Error("unexpected error", error.what()).on(name(items[i])));
+        outcomes[i].error.emplace(Error("unexpected error", error.what()).on(std::invoke(name, items[i])));
       }
       took[i] = watch.seconds();
     }
@@ -65,12 +65,25 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   if (items.size() > 1) {
     const auto last = static_cast<std::size_t>(std::ranges::max_element(took) - took.begin());
     log_info("", "{} servers done after {}, the last of them {}", items.size(), watch.text(),
-             name(items[last]));
+             std::invoke(name, items[last]));
   }
   if (interrupted) {
     throw Interrupted();
   }
   return outcomes;
+}
+
+// The values. Throws the first error.
+template <typename Value>
+std::vector<Value> values_of(const std::vector<Outcome<Value>>& outcomes) {
+  std::vector<Value> values;
+  for (const Outcome<Value>& outcome : outcomes) {
+    if (!outcome.ok()) {
+      throw *outcome.error;
+    }
+    values.push_back(*outcome.value);
+  }
+  return values;
 }
 
 }  // namespace remote::servers

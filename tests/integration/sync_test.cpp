@@ -23,7 +23,6 @@
 
 namespace remote::servers {
 namespace {
-namespace fs = std::filesystem;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -33,24 +32,15 @@ void set_age(const fs::path& file, std::chrono::seconds age) {
   fs::last_write_time(file, fs::file_time_type::clock::now() - age);
 }
 
-class SyncTest : public ::testing::Test {
+class SyncTest : public SandboxTest {
  protected:
-  SyncTest() : sandbox_(1), config_(sandbox_.config()) {
+  SyncTest() : SandboxTest(1) {
     connection_ = connect();
     options_.pipe_program = test::remote_binary;
   }
 
-  std::unique_ptr<ssh::Connection> connect() {
-    ssh::ConnectorOptions options;
-    options.user_config = "/dev/null";
-    return ssh::make_connector(config_, options)->connect(config_.servers[0], Cancel());
-  }
   SyncReport sync() { return sync_to(*connection_, config_, config_.servers[0], options_, Cancel()); }
-  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
-  fs::path there(const std::string& name) const { return sandbox_.home(0) / config_.name / name; }
 
-  test::TestSandbox sandbox_;
-  config::Config config_;
   std::unique_ptr<ssh::Connection> connection_;
   SyncOptions options_;
 };

@@ -13,7 +13,8 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
 }
 only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
-only src/cli/logging.cpp 'spdlog' 'base/log.hpp'
+only src/cli/cli.cpp 'spdlog' 'base/log.hpp'
+only src/servers/answer.hpp '^([^/]|/[^/])*@remote1' 'answer_mark of servers/answer.hpp, or a script of src/scripts'
 # The library is a guest in its program: it ends no process, changes no environment, no handler and no terminal.
 rooms='src/base src/config src/ssh src/servers src/jobs src/launch src/project'
 pattern='\b(exit|_exit|quick_exit|abort|setenv|unsetenv|putenv|isatty|tcsetattr)\(|(^|[ (!=])(::|std::)signal\(|sigaction|/dev/tty|std::c(out|err|in)\b|\bprintf\('

@@ -4,10 +4,9 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/following.hpp"
-#include "cli/show/job_words.hpp"
+#include "cli/show/output.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote::cli {
 namespace {
@@ -27,7 +26,7 @@ int run(Context& context, const Arguments& arguments) {
   const StartResult started = context.project().start(request);
   const Job& job = started.job;
   if (context.options.json) {
-    context.terminal.out(job_json(job));
+    context.terminal.out(jobs::to_json_text(job));
   } else if (!started.error) {
     context.terminal.out(fmt::format("job {} started on {}\n", job.key, job.server));
     if (!arguments.follow) {
@@ -45,22 +44,18 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_job_run(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("job-run", "Start a command as a job that outlives the connection");
-  const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("--cmd", arguments->request.command, "The command, run by a shell in the project's folder")
-      ->type_name("C")
-      ->required();
-  CLI::Option* server = command->add_option("--server", arguments->request.server, "Where it runs");
+  const auto [command, arguments] =
+      add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run);
+  add_cmd_option(command, arguments.request.command);
+  CLI::Option* server = command.add_option("--server", arguments.request.server, "Where it runs");
   server->type_name("S")->required();
   context.completers[server] = NameKind::servers;
-  arguments->env.add(*command);
-  add_new_tag_option(*command, arguments->request.tags, "A word to find the job by; repeatable");
-  command->add_flag("--enable-stacks", arguments->request.enable_stacks,
-                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
-  command->add_flag("--follow", arguments->follow,
-                    "Show its output until it ends; Ctrl-C only ends the following");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  arguments.env.add(command);
+  add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  command.add_flag("--enable-stacks", arguments.request.enable_stacks,
+                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command.add_flag("--follow", arguments.follow,
+                   "Show its output until it ends; Ctrl-C only ends the following");
 }
 
 }  // namespace remote::cli

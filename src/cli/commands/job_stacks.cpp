@@ -9,9 +9,8 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/job_words.hpp"
+#include "cli/show/jobs.hpp"
 
 namespace remote::cli {
 namespace {
@@ -159,12 +158,11 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_job_stacks(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "job-stacks", "Show where all ranks stand in their Python code, equal ones together");
-  const auto arguments = std::make_shared<Arguments>();
-  arguments->jobs.add(*command, context, "Jobs with this tag (default: the newest running launch)");
-  command->add_flag("--threads", arguments->threads, "All threads, not the main ones alone");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  const auto [command, arguments] =
+      add_command(app, context, "job-stacks",
+                  "Show where all ranks stand in their Python code, equal ones together", run);
+  arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
+  command.add_flag("--threads", arguments.threads, "All threads, not the main ones alone");
 }
 
 }  // namespace remote::cli
