@@ -28,7 +28,7 @@ struct GlobalOptions {
   bool json = false;
 };
 
-// What a command meets around it: this process's streams and the real servers, unless a test brings its own.
+// The surroundings of a command: this process's streams and the real servers, unless a test gives others.
 struct Environment {
   ui::Streams streams;
   Cancel cancel;  // stops the command
@@ -40,7 +40,7 @@ struct Environment {
 // Names that may stand as the value of an option, for completion.
 enum class NameKind { servers, jobs, tags, signals };
 
-// What a command has at hand. Made once by cli.cpp; outlives the command. One thread.
+// What every command uses. Made once by cli.cpp, and outlives the command. For one thread.
 class Context {
  public:
   explicit Context(Environment environment = {});
@@ -51,10 +51,10 @@ class Context {
   int exit_code = 0;      // set by the command that ran
   // Takes the events of the API; show(event) unless the command sets its own.
   std::function<void(const Event&)> on_event;
-  // Which names may stand as the value of an option: each option that takes some is entered by its command.
+  // Which names may be the value of an option, for completion. A command enters its options here.
   std::map<const CLI::Option*, NameKind> completers;
 
-  // That of --project, or found by walking up from the current folder. Opened when it is first asked for.
+  // The project of --project, or the nearest one from the current folder upwards. Opened on the first call.
   // Throws Error (usage).
   Project& project();
 
@@ -63,8 +63,8 @@ class Context {
   void show(const Event& event);
   // Waits. Throws Interrupted on a cancel.
   void pause(std::chrono::milliseconds time) const;
-  // Shows the jobs and asks the question. Throws Error, whose text begins with `undone`, unless the answer is
-  // yes, and `cannot_ask` when nobody is there to answer.
+  // Shows the jobs and asks the question. Throws an Error that begins with `undone` unless the answer is yes,
+  // and `cannot_ask` when stdin is no terminal.
   void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                const Error& cannot_ask);
 
@@ -75,7 +75,7 @@ class Context {
   std::optional<Project> project_;
 };
 
-// What stands in JSON where there may be nothing: the value, or null.
+// The value as JSON; null where there is none.
 inline nlohmann::json or_null(const std::optional<Error>& error) {
   return error ? nlohmann::json(error->message()) : nlohmann::json(nullptr);
 }

@@ -14,7 +14,7 @@
 
 #include "jobs/backend.hpp"
 #include "servers/action.hpp"
-#include "servers/process_spec.hpp"
+#include "servers/run_command.hpp"
 
 // What is said between this program and the scripts of src/scripts on a server about jobs: docs/protocol.md.
 // A word of an answer that should be an id and is none makes a line that is not understood. `known` are the

@@ -56,7 +56,7 @@ class Core {
   std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
 };
 
-// What each call of Project does, a file each. project.hpp documents them.
+// The calls of Project, which project.hpp documents.
 
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);

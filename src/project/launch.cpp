@@ -23,29 +23,17 @@
 namespace remote::project {
 namespace {
 
-// A step between what is planned and its start: it changes how a process is run on its server.
-using Wrapper = void (*)(const config::Config& config, const config::Server& server,
-                         servers::ProcessSpec& process);
-
-void let_stacks_be_read(const config::Config& config, const config::Server&, servers::ProcessSpec& process) {
-  process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
-}
-
-std::vector<Wrapper> wrappers_of(bool enable_stacks) {
-  return enable_stacks ? std::vector<Wrapper>{let_stacks_be_read} : std::vector<Wrapper>{};
-}
-
 // A command as a job on a server, in the project's environment there.
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, const std::vector<Wrapper>& wrappers) {
+                     const Env& env, bool enable_stacks) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.command = command;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.process = {command, servers::activation(config, server), env};
-  for (const Wrapper wrap : wrappers) {
-    wrap(config, server, job.process);
+  if (enable_stacks) {
+    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
   }
   return job;
 }
@@ -254,8 +242,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
-    jobs::NewJob job =
-        new_job(core_.config, *server, process.command, process.env, wrappers_of(request_.enable_stacks));
+    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env, request_.enable_stacks);
     job.job.command = launch::mask_command(request_.command);
     job.job.tags = process.tags;
     job.job.launch = JobId::parse(plan.run_id);
@@ -347,8 +334,7 @@ StartResult start(Core& core, const JobRequest& request) {
                        "a job runs on one server; name it in full");
   }
   const config::Server& server = servers.front();
-  jobs::NewJob job =
-      new_job(core.config, server, request.command, request.env, wrappers_of(request.enable_stacks));
+  jobs::NewJob job = new_job(core.config, server, request.command, request.env, request.enable_stacks);
   job.job.tags = request.tags;
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());

@@ -5,14 +5,12 @@
 #include <set>
 
 #include <remote/error.hpp>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
-#include "base/subprocess.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"
 #include "scripts/scripts.hpp"
@@ -27,16 +25,15 @@ constexpr std::size_t start_width = 32;  // sshd processes that start at the sam
 
 // The nodes whose folders exist, in the order of their numbers.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
-  std::vector<int> numbers;
+  std::set<int> numbers;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
     if (number && *number > 0) {
-      numbers.push_back(*number);
+      numbers.insert(*number);
     }
   }
-  std::sort(numbers.begin(), numbers.end());
   std::vector<SandboxNode> nodes;
   for (const int number : numbers) {
     nodes.emplace_back(folder, number);
@@ -145,11 +142,8 @@ int end_all(const fs::path& folder) {
 
 Sandbox::Sandbox(const fs::path& project) {
   // The path is written into files and environments and compared later: one spelling for good.
-  project_ = fs::weakly_canonical(fs::absolute(project));
-  if (!project_.has_filename()) {
-    project_ = project_.parent_path();
-  }
-  folder_ = project_ / ".remote/sandbox";
+  const fs::path one = fs::weakly_canonical(fs::absolute(project));
+  folder_ = (one.has_filename() ? one : one.parent_path()) / ".remote/sandbox";
 }
 
 std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Cancel& cancel) {
@@ -185,22 +179,16 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   return servers;
 }
 
-int Sandbox::down() {
-  if (!fs::exists(folder_)) {
-    return 0;
-  }
-  const FileLock lock(folder_ / "lock");
-  return end_all(folder_);
-}
-
-int Sandbox::purge() {
+int Sandbox::end(bool remove) {
   if (!fs::exists(folder_)) {
     return 0;
   }
   const FileLock lock(folder_ / "lock");
   const int ended = end_all(folder_);
   std::error_code error;
-  fs::remove_all(folder_, error);
+  if (remove) {
+    fs::remove_all(folder_, error);
+  }
   if (error) {
     throw Error("cannot remove " + folder_.string(), error.message());
   }

@@ -61,7 +61,7 @@ struct ActionRequest {
   ssh::Sink log = {};                               // gets a copy of all output as it comes
 };
 
-// An action whose answer is an `Answer`: a struct with
+// An action whose answer is read into an `Answer`, which is a struct with
 //   void take(AnswerLine& line);          takes in one line; throws Error for one that it does not understand
 //   void other(std::string_view line);    may be absent: gets a line that is no answer
 //   void check() const;                   may be absent: throws Error when something is missing
@@ -96,8 +96,8 @@ void finish_answer(Answer& answer, const AnswerReader& reader, const ExecResult&
   }
 }
 
-// Runs an action. `answer` is what it is read into. Throws Error, also when the answer is not understood, and
-// Interrupted.
+// Runs an action and reads its answer into `answer`. Throws Error, also when the answer is not understood,
+// and Interrupted.
 template <typename Answer>
 Answer run_action(ssh::Connection& connection, const Action<Answer>& action, const Cancel& cancel,
                   Answer answer = {}) {
@@ -106,7 +106,7 @@ Answer run_action(ssh::Connection& connection, const Action<Answer>& action, con
   return answer;
 }
 
-// The answer that is this text.
+// Reads a text that a script has answered.
 template <typename Answer>
 Answer read_answer(std::string_view out, Answer answer = {}) {
   AnswerReader reader = reader_into(answer);

@@ -15,8 +15,7 @@
 
 namespace remote::servers {
 
-// How one item of a fan-out ended: a value, or the error that ended it. One dead server never hides the
-// others.
+// How one item of a fan-out ended: with a value, or with an error. One dead server never hides the others.
 template <typename Value>
 struct Outcome {
   std::optional<Value> value;
@@ -25,8 +24,8 @@ struct Outcome {
 };
 
 // Calls `work(item, index)` for every item side by side, each on a thread of its own (at most `width` at
-// once), and returns the outcomes in the order of the items. `name(item)` is the server that errors are
-// given. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
+// once), and returns the outcomes in the order of the items. `name` gives the server's name of an item, for
+// errors. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
 // several threads at once; what it shares needs its own protection.
 template <typename Item, typename Name, typename Work>
 auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work, std::size_t width = 256)

@@ -10,10 +10,8 @@
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/logs.hpp"
-#include "servers/packages.hpp"
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
-#include "servers/sent_files.hpp"
 
 namespace remote::servers {
 namespace {
@@ -105,8 +103,8 @@ void Preparation::fail(const char* name, const ProvisionAnswer& answer, const st
               answer.hint);
 }
 
-// What is done already. This changes nothing and leaves no log. It comes first and ends its input: a login
-// shell that runs no scripts then ends, too.
+// Asks what is done already, and makes the project's folder. It leaves no log. It comes first and ends its
+// input, so that a login shell that runs no scripts ends too.
 std::set<std::string, std::less<>> Preparation::ask() {
   Script variables;
   variables.set("PACKAGES_DIGEST", packages_digest(config_)).call("set --", config_.system_packages);

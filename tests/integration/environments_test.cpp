@@ -20,9 +20,6 @@
 
 namespace remote::servers {
 namespace {
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // A folder of programs that a server finds before its own.
 struct StandIns {

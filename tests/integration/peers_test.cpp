@@ -22,10 +22,6 @@
 
 namespace remote::servers {
 namespace {
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 class PeersTest : public SandboxTest {
  protected:

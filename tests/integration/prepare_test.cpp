@@ -11,10 +11,6 @@
 
 namespace remote::servers {
 namespace {
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   use(config::PythonManager::system);

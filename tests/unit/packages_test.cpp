@@ -1,5 +1,3 @@
-#include "servers/packages.hpp"
-
 #include <filesystem>
 #include <fstream>
 

@@ -1,9 +1,9 @@
-#include "servers/peers.hpp"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "servers/peers.hpp"
 
 namespace remote::servers {
 namespace {

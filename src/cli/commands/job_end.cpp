@@ -113,8 +113,8 @@ struct CleanArguments {
   bool yes = false;
 };
 
-// What is chosen, split: those that have ended are returned, the others told of. `left` counts what was named
-// or not known and stays.
+// Returns the chosen jobs that have ended, and reports the others. `left` counts those that stay although
+// they were named, or because their state is not known.
 std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, std::vector<Job> chosen,
                             int& left) {
   std::size_t unfinished = 0;
@@ -142,7 +142,7 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
 }
 
 int clean(Context& context, const CleanArguments& arguments) {
-  // What runs as far as is known here may have ended meanwhile.
+  // A job that runs according to the record here may have ended meanwhile.
   std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection()});
   int left = 0;
   chosen = ended_ones(context, arguments, std::move(chosen), left);

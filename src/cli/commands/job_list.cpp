@@ -44,7 +44,7 @@ std::string duration(const Job& job, std::int64_t now) {
   if (job.ended_at) {
     return format_duration(*job.ended_at - *job.started_at);
   }
-  // Only as far as it is known to have run.
+  // Of a job that does not answer it is not known how long it ran.
   const bool known_now = job.state == JobState::running || job.state == JobState::starting;
   return known_now ? format_duration(now - *job.started_at) : "-";
 }
@@ -110,7 +110,7 @@ int watch(Context& context, const Arguments& arguments) {
 }
 
 int run(Context& context, const Arguments& arguments) {
-  // What is wrong with a launch is said below the table, and once.
+  // What is wrong with a launch is reported below the table, once.
   std::vector<Event> notes;
   context.on_event = [&](const Event& event) {
     if (std::holds_alternative<NoLifeline>(event)) {

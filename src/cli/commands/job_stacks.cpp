@@ -135,7 +135,7 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
 
 int run(Context& context, const Arguments& arguments) {
   std::vector<Job> chosen = choose(context.project(), arguments.jobs);
-  // What did not answer just now, of which a warning has told, would not answer again.
+  // A server that did not answer just now would not answer again; a warning has named it.
   const bool complete =
       std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; }) == 0;
   const StacksResult result = context.project().stacks(chosen);

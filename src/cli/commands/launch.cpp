@@ -1,4 +1,5 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
+// `remote job-run --cmd C --server S`: C as a job that outlives the connection.
 
 #include <optional>
 
@@ -9,6 +10,7 @@
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/output.hpp"
+#include "jobs/job_json.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -142,6 +144,36 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   command.add_flag("--follow", arguments.follow, "Follow rank 0 until all ranks have ended");
 }
 
+struct JobArguments {
+  JobRequest request;
+  EnvOptions env;
+  bool follow = false;
+};
+
+int run_job(Context& context, const JobArguments& arguments) {
+  JobRequest request = arguments.request;
+  if (trim(request.command).empty()) {
+    throw Error::usage("job-run", "--cmd is empty");
+  }
+  request.env = arguments.env.collect();
+  const StartResult started = context.project().start(request);
+  const Job& job = started.job;
+  if (context.options.json) {
+    context.terminal.out(jobs::to_json_text(job));
+  } else if (!started.error) {
+    context.terminal.out(fmt::format("job {} started on {}\n", job.key, job.server));
+    if (!arguments.follow) {
+      context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", job.key));
+    }
+  }
+  if (started.error) {
+    context.show(*started.error);
+    context.cancel.check();
+    return 1;
+  }
+  return arguments.follow ? follow_on_screen(context, {job}, {}) : 0;
+}
+
 }  // namespace
 
 void add_launch(CLI::App& app, Context& context) {
@@ -149,6 +181,21 @@ void add_launch(CLI::App& app, Context& context) {
   add(app, context, Kind::helper, "helper-torch-launch",
       "The same, appending --local_rank=N as labml_remote does");
   add(app, context, Kind::any, "launch", "The same ranks for a command that is not Python");
+}
+
+void add_job_run(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run_job);
+  add_cmd_option(command, arguments.request.command);
+  CLI::Option* server = command.add_option("--server", arguments.request.server, "Where it runs");
+  server->type_name("S")->required();
+  context.completers[server] = NameKind::servers;
+  arguments.env.add(command);
+  add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  command.add_flag("--enable-stacks", arguments.request.enable_stacks,
+                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command.add_flag("--follow", arguments.follow,
+                   "Show its output until it ends; Ctrl-C only ends the following");
 }
 
 }  // namespace remote::cli
