@@ -1,9 +1,10 @@
-# remote_embed(OUT FILE...): writes OUT, a C++ file that defines remote::scripts::text(name) over the FILEs.
-# Each file becomes a list of raw string literals, short enough for any compiler.
-function(remote_embed out)
+# remote_embed(OUT NAMESPACE FUNCTION FILE...): writes OUT, a C++ file that defines
+# std::string_view NAMESPACE::FUNCTION(std::string_view name) over the FILEs, by their names without folders.
+function(remote_embed out namespace function)
   add_custom_command(
     OUTPUT ${out}
-    COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DFILES=${ARGN}" -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embed_run.cmake
+    COMMAND ${CMAKE_COMMAND} "-DOUT=${out}" "-DNAMESPACE=${namespace}" "-DFUNCTION=${function}" "-DFILES=${ARGN}"
+            -P ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embed_run.cmake
     DEPENDS ${ARGN} ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/embed_run.cmake
     VERBATIM)
 endfunction()

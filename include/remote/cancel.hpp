@@ -4,7 +4,7 @@
 
 namespace remote {
 
-// Says to every thread that the user wants to stop. Copies share one state; all members may be called from
+// Tells every thread that the user wants to stop. Copies share one state; all members may be called from
 // any thread, cancel() also from a signal handler. fd() becomes readable on cancel and stays so: put it into
 // every poll(2) that waits.
 class Cancel {

@@ -18,8 +18,7 @@ namespace remote {
 
 enum class OutputStream { out, err };
 
-// ---- News of any call
-// -------------------------------------------------------------------------------------------
+// ---- News of any call ----
 
 // configs.yaml has something that is probably wrong: "configs.yaml:7: unknown key 'hostnme' …".
 struct ConfigWarning {
@@ -51,8 +50,7 @@ struct PartFailed {
   Error error;
 };
 
-// ---- Following and launching
-// ------------------------------------------------------------------------------------
+// ---- Following and launching ----
 
 // The connection broke while output was followed, or (with `reached` false) was not made yet. It is tried
 // again; the jobs go on meanwhile.
@@ -106,8 +104,7 @@ struct KeyMade {
   std::string file;
 };
 
-// ---- Preparing
-// ------------------------------------------------------------------------------------------------
+// ---- Preparing ----
 
 enum class StepResult { not_asked, skipped, done };
 
@@ -125,9 +122,8 @@ struct PrepareReport {
   StepResult setup = StepResult::not_asked;
   StepResult sync = StepResult::not_asked;
   StepResult packages = StepResult::not_asked;
-  std::string
-      package_source;   // "requirements", "pipenv", "pyproject" or "none"; when packages were asked for
-  std::string sent_by;  // the server that files came from first; empty: this machine alone
+  std::string package_source;  // "requirements", "pipenv", "pyproject", "none"; "" when not asked for
+  std::string sent_by;         // the server that files came from first; empty: this machine alone
   SyncReport files;
   std::vector<std::string> differences;  // with PrepareRequest::verify
   std::vector<std::string> notes;        // what the user should know

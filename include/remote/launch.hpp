@@ -89,8 +89,7 @@ struct Verdict {
   int unknown = 0;  // unfinished: their server does not tell
 };
 
-// ---- What is done to jobs
-// ---------------------------------------------------------------------------------------
+// ---- What is done to jobs ----
 
 struct KillRequest {
   int signal = 15;                 // the first one, by Linux's numbers
@@ -122,8 +121,7 @@ struct CleanResult {
   std::vector<Error> errors;
 };
 
-// ---- Where the ranks stand
-// --------------------------------------------------------------------------------------
+// ---- Where the ranks stand ----
 
 struct ThreadStack {
   std::string name;

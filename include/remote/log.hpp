@@ -3,8 +3,8 @@
 #include <functional>
 #include <string_view>
 
-// What the library tells of its work, for a person who asks "what is it waiting for?". No value of a
-// variable, no password, no script and no output of a command ever stands in it.
+// What the library reports of its work, for a person who asks "what is it waiting for?". It never contains a
+// value of a variable, a password, a script or the output of a command.
 
 namespace remote {
 
@@ -16,8 +16,8 @@ enum class LogLevel { off, info, debug };
 // not call the library; what it throws is dropped.
 using LogSink = std::function<void(LogLevel, std::string_view server, std::string_view text)>;
 
-// From now on the lines up to this level, of all threads of this process, go to `sink` (nullptr: nowhere, as
-// at first). The sink before it is not called any more once this returns. May be called on any thread.
+// Sends the lines up to this level, of all threads of this process, to `sink` (nullptr: nowhere, which is the
+// default). The sink before it is not called any more once this returns. May be called on any thread.
 void set_log(LogLevel upto, LogSink sink);
 
 }  // namespace remote

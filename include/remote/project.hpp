@@ -36,8 +36,8 @@ struct Hooks {
   std::function<std::optional<std::string>(const std::string& prompt)> ask_secret{};
   // Every call throws Interrupted soon after this was cancelled.
   Cancel cancel{};
-  // The program that rsync starts as its remote shell: remote-rsync-pipe. Empty: the one that was installed
-  // with the library.
+  // The program that rsync starts as its remote shell: remote-rsync-pipe, of which find_package(remote) gives
+  // the place as REMOTE_RSYNC_HELPER. Empty: where the library was configured to be installed, else in PATH.
   std::filesystem::path rsync_helper{};
 };
 
@@ -112,10 +112,9 @@ struct FollowRequest {
   std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
 };
 struct FollowResult {
-  std::vector<Job> jobs;      // as they are now
-  std::vector<Error> errors;  // what could not be followed to its end: a job or a server each
-  std::optional<Verdict>
-      verdict;  // with FollowRequest::judge, once all have ended or were followed to the end
+  std::vector<Job> jobs;           // as they are now
+  std::vector<Error> errors;       // what could not be followed to its end: a job or a server each
+  std::optional<Verdict> verdict;  // with FollowRequest::judge, once all were followed to their ends
 };
 
 struct PullRequest {
@@ -128,9 +127,8 @@ struct PullRequest {
 
 struct AuthorizeRequest {
   std::vector<std::string> servers{};
-  std::filesystem::path
-      key{};              // default: the server's private_key or IdentityFile, else the first of ~/.ssh/id_*
-  bool generate = false;  // make the key when there is none
+  std::filesystem::path key{};  // default: the server's private_key or IdentityFile, else of ~/.ssh/id_*
+  bool generate = false;        // make the key when there is none
 };
 struct AuthorizeResult {
   std::string server;
@@ -183,9 +181,6 @@ class Project {
   std::vector<ServerRun> run(const RunRequest& request);
 
   std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
-  std::vector<PrepareResult> setup(PrepareRequest request = {});            // the first step alone
-  std::vector<PrepareResult> rsync(PrepareRequest request = {});            // the second
-  std::vector<PrepareResult> update_packages(PrepareRequest request = {});  // the third
 
   // What launch() would start; the servers are asked, and nothing is started.
   Plan plan(const LaunchRequest& request);

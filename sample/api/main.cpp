@@ -1,7 +1,6 @@
 // Prepares the servers of a project, trains on two of them, follows rank 0, and says what became of the launch.
 // Usage: train PROJECT_FOLDER [COMMAND]
 
-#include <cstdlib>
 #include <iostream>
 
 #include <remote/project.hpp>
@@ -52,9 +51,7 @@ int main(int argc, char** argv) {
   try {
     remote::Hooks hooks;
     hooks.on_event = tell;
-    if (const char* helper = std::getenv("REMOTE_RSYNC_HELPER")) {  // for an installation that was moved
-      hooks.rsync_helper = helper;
-    }
+    hooks.rsync_helper = REMOTE_RSYNC_HELPER;  // where find_package(remote) found it
     remote::Project project(argc > 1 ? argv[1] : ".", hooks);
     return train(project, argc > 2 ? argv[2] : "python train.py");
   } catch (const remote::Error& error) {

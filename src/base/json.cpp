@@ -12,8 +12,4 @@ std::string dump_json(const nlohmann::ordered_json& value) {
   return value.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
-std::string dump_json_line(const nlohmann::json& value) {
-  return value.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
-}
-
 }  // namespace remote

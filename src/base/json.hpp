@@ -12,7 +12,5 @@ namespace remote {
 // Indented by two spaces, with a newline at the end.
 std::string dump_json(const nlohmann::json& value);
 std::string dump_json(const nlohmann::ordered_json& value);
-// On one line, in ASCII, without a newline.
-std::string dump_json_line(const nlohmann::json& value);
 
 }  // namespace remote

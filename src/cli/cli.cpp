@@ -1,20 +1,111 @@
 #include "cli/cli.hpp"
 
+#include <cerrno>
+#include <csignal>
 #include <exception>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <sstream>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <remote/error.hpp>
+#include <remote/log.hpp>
+#include <spdlog/logger.h>
+#include <spdlog/sinks/base_sink.h>
+#include <unistd.h>
 
-#include "cli/commands/commands.hpp"
-#include "cli/logging.hpp"
-#include "cli/signals.hpp"
-#include "cli/usage_error.hpp"
+#include "base/strings.hpp"
 
 namespace remote::cli {
+
+// Every command, in the order in which --help shows them. Each is defined in the file of its name;
+// add_prepare adds also the steps of prepare, and add_launch all that start launches.
+using AddCommand = void(CLI::App& app, Context& context);
+AddCommand add_init, add_servers, add_prepare, add_run, add_job_run, add_launch, add_job_list, add_job_tail,
+    add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
+    add_sandbox, add_completion;
+
 namespace {
+
+constexpr AddCommand* commands[] = {add_init,     add_servers,   add_prepare,   add_run,      add_job_run,
+                                    add_launch,   add_job_list,  add_job_tail,  add_job_kill, add_job_rsync,
+                                    add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
+                                    add_sandbox,  add_completion};
+
+// The handler needs something that outlives main's locals; set once, before the handler is installed.
+Cancel* signal_target() {
+  static Cancel target;
+  return &target;
+}
+
+extern "C" void on_signal(int number) {
+  const int saved_errno = errno;
+  Cancel* target = signal_target();
+  if (target->cancelled() && number == SIGINT) {
+    ::_exit(130);
+  }
+  target->cancel();
+  errno = saved_errno;
+}
+
+// A token that SIGINT and SIGTERM cancel. A second SIGINT ends the process at once.
+Cancel cancel_on_signals() {
+  Cancel token = *signal_target();
+  struct sigaction action {};
+  action.sa_handler = on_signal;
+  sigemptyset(&action.sa_mask);
+  ::sigaction(SIGINT, &action, nullptr);
+  ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction ignore {};
+  ignore.sa_handler = SIG_IGN;
+  sigemptyset(&ignore.sa_mask);
+  ::sigaction(SIGPIPE, &ignore, nullptr);  // a reader of stdout that is gone is an error of write(2)
+  return token;
+}
+
+class TerminalSink final : public spdlog::sinks::base_sink<std::mutex> {
+ public:
+  explicit TerminalSink(ui::Terminal& terminal) : terminal_(terminal) {}
+
+ protected:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    terminal_.err({line.data(), line.size()});
+  }
+  void flush_() override {}
+
+ private:
+  ui::Terminal& terminal_;
+};
+
+// The library's log on stderr, with the time of each line, as long as the object lives. `verbosity`: how
+// often -v was given; 0: no log.
+class Logging {
+ public:
+  Logging(ui::Terminal& terminal, int verbosity) {
+    if (verbosity == 0) {
+      return;
+    }
+    terminal.set_logging();
+    const auto logger = std::make_shared<spdlog::logger>("remote", std::make_shared<TerminalSink>(terminal));
+    logger->set_pattern("%H:%M:%S.%e %v");
+    logger->set_level(spdlog::level::debug);
+    set_log(verbosity == 1 ? LogLevel::info : LogLevel::debug,
+            [logger](LogLevel level, std::string_view server, std::string_view text) {
+              logger->log(level == LogLevel::info ? spdlog::level::info : spdlog::level::debug, "{}{}{}",
+                          server, server.empty() ? "" : ": ", text);
+            });
+  }
+  ~Logging() { set_log(LogLevel::off, nullptr); }
+  Logging(const Logging&) = delete;
+  Logging& operator=(const Logging&) = delete;
+};
 
 void add_global_options(CLI::App& app, Context& context) {
   app.add_option("--project", context.options.project, "The project's folder (default: walk up from here)")
@@ -35,14 +126,77 @@ void apply_global_options(Context& context) {
   }
 }
 
-int exit_code_of(const Error& error) {
-  switch (error.kind()) {
-    case ErrorKind::failure:
-      return 1;
-    case ErrorKind::usage:
-      return 2;
+// The innermost subcommand that was named.
+const CLI::App& named_command(const CLI::App& app) {
+  const CLI::App* command = &app;
+  while (!command->get_subcommands().empty()) {
+    command = command->get_subcommands().front();
   }
-  return 1;
+  return *command;
+}
+
+std::string full_name(const CLI::App& command) {
+  return command.get_parent() != nullptr ? full_name(*command.get_parent()) + " " + command.get_name()
+                                         : command.get_name();
+}
+
+std::vector<std::string> option_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        names.push_back("--" + name);
+      }
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> command_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
+    if (!sub->get_group().empty()) {
+      names.push_back(sub->get_name());
+    }
+  }
+  return names;
+}
+
+// A word that nothing took.
+std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
+  for (const std::string& word : app.remaining(true)) {
+    if (word.starts_with("-") == option) {
+      return word;
+    }
+  }
+  return std::nullopt;
+}
+
+// What the parser of the command line found wrong, for a person: names the command, and what was probably
+// meant.
+Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+  const CLI::App& command = named_command(app);
+  const std::string name = full_name(command);
+  const std::string help = fmt::format("{} --help tells what it takes", name);
+  const auto refused = [&](const std::string& what, const std::string& near) {
+    return Error::usage(name + " has no " + what, "", near.empty() ? help : near + " " + help);
+  };
+  const auto subcommands = command_names(command);
+  if (const auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
+    return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
+  }
+  if (const auto unknown = unknown_word(app, true)) {
+    return refused("option " + *unknown,
+                   did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
+  }
+  if (const auto unknown = unknown_word(app, false)) {
+    return Error::usage(fmt::format("{} takes no '{}'", name, *unknown), "",
+                        fmt::format("a value with blanks needs quotes; {}", help));
+  }
+  if (!subcommands.empty() && error.get_name() == "RequiredError") {
+    return Error::usage(fmt::format("{} needs a command", name), join(subcommands, ", "), help);
+  }
+  return Error::usage(fmt::format("{}: {}", name, error.what()), "", help);
 }
 
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
@@ -74,7 +228,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.require_subcommand(1);
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
-  for (const AddCommand add : commands()) {
+  for (AddCommand* add : commands) {
     add(app, context);
   }
   std::optional<Logging> logging;
@@ -88,7 +242,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
     return 130;
   } catch (const Error& error) {
     context.show(error);
-    return exit_code_of(error);
+    return error.kind() == ErrorKind::usage ? 2 : 1;
   } catch (const std::exception& error) {
     context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
     return 1;

@@ -9,7 +9,7 @@ namespace remote::cli {
 
 // Parses the words behind the program's name, runs the subcommand, prints what went wrong, and returns the
 // exit code: 0 all well, 1 the operation failed on a server or a job, 2 wrong usage or configuration, 130
-// interrupted. May be called again and again, also by a test that brings an environment of its own.
+// interrupted. May be called more than once; tests give an environment of their own.
 int run(const std::vector<std::string>& words, Environment environment);
 
 // The program: as above in the environment of this process. Installs handlers for SIGINT and SIGTERM and

@@ -1,19 +1,46 @@
 #include "cli/context.hpp"
 
-#include <algorithm>
 #include <utility>
 
+#ifdef __APPLE__
+#include <mach-o/dyld.h>
+#endif
+
 #include <fmt/format.h>
+#include <poll.h>
 
 #include "base/files.hpp"
 #include "base/visible.hpp"
-#include "cli/self_path.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/hint.hpp"
-#include "cli/show/job_words.hpp"
+#include "cli/show/jobs.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
+namespace {
+
+// The file of the program that runs. In a test that is the test, not `remote`.
+fs::path self_path() {
+#ifdef __APPLE__
+  std::uint32_t size = 0;
+  ::_NSGetExecutablePath(nullptr, &size);  // says how much it needs
+  std::string buffer(size, '\0');
+  if (::_NSGetExecutablePath(buffer.data(), &size) != 0) {
+    throw Error("cannot find this program's own file", "the system does not tell");
+  }
+  std::error_code error;
+  fs::path path = fs::canonical(buffer.c_str(), error);
+#else
+  std::error_code error;
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+#endif
+  if (error) {
+    throw Error("cannot find this program's own file", error.message());
+  }
+  return path;
+}
+
+}  // namespace
 
 Context::Context(Environment environment)
     : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {
@@ -61,25 +88,40 @@ void Context::show(const Event& event) {
   show_event(*this, event);
 }
 
+void Context::pause(std::chrono::milliseconds time) const {
+  pollfd slot{cancel.fd(), POLLIN, 0};
+  static_cast<void>(::poll(&slot, 1, static_cast<int>(time.count())));
+  cancel.check();
+}
+
 void Context::confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                       const Error& cannot_ask) {
-  constexpr std::size_t most_shown = 20;
   if (!terminal.stdin_is_terminal()) {
     throw cannot_ask;
   }
-  for (std::size_t i = 0; i < std::min(jobs.size(), most_shown); ++i) {
-    terminal.err(
-        "  " +
-        visible_line(fmt::format("{}: {}: {}", describe(jobs[i]), state_text(jobs[i]), jobs[i].command)) +
-        "\n");
+  std::vector<std::string> lines;
+  for (const Job& job : jobs) {
+    lines.push_back(fmt::format("{}: {}: {}", describe(job), state_text(job), job.command));
   }
-  if (jobs.size() > most_shown) {
-    terminal.err(fmt::format("  … and {} more\n", jobs.size() - most_shown));
+  for (const std::string& line : first_lines(lines, 20)) {
+    terminal.err("  " + line + "\n");
   }
   const auto answer = terminal.ask(question + " [y/N] ");
   if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
     throw Error(undone, "not confirmed");
   }
+}
+
+std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most) {
+  std::vector<std::string> lines;
+  for (const std::string& text : texts) {
+    if (lines.size() == most) {
+      lines.push_back(fmt::format("… and {} more", texts.size() - most));
+      break;
+    }
+    lines.push_back(visible_line(text));
+  }
+  return lines;
 }
 
 }  // namespace remote::cli

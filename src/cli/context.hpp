@@ -1,11 +1,13 @@
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
 #include <remote/cancel.hpp>
 #include <remote/project.hpp>
 
@@ -26,7 +28,7 @@ struct GlobalOptions {
   bool json = false;
 };
 
-// What a command meets around it: this process's streams and the real servers, unless a test brings its own.
+// The surroundings of a command: this process's streams and the real servers, unless a test gives others.
 struct Environment {
   ui::Streams streams;
   Cancel cancel;  // stops the command
@@ -38,7 +40,7 @@ struct Environment {
 // Names that may stand as the value of an option, for completion.
 enum class NameKind { servers, jobs, tags, signals };
 
-// What a command has at hand. Made once by cli.cpp; outlives the command. One thread.
+// What every command uses. Made once by cli.cpp, and outlives the command. For one thread.
 class Context {
  public:
   explicit Context(Environment environment = {});
@@ -49,25 +51,39 @@ class Context {
   int exit_code = 0;      // set by the command that ran
   // Takes the events of the API; show(event) unless the command sets its own.
   std::function<void(const Event&)> on_event;
-  // Which names may stand as the value of an option: each option that takes some is entered by its command.
+  // Which names may be the value of an option, for completion. A command enters its options here.
   std::map<const CLI::Option*, NameKind> completers;
 
-  // The project's folder: --project, or found by walking up from the current folder. Throws Error (usage).
-  std::filesystem::path folder() const;
-  // Opened when it is first asked for. Throws Error (usage).
+  // The project of --project, or the nearest one from the current folder upwards. Opened on the first call.
+  // Throws Error (usage).
   Project& project();
 
   void show(const Error& error);
   void show(const std::vector<Error>& errors);
   void show(const Event& event);
-  // Shows the jobs and asks the question. Throws Error, whose text begins with `undone`, unless the answer is
-  // yes, and `cannot_ask` when nobody is there to answer.
+  // Waits. Throws Interrupted on a cancel.
+  void pause(std::chrono::milliseconds time) const;
+  // Shows the jobs and asks the question. Throws an Error that begins with `undone` unless the answer is yes,
+  // and `cannot_ask` when stdin is no terminal.
   void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                const Error& cannot_ask);
 
  private:
+  std::filesystem::path folder() const;
+
   const Environment environment_;
   std::optional<Project> project_;
 };
+
+// The value as JSON; null where there is none.
+inline nlohmann::json or_null(const std::optional<Error>& error) {
+  return error ? nlohmann::json(error->message()) : nlohmann::json(nullptr);
+}
+inline nlohmann::json or_null(const std::string& text) {
+  return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+// The first of these texts, which are foreign, and a line that counts the others.
+std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most);
 
 }  // namespace remote::cli

@@ -5,12 +5,21 @@
 #include "base/shell_quote.hpp"
 
 namespace remote::cli {
+namespace {
+
+// An option that is repeated for each name of this kind.
+void add_names(CLI::App& command, Context& context, const std::string& option,
+               std::vector<std::string>& names, NameKind kind, const std::string& type,
+               const std::string& help) {
+  context.completers[command.add_option(option, names, help)->type_name(type)->allow_extra_args(false)] =
+      kind;
+}
+
+}  // namespace
 
 void add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs) {
-  CLI::Option* option = command.add_option(
-      "--server", globs, "Only this server; may be repeated and takes globs (default: all)");
-  option->type_name("NAME")->allow_extra_args(false);
-  context.completers[option] = NameKind::servers;
+  add_names(command, context, "--server", globs, NameKind::servers, "NAME",
+            "Only this server; may be repeated and takes globs (default: all)");
 }
 
 void EnvOptions::add(CLI::App& command) {
@@ -40,22 +49,22 @@ Env EnvOptions::collect() const {
   return all;
 }
 
+void add_cmd_option(CLI::App& command, std::string& text, const std::string& help) {
+  command.add_option("--cmd", text, help)->type_name("C")->required();
+}
+
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help) {
   command.add_option("--tag", tags, help)->type_name("T")->allow_extra_args(false);
 }
 
 void add_tag_option(CLI::App& command, Context& context, std::vector<std::string>& tags,
                     const std::string& help) {
-  CLI::Option* option = command.add_option("--tag", tags, help);
-  option->type_name("T")->allow_extra_args(false);
-  context.completers[option] = NameKind::tags;
+  add_names(command, context, "--tag", tags, NameKind::tags, "T", help);
 }
 
 void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
-  CLI::Option* option =
-      command.add_option("--job", keys, "The job with this key, or whose id begins so; may be repeated");
-  option->type_name("KEY")->allow_extra_args(false);
-  context.completers[option] = NameKind::jobs;
+  add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
+            "The job with this key, or whose id begins so; may be repeated");
   add_tag_option(command, context, tags, tag_help);
 }
 

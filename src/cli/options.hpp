@@ -1,21 +1,40 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 
 #include "cli/context.hpp"
 
-namespace CLI {
-class App;
-}
-
-// Options with the same meaning in several commands.
+// What several commands share: how they are added, and options with the same meaning.
+//
+// To add a command, write src/cli/commands/NAME.cpp with `void add_NAME(CLI::App& app, Context& context)`,
+// which calls add_command() and binds the options, and put its name into the two lists in cli.cpp. A command
+// returns its exit code; only cli.cpp prints errors that were thrown, and only main ends the process.
 
 namespace remote::cli {
+
+template <typename Arguments>
+struct Command {
+  CLI::App& app;
+  Arguments& arguments;  // its options are bound to these
+};
+
+// Adds a subcommand: `run` is called with the arguments, and returns the exit code.
+template <typename Arguments>
+Command<Arguments> add_command(CLI::App& app, Context& context, const std::string& name,
+                               const std::string& help, int (*run)(Context&, const Arguments&),
+                               Arguments usual = {}) {
+  CLI::App* command = app.add_subcommand(name, help);
+  const auto arguments = std::make_shared<Arguments>(std::move(usual));
+  command->callback([arguments, run, &context] { context.exit_code = run(context, *arguments); });
+  return {*command, *arguments};
+}
 
 // --server NAME, repeatable, with globs.
 void add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs);
@@ -29,6 +48,17 @@ struct EnvOptions {
   // All of them, in that order. Throws Error (usage) for what is no variable.
   Env collect() const;
 };
+
+// --cmd C, which must be given.
+void add_cmd_option(CLI::App& command, std::string& text,
+                    const std::string& help = "The command, run by a shell in the project's folder");
+
+// An option that takes a number of this unit within these bounds.
+template <typename Number>
+void add_number_option(CLI::App& command, const std::string& name, Number& value, const std::string& help,
+                       const std::string& unit, int low, int high) {
+  command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
+}
 
 // The tags that a new job gets: --tag T, repeatable.
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help);

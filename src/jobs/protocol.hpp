@@ -14,7 +14,7 @@
 #include <remote/launch.hpp>
 
 #include "servers/action.hpp"
-#include "servers/process_spec.hpp"
+#include "servers/run_command.hpp"
 
 // What is said between this program and the scripts of src/scripts on a server about jobs: docs/protocol.md.
 // `known` are the backends that the jobs asked about may have; a job with another one is answered with

@@ -33,7 +33,7 @@ struct Node {
   int gpus = 0;
   int cpus = 0;
   int nproc = 1;                            // ranks on it
-  std::optional<std::string> interface {};  // the one that leads to the master, where it could be found out
+  std::optional<std::string> interface {};  // the one that leads to the master, where that is known
 };
 
 // Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable

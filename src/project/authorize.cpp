@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "ssh/key_files.hpp"
 #include "ssh/target.hpp"
@@ -101,9 +101,8 @@ AuthorizeReport authorize_one(Core& core, const config::Server& server, const Ch
 std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   const std::vector<Chosen> chosen = choose_keys(core, request, servers);
-  const auto outcomes = servers::fan_out(
-      servers, [](const config::Server& server) { return server.name; },
-      [&](const config::Server& server, std::size_t index) {
+  const auto outcomes =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         return authorize_one(core, server, chosen[index]);
       });
   std::vector<AuthorizeResult> results;

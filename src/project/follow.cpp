@@ -13,7 +13,7 @@
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 
 namespace remote::project {
 namespace {

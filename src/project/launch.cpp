@@ -1,6 +1,7 @@
 // Launching: connect to all servers, look at them, plan, start, and end what started when not all did.
 
 #include <algorithm>
+#include <functional>
 #include <optional>
 
 #include <fmt/format.h>
@@ -13,7 +14,7 @@
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
@@ -22,33 +23,17 @@
 namespace remote::project {
 namespace {
 
-const std::string& name_of(const config::Server& server) {
-  return server.name;
-}
-
-// A step between what is planned and its start: it changes how a process is run on its server.
-using Wrapper = void (*)(const config::Config& config, const config::Server& server,
-                         servers::ProcessSpec& process);
-
-void let_stacks_be_read(const config::Config& config, const config::Server&, servers::ProcessSpec& process) {
-  process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
-}
-
-std::vector<Wrapper> wrappers_of(bool enable_stacks) {
-  return enable_stacks ? std::vector<Wrapper>{let_stacks_be_read} : std::vector<Wrapper>{};
-}
-
 // A command as a job on a server, in the project's environment there.
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, const std::vector<Wrapper>& wrappers) {
+                     const Env& env, bool enable_stacks) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.command = command;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.process = {command, servers::activation(config, server), env};
-  for (const Wrapper wrap : wrappers) {
-    wrap(config, server, job.process);
+  if (enable_stacks) {
+    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
   }
   return job;
 }
@@ -94,9 +79,10 @@ class Launching {
 };
 
 void Launching::connect_all() {
-  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return core_.connector().connect(server, core_.cancel())->peer_address();
-  });
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return core_.connector().connect(server, core_.cancel())->peer_address();
+      });
   bool complete = true;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
@@ -114,18 +100,18 @@ void Launching::connect_all() {
 
 // Ranks that run different code hang, or train something that nobody wrote.
 void Launching::verify_sync() {
-  const auto outcomes = servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t) {
-    return servers::differences(*connect(server), core_.config, server,
-                                {.pipe_program = core_.hooks.rsync_helper}, core_.cancel());
-  });
+  servers::SyncOptions options;
+  options.pipe_program = core_.hooks.rsync_helper;
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return servers::differences(*connect(server), core_.config, server, options, core_.cancel());
+      });
+  const std::vector<std::vector<std::string>> found = servers::values_of(outcomes);
   bool same = true;
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (!outcomes[i].ok()) {
-      throw *outcomes[i].error;
-    }
-    if (!outcomes[i].value->empty()) {
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    if (!found[i].empty()) {
       same = false;
-      core_.tell(CodeDiffers{servers_[i].name, *outcomes[i].value});
+      core_.tell(CodeDiffers{servers_[i].name, found[i]});
     }
   }
   if (!same) {
@@ -149,8 +135,8 @@ void Launching::announce_questions() {
 }
 
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
-  const auto outcomes =
-      servers::fan_out(servers_, name_of, [&](const config::Server& server, std::size_t index) {
+  return servers::values_of(
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
@@ -158,15 +144,7 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
           request.master_port = request_.master_port.value_or(0);
         }
         return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
-      });
-  std::vector<servers::ProbeAnswer> answers;
-  for (const auto& outcome : outcomes) {
-    if (!outcome.ok()) {
-      throw *outcome.error;
-    }
-    answers.push_back(*outcome.value);
-  }
-  return answers;
+      }));
 }
 
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
@@ -182,26 +160,23 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
   if (server.gpus && *server.gpus != answer.gpus) {
     core_.tell(GpuCountDiffers{server.name, *server.gpus, answer.gpus});
   }
-  launch::Node node;
-  node.server = server.name;
-  node.gpus = answer.gpus;
-  node.cpus = answer.cpus;
-  node.nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus);
-  node.interface = answer.interface;
-  return node;
+  return {.server = server.name,
+          .gpus = answer.gpus,
+          .cpus = answer.cpus,
+          .nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus),
+          .interface = answer.interface};
 }
 
 Plan Launching::plan() {
-  launch::LaunchSpec spec;
-  spec.command = request_.command;
-  spec.launcher = request_.launcher;
-  spec.env = request_.env;
-  spec.tags = request_.tags;
-  spec.torch = request_.python;
-  spec.local_rank_arg = request_.local_rank_arg;
-  spec.run_id = JobId::random().text();
   const config::Server& master = servers_.front();
-  spec.master_addr = master.internal_address.value_or(first_address_);
+  launch::LaunchSpec spec{.command = request_.command,
+                          .launcher = request_.launcher,
+                          .master_addr = master.internal_address.value_or(first_address_),
+                          .run_id = JobId::random().text(),
+                          .env = request_.env,
+                          .tags = request_.tags,
+                          .local_rank_arg = request_.local_rank_arg,
+                          .torch = request_.python};
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
@@ -268,8 +243,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
-    jobs::NewJob job =
-        new_job(core_.config, *server, process.command, process.env, wrappers_of(request_.enable_stacks));
+    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env, request_.enable_stacks);
     job.job.command = launch::mask_command(request_.command);
     job.job.tags = process.tags;
     job.job.launch = JobId::parse(plan.run_id);
@@ -301,19 +275,16 @@ void Launching::end_started(const std::vector<Job>& jobs) {
 void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
   // The first server is the one that the others are to reach.
   const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
-  const auto outcomes = servers::fan_out(
-      members, [](const std::string& name) { return name; },
-      [&](const std::string& name, std::size_t) {
-        std::vector<Job> there;
-        std::ranges::copy_if(ranks, std::back_inserter(there),
-                             [&](const Job& job) { return job.server == name; });
-        return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there,
-                                          core_.cancel());
-      });
+  const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {
+    std::vector<Job> there;
+    std::ranges::copy_if(ranks, std::back_inserter(there),
+                         [&](const Job& job) { return job.server == name; });
+    return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+  });
   std::vector<Job> news;
   for (const auto& outcome : outcomes) {
-    if (outcome
-            .ok()) {  // a server that is silent now is found out by the next question: its ranks have started
+    // A server that is silent now is found out by the next question: its ranks have started.
+    if (outcome.ok()) {
       news.insert(news.end(), outcome.value->begin(), outcome.value->end());
     }
   }
@@ -364,8 +335,7 @@ StartResult start(Core& core, const JobRequest& request) {
                        "a job runs on one server; name it in full");
   }
   const config::Server& server = servers.front();
-  jobs::NewJob job =
-      new_job(core.config, server, request.command, request.env, wrappers_of(request.enable_stacks));
+  jobs::NewJob job = new_job(core.config, server, request.command, request.env, request.enable_stacks);
   job.job.tags = request.tags;
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());

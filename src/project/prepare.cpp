@@ -2,7 +2,7 @@
 
 #include "servers/prepare.hpp"
 
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
@@ -62,9 +62,8 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
     steps.peers = &peers.emplace(core.config);
   }
   std::vector<std::string> logs(servers.size());
-  const auto outcomes = servers::fan_out(
-      servers, [](const config::Server& server) { return server.name; },
-      [&](const config::Server& server, std::size_t index) {
+  const auto outcomes =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         Listener listener(core, index);
         try {
           const auto connection = core.connector().connect(server, core.cancel());

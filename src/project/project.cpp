@@ -3,7 +3,40 @@
 #include "base/sigpipe.hpp"
 #include "jobs/select.hpp"
 #include "launch/plan.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
+#include "ssh/pool.hpp"
+
+namespace remote::project {
+
+Core::Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector)
+    : config(std::move(configuration)), store(config.local(config.jobs_folder)), hooks(std::move(given)) {
+  if (connector) {
+    connector_ = std::make_unique<ssh::Pool>(std::move(connector));
+  }
+  for (const std::string& warning : config.warnings) {
+    tell(ConfigWarning{warning});
+  }
+}
+
+ssh::Connector& Core::connector() {
+  const std::lock_guard lock(connector_mutex_);
+  if (!connector_) {
+    ssh::ConnectorOptions options;
+    options.ask = hooks.ask_secret;
+    options.on_new_host_key = [this](const NewHostKey& key) { tell(key); };
+    connector_ = std::make_unique<ssh::Pool>(ssh::make_connector(config, std::move(options)));
+  }
+  return *connector_;
+}
+
+void Core::tell(const Event& event) {
+  if (hooks.on_event) {
+    const std::lock_guard lock(callbacks_);
+    hooks.on_event(event);
+  }
+}
+
+}  // namespace remote::project
 
 namespace remote {
 
@@ -17,13 +50,6 @@ struct InUse {
   SigpipeGuard guard{};
   operator Core&() const { return core; }
 };
-
-PrepareRequest only(PrepareRequest request, bool setup, bool sync, bool packages) {
-  request.setup = setup;
-  request.sync = sync;
-  request.packages = packages;
-  return request;
-}
 
 }  // namespace
 
@@ -67,18 +93,6 @@ std::vector<ServerRun> Project::run(const RunRequest& request) {
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
   return project::prepare(InUse{*core_}, request);
-}
-
-std::vector<PrepareResult> Project::setup(PrepareRequest request) {
-  return prepare(only(std::move(request), true, false, false));
-}
-
-std::vector<PrepareResult> Project::rsync(PrepareRequest request) {
-  return prepare(only(std::move(request), false, true, false));
-}
-
-std::vector<PrepareResult> Project::update_packages(PrepareRequest request) {
-  return prepare(only(std::move(request), false, false, true));
 }
 
 Plan Project::plan(const LaunchRequest& request) {

@@ -1,7 +1,7 @@
 // A command in the foreground of one or several servers.
 
 #include "base/strings.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/logs.hpp"
 #include "servers/python_env.hpp"
@@ -45,24 +45,22 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
   for (const config::Server& server : servers) {
     results.push_back({server.name, std::nullopt, std::nullopt});
   }
-  servers::fan_out(
-      servers, [](const config::Server& server) { return server.name; },
-      [&](const config::Server& server, std::size_t index) {
-        ssh::Sink sink;
-        if (output) {
-          sink = [&output, index](ssh::Stream stream, std::string_view data) { output(index, stream, data); };
-        }
-        ServerRun& result = results[index];
-        try {
-          result.status = run_on(core, server, request, sink);
-        } catch (const Error& error) {
-          result.error = error.on(server.name);
-        }
-        if (on_ended) {
-          on_ended(index, result);
-        }
-        return 0;
-      });
+  servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+    ssh::Sink sink;
+    if (output) {
+      sink = [&output, index](ssh::Stream stream, std::string_view data) { output(index, stream, data); };
+    }
+    ServerRun& result = results[index];
+    try {
+      result.status = run_on(core, server, request, sink);
+    } catch (const Error& error) {
+      result.error = error.on(server.name);
+    }
+    if (on_ended) {
+      on_ended(index, result);
+    }
+    return 0;
+  });
   return results;
 }
 

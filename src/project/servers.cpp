@@ -6,7 +6,7 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-#include "project/calls.hpp"
+#include "project/core.hpp"
 #include "ssh/target.hpp"
 
 namespace remote::project {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
 #include <pwd.h>
 #include <remote/error.hpp>
 #include <unistd.h>
@@ -69,21 +70,19 @@ std::string user_name() {
 std::string sandbox_servers_yaml(const std::vector<SandboxServer>& servers, const std::string& user) {
   std::string text = "servers:\n";
   for (const SandboxServer& server : servers) {
-    text += "  " + server.name + ":\n";
-    text += "    hostname: 127.0.0.1\n";
-    text += "    port: " + std::to_string(server.port) + "\n";
-    text += "    username: " + scalar(user) + "\n";
-    text += "    private_key: ./.remote/sandbox/id_ed25519\n";
-    text += "    known_hosts: ./.remote/sandbox/known_hosts\n";
+    text += fmt::format(
+        "  {}:\n    hostname: 127.0.0.1\n    port: {}\n    username: {}\n"
+        "    private_key: ./.remote/sandbox/id_ed25519\n    known_hosts: ./.remote/sandbox/known_hosts\n",
+        server.name, server.port, scalar(user));
   }
   return text;
 }
 
 std::vector<SandboxServer> not_in_config(const config::Config& config,
                                          const std::vector<SandboxServer>& servers) {
-  std::vector<SandboxServer> result;
-  std::copy_if(servers.begin(), servers.end(), std::back_inserter(result), [&](const SandboxServer& server) {
-    return std::none_of(config.servers.begin(), config.servers.end(), [&](const config::Server& entry) {
+  std::vector<SandboxServer> result = servers;
+  std::erase_if(result, [&](const SandboxServer& server) {
+    return std::ranges::any_of(config.servers, [&](const config::Server& entry) {
       return (entry.hostname == "127.0.0.1" || entry.hostname == "localhost") && entry.port == server.port;
     });
   });

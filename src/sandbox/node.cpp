@@ -9,6 +9,7 @@
 
 #include <arpa/inet.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <remote/error.hpp>
@@ -75,15 +76,15 @@ int sshd_version(const fs::path& program) {
   spec.argv = {program.string(), "-V"};
   const ExecResult result = run_subprocess(spec);
   const std::string text = result.out + result.err;
-  const std::size_t at = text.find("OpenSSH_");
-  if (at == std::string::npos) {
+  const std::string_view mark = "OpenSSH_";
+  const std::size_t start = text.find(mark);
+  if (start == std::string::npos) {
     return 0;
   }
-  const std::size_t start = at + 8;
-  const std::size_t dot = text.find('.', start);
-  const std::size_t end = text.find_first_not_of("0123456789", dot + 1);
-  const auto major = parse_number<int>(std::string_view(text).substr(start, dot - start));
-  const auto minor = parse_number<int>(std::string_view(text).substr(dot + 1, end - dot - 1));
+  const std::string_view rest = std::string_view(text).substr(start + mark.size());
+  const auto parts = split(rest.substr(0, rest.find_first_not_of("0123456789.")), '.');
+  const auto major = parts.empty() ? std::nullopt : parse_number<int>(parts[0]);
+  const auto minor = parts.size() < 2 ? std::nullopt : parse_number<int>(parts[1]);
   return major && minor ? *major * 100 + *minor : 0;
 }
 
@@ -117,46 +118,45 @@ std::string replace_all(std::string text, std::string_view from, std::string_vie
 
 std::string config_text(const fs::path& sandbox, const SandboxNode& node, int port,
                         const SandboxOptions& options, const SshdProgram& sshd) {
-  const auto word = [](const fs::path& path) { return sshd_word(path.string()); };
-  std::string text = "# Written by `remote sandbox up`.\n";
-  for (const std::string& line : options.sshd_config) {
-    text += line + "\n";
-  }
-  text += "AddressFamily inet\nListenAddress 127.0.0.1:" + std::to_string(port) + "\n";
-  text += "HostKey " + word(node.folder() / "host_key") + "\n";
-  text += "PidFile " + word(node.folder() / "sshd.pid") + "\n";
-  // sshd takes % as the start of a token here.
-  const auto key_file = [](const fs::path& path) { return sshd_word(replace_all(path.string(), "%", "%%")); };
-  text += "AuthorizedKeysFile " + key_file(sandbox / "id_ed25519.pub") + " " +
-          key_file(node.home() / ".ssh/authorized_keys") + "\n";
-  text +=
-      "StrictModes no\n"
-      "PasswordAuthentication no\n"
-      "KbdInteractiveAuthentication no\n"
-      "PrintMotd no\n"
-      "PrintLastLog no\n"
-      "UseDNS no\n"
-      "MaxStartups 1000\n";
-  text += std::string("UsePAM ") + (sshd.locked_account ? "yes" : "no") + "\n";
-  text += "MaxSessions " + std::to_string(options.max_sessions) + "\n";
-  if (sshd.version >= 908) {
-    text += "PerSourcePenalties no\n";  // every client here has the same address
-  }
-  if (const std::string sftp = sftp_server(); !sftp.empty()) {
-    text += "Subsystem sftp " + sftp + "\n";
-  }
   std::map<std::string, std::string> environment = options.environment;
   environment["HOME"] = node.home().string();
   environment["SHELL"] = options.shell;
   environment["REMOTE_SANDBOX"] = sandbox.string();
   environment["REMOTE_SANDBOX_NODE"] = node.name();
   environment["REMOTE_SANDBOX_ENTRY"] = (sandbox / "entry.sh").string();
-  text += "SetEnv";  // one line: sshd takes the first SetEnv only
+  std::string variables;
   for (const auto& [name, value] : environment) {
-    text += " " + sshd_word(name + "=" + value);
+    variables += " " + sshd_word(name + "=" + value);
   }
-  text += "\nForceCommand exec /bin/sh \"$REMOTE_SANDBOX_ENTRY\"\n";
-  return text;
+  const auto word = [](const fs::path& path) { return sshd_word(path.string()); };
+  // sshd takes % as the start of a token here.
+  const auto key_file = [](const fs::path& path) { return sshd_word(replace_all(path.string(), "%", "%%")); };
+  const std::string sftp = sftp_server();
+  std::vector<std::string> lines = {"# Written by `remote sandbox up`."};
+  lines.insert(lines.end(), options.sshd_config.begin(), options.sshd_config.end());
+  lines.insert(lines.end(), {
+                                "AddressFamily inet",
+                                fmt::format("ListenAddress 127.0.0.1:{}", port),
+                                "HostKey " + word(node.folder() / "host_key"),
+                                "PidFile " + word(node.folder() / "sshd.pid"),
+                                fmt::format("AuthorizedKeysFile {} {}", key_file(sandbox / "id_ed25519.pub"),
+                                            key_file(node.home() / ".ssh/authorized_keys")),
+                                "StrictModes no",
+                                "PasswordAuthentication no",
+                                "KbdInteractiveAuthentication no",
+                                "PrintMotd no",
+                                "PrintLastLog no",
+                                "UseDNS no",
+                                "MaxStartups 1000",
+                                fmt::format("UsePAM {}", sshd.locked_account ? "yes" : "no"),
+                                fmt::format("MaxSessions {}", options.max_sessions),
+                                // every client here has the same address
+                                sshd.version >= 908 ? "PerSourcePenalties no" : "",
+                                sftp.empty() ? "" : "Subsystem sftp " + sftp,
+                                "SetEnv" + variables,  // one line: sshd takes the first SetEnv only
+                                "ForceCommand exec /bin/sh \"$REMOTE_SANDBOX_ENTRY\"",
+                            });
+  return join(lines, "\n") + "\n";
 }
 
 }  // namespace

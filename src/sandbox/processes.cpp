@@ -156,9 +156,8 @@ std::vector<Process> with_descendants(const std::vector<Process>& all, const std
       grew = (taken.contains(process.parent) && taken.insert(process.pid).second) || grew;
     }
   }
-  std::vector<Process> result;
-  std::copy_if(all.begin(), all.end(), std::back_inserter(result),
-               [&](const Process& process) { return taken.contains(process.pid); });
+  std::vector<Process> result = all;
+  std::erase_if(result, [&](const Process& process) { return !taken.contains(process.pid); });
   return result;
 }
 

@@ -1,20 +1,19 @@
 #include "sandbox/sandbox.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
+#include <set>
 
 #include <remote/error.hpp>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/random.hpp"
 #include "base/strings.hpp"
-#include "base/subprocess.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"
+#include "scripts/scripts.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::sandbox {
@@ -24,32 +23,17 @@ namespace {
 constexpr int max_nodes = 1000;
 constexpr std::size_t start_width = 32;  // sshd processes that start at the same time
 
-// Every session begins here, as ForceCommand. The login shell of the user may be any; what it is given has to
-// mean the same in all of them, so the path of this script comes as a variable.
-constexpr std::string_view entry_script =
-    R"(# Written by `remote sandbox up`: what a session of a practice server runs.
-unset REMOTE_SANDBOX_ENTRY SHLVL
-cd "$HOME" || exit 1
-if [ -z "${SSH_ORIGINAL_COMMAND+set}" ]; then
-  exec "$SHELL"
-fi
-command=$SSH_ORIGINAL_COMMAND
-unset SSH_ORIGINAL_COMMAND
-exec "$SHELL" -c "$command"
-)";
-
 // The nodes whose folders exist, in the order of their numbers.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
-  std::vector<int> numbers;
+  std::set<int> numbers;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const std::string name = entry.path().filename().string();
     const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
     if (number && *number > 0) {
-      numbers.push_back(*number);
+      numbers.insert(*number);
     }
   }
-  std::sort(numbers.begin(), numbers.end());
   std::vector<SandboxNode> nodes;
   for (const int number : numbers) {
     nodes.emplace_back(folder, number);
@@ -112,33 +96,26 @@ void write_known_hosts(const fs::path& file, const std::vector<SandboxNode>& nod
 // Without this process and its ancestors: `down` may be run in a session of the sandbox.
 std::vector<Process> processes_of(const fs::path& folder, const std::vector<SandboxNode>& nodes) {
   const std::vector<Process> all = list_processes("REMOTE_SANDBOX=" + folder.string());
+  const auto by_pid = [&](pid_t pid) { return std::ranges::find(all, pid, &Process::pid); };
   std::vector<pid_t> roots;
-  std::vector<pid_t> spared;
   for (const Process& process : all) {
-    if (process.marked || std::any_of(nodes.begin(), nodes.end(),
-                                      [&](const SandboxNode& node) { return node.is_listener(process); })) {
+    if (process.marked ||
+        std::ranges::any_of(nodes, [&](const SandboxNode& node) { return node.is_listener(process); })) {
       roots.push_back(process.pid);
     }
-  }
-  const auto by_pid = [&](pid_t pid) {
-    return std::find_if(all.begin(), all.end(), [&](const Process& process) { return process.pid == pid; });
-  };
-  for (const Process& process : all) {
-    if (process.marked) {
-      const auto parent = by_pid(process.parent);
-      if (parent != all.end() &&
-          (parent->command.starts_with("sshd: ") || parent->command.starts_with("sshd-session: "))) {
-        roots.push_back(parent->pid);
-      }
+    const auto parent = process.marked ? by_pid(process.parent) : all.end();
+    if (parent != all.end() &&
+        (parent->command.starts_with("sshd: ") || parent->command.starts_with("sshd-session: "))) {
+      roots.push_back(parent->pid);
     }
   }
+  std::set<pid_t> spared;
   for (auto self = by_pid(::getpid()); self != all.end(); self = by_pid(self->parent)) {
-    spared.push_back(self->pid);
+    spared.insert(self->pid);
   }
   std::vector<Process> result = with_descendants(all, roots);
-  std::erase_if(result, [&](const Process& process) {
-    return process.zombie || std::find(spared.begin(), spared.end(), process.pid) != spared.end();
-  });
+  std::erase_if(result,
+                [&](const Process& process) { return process.zombie || spared.contains(process.pid); });
   return result;
 }
 
@@ -165,11 +142,8 @@ int end_all(const fs::path& folder) {
 
 Sandbox::Sandbox(const fs::path& project) {
   // The path is written into files and environments and compared later: one spelling for good.
-  project_ = fs::weakly_canonical(fs::absolute(project));
-  if (!project_.has_filename()) {
-    project_ = project_.parent_path();
-  }
-  folder_ = project_ / ".remote/sandbox";
+  const fs::path one = fs::weakly_canonical(fs::absolute(project));
+  folder_ = (one.has_filename() ? one : one.parent_path()) / ".remote/sandbox";
 }
 
 std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Cancel& cancel) {
@@ -189,7 +163,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   if (!fs::exists(folder_ / "id")) {
     write_file_atomic(folder_ / "id", random_hex(12) + "\n");
   }
-  write_file_atomic(folder_ / "entry.sh", entry_script);
+  write_file_atomic(folder_ / "entry.sh", scripts::text("sandbox_entry.sh"));
   const auto there = static_cast<int>(nodes_there(folder_).size());
   const int wanted = options.nodes > 0 ? options.nodes : std::max(there, 2);
   std::vector<SandboxNode> nodes;
@@ -197,37 +171,24 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
     nodes.emplace_back(folder_, number);
     make_folders(nodes.back().folder(), 0700);  // all of them first, so that down() finds each
   }
-  const auto outcomes = servers::fan_out(
-      nodes, [](const SandboxNode& node) { return node.name(); },
+  std::vector<SandboxServer> servers = servers::values_of(servers::fan_out(
+      nodes, &SandboxNode::name,
       [&](const SandboxNode& node, std::size_t) { return bring_up(node, options, sshd, cancel); },
-      start_width);
-  std::vector<SandboxServer> servers;
-  for (const auto& outcome : outcomes) {
-    if (outcome.error) {
-      throw *outcome.error;
-    }
-    servers.push_back(*outcome.value);
-  }
+      start_width));
   write_known_hosts(known_hosts(), nodes_there(folder_));
   return servers;
 }
 
-int Sandbox::down() {
-  if (!fs::exists(folder_)) {
-    return 0;
-  }
-  const FileLock lock(folder_ / "lock");
-  return end_all(folder_);
-}
-
-int Sandbox::purge() {
+int Sandbox::end(bool remove) {
   if (!fs::exists(folder_)) {
     return 0;
   }
   const FileLock lock(folder_ / "lock");
   const int ended = end_all(folder_);
   std::error_code error;
-  fs::remove_all(folder_, error);
+  if (remove) {
+    fs::remove_all(folder_, error);
+  }
   if (error) {
     throw Error("cannot remove " + folder_.string(), error.message());
   }

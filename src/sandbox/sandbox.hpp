@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -51,10 +50,10 @@ class Sandbox {
 
   // Ends the servers, their sessions and every process that was started in them; homes, keys and ports
   // stay. Returns how many servers were running. Throws Error when something cannot be ended.
-  int down();
+  int down() { return end(false); }
 
   // down(), then removes the sandbox's folder.
-  int purge();
+  int purge() { return end(true); }
 
   // All servers there are, running or not.
   std::vector<SandboxServer> status() const;
@@ -65,7 +64,8 @@ class Sandbox {
   std::filesystem::path log(const std::string& name) const { return folder_ / name / "sshd.log"; }
 
  private:
-  std::filesystem::path project_;
+  int end(bool remove);
+
   std::filesystem::path folder_;
 };
 

@@ -4,10 +4,10 @@
 #   PEER_HOST, PEER_PORT, PEER_USER               where the other server is, as this one reaches it
 #   HOST_KEY   its host key, checked by the caller: "ssh-ed25519 AAAA..."
 #   PEER_PATH  rsync's SOURCE: "remote:PATH/"     PROBE      1: only look whether one can log in there
-#   names()    prints what to bring, one name a line; rsync's options are the arguments
+#   NAMES      what to bring, one name a line; rsync's options are the arguments
 # rsync's lines go to stdout as they are; the exit code is its own. Before: "@remote1 fail REASON", exit code 1.
 : "${PROJECT:?}" "${WORK:?}" "${PEER_HOST:?}" "${PEER_PORT:?}" "${PEER_USER:?}" "${HOST_KEY:?}" "${PEER_PATH:?}"
-: "${PROBE?}"
+: "${PROBE?}" "${NAMES?}"
 LC_ALL=C
 export LC_ALL PEER_HOST PEER_PORT PEER_USER
 
@@ -44,6 +44,6 @@ if [ -n "$PROBE" ]; then
   sh ./ssh peer true </dev/null
   exit
 fi
-names | tr '\n' '\000' >list || fail "cannot write to $WORK"
+printf '%s' "$NAMES" | tr '\n' '\000' >list || fail "cannot write to $WORK"
 umask 022
 rsync "$@" -0 --files-from=list -e 'sh ./ssh' -- "$PEER_PATH" "$PROJECT/"

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Compares files that came from another server with the digests of those on the laptop, and removes what differs:
-# it then comes from the laptop. Set by the caller: PROJECT, and sums(), which prints "SHA256  NAME" lines.
+# it then comes from the laptop. Set by the caller: PROJECT, and SUMS, which is "SHA256  NAME" lines.
 # Answers with "@remote1 differs NAME" lines, then "@remote1 end"; or "@remote1 fail REASON".
-: "${PROJECT:?}"
+: "${PROJECT:?}" "${SUMS?}"
 LC_ALL=C
 export LC_ALL
 
@@ -15,7 +15,7 @@ else
   exit 0
 fi
 cd "$PROJECT" || exit 1
-sums | compare | while IFS= read -r line; do
+printf '%s' "$SUMS" | compare | while IFS= read -r line; do
   case $line in
     *': FAILED'*)
       name=${line%': FAILED'*}

@@ -3,10 +3,13 @@
 #   PROJECT      the project's folder               SCRIPTS      PROJECT/.remote-scripts
 #   MANAGER      conda, venv, uv or system          ENV_PREFIX   the environment's folder
 #   CONDA_ROOT   where Miniconda is or goes
-#   SETUP_STAMP, PACKAGES_STAMP  where the digest of what was set up, and of what was installed, is kept: in the
-#                environment, so that they go with it
+#   PROJECT_KEY  tells this project from others that share the environment
 # Lines on stdout that begin with "@remote1 " are for the caller: step, fail, hint, note, have.
-: "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}"
+: "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}" "${PROJECT_KEY:?}"
+# The digests of what was set up, and of what was installed, are kept in the environment, so that they go with it.
+SETUP_STAMP=$ENV_PREFIX/.remote-setup
+# shellcheck disable=SC2034  # the scripts behind this one use it
+PACKAGES_STAMP=$ENV_PREFIX/.remote-packages.$PROJECT_KEY
 umask 022
 exec 3>&1
 # The client is gone (guard.sh), and with it whoever reads our output: what EXIT traps clean up is cleaned up.
@@ -51,7 +54,7 @@ env_python() {
 }
 
 setup_is_done() { # setup_is_done DIGEST
-  stamp_is "${SETUP_STAMP:?}" "$1" && env_python >/dev/null
+  stamp_is "$SETUP_STAMP" "$1" && env_python >/dev/null
 }
 
 # One preparation at a time in this home folder (several servers may share it over NFS).

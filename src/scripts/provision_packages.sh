@@ -1,6 +1,7 @@
 #!/bin/sh
-# Installs what the project asks for. After provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND
-# (pipenv, requirements, pyproject or none), LOCKED (1: there is a Pipfile.lock), and pip's options as arguments.
+# Installs what the project asks for. After pip_options.sh, which makes pip's options the arguments, and
+# provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), and LOCKED
+# (1: there is a Pipfile.lock).
 : "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}"
 cd "$PROJECT" || fail "there is no folder $PROJECT" "run: remote rsync"
 lock_home

@@ -32,14 +32,22 @@ Script& Script::set_path(std::string_view name, std::string_view path) {
   return append(name).append("=").append(remote_path_word(path)).append("\n");
 }
 
-Script& Script::add(std::string_view file) {
-  return append(lean_script(scripts::text(file)));
+Script& Script::add(std::string_view file, std::initializer_list<std::string_view> parts) {
+  return append(lean_script(scripts::text(file), parts));
 }
 
 Script& Script::call(std::string_view function, const std::vector<std::string>& words) {
   append(function);
   for (const std::string& word : words) {
     append(" ").append(shell_quote(word));
+  }
+  return append("\n");
+}
+
+Script& Script::call_paths(std::string_view function, const std::vector<std::string>& paths) {
+  append(function);
+  for (const std::string& path : paths) {
+    append(" ").append(remote_path_word(path));
   }
   return append("\n");
 }

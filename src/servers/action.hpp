@@ -25,11 +25,13 @@ class Script {
   Script& set(std::string_view name, std::string_view value);
   // The same for a path on the server: "~/x" is in the home folder.
   Script& set_path(std::string_view name, std::string_view path);
-  // The file of src/scripts, without the comments and blank lines that are for us only.
-  Script& add(std::string_view file);
+  // The file of src/scripts, or these parts of it (lean_script).
+  Script& add(std::string_view file, std::initializer_list<std::string_view> parts = {});
   // FUNCTION 'WORD'…
   Script& call(std::string_view function, const std::vector<std::string>& words = {});
-  // sh text as it is
+  // The same for paths, as set_path() takes them.
+  Script& call_paths(std::string_view function, const std::vector<std::string>& paths);
+  // sh text that was composed elsewhere
   Script& append(std::string_view text);
 
   const std::string& text() const { return text_; }
@@ -61,7 +63,7 @@ struct ActionRequest {
   ssh::Sink log = {};                               // gets a copy of all output as it comes
 };
 
-// An action whose answer is an `Answer`: a struct with
+// An action whose answer is read into an `Answer`, which is a struct with
 //   void take(AnswerLine& line);          takes in one line; throws Error for one that it does not understand
 //   void other(std::string_view line);    may be absent: gets a line that is no answer
 //   void check() const;                   may be absent: throws Error when something is missing
@@ -96,8 +98,8 @@ void finish_answer(Answer& answer, const AnswerReader& reader, const ExecResult&
   }
 }
 
-// Runs an action. `answer` is what it is read into. Throws Error, also when the answer is not understood, and
-// Interrupted.
+// Runs an action and reads its answer into `answer`. Throws Error, also when the answer is not understood,
+// and Interrupted.
 template <typename Answer>
 Answer run_action(ssh::Connection& connection, const Action<Answer>& action, const Cancel& cancel,
                   Answer answer = {}) {
@@ -106,7 +108,7 @@ Answer run_action(ssh::Connection& connection, const Action<Answer>& action, con
   return answer;
 }
 
-// The answer that is this text.
+// Reads a text that a script has answered.
 template <typename Answer>
 Answer read_answer(std::string_view out, Answer answer = {}) {
   AnswerReader reader = reader_into(answer);

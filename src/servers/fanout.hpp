@@ -15,8 +15,7 @@
 
 namespace remote::servers {
 
-// How one item of a fan-out ended: a value, or the error that ended it. One dead server never hides the
-// others.
+// How one item of a fan-out ended: with a value, or with an error. One dead server never hides the others.
 template <typename Value>
 struct Outcome {
   std::optional<Value> value;
@@ -25,8 +24,8 @@ struct Outcome {
 };
 
 // Calls `work(item, index)` for every item side by side, each on a thread of its own (at most `width` at
-// once), and returns the outcomes in the order of the items. `name(item)` is the server that errors are
-// given. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
+// once), and returns the outcomes in the order of the items. `name` gives the server's name of an item, for
+// errors. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
 // several threads at once; what it shares needs its own protection.
 template <typename Item, typename Name, typename Work>
 auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work, std::size_t width = 256)
@@ -44,9 +43,9 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       } catch (const Interrupted&) {
         interrupted = true;
       } catch (const Error& error) {
-        outcomes[i].error.emplace(error.on(name(items[i])));
+        outcomes[i].error.emplace(error.on(std::invoke(name, items[i])));
       } catch (const std::exception& error) {
-        outcomes[i].error.emplace(Error("unexpected error", error.what()).on(name(items[i])));
+        outcomes[i].error.emplace(Error("unexpected error", error.what()).on(std::invoke(name, items[i])));
       }
       took[i] = watch.seconds();
     }
@@ -65,12 +64,25 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   if (items.size() > 1) {
     const auto last = static_cast<std::size_t>(std::ranges::max_element(took) - took.begin());
     log_info("", "{} servers done after {}, the last of them {}", items.size(), watch.text(),
-             name(items[last]));
+             std::invoke(name, items[last]));
   }
   if (interrupted) {
     throw Interrupted();
   }
   return outcomes;
+}
+
+// The values. Throws the first error.
+template <typename Value>
+std::vector<Value> values_of(const std::vector<Outcome<Value>>& outcomes) {
+  std::vector<Value> values;
+  for (const Outcome<Value>& outcome : outcomes) {
+    if (!outcome.ok()) {
+      throw *outcome.error;
+    }
+    values.push_back(*outcome.value);
+  }
+  return values;
 }
 
 }  // namespace remote::servers

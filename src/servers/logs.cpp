@@ -7,10 +7,9 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <remote/error.hpp>
-
-#include "base/clock.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -20,29 +19,16 @@ namespace {
 std::string time_stamp() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto millis = std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-  std::string text;
-  for (const char c : format_utc(millis / 1000)) {
-    if (std::isdigit(static_cast<unsigned char>(c)) != 0) {
-      text += c;
-    } else if (c == 'T') {
-      text += '-';
-    }
-  }
-  return text + fmt::format(".{:03}", millis % 1000);
+  return fmt::format("{:%Y%m%d-%H%M%S}.{:03}", fmt::gmtime(static_cast<std::time_t>(millis / 1000)),
+                     millis % 1000);
 }
 
 bool is_log_folder(const std::string& name) {
   const std::string_view form = "00000000-000000.000-";
-  if (name.size() <= form.size()) {
-    return false;
-  }
-  for (std::size_t i = 0; i < form.size(); ++i) {
-    const bool digit = std::isdigit(static_cast<unsigned char>(name[i])) != 0;
-    if (form[i] == '0' ? !digit : name[i] != form[i]) {
-      return false;
-    }
-  }
-  return true;
+  const auto fits = [](char wanted, unsigned char c) {
+    return wanted == '0' ? std::isdigit(c) != 0 : c == wanted;
+  };
+  return name.size() > form.size() && std::equal(form.begin(), form.end(), name.begin(), fits);
 }
 
 }  // namespace

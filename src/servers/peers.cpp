@@ -1,5 +1,6 @@
 #include "servers/peers.hpp"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -7,9 +8,9 @@
 #include <remote/error.hpp>
 
 #include "base/random.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
+#include "servers/python_env.hpp"
 #include "ssh/errors.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
@@ -18,12 +19,6 @@ namespace {
 
 // How often a server that waits for its turn looks whether it has come; its connection is served meanwhile.
 constexpr std::chrono::milliseconds look_every{50};
-
-// An sh function that prints `lines`; the text's own end mark is in none of them.
-std::string printing_function(const std::string& name, const std::string& lines) {
-  const std::string mark = "END_" + random_hex(16);
-  return name + "() {\ncat <<'" + mark + "'\n" + lines + mark + "\n}\n";
-}
 
 // peer_pull.sh prints what rsync prints.
 struct PullAnswer {
@@ -89,6 +84,44 @@ struct Release {
 };
 
 }  // namespace
+
+PeerPool::Next PeerPool::next(const PeerSource& asking) {
+  const std::lock_guard lock(mutex_);
+  const auto free = std::ranges::find(sources_, false, &Entry::busy);
+  if (free != sources_.end()) {
+    free->busy = true;
+    ++under_way_;
+    return {Turn::from_peer, free->source};
+  }
+  if (under_way_ == 0) {
+    ++under_way_;
+    first_ = asking;
+    return {Turn::from_here, std::nullopt};
+  }
+  return {Turn::wait, first_};
+}
+
+void PeerPool::begin_from_here() {
+  const std::lock_guard lock(mutex_);
+  ++under_way_;
+}
+
+void PeerPool::release(const std::string& source) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::ranges::find_if(sources_, [&](const Entry& entry) { return entry.source.server == source; });
+  if (found != sources_.end()) {
+    found->busy = false;
+  }
+}
+
+void PeerPool::finish(std::optional<PeerSource> source) {
+  const std::lock_guard lock(mutex_);
+  --under_way_;
+  if (source) {
+    sources_.push_back({std::move(*source), false});
+  }
+}
 
 Peers::~Peers() = default;
 
@@ -190,8 +223,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   Action<PullAnswer> action;
   action.what = "files from " + source.server;
   action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
-      .append("WORK=$PROJECT/" + shell_quote(peers_.config_.remote_scripts_folder_name) + "/peer." +
-              random_hex(16) + "\n")
+      .set_path("WORK", scripts_folder(peers_.config_, server_) + "/peer." + random_hex(16))
       .set("PEER_HOST", source.host)
       .set("PEER_PORT", std::to_string(source.login.port))
       .set("PEER_USER", source.login.user)
@@ -206,15 +238,8 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
       }
     }
   }
-  action.script.append(printing_function("names", names));
-  std::vector<std::string> words = peer_arguments();
-  if (options.update) {
-    words.emplace_back("-u");
-  }
-  if (options.kilobytes_per_second > 0) {
-    words.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
-  }
-  action.script.call("set --", words).add("peer_pull.sh");
+  action.script.set("NAMES", names);
+  action.script.call("set --", peer_arguments(options)).add("peer_pull.sh");
   action.guarded = true;
   action.max_output = std::size_t{256} << 20U;  // names of files
   action.log = options.log;
@@ -249,7 +274,7 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
   Action<VerifyAnswer> action;
   action.what = "comparing files";
   action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
-      .append(printing_function("sums", sums))
+      .set("SUMS", sums)
       .add("peer_verify.sh");
   action.guarded = true;
   try {

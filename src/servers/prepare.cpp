@@ -7,14 +7,11 @@
 #include <remote/error.hpp>
 
 #include "base/login_shell.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/logs.hpp"
-#include "servers/packages.hpp"
 #include "servers/peers.hpp"
 #include "servers/python_env.hpp"
-#include "servers/sent_files.hpp"
 
 namespace remote::servers {
 namespace {
@@ -72,16 +69,15 @@ class Preparation {
   PrepareReport run();
 
  private:
-  Action<ProvisionAnswer> action(std::string_view file, std::string_view variables) const;
+  Action<ProvisionAnswer> action(std::string_view file, const Script& variables) const;
   std::set<std::string, std::less<>> ask();
-  void run_step(const char* name, std::string_view file, std::string_view variables);
+  void run_step(const char* name, std::string_view file, const Script& variables);
   [[noreturn]] void fail(const char* name, const ProvisionAnswer& answer, const std::string& log = {});
   void setup(bool done);
   void sync();
   void add_part(const Peers::Part& part);
   void remember(const SentFiles& sent, const std::vector<std::string>& gone);
   void packages(bool done);
-  std::string system_packages() const;
 
   ssh::Connection& connection_;
   const config::Config& config_;
@@ -92,14 +88,10 @@ class Preparation {
   PrepareReport report_;
 };
 
-std::string Preparation::system_packages() const {
-  return "set -- " + shell_join(config_.system_packages) + "\n";
-}
-
-Action<ProvisionAnswer> Preparation::action(std::string_view file, std::string_view variables) const {
+Action<ProvisionAnswer> Preparation::action(std::string_view file, const Script& variables) const {
   Action<ProvisionAnswer> action;
-  action.script.append(provision_variables(config_, server_)).append(variables);
-  action.script.add("provision_common.sh").add(file);
+  action.script = provision_variables(config_, server_);
+  action.script.append(variables.text()).add("provision_common.sh").add(file);
   return action;
 }
 
@@ -111,11 +103,12 @@ void Preparation::fail(const char* name, const ProvisionAnswer& answer, const st
               answer.hint);
 }
 
-// What is done already. This changes nothing and leaves no log. It comes first and ends its input: a login
-// shell that runs no scripts then ends, too.
+// Asks what is done already, and makes the project's folder. It leaves no log. It comes first and ends its
+// input, so that a login shell that runs no scripts ends too.
 std::set<std::string, std::less<>> Preparation::ask() {
-  Action<ProvisionAnswer> question =
-      action("provision_status.sh", "PACKAGES_DIGEST=" + packages_digest(config_) + "\n" + system_packages());
+  Script variables;
+  variables.set("PACKAGES_DIGEST", packages_digest(config_)).call("set --", config_.system_packages);
+  Action<ProvisionAnswer> question = action("provision_status.sh", variables);
   question.what = "what is prepared";
   question.max_output = most_answered;
   question.timeout = question_time;
@@ -130,7 +123,7 @@ std::set<std::string, std::less<>> Preparation::ask() {
 }
 
 // `name` names the log folder and the step in errors. When we go away, no pip and no installer stays behind.
-void Preparation::run_step(const char* name, std::string_view file, std::string_view variables) {
+void Preparation::run_step(const char* name, std::string_view file, const Script& variables) {
   Action<ProvisionAnswer> step = action(file, variables);
   CommandLog log(config_, name, server_.name);
   step.what = name;
@@ -157,8 +150,9 @@ void Preparation::setup(bool done) {
     return;
   }
   listener_.step("setup");
-  run_step("setup", "provision_setup.sh",
-           setup_variables(config_, steps_.default_python, steps_.force) + system_packages());
+  run_step(
+      "setup", "provision_setup.sh",
+      setup_variables(config_, steps_.default_python, steps_.force).call("set --", config_.system_packages));
   report_.setup = StepResult::done;
 }
 
@@ -166,7 +160,6 @@ void Preparation::sync() {
   listener_.step("rsync");
   CommandLog log(config_, "rsync", server_.name);
   SyncOptions options = steps_.sync_options;
-  options.parents_exist = true;  // the question made the project's folder
   options.on_progress = [this](const TransferProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
@@ -244,7 +237,7 @@ void Preparation::packages(bool done) {
     return;
   }
   listener_.step("packages");
-  run_step("update-packages", "provision_packages.sh", packages_variables(config_, server_));
+  run_step("update-packages", "provision_packages.sh", packages_variables(config_));
   report_.packages = StepResult::done;
 }
 

@@ -10,8 +10,8 @@
 #include "servers/sync.hpp"
 #include "ssh/connection.hpp"
 
-// Makes one server ready: Python environment, project files, packages. What is done already is found out in
-// one round trip and skipped.
+// Makes one server ready: Python environment, project files, packages. One round trip finds out what is done
+// already, and that is skipped.
 
 namespace remote::servers {
 

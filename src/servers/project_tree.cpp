@@ -1,7 +1,10 @@
 #include "servers/project_tree.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fstream>
+#include <iterator>
+#include <set>
 
 #include <remote/error.hpp>
 
@@ -12,6 +15,7 @@
 #include "servers/sync.hpp"
 
 namespace remote::servers {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr std::string_view mark = "@name ";
@@ -19,6 +23,24 @@ constexpr std::string_view mark = "@name ";
 // Names that rsync writes otherwise (control characters as \#012) or that sha256sum does.
 bool is_plain(std::string_view name) {
   return name.find('\\') == std::string_view::npos && !name.empty() && name != "./";
+}
+
+// Only what certainly is not there: a folder that cannot be read hides its files, and they stay.
+bool is_gone(const fs::path& path) {
+  std::error_code ignored;
+  return fs::status(path, ignored).type() == fs::file_type::not_found;
+}
+
+// A file inside the project, under the name that rsync prints: it writes control characters as \#012.
+bool is_recordable(std::string_view name) {
+  const auto control = [](char c) { return static_cast<unsigned char>(c) < ' ' || c == '\177'; };
+  if (name.empty() || name.ends_with('/') || name.find("\\#") != std::string_view::npos ||
+      std::ranges::any_of(name, control)) {
+    return false;
+  }
+  const std::vector<std::string> parts = split(name, '/');
+  return std::ranges::none_of(
+      parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
 }  // namespace
@@ -76,6 +98,99 @@ std::optional<std::string> ProjectTree::digest(const std::string& name, const Ca
     return std::nullopt;
   }
   return digests_.emplace(name, digest.hex()).first->second;
+}
+
+namespace {
+
+// rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
+std::vector<std::string> not_excluded(const config::Config& config, const std::set<std::string>& names,
+                                      const Cancel& cancel) {
+  const TempFolder tree;
+  for (const std::string& name : names) {
+    // One that cannot be made here is not listed, and stays on the server.
+    const fs::path path = tree.path() / name;
+    std::error_code ignored;
+    fs::create_directories(path.parent_path(), ignored);
+    if (!name.ends_with('/')) {
+      std::ofstream(path).flush();
+    }
+    cancel.check();
+  }
+  std::vector<std::string> left;
+  for (std::string& name : selected_names(config, tree.path(), cancel)) {
+    if (names.contains(name)) {
+      left.push_back(std::move(name));
+    }
+  }
+  return left;
+}
+
+}  // namespace
+
+SentFiles::SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
+    : config_(config),
+      folder_(config.local(".remote/sent")),
+      file_(folder_ / server.name),
+      place_(login.user + "@" + login.host + ":" + std::to_string(login.port) + " " +
+             config.project_path_on(server)) {}
+
+std::vector<std::string> SentFiles::read() const {
+  std::optional<std::string> content;
+  try {
+    content = read_file_if_there(file_);
+  } catch (const Error&) {
+    return {};
+  }
+  if (!content || !content->ends_with('\0')) {
+    return {};
+  }
+  content->pop_back();
+  std::vector<std::string> names = split(*content, '\0');
+  if (names.empty() || names[0] != place_) {
+    return {};
+  }
+  names.erase(names.begin());
+  return std::ranges::all_of(names, is_recordable) ? names : std::vector<std::string>();
+}
+
+std::vector<std::string> SentFiles::gone_here(const Cancel& cancel) const {
+  std::set<std::string> names;
+  for (const std::string& name : read()) {
+    if (!is_gone(config_.project / name)) {
+      continue;
+    }
+    names.insert(name);
+    for (std::size_t slash = name.rfind('/'); slash != std::string::npos && slash > 0;
+         slash = name.rfind('/', slash - 1)) {
+      if (!is_gone(config_.project / name.substr(0, slash)) ||
+          !names.insert(name.substr(0, slash + 1)).second) {
+        break;
+      }
+    }
+  }
+  // What was a file once and a folder later: the folder's files tell that it is one now.
+  std::erase_if(names, [&names](const std::string& name) { return names.contains(name + "/"); });
+  return names.empty() ? std::vector<std::string>() : not_excluded(config_, names, cancel);
+}
+
+void SentFiles::update(const std::vector<std::string>& sent,
+                       const std::vector<std::string>& forgotten) const {
+  if (sent.empty() && forgotten.empty()) {
+    return;
+  }
+  make_folders(folder_);
+  const FileLock lock(folder_ / ".lock");
+  const std::vector<std::string> before = read();
+  std::set<std::string> names(before.begin(), before.end());
+  for (const std::string& name : forgotten) {
+    names.erase(name);
+  }
+  std::ranges::copy_if(sent, std::inserter(names, names.end()), is_recordable);
+  std::string content = place_ + '\0';
+  for (const std::string& name : names) {
+    content += name + '\0';
+  }
+  write_file_atomic(file_, content);
 }
 
 }  // namespace remote::servers

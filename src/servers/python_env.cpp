@@ -1,13 +1,19 @@
 #include "servers/python_env.hpp"
 
+#include <algorithm>
+#include <filesystem>
+#include <set>
+#include <vector>
+
 #include <remote/error.hpp>
 
+#include "base/files.hpp"
 #include "base/hashing.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
 namespace remote::servers {
+namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* conda_root = "~/miniconda";
@@ -18,32 +24,61 @@ std::string folder_in(const std::string& parent, const std::string& name) {
   return parent.ends_with('/') ? parent + name : parent + "/" + name;
 }
 
-std::string scripts_folder(const config::Config& config, const config::Server& server) {
-  return folder_in(config.project_path_on(server), config.remote_scripts_folder_name);
+bool is_local(const std::string& place) {
+  return place.find("://") == std::string::npos;
 }
 
-std::string assign(const char* name, const std::string& word) {
-  return std::string(name) + "=" + word + "\n";
+// Whether the project itself can be installed.
+bool describes_a_package(const std::string& pyproject) {
+  for (const std::string& raw : split(pyproject, '\n')) {
+    const std::string_view line = trim(raw);
+    if (line.starts_with("[project]") || line.starts_with("[build-system]") ||
+        line.starts_with("[tool.poetry]")) {
+      return true;
+    }
+  }
+  return false;
 }
 
-// Inside an environment made by venv, uv, virtualenv or pipenv; $__env is its folder.
-constexpr const char* enter_venv =
-    "VIRTUAL_ENV=$__env\n"
-    "PATH=$__env/bin:$PATH\n"
-    "export VIRTUAL_ENV PATH\n"
-    "unset PYTHONHOME\n";
+void add_requirements(Sha256& digest, const fs::path& file, std::set<fs::path>& seen) {
+  const fs::path path = file.lexically_normal();
+  if (!seen.insert(path).second) {
+    return;
+  }
+  const std::string text = read_file_if_there(path).value_or("");
+  digest.add_field(text);
+  for (const std::string& line : split(text, '\n')) {
+    for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
+      if (!line.starts_with(option)) {
+        continue;
+      }
+      std::string_view name = std::string_view(line).substr(option.size());
+      if (name.starts_with('=')) {
+        name.remove_prefix(1);
+      } else if (option.starts_with("--") && !name.starts_with(' ')) {
+        continue;
+      }
+      name = trim(name.substr(0, name.find(" #")));
+      if (!name.empty() && is_local(std::string(name))) {
+        add_requirements(digest, path.parent_path() / name, seen);
+      }
+    }
+  }
+}
 
-// What `conda activate` does, without conda's half second: PATH, its variables, the hooks of the packages.
-// A hook is tried in a subshell first, because a syntax that this sh does not know would end the command.
-constexpr const char* enter_conda =
-    "PATH=$__env/bin:$__conda/condabin:$PATH\n"
-    "CONDA_PREFIX=$__env CONDA_DEFAULT_ENV=${__env##*/} CONDA_SHLVL=1\n"
-    "CONDA_EXE=$__conda/bin/conda CONDA_PYTHON_EXE=$__conda/bin/python\n"
-    "export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL CONDA_EXE CONDA_PYTHON_EXE\n"
-    "for __hook in \"$__env\"/etc/conda/activate.d/*.sh; do\n"
-    "if [ -f \"$__hook\" ] && (. \"$__hook\") </dev/null >/dev/null 2>&1; then . \"$__hook\"; fi\n"
-    "done\n"
-    "unset __hook\n";
+void add_wheels(Sha256& digest, const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    std::error_code ignored;
+    const auto size = entry->is_regular_file(ignored) ? entry->file_size(ignored) : 0;
+    found.push_back(entry->path().filename().string() + " " + std::to_string(size));
+  }
+  std::sort(found.begin(), found.end());
+  for (const std::string& file : found) {
+    digest.add_field(file);
+  }
+}
 
 }  // namespace
 
@@ -70,30 +105,28 @@ std::string environment_folder(const config::Config& config, const config::Serve
   return folder_in(scripts_folder(config, server), "system");
 }
 
+std::string scripts_folder(const config::Config& config, const config::Server& server) {
+  return folder_in(config.project_path_on(server), config.remote_scripts_folder_name);
+}
+
 std::string activation(const config::Config& config, const config::Server& server) {
-  std::string text = assign("__project", remote_path_word(config.project_path_on(server)));
-  const std::string scripts = remote_path_word(scripts_folder(config, server));
-  text += assign("__env", remote_path_word(environment_folder(config, server)));
+  Script script;
+  script.set_path("__project", config.project_path_on(server))
+      .set_path("__scripts", scripts_folder(config, server))
+      .set_path("__env", environment_folder(config, server));
   switch (config.python.manager) {
     case config::PythonManager::conda:
-      text += assign("__conda", remote_path_word(conda_root));
-      text += "if [ -x \"$__env/bin/python\" ]; then\n" + std::string(enter_conda) + "fi\nunset __conda\n";
+      script.set_path("__conda", conda_root).add("activate.sh", {"conda", "project"});
       break;
     case config::PythonManager::venv:
     case config::PythonManager::uv:
-      text += "if [ -x \"$__env/bin/python\" ]; then\n" + std::string(enter_venv) + "fi\n";
+      script.add("activate.sh", {"venv", "project"});
       break;
     case config::PythonManager::system:
-      text += "if [ -x " + scripts + "/bin/python ]; then PATH=" + scripts + "/bin:$PATH; export PATH; fi\n";
+      script.add("activate.sh", {"system", "project"});
       break;
   }
-  // Where there is a Pipfile, commands run in its environment; update-packages wrote down where that is.
-  text += "if [ -f \"$__project/Pipfile\" ] && [ -f " + scripts + "/pipenv ] && IFS= read -r __env <" +
-          scripts + "/pipenv && [ -x \"$__env/bin/python\" ]; then\n" + enter_venv +
-          "PIPENV_ACTIVE=1; export PIPENV_ACTIVE\nfi\n";
-  text += "PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH}\nexport PYTHONPATH\n";
-  text += "unset __env __project\n";
-  return text;
+  return script.text();
 }
 
 std::string setup_digest(const config::Config& config) {
@@ -105,35 +138,33 @@ std::string setup_digest(const config::Config& config) {
   return digest.hex();
 }
 
-std::string provision_variables(const config::Config& config, const config::Server& server) {
+Script provision_variables(const config::Config& config, const config::Server& server) {
   const std::string project = config.project_path_on(server);
-  // Several projects may share an environment; each keeps its own record of what it installed.
-  const std::string key = sha256_hex(project).substr(0, 12);
-  std::string text = assign("PROJECT", remote_path_word(project));
-  text += assign("SCRIPTS", remote_path_word(scripts_folder(config, server)));
-  text += assign("MANAGER", shell_quote(config::to_string(config.python.manager)));
-  text += assign("ENV_PREFIX", remote_path_word(environment_folder(config, server)));
-  text += assign("CONDA_ROOT", remote_path_word(conda_root));
-  text += "SETUP_STAMP=$ENV_PREFIX/.remote-setup\n";
-  text += "PACKAGES_STAMP=$ENV_PREFIX/.remote-packages." + key + "\n";
-  text += assign("SETUP_DIGEST", setup_digest(config));
-  return text;
+  Script script;
+  script.set_path("PROJECT", project)
+      .set_path("SCRIPTS", scripts_folder(config, server))
+      .set("MANAGER", config::to_string(config.python.manager))
+      .set_path("ENV_PREFIX", environment_folder(config, server))
+      .set_path("CONDA_ROOT", conda_root)
+      .set("PROJECT_KEY", sha256_hex(project).substr(0, 12))
+      .set("SETUP_DIGEST", setup_digest(config));
+  return script;
 }
 
-std::string setup_variables(const config::Config& config, const std::string& default_version, bool force) {
+Script setup_variables(const config::Config& config, const std::string& default_version, bool force) {
   const config::Python& python = config.python;
   const auto sum = [&python](const char* arch) {
     const auto found = python.miniconda_sha256.find(arch);
     return found == python.miniconda_sha256.end() ? std::string() : found->second;
   };
-  std::string text = assign("VERSION", shell_quote(python.version.value_or(default_version)));
-  text += assign("SITE_PACKAGES", python.system_site_packages ? "1" : "");
-  text += assign("FORCE", force ? "1" : "");
-  text += assign("CONDA_URL",
-                 shell_quote(python.miniconda_url.empty() ? default_conda_url : python.miniconda_url));
-  text += assign("CONDA_SHA256_X86_64", shell_quote(sum("x86_64")));
-  text += assign("CONDA_SHA256_AARCH64", shell_quote(sum("aarch64")));
-  return text;
+  Script script;
+  script.set("VERSION", python.version.value_or(default_version))
+      .set("SITE_PACKAGES", python.system_site_packages ? "1" : "")
+      .set("FORCE", force ? "1" : "")
+      .set("CONDA_URL", python.miniconda_url.empty() ? default_conda_url : python.miniconda_url)
+      .set("CONDA_SHA256_X86_64", sum("x86_64"))
+      .set("CONDA_SHA256_AARCH64", sum("aarch64"));
+  return script;
 }
 
 std::string local_python_version() {
@@ -144,6 +175,93 @@ std::string local_python_version() {
   spec.argv = {"python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"};
   const ExecResult result = run_subprocess(spec);
   return result.status.success() ? std::string(trim(result.out)) : std::string();
+}
+
+PackageSource package_source(const config::Config& config) {
+  if (fs::exists(config.project / "Pipfile")) {
+    return PackageSource::pipenv;
+  }
+  if (fs::exists(config.project / "requirements.txt")) {
+    return PackageSource::requirements;
+  }
+  const auto pyproject = read_file_if_there(config.project / "pyproject.toml");
+  return pyproject && describes_a_package(*pyproject) ? PackageSource::pyproject : PackageSource::none;
+}
+
+std::string to_string(PackageSource source) {
+  switch (source) {
+    case PackageSource::pipenv:
+      return "pipenv";
+    case PackageSource::requirements:
+      return "requirements";
+    case PackageSource::pyproject:
+      return "pyproject";
+    case PackageSource::none:
+      break;
+  }
+  return "none";
+}
+
+std::string packages_digest(const config::Config& config) {
+  const config::Python& python = config.python;
+  const PackageSource source = package_source(config);
+  Sha256 digest;
+  digest.add_field("packages 1").add_field(to_string(source)).add_field(setup_digest(config));
+  std::set<fs::path> seen;
+  switch (source) {
+    case PackageSource::pipenv:
+      digest.add_field(read_file(config.project / "Pipfile"));
+      digest.add_field(read_file_if_there(config.project / "Pipfile.lock").value_or(""));
+      break;
+    case PackageSource::requirements:
+      add_requirements(digest, config.project / "requirements.txt", seen);
+      break;
+    case PackageSource::pyproject:
+      for (const char* file : {"pyproject.toml", "setup.cfg", "setup.py"}) {
+        digest.add_field(read_file_if_there(config.project / file).value_or(""));
+      }
+      break;
+    case PackageSource::none:
+      return digest.hex();  // pip's options decide nothing
+  }
+  digest.add_field(python.index_url.value_or("")).add_field(python.no_index ? "no index" : "");
+  for (const std::string& url : python.extra_index_urls) {
+    digest.add_field("extra").add_field(url);
+  }
+  for (const std::string& place : python.find_links) {
+    digest.add_field("links").add_field(place);
+    if (is_local(place) && !place.starts_with('/') && !place.starts_with('~')) {
+      add_wheels(digest, config.project / place);
+    }
+  }
+  for (const std::string& file : python.constraints) {
+    digest.add_field("constraint").add_field(file);
+    if (is_local(file)) {
+      add_requirements(digest, config.project / file, seen);
+    }
+  }
+  return digest.hex();
+}
+
+Script packages_variables(const config::Config& config) {
+  const config::Python& python = config.python;
+  std::vector<std::string> options;
+  for (const std::string& place : python.find_links) {
+    options.insert(options.end(), {"--find-links", place});
+  }
+  for (const std::string& place : python.constraints) {
+    options.insert(options.end(), {"--constraint", place});
+  }
+  Script script;
+  script.set("PACKAGES_DIGEST", packages_digest(config))
+      .set("KIND", to_string(package_source(config)))
+      .set("LOCKED", fs::exists(config.project / "Pipfile.lock") ? "1" : "")
+      .set("INDEX_URL", python.index_url.value_or(""))
+      .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
+      .set("NO_INDEX", python.no_index ? "1" : "")
+      .call("set --", options)
+      .add("pip_options.sh");
+  return script;
 }
 
 }  // namespace remote::servers

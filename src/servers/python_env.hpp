@@ -3,9 +3,10 @@
 #include <string>
 
 #include "config/config.hpp"
+#include "servers/action.hpp"
 
-// The Python environment of a project on a server: where it is, how commands enter it, and the words that the
-// scripts which make it (src/scripts/provision_*.sh) get.
+// The Python environment of a project on a server, and the packages in it: where it is, how commands enter
+// it, and what the scripts that make it (src/scripts/provision_*.sh) are told.
 
 namespace remote::servers {
 
@@ -19,16 +20,34 @@ std::string activation(const config::Config& config, const config::Server& serve
 // holds records.
 std::string environment_folder(const config::Config& config, const config::Server& server);
 
+// The folder on the server for what we keep there ourselves, as remote_path_word() takes it.
+std::string scripts_folder(const config::Config& config, const config::Server& server);
+
 // What setup makes, as a digest: another manager, version or option makes another environment.
 std::string setup_digest(const config::Config& config);
 
 // Assignments at the head of every provision script.
-std::string provision_variables(const config::Config& config, const config::Server& server);
+Script provision_variables(const config::Config& config, const config::Server& server);
 
 // Further ones, for provision_setup.sh. `default_version` is used where configs.yaml names none.
-std::string setup_variables(const config::Config& config, const std::string& default_version, bool force);
+Script setup_variables(const config::Config& config, const std::string& default_version, bool force);
 
 // "3.11": this machine's python3, for conda when configs.yaml names no version; empty when there is none.
 std::string local_python_version();
+
+// What a project asks to be installed, by the first of these files that it has here. A pyproject.toml that
+// only configures tools asks for nothing.
+enum class PackageSource { none, pipenv, requirements, pyproject };
+
+PackageSource package_source(const config::Config& config);
+// The name that provision_packages.sh knows, and that summaries show.
+std::string to_string(PackageSource source);
+
+// Of all that decides what gets installed: the files (with those that requirements name by -r and -c), pip's
+// options, the environment, and the wheels in find_links folders of the project.
+std::string packages_digest(const config::Config& config);
+
+// What provision_packages.sh is told. Stands behind provision_variables().
+Script packages_variables(const config::Config& config);
 
 }  // namespace remote::servers

@@ -10,13 +10,15 @@
 namespace remote::servers {
 
 std::string run_script(const std::string& project, const ProcessSpec& process) {
-  Script script;
-  script.set_path("project", project).set("command", process.command).append("enter() {\n:\n");
+  Script environment;
   for (const auto& [name, value] : process.env) {
     check_variable(name);
-    script.append("export ").set(name, value);
+    environment.call("export", {name + "=" + value});
   }
-  return script.append(process.activate).append("\n}\n").add("run.sh").guarded_input();
+  environment.append(process.activate);
+  Script script;
+  script.set_path("project", project).set("command", process.command).set("environment", environment.text());
+  return script.add("run.sh").guarded_input();
 }
 
 ExitStatus run_command(ssh::Connection& connection, const std::string& project, const ProcessSpec& process,

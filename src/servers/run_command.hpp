@@ -3,11 +3,18 @@
 #include <string>
 
 #include <remote/cancel.hpp>
+#include <remote/launch.hpp>
 
-#include "servers/process_spec.hpp"
 #include "ssh/connection.hpp"
 
 namespace remote::servers {
+
+// What is to run on a server, in the foreground or as a job.
+struct ProcessSpec {
+  std::string command;   // run by bash where the server has it, else sh
+  std::string activate;  // sh text that enters the Python environment; may be ""
+  Env env;               // exported, in this order; may hold secrets
+};
 
 // The text for `sh -s`, guarded: runs it in `project`, the project's folder there (remote_path_word). Nothing
 // that `remote run` started is left behind. What the command itself put into the background and left there on

@@ -6,7 +6,6 @@
 
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 
@@ -47,11 +46,34 @@ std::string deletion_rules(const std::vector<std::string>& names) {
   return rules + "P *\n";
 }
 
-std::vector<std::string> common_arguments(const ssh::Connection& connection) {
-  std::vector<std::string> arguments = peer_arguments();
-  arguments.insert(arguments.begin(), "-r");
-  if (!is_loopback(connection.peer_address())) {
-    arguments.push_back("-z");
+// Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
+std::vector<std::string> always_excluded(const config::Config& config) {
+  std::vector<std::string> patterns = {
+      "/" + pattern_of(config.remote_jobs_folder_name), "/" + pattern_of(config.remote_scripts_folder_name),
+      // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
+      "/.remote", ".rsync-partial"};
+  const bool in_project = config.python.manager == config::PythonManager::venv ||
+                          config.python.manager == config::PythonManager::uv;
+  const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
+  if (in_project && !folder.starts_with('/') && !folder.starts_with('~')) {
+    patterns.push_back("/" + pattern_of(folder));  // each server makes its own
+  }
+  return patterns;
+}
+
+std::vector<std::string> arguments_of(const TransferOptions& options) {
+  std::vector<std::string> arguments = {
+      "-ltp",  // archive, without owners: those of this machine mean nothing there
+      "-s",    // paths go over the protocol, past the login shell of the server
+      "-8",    // names as they are
+      "--info=progress2,skip1,del1,name0,stats0",
+      "--no-human-readable",
+      "--out-format=" + std::string(item_mark) + "%i %l %n"};
+  if (options.update) {
+    arguments.emplace_back("-u");
+  }
+  if (options.checksum) {
+    arguments.emplace_back("-c");
   }
   return arguments;
 }
@@ -74,10 +96,12 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
 
 [[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result) {
   const std::string err(trim(result.err));
+  const auto says = [&err](std::initializer_list<const char*> texts) {
+    return std::ranges::any_of(texts, [&](const char* text) { return err.find(text) != std::string::npos; });
+  };
   const int remote = result.remote_status ? result.remote_status->shell_code() : 0;
-  if (remote == 127 || (remote != 0 && (err.find("rsync: not found") != std::string::npos ||
-                                        err.find("rsync: command not found") != std::string::npos ||
-                                        err.find("rsync: Command not found") != std::string::npos))) {
+  if (remote == 127 ||
+      (remote != 0 && says({"rsync: not found", "rsync: command not found", "rsync: Command not found"}))) {
     throw Error(what, "rsync was not found on the server",
                 "install it there (apt-get install rsync), or add `system_packages: [rsync]` to configs.yaml "
                 "and set the server up again");
@@ -85,27 +109,33 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
   if (!result.server_began && result.remote_status) {
     throw login_shell_ended(last_lines(err, 3));
   }
-  if (err.find("unknown option") != std::string::npos || err.find("invalid option") != std::string::npos ||
-      err.find("unrecognized option") != std::string::npos) {
+  if (says({"unknown option", "invalid option", "unrecognized option"})) {
     throw Error(what, "rsync is too old: " + last_lines(err, 1),
                 "3.1 or newer is needed on both sides (on a Mac: brew install rsync)");
   }
-  if (err.find("No space left on device") != std::string::npos) {
+  if (says({"No space left on device"})) {
     throw Error(what, last_lines(err, 3), "make room on the disk, then run the command again");
   }
   throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_lines(err, 5));
 }
 
+// `paths` are the sources and the destination.
 SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
-               const std::function<void(const TransferProgress&)>& on_progress, const ssh::Sink& log,
-               const fs::path& pipe_program, const std::string& what, const Cancel& cancel) {
+               const std::vector<std::string>& paths, const TransferOptions& options, const std::string& what,
+               const Cancel& cancel) {
+  arguments.emplace_back("-r");
+  if (!is_loopback(connection.peer_address())) {
+    arguments.emplace_back("-z");
+  }
+  arguments.emplace_back("--");
+  arguments.insert(arguments.end(), paths.begin(), paths.end());
   SyncReport report;
   ssh::RsyncRequest request;
   request.args = std::move(arguments);
   request.on_line = [&report](std::string_view line) { add_rsync_line(report, line); };
-  request.on_progress = on_progress;
-  request.log = log;
-  request.pipe_program = pipe_program;
+  request.on_progress = options.on_progress;
+  request.log = options.log;
+  request.pipe_program = options.pipe_program;
   const ssh::RsyncResult result = ssh::run_rsync(connection, request, cancel);
   const int code = result.status.code().value_or(0);
   const bool partial = code == 23 || code == 24;
@@ -115,28 +145,25 @@ SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
   return report;
 }
 
-// rsync makes the last folder of a path itself; what is above it must be there.
-void make_parents(ssh::Connection& connection, const std::string& path, const Cancel& cancel) {
-  std::string_view rest = path;
-  if (rest.starts_with("~/")) {
-    rest.remove_prefix(2);
+struct LookAnswer {
+  std::size_t wanted;
+  std::vector<PathKind> kinds = {};
+
+  void take(AnswerLine& line) {
+    if (line.kind() != "pull" || kinds.size() == wanted) {
+      line.refuse_kind();
+    }
+    kinds.push_back(line.choice<PathKind>(
+        line.word(), {{"missing", PathKind::missing}, {"there", PathKind::there}, {"link", PathKind::link}},
+        "a kind is wrong"));
+    line.end();
   }
-  while (rest.ends_with('/')) {
-    rest.remove_suffix(1);
+  void check() const {
+    if (kinds.size() != wanted) {
+      throw Error("cannot look at the files", "the server's answer does not name all of them");
+    }
   }
-  // A name with * or ? in it is found by rsync as a pattern is, so it must be there too.
-  if (rest.find_first_of("/*?[") == std::string_view::npos) {
-    return;
-  }
-  ssh::ExecRequest request;
-  request.what = "making the project's folder";
-  request.input = Script().append("mkdir -p -- " + remote_path_word(path)).input();
-  const ExecResult result = connection.exec(request, cancel);
-  if (!result.status.success()) {
-    throw Error("cannot make the project's folder " + path, last_lines(trim(result.err), 2),
-                "choose another `remote_path` in configs.yaml");
-  }
-}
+};
 
 }  // namespace
 
@@ -175,14 +202,13 @@ void add_rsync_line(SyncReport& report, std::string_view line) {
   }
 }
 
-std::vector<std::string> peer_arguments() {
-  return {"-ltp",  // archive, without owners: those of this machine mean nothing there
-          "-s",    // paths go over the protocol, past the login shell of the server
-          "-8",    // names as they are
-          "--info=progress2,skip1,del1,name0,stats0",
-          "--no-human-readable",
-          "--out-format=" + std::string(item_mark) + "%i %l %n",
-          "--partial-dir=.rsync-partial"};
+std::vector<std::string> peer_arguments(const SyncOptions& options) {
+  std::vector<std::string> arguments = arguments_of(options);
+  arguments.emplace_back("--partial-dir=.rsync-partial");
+  if (options.kilobytes_per_second > 0) {
+    arguments.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
+  }
+  return arguments;
 }
 
 std::vector<std::string> selection_arguments(const config::Config& config) {
@@ -198,27 +224,9 @@ std::vector<std::string> selection_arguments(const config::Config& config) {
   return arguments;
 }
 
-std::vector<std::string> always_excluded(const config::Config& config) {
-  std::vector<std::string> patterns = {
-      "/" + pattern_of(config.remote_jobs_folder_name), "/" + pattern_of(config.remote_scripts_folder_name),
-      // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
-      "/.remote", ".rsync-partial"};
-  const bool in_project = config.python.manager == config::PythonManager::venv ||
-                          config.python.manager == config::PythonManager::uv;
-  const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
-  if (in_project && !folder.starts_with('/') && !folder.starts_with('~')) {
-    patterns.push_back("/" + pattern_of(folder));  // each server makes its own
-  }
-  return patterns;
-}
-
 SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                    const SyncOptions& options, const Cancel& cancel) {
-  std::string path = config.project_path_on(server);
-  if (!options.parents_exist && !options.dry_run) {
-    make_parents(connection, path, cancel);
-  }
-  std::vector<std::string> arguments = common_arguments(connection);
+  std::vector<std::string> arguments = peer_arguments(options);
   std::optional<TempFolder> rules;
   std::string merge;
   if (!options.remove.empty()) {
@@ -227,8 +235,7 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
     const fs::path file = rules.emplace().path() / "rules";
     write_file_atomic(file, deletion_rules(options.remove));
     merge = "--filter=merge " + file.string();
-    arguments.push_back("--delete");
-    arguments.push_back(merge);
+    arguments.insert(arguments.end(), {"--delete", merge});
   }
   for (std::string& argument : selection_arguments(config)) {
     arguments.push_back(std::move(argument));
@@ -236,26 +243,15 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   if (rules) {
     arguments.push_back(merge);
   }
-  if (options.update) {
-    arguments.push_back("-u");
-  }
   if (options.dry_run) {
-    arguments.push_back("-n");
+    arguments.emplace_back("-n");
   }
-  if (options.checksum) {
-    arguments.push_back("-c");
-  }
-  if (options.kilobytes_per_second > 0) {
-    arguments.push_back("--bwlimit=" + std::to_string(options.kilobytes_per_second));
-  }
-  arguments.push_back("--");
-  arguments.push_back((config.project / "").string());
+  std::string path = config.project_path_on(server);
   if (!path.ends_with('/')) {
     path += '/';
   }
-  arguments.push_back(ssh::remote_spec(path));
-  return run(connection, std::move(arguments), options.on_progress, options.log, options.pipe_program,
-             "cannot send the project", cancel);
+  return run(connection, std::move(arguments), {(config.project / "").string(), ssh::remote_spec(path)},
+             options, "cannot send the project", cancel);
 }
 
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
@@ -268,41 +264,37 @@ std::vector<std::string> differences(ssh::Connection& connection, const config::
   return sync_to(connection, config, server, options, cancel).changed;
 }
 
+std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
+                              const Cancel& cancel) {
+  Action<LookAnswer> action;
+  action.what = "look at " + counted(paths.size(), "path");
+  action.script.add("pull_look.sh").call_paths("pull_look", paths);
+  action.timeout = std::chrono::seconds(30);
+  return run_action(connection, action, cancel, LookAnswer{paths.size()}).kinds;
+}
+
 SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
                      const fs::path& local_folder, const PullOptions& options, const Cancel& cancel) {
   make_folders(local_folder);
-  std::vector<std::string> arguments = common_arguments(connection);
-  if (options.append) {
-    // Both ends compare what is there already: a file that was replaced comes anew.
-    std::erase(arguments, "--partial-dir=.rsync-partial");
-    arguments.push_back("--append-verify");
-  }
+  std::vector<std::string> arguments = arguments_of(options);
+  // A log is compared at both ends where it is there already, so that a file that was replaced comes anew.
+  arguments.emplace_back(options.append ? "--append-verify" : "--partial-dir=.rsync-partial");
   if (options.copy_links) {
-    arguments.push_back("-L");
+    arguments.emplace_back("-L");
   }
   if (!options.links) {
-    arguments.push_back("--no-links");
-  }
-  if (!options.recursive) {
-    arguments.push_back("--no-recursive");
-  }
-  if (options.update) {
-    arguments.push_back("-u");
-  }
-  if (options.dry_run) {
-    arguments.push_back("-n");
+    arguments.emplace_back("--no-links");
   }
   for (const std::string& filter : options.filters) {
     arguments.push_back("--filter=" + filter);
   }
-  arguments.push_back("--");
+  std::vector<std::string> paths;
   for (const std::string& path : remote_paths) {
     const std::string spec = ssh::remote_spec(path);
-    arguments.push_back(arguments.back() == "--" ? spec : spec.substr(spec.find(':')));
+    paths.push_back(paths.empty() ? spec : spec.substr(spec.find(':')));
   }
-  arguments.push_back((fs::absolute(local_folder) / "").string());
-  return run(connection, std::move(arguments), options.on_progress, options.log, options.pipe_program,
-             "cannot bring the files here", cancel);
+  paths.push_back((fs::absolute(local_folder) / "").string());
+  return run(connection, std::move(arguments), paths, options, "cannot bring the files here", cancel);
 }
 
 }  // namespace remote::servers

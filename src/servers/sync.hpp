@@ -20,23 +20,25 @@
 
 namespace remote::servers {
 
-struct SyncOptions {
-  bool dry_run = false;
+// What a transfer in either direction takes.
+struct TransferOptions {
+  bool update = false;    // leave what is newer on the receiving side alone
   bool checksum = false;  // compare contents, not size and time
-  bool update = true;     // leave what is newer on the server alone
-  // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
-  // SentFiles); nothing else is. A folder that then holds other files stays.
-  std::vector<std::string> remove = {};
-  int kilobytes_per_second = 0;  // 0: as fast as it goes
-  // The parents of the project's folder on the server are there for certain (else one more round trip, where
-  // it lies deeper than the home folder).
-  bool parents_exist = false;
   std::function<void(const TransferProgress&)> on_progress = {};
   ssh::Sink log = {};
   std::filesystem::path pipe_program = {};  // see RsyncRequest
 };
 
-// Sends config.project to the server. Throws Error.
+struct SyncOptions : TransferOptions {
+  SyncOptions() { update = true; }
+  bool dry_run = false;
+  // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
+  // SentFiles); nothing else is. A folder that then holds other files stays.
+  std::vector<std::string> remove;
+  int kilobytes_per_second = 0;  // 0: as fast as it goes
+};
+
+// Sends config.project to its folder on the server. What is above that folder must be there. Throws Error.
 SyncReport sync_to(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                    const SyncOptions& options, const Cancel& cancel);
 
@@ -48,25 +50,22 @@ std::vector<std::string> differences(ssh::Connection& connection, const config::
 std::vector<std::string> selection_arguments(const config::Config& config);
 
 // Those with which one server takes the project from another (see peers.hpp).
-std::vector<std::string> peer_arguments();
+std::vector<std::string> peer_arguments(const SyncOptions& options);
 
 // Adds what one line of rsync's output says, when it ran with these options.
 void add_rsync_line(SyncReport& report, std::string_view line);
 
-// Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
-std::vector<std::string> always_excluded(const config::Config& config);
+enum class PathKind { missing, there, link };
 
-struct PullOptions {
-  bool recursive = true;
-  bool dry_run = false;
-  bool update = false;                    // leave local files that are newer alone
-  bool append = false;                    // files that only grow (logs): send what was added
-  bool links = true;                      // symlinks come too
-  bool copy_links = false;                // what symlinks lead to, instead of the links
-  std::vector<std::string> filters = {};  // rsync filter rules in order: "+ */", "- *.tmp"
-  std::function<void(const TransferProgress&)> on_progress = {};
-  ssh::Sink log = {};
-  std::filesystem::path pipe_program = {};
+// What paths on the server are, in their order; "~/x" is in the home folder. Throws Error.
+std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
+                              const Cancel& cancel);
+
+struct PullOptions : TransferOptions {
+  bool append = false;               // files that only grow (logs): send what was added
+  bool links = true;                 // symlinks come too
+  bool copy_links = false;           // what symlinks lead to, instead of the links
+  std::vector<std::string> filters;  // rsync filter rules in order: "+ */", "- *.tmp"
 };
 
 // Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its

@@ -27,6 +27,15 @@ namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
+// The helper where the library was configured to be installed, else the one in PATH: the library may have
+// been moved since.
+fs::path installed_helper() {
+  const fs::path configured(REMOTE_CONFIGURED_RSYNC_HELPER);
+  std::error_code ignored;
+  const auto found = fs::exists(configured, ignored) ? std::nullopt : find_program("remote-rsync-pipe");
+  return found ? fs::path(*found) : configured;
+}
+
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t piece = 65536;
@@ -77,11 +86,12 @@ Tunnel::Tunnel(Connection& connection, const RsyncRequest& request)
   // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
   // that rsync runs in needs no quoting, wherever the program lies.
   std::error_code error;
-  const fs::path program =
-      request.pipe_program.empty() ? fs::path(REMOTE_RSYNC_HELPER) : request.pipe_program;
+  const fs::path program = request.pipe_program.empty() ? installed_helper() : request.pipe_program;
   if (!fs::exists(program, error)) {
-    throw Error("cannot start rsync", "its helper program " + program.string() + " is not there",
-                "install the library, or name the helper");
+    throw Error(
+        "cannot start rsync", "its helper program " + program.string() + " is not there",
+        "name remote-rsync-pipe in Hooks::rsync_helper (CMake's find_package(remote) gives its place as "
+        "REMOTE_RSYNC_HELPER), or put it into a folder of PATH");
   }
   fs::create_symlink(program, folder_.path() / "pipe", error);
   if (error) {

@@ -10,8 +10,10 @@ case $build in
 esac
 command -v cmake >/dev/null 2>&1 || skip "no cmake"
 
+# The installation is moved before it is used: nothing in it may hold on to its first place.
 prefix="$work/an installation"
-cmake --install "$build" --prefix "$prefix" >"$work/out" 2>"$work/err" || fail "cmake --install"
+cmake --install "$build" --prefix "$work/first" >"$work/out" 2>"$work/err" || fail "cmake --install"
+mv "$work/first" "$prefix"
 [ -x "$prefix/bin/remote" ] || fail "no program was installed"
 cp -r "$REMOTE_SOURCE_DIR/sample/api" "$work/api"
 cmake -G Ninja -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix" -DCMAKE_BUILD_TYPE=Debug \
@@ -31,8 +33,6 @@ fi
 
 remote sandbox up
 system_python
-# The library's own helper is where it was configured to be installed, which is not here.
-export REMOTE_RSYNC_HELPER="$prefix/libexec/remote/remote-rsync-pipe"
 echo 'print("hello from rank 0") if __import__("os").environ["RANK"] == "0" else None' >train.py
 got=0
 "$train" . "python3 train.py" >"$work/out" 2>"$work/err" || got=$?
@@ -45,3 +45,13 @@ got=0
 "$train" . 'echo no >&2; exit $((RANK * 3))' >"$work/out" 2>"$work/err" || got=$?
 [ "$got" = 1 ] || fail "the program exits with $got, not 1"
 grep -qx 'rank 1 on node-2 failed first' "$work/out" || fail "the verdict names rank 1"
+
+# Without its helper there is an error that names it, and what to do.
+helper="$prefix/libexec/remote/remote-rsync-pipe"
+mv "$helper" "$work/away"
+echo 'print("changed")' >train.py
+got=0
+"$train" . "python3 train.py" >"$work/out" 2>"$work/err" || got=$?
+[ "$got" = 1 ] || fail "the program exits with $got, not 1"
+grep -q "its helper program $helper is not there" "$work/err" || fail "the helper is not named"
+grep -q 'Hooks::rsync_helper' "$work/err" || fail "it does not say what to do"

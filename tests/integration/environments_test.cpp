@@ -20,9 +20,6 @@
 
 namespace remote::servers {
 namespace {
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 // A folder of programs that a server finds before its own.
 struct StandIns {
@@ -44,15 +41,6 @@ class Environments : protected StandIns, public PrepareTest {
   Environments() : PrepareTest(options()) {}
   std::string at_home(const std::string& name) const {
     return read_file_if_there(sandbox_.home(0) / name).value_or("");
-  }
-  Error failure() {
-    try {
-      prepare_once();
-    } catch (const Error& error) {
-      return error;
-    }
-    ADD_FAILURE() << "it did not fail";
-    return {"", ""};
   }
 };
 
@@ -114,12 +102,7 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     raise SystemExit("it is to be installed in place")
 )py");
-  PrepareReport report;
-  try {
-    report = prepare_once();
-  } catch (const Error& error) {
-    FAIL() << error.message() << "\n" << recorder_.stderr_lines;
-  }
+  const PrepareReport report = prepare_well();
   EXPECT_EQ(report.package_source, "pyproject");
   EXPECT_EQ(report.packages, StepResult::done);
   EXPECT_EQ(in_environment("cd /; python -c 'import mine, tinywheel; print(mine.NAME, mine.__file__)'"),
@@ -142,11 +125,7 @@ TEST_F(Environments, ALockedPipfileIsInstalledAsItIsLocked) {
         R"({"_meta": {"hash": {"sha256": "0"}, "pipfile-spec": 6, "requires": {},
   "sources": [{"name": "none", "url": "http://127.0.0.1:9/simple", "verify_ssl": false}]},
  "default": {"tinywheel": {"path": "./my wheels/tinywheel-1.0-py3-none-any.whl"}}, "develop": {}})");
-  try {
-    EXPECT_EQ(prepare_once().package_source, "pipenv");
-  } catch (const Error& error) {
-    FAIL() << error.message() << "\n" << recorder_.stderr_lines;
-  }
+  EXPECT_EQ(prepare_well().package_source, "pipenv");
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
   write(here("Pipfile.lock"), read_file(here("Pipfile.lock")) + "\n");
@@ -270,13 +249,9 @@ TEST_F(OtherMachine, AnArmServerGetsItsOwnInstallerAndChecksum) {
 
 TEST_F(OtherMachine, OneThatMinicondaDoesNotKnowGetsTheWayOut) {
   add("uname", "echo riscv64\n");
-  try {
-    prepare_once();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.reason(), "there is no Miniconda for this server's architecture, riscv64");
-    EXPECT_THAT(error.hint(), HasSubstr("manager: venv"));
-  }
+  const Error error = failure();
+  EXPECT_EQ(error.reason(), "there is no Miniconda for this server's architecture, riscv64");
+  EXPECT_THAT(error.hint(), HasSubstr("manager: venv"));
 }
 
 TEST_F(CondaTest, AnInterruptedInstallerEndsAndTheNextTimeItIsMadeAnew) {

@@ -1,7 +1,6 @@
 #include <gtest/gtest.h>
 
 #include "base/subprocess.hpp"
-#include "servers/packages.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::servers {
@@ -29,8 +28,9 @@ TEST_F(PackagesScript, OptionsArriveExactly) {
   config.python.constraints = {"limits.txt"};
   config.python.index_url = "https://user:pass$1@mirror/simple";
   config.python.no_index = true;
-  const std::string out = shell(packages_variables(config, config.servers[0]) +
-                                "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
+  const std::string out =
+      shell(provision_variables(config, config.servers[0]).text() + packages_variables(config).text() +
+            "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
   EXPECT_EQ(out,
             "--no-index\n--find-links\n/ho me/my pro'ject/my wheels\n--find-links\nhttps://host/wheels/\n"
             "--find-links\n/abs/it's\n--find-links\n/ho me/w\n--constraint\n/ho me/my pro'ject/limits.txt\n"

@@ -22,29 +22,21 @@
 
 namespace remote::servers {
 namespace {
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
-class PeersTest : public ::testing::Test {
+class PeersTest : public SandboxTest {
  protected:
-  PeersTest() : sandbox_(2), config_(sandbox_.config()), peers_(config_) {
+  PeersTest() : SandboxTest(2), peers_(config_) {
     ::unsetenv("SSH_AUTH_SOCK");
     options_.pipe_program = test::remote_binary;
-    connect();
+    connect_all();
     write(here("train.py"), "print(1)\n");
   }
 
-  void connect() {
-    ssh::ConnectorOptions connector_options;
-    connector_options.user_config = "/dev/null";
-    const auto connector = ssh::make_connector(config_, connector_options);
+  void connect_all() {
     connections_.clear();
     real_.clear();
-    for (const config::Server& server : config_.servers) {
-      real_.push_back(connector->connect(server, Cancel()));
+    for (std::size_t i = 0; i < config_.servers.size(); ++i) {
+      real_.push_back(connect(i));
       connections_.emplace_back(*real_.back());
     }
   }
@@ -73,13 +65,7 @@ class PeersTest : public ::testing::Test {
       connection.told().agent.clear();
     }
   }
-  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
-  fs::path there(std::size_t index, const std::string& name) const {
-    return sandbox_.home(index) / config_.name / name;
-  }
 
-  test::TestSandbox sandbox_;
-  config::Config config_;
   Peers peers_;
   std::vector<std::unique_ptr<ssh::Connection>> real_;
   std::vector<test::WrappedConnection> connections_;
@@ -107,11 +93,11 @@ TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneTh
   EXPECT_THAT(second.from_here, UnorderedElementsAre("line\\#012break", "back\\slash"));
   EXPECT_LT(connections_[1].sent(), std::uint64_t{200000}) << "the laptop sent the contents itself";
   SubprocessSpec compare;
-  compare.argv = {"diff", "-r", "--exclude=.remote-scripts", there(0, "").string(), there(1, "").string()};
+  compare.argv = {"diff", "-r", "--exclude=.remote-scripts", there("", 0).string(), there("", 1).string()};
   EXPECT_EQ(run_subprocess(compare).out, "");
-  EXPECT_FALSE(fs::is_symlink(there(1, "link")));
-  EXPECT_FALSE(fs::exists(there(1, ".jobs")));
-  EXPECT_TRUE(fs::is_empty(there(1, ".remote-scripts"))) << "known_hosts stayed behind";
+  EXPECT_FALSE(fs::is_symlink(there("link", 1)));
+  EXPECT_FALSE(fs::exists(there(".jobs", 1)));
+  EXPECT_TRUE(fs::is_empty(there(".remote-scripts", 1))) << "known_hosts stayed behind";
   EXPECT_FALSE(fs::exists(sandbox_.home(1) / ".ssh"));
 }
 
@@ -154,7 +140,7 @@ TEST_F(PeersTest, AnAddressThatCannotBeReachedIsNamed) {
   const Sent second = send(1);
   EXPECT_THAT(second.why, HasSubstr("node-1 (127.0.0.99): "));
   EXPECT_THAT(second.why, HasSubstr("onnection refused"));
-  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+  EXPECT_EQ(read_file(there("train.py", 1)), "print(1)\n");
 }
 
 TEST_F(PeersTest, AServerWithAnotherHostKeyIsNotBelieved) {
@@ -169,7 +155,7 @@ TEST_F(PeersTest, AServerWithAnotherHostKeyIsNotBelieved) {
 TEST_F(PeersTest, WhatIsNewerOnTheFirstIsNotPassedOn) {
   send(0);
   fs::last_write_time(here("train.py"), fs::file_time_type::clock::now() - std::chrono::hours(1));
-  write(there(0, "train.py"), "changed by a job\n");
+  write(there("train.py", 0), "changed by a job\n");
   Peers again(config_);
   write(here("other.py"), "x = 1\n");
   Peers::Part first(again, connections_[0], config_.servers[0]);
@@ -183,19 +169,19 @@ TEST_F(PeersTest, WhatIsNewerOnTheFirstIsNotPassedOn) {
       options_, [](const std::string&) {}, Cancel());
   EXPECT_THAT(second.files.changed, ElementsAre("other.py"));
   sync_to(connections_[1], config_, config_.servers[1], options_, Cancel());
-  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+  EXPECT_EQ(read_file(there("train.py", 1)), "print(1)\n");
 }
 
 TEST_F(PeersTest, WhatDiffersByContentAloneComesFromHere) {
   send(0);
   // As many bytes, as old: rsync does not see it, the digest does.
-  const auto time = fs::last_write_time(there(0, "train.py"));
-  write(there(0, "train.py"), "print(2)\n");
-  fs::last_write_time(there(0, "train.py"), time);
+  const auto time = fs::last_write_time(there("train.py", 0));
+  write(there("train.py", 0), "print(2)\n");
+  fs::last_write_time(there("train.py", 0), time);
   const Sent second = send(1);
   EXPECT_THAT(second.by_peer, ElementsAre("train.py"));
   EXPECT_THAT(second.from_here, ElementsAre("train.py"));
-  EXPECT_EQ(read_file(there(1, "train.py")), "print(1)\n");
+  EXPECT_EQ(read_file(there("train.py", 1)), "print(1)\n");
 }
 
 TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime) {
@@ -214,14 +200,14 @@ TEST_F(PeersTest, AnInterruptedTransferLeavesNoneOfItsFilesAndGoesOnTheNextTime)
                      options_, [](const std::string&) {}, cancel),
                  Interrupted);
   }
-  EXPECT_FALSE(fs::exists(there(1, "data"))) << "it was not in the middle";
+  EXPECT_FALSE(fs::exists(there("data", 1))) << "it was not in the middle";
   real_[1].reset();  // as at the end of the program
-  EXPECT_TRUE(test::eventually([&] { return fs::is_empty(there(1, ".remote-scripts")); }));
+  EXPECT_TRUE(test::eventually([&] { return fs::is_empty(there(".remote-scripts", 1)); }));
   options_.kilobytes_per_second = 0;
   options_.on_progress = {};
-  connect();
+  connect_all();
   EXPECT_EQ(send(1).from, "node-1");
-  EXPECT_EQ(fs::file_size(there(1, "data")), std::size_t{10} << 20U);
+  EXPECT_EQ(fs::file_size(there("data", 1)), std::size_t{10} << 20U);
 }
 
 // The whole command, with four servers.

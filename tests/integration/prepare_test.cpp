@@ -6,14 +6,11 @@
 #include <remote/error.hpp>
 
 #include "base/hashing.hpp"
+#include "base/shell_quote.hpp"
 #include "support/prepare_world.hpp"
 
 namespace remote::servers {
 namespace {
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
 
 TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   use(config::PythonManager::system);
@@ -26,6 +23,19 @@ TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   const PrepareReport again = prepare_once();
   EXPECT_EQ(again.setup, StepResult::skipped);
   EXPECT_THAT(again.files.changed, IsEmpty());
+}
+
+TEST_F(PrepareTest, MakesTheProjectsFolderWhereverItIs) {
+  use(config::PythonManager::system);
+  steps_.setup = steps_.packages = false;
+  write(here("a"), "1");
+  const TempFolder elsewhere;
+  for (const std::string& path :
+       {std::string("~/deep er/than/this"), (elsewhere.path() / "x y/z").string()}) {
+    config_.servers[0].remote_path = path;
+    prepare_once();
+    EXPECT_EQ(in_environment("cat " + remote_path_word(path) + "/a"), "1");
+  }
 }
 
 TEST_F(PrepareTest, VenvWithPackagesAndASecondTimeNothing) {
@@ -121,26 +131,18 @@ TEST_F(PrepareTest, TheSystemsPythonIsNotTouchedWhereTheDistributionOwnsIt) {
   EXPECT_EQ(prepare_once().packages, StepResult::skipped);
   make_wheel(here("my wheels"), "1.0");
   write(here("requirements.txt"), "pip\ntinywheel\n");
-  try {
-    prepare_once();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.reason(), HasSubstr("PEP 668"));
-    EXPECT_THAT(error.hint(), HasSubstr("system_site_packages: true"));
-  }
+  const Error error = failure();
+  EXPECT_THAT(error.reason(), HasSubstr("PEP 668"));
+  EXPECT_THAT(error.hint(), HasSubstr("system_site_packages: true"));
   EXPECT_THAT(in_environment("python -c 'import tinywheel'"), HasSubstr("No module named"));
 }
 
 TEST_F(PrepareTest, APythonThatIsNotThereIsAClearError) {
   use(config::PythonManager::venv);
   config_.python.version = "3.2";
-  try {
-    prepare_once();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.reason(), "there is no Python 3.2 on this server");
-    EXPECT_THAT(error.hint(), HasSubstr("conda"));
-  }
+  const Error error = failure();
+  EXPECT_EQ(error.reason(), "there is no Python 3.2 on this server");
+  EXPECT_THAT(error.hint(), HasSubstr("conda"));
 }
 
 TEST_F(PrepareTest, APyprojectThatOnlyConfiguresToolsInstallsNothing) {
@@ -156,12 +158,7 @@ TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
   use(config::PythonManager::system);
   make_wheel(here("my wheels"), "1.0");
   write(here("Pipfile"), "[packages]\ntinywheel = {path = \"./my wheels/tinywheel-1.0-py3-none-any.whl\"}\n");
-  PrepareReport report;
-  try {
-    report = prepare_once();
-  } catch (const Error& error) {
-    FAIL() << error.message() << "\n" << recorder_.stderr_lines;
-  }
+  const PrepareReport report = prepare_well();
   EXPECT_EQ(report.package_source, "pipenv");
   EXPECT_EQ(report.packages, StepResult::done);
   EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "1.0");
@@ -190,13 +187,9 @@ TEST_F(CondaTest, InstalledOnceWithTheLaptopsVersion) {
 
 TEST_F(CondaTest, AWrongChecksumInstallsNothing) {
   config_.python.miniconda_sha256 = {{"x86_64", std::string(64, '0')}, {"aarch64", std::string(64, '0')}};
-  try {
-    prepare_once();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_THAT(error.reason(), HasSubstr(sha256_hex(installer)));
-    EXPECT_THAT(error.hint(), HasSubstr("miniconda_sha256"));
-  }
+  const Error error = failure();
+  EXPECT_THAT(error.reason(), HasSubstr(sha256_hex(installer)));
+  EXPECT_THAT(error.hint(), HasSubstr("miniconda_sha256"));
   EXPECT_FALSE(fs::exists(conda()));
 }
 
@@ -223,13 +216,9 @@ TEST_F(CondaTest, ABrokenCondaOfSomebodyElseIsMovedAside) {
 
 TEST_F(CondaTest, AnUnreachableMirrorIsNamed) {
   config_.python.miniconda_url = "http://127.0.0.1:9/none.sh";
-  try {
-    prepare_once();
-    FAIL();
-  } catch (const Error& error) {
-    EXPECT_EQ(error.reason(), "cannot download http://127.0.0.1:9/none.sh");
-    EXPECT_THAT(error.hint(), HasSubstr("miniconda_url"));
-  }
+  const Error error = failure();
+  EXPECT_EQ(error.reason(), "cannot download http://127.0.0.1:9/none.sh");
+  EXPECT_THAT(error.hint(), HasSubstr("miniconda_url"));
 }
 
 }  // namespace

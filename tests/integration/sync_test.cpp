@@ -23,34 +23,20 @@
 
 namespace remote::servers {
 namespace {
-namespace fs = std::filesystem;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::UnorderedElementsAre;
 
 void set_age(const fs::path& file, std::chrono::seconds age) {
   fs::last_write_time(file, fs::file_time_type::clock::now() - age);
 }
 
-class SyncTest : public ::testing::Test {
+class SyncTest : public SandboxTest {
  protected:
-  SyncTest() : sandbox_(1), config_(sandbox_.config()) {
+  SyncTest() : SandboxTest(1) {
     connection_ = connect();
     options_.pipe_program = test::remote_binary;
   }
 
-  std::unique_ptr<ssh::Connection> connect() {
-    ssh::ConnectorOptions options;
-    options.user_config = "/dev/null";
-    return ssh::make_connector(config_, options)->connect(config_.servers[0], Cancel());
-  }
   SyncReport sync() { return sync_to(*connection_, config_, config_.servers[0], options_, Cancel()); }
-  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
-  fs::path there(const std::string& name) const { return sandbox_.home(0) / config_.name / name; }
 
-  test::TestSandbox sandbox_;
-  config::Config config_;
   std::unique_ptr<ssh::Connection> connection_;
   SyncOptions options_;
 };
@@ -87,24 +73,13 @@ TEST_F(SyncTest, OddNamesArriveExactly) {
   }
   for (const std::string& folder : names) {
     config_.servers[0].remote_path = "~/" + folder;
-    options_.parents_exist = false;
+    fs::create_directories(sandbox_.home(0) / folder);
     sync();
     for (const std::string& name : names) {
       EXPECT_EQ(read_file_if_there(sandbox_.home(0) / folder / ("dir " + name) / name), name)
           << folder << "/" << name;
     }
   }
-}
-
-TEST_F(SyncTest, MakesTheFolderOnTheServerWhereverItIs) {
-  write(here("a"), "1");
-  config_.servers[0].remote_path = "~/deep er/than/this";
-  sync();
-  EXPECT_EQ(read_file(sandbox_.home(0) / "deep er/than/this/a"), "1");
-  const TempFolder elsewhere;
-  config_.servers[0].remote_path = (elsewhere.path() / "x y/z").string();
-  sync();
-  EXPECT_EQ(read_file(elsewhere.path() / "x y/z/a"), "1");
 }
 
 TEST_F(SyncTest, ExcludesByTheUsersFileAndKeepsSecretsHere) {

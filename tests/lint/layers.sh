@@ -25,7 +25,7 @@ check config base
 check ui base
 check ssh base config
 check servers ssh config base scripts
-check sandbox servers config base
+check sandbox servers config base scripts
 check jobs servers ssh config base scripts
 check launch base
 check project launch jobs servers ssh config base scripts

@@ -12,6 +12,7 @@ while IFS= read -r file; do
   first=$(head -n 1 "$file" | tr -d '\0')
   case $file:$first in
     *:'#!'*/sh | *:'#!'*bash) dialect= ;;
+    *.bash:*) dialect=-sbash ;; # completion, which bash sources
     *.sh:*) dialect=-ssh ;; # what runs on servers comes over stdin and has no first line of this kind
     *) continue ;;
   esac

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -29,6 +30,12 @@
 
 namespace remote::servers {
 namespace fs = std::filesystem;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::UnorderedElementsAre;
 
 inline constexpr const char* python = "/usr/bin/python3";  // what the practice servers have
 
@@ -69,19 +76,32 @@ struct Recorder : PrepareListener {
   std::string log_folder;
 };
 
-class PrepareTest : public ::testing::Test {
+// Practice servers, and what reaches them.
+class SandboxTest : public ::testing::Test {
  protected:
-  explicit PrepareTest(sandbox::SandboxOptions options = {})
-      : sandbox_(1, std::move(options)), config_(sandbox_.config()) {
+  explicit SandboxTest(int nodes, sandbox::SandboxOptions options = {})
+      : sandbox_(nodes, std::move(options)), config_(sandbox_.config()) {}
+
+  std::unique_ptr<ssh::Connection> connect(std::size_t index = 0) const {
+    ssh::ConnectorOptions connector_options;
+    connector_options.user_config = "/dev/null";
+    return ssh::make_connector(config_, connector_options)->connect(config_.servers[index], Cancel());
+  }
+  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
+  fs::path there(const std::string& name, std::size_t index = 0) const {
+    return sandbox_.home(index) / config_.name / name;
+  }
+
+  test::TestSandbox sandbox_;
+  config::Config config_;
+};
+
+class PrepareTest : public SandboxTest {
+ protected:
+  explicit PrepareTest(sandbox::SandboxOptions options = {}) : SandboxTest(1, std::move(options)) {
     steps_.setup = steps_.sync = steps_.packages = true;
     steps_.sync_options.pipe_program = test::remote_binary;
     connection_ = connect();
-  }
-
-  std::unique_ptr<ssh::Connection> connect() const {
-    ssh::ConnectorOptions connector_options;
-    connector_options.user_config = "/dev/null";
-    return ssh::make_connector(config_, connector_options)->connect(server(), Cancel());
   }
 
   const config::Server& server() const { return config_.servers[0]; }
@@ -95,17 +115,32 @@ class PrepareTest : public ::testing::Test {
     recorder_ = Recorder();
     return prepare(*connection_, config_, server(), steps_, recorder_, Cancel());
   }
+  // The same, which is to go well.
+  PrepareReport prepare_well() {
+    try {
+      return prepare_once();
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.message() << "\n" << recorder_.stderr_lines;
+      return {};
+    }
+  }
+  // The same, which is to fail.
+  Error failure() {
+    try {
+      prepare_once();
+    } catch (const Error& error) {
+      return error;
+    }
+    ADD_FAILURE() << "it did not fail";
+    return {"", ""};
+  }
   // What a command prints in the environment; stderr too.
   std::string in_environment(const std::string& command) {
     ssh::ExecRequest request;
     request.input = Script().append(activation(config_, server()) + command + " 2>&1\n").input();
     return std::string(trim(connection_->exec(request).out));
   }
-  fs::path here(const std::string& name) const { return sandbox_.project() / name; }
-  fs::path there(const std::string& name) const { return sandbox_.home(0) / config_.name / name; }
 
-  test::TestSandbox sandbox_;
-  config::Config config_;
   std::unique_ptr<ssh::Connection> connection_;
   PrepareSteps steps_;
   Recorder recorder_;

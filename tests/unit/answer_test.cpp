@@ -9,7 +9,6 @@
 
 #include "base/login_shell.hpp"
 #include "servers/action.hpp"
-#include "support/local_connection.hpp"
 
 namespace remote::servers {
 namespace {
@@ -157,48 +156,6 @@ TEST(Greeting, IsStrippedInPiecesOfAnySize) {
   const std::string much(600'000, 'x');
   EXPECT_EQ(endless.strip(much, is_last), "");
   EXPECT_THROW(endless.strip(much, is_last), Error);
-}
-
-TEST(RunAction, RunsTheScriptAndReadsItsAnswer) {
-  test::LocalServers servers;
-  const auto connection = servers.connect("one");
-  Action<Words> action;
-  action.script.set("what", "a'b").append("say() { echo \"@remote1 word $1\"; }\n");
-  action.script.call("say", {"$what"}).append("say \"$what\"\necho @remote1 end\n");
-  EXPECT_THAT(run_action(*connection, action, Cancel()).words, ElementsAre("$what", "a'b"));
-
-  std::string log;
-  Action<Printed> printing;
-  printing.guarded = true;
-  printing.log = [&log](ssh::Stream stream, std::string_view data) {
-    log += stream == ssh::Stream::err ? data : "";
-  };
-  printing.script.append("echo @remote1 word a; echo other; echo trouble >&2; exit 3\n");
-  const Printed printed = run_action(*connection, printing, Cancel());
-  EXPECT_THAT(printed.words, ElementsAre("a"));
-  EXPECT_THAT(printed.others, ElementsAre("other"));
-  EXPECT_EQ(printed.ended.status.code(), 3);
-  EXPECT_EQ(printed.ended.err, "trouble\n");
-  EXPECT_EQ(log, "trouble\n");
-}
-
-TEST(RunAction, SaysHowAScriptWithoutAnAnswerEnded) {
-  test::LocalServers servers;
-  const auto connection = servers.connect("one");
-  Action<Words> action;
-  action.script.append("echo @remote1 word a; echo 'no space left' >&2; exit 3\n");
-  EXPECT_THAT(message_of([&] { run_action(*connection, action, Cancel()); }),
-              testing::AllOf(HasSubstr("cut short"), HasSubstr("ended with exit 3: no space left")));
-}
-
-// What is not understood does not end a script that is changing something.
-TEST(RunAction, LetsTheScriptComeToItsEnd) {
-  test::LocalServers servers;
-  const auto connection = servers.connect("one");
-  Action<Words> action;
-  action.script.append("echo @remote1 odd; sleep 0.2; echo more; : >done; echo @remote1 end\n");
-  EXPECT_THAT(message_of([&] { run_action(*connection, action, Cancel()); }), HasSubstr("an unknown word"));
-  EXPECT_TRUE(std::filesystem::exists(servers.home("one") / "done"));
 }
 
 }  // namespace

@@ -1,5 +1,3 @@
-#include "servers/packages.hpp"
-
 #include <filesystem>
 #include <fstream>
 
@@ -76,7 +74,7 @@ TEST_F(Packages, TheDigestSeesAllThatCounts) {
 
 TEST_F(Packages, PasswordsOfAnIndexStayOutOfCommandLines) {
   config.python.index_url = "https://user:hush@mirror/simple";
-  const std::string text = packages_variables(config, config.servers[0]);
+  const std::string text = packages_variables(config).text();
   EXPECT_THAT(text.substr(text.find("set --")), Not(HasSubstr("hush")));
 }
 

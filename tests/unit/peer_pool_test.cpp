@@ -1,9 +1,9 @@
-#include "servers/peer_pool.hpp"
-
 #include <string>
 #include <vector>
 
 #include <gtest/gtest.h>
+
+#include "servers/peers.hpp"
 
 namespace remote::servers {
 namespace {

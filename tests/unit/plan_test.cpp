@@ -7,7 +7,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
-#include "cli/show/plan.hpp"
+#include "cli/show/jobs.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"
 #include "support/paths.hpp"

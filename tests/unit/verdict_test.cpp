@@ -2,7 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/show/verdict.hpp"
+#include "cli/show/jobs.hpp"
+#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {

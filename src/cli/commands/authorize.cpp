@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
 
 namespace remote::cli {
@@ -33,12 +32,13 @@ bool report(Context& context, const AuthorizeResult& result) {
 }
 
 nlohmann::json to_json(const AuthorizeResult& result) {
-  return {
-      {"server", result.server},
-      {"ok", !result.error},
-      {"key", result.key.string()},
-      {"state", result.error ? nlohmann::json(nullptr) : nlohmann::json(result.added ? "added" : "present")},
-      {"error", result.error ? nlohmann::json(result.error->message()) : nlohmann::json(nullptr)}};
+  return {{"server", result.server},
+          {"ok", !result.error},
+          {"key", result.key.string()},
+          {"state", or_null(result.error   ? ""
+                            : result.added ? "added"
+                                           : "present")},
+          {"error", or_null(result.error)}};
 }
 
 int run(Context& context, const AuthorizeRequest& request) {
@@ -72,16 +72,14 @@ int run(Context& context, const AuthorizeRequest& request) {
 }  // namespace
 
 void add_authorize(CLI::App& app, Context& context) {
-  CLI::App* command =
-      app.add_subcommand("authorize", "Put a public key on the servers, and prove the login with it alone");
-  const auto request = std::make_shared<AuthorizeRequest>();
+  const auto [command, request] = add_command(
+      app, context, "authorize", "Put a public key on the servers, and prove the login with it alone", run);
   command
-      ->add_option("--key", request->key,
-                   "The key (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")
+      .add_option("--key", request.key,
+                  "The key (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")
       ->type_name("FILE.pub");
-  command->add_flag("--generate", request->generate, "Make the key when there is none");
-  add_server_option(*command, context, request->servers);
-  command->callback([request, &context] { context.exit_code = run(context, *request); });
+  command.add_flag("--generate", request.generate, "Make the key when there is none");
+  add_server_option(command, context, request.servers);
 }
 
 }  // namespace remote::cli

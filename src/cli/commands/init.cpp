@@ -1,14 +1,12 @@
 #include "config/init.hpp"
 
 #include <algorithm>
-#include <memory>
-#include <set>
 
 #include <CLI/App.hpp>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-#include "cli/commands/commands.hpp"
+#include "cli/options.hpp"
 #include "config/validate.hpp"
 
 // remote init: makes a folder a project.
@@ -49,6 +47,10 @@ std::string ask_name(Context& context, const fs::path& folder) {
   }
 }
 
+bool is_named(const std::vector<config::NewServer>& servers, const std::string& name) {
+  return std::ranges::find(servers, name, &config::NewServer::name) != servers.end();
+}
+
 std::vector<config::NewServer> ask_servers(Context& context) {
   std::vector<config::NewServer> servers;
   for (;;) {
@@ -62,7 +64,7 @@ std::vector<config::NewServer> ask_servers(Context& context) {
       context.terminal.warning(*problem);
       continue;
     }
-    if (std::any_of(servers.begin(), servers.end(), [&](const auto& one) { return one.name == name; })) {
+    if (is_named(servers, name)) {
       context.terminal.warning("there is a server of this name already");
       continue;
     }
@@ -85,30 +87,17 @@ fs::path project_folder(const Context& context) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
 
-void refuse_existing(const InitOptions& options, const fs::path& folder) {
-  if (options.name || !options.servers.empty() || options.key) {
-    throw Error::usage("init", (folder / ".remote/configs.yaml").string() + " exists already",
-                       "edit that file: it is never overwritten");
-  }
-}
-
-void check_servers(const std::vector<config::NewServer>& servers) {
-  std::set<std::string> names;
-  for (const config::NewServer& server : servers) {
-    if (!names.insert(server.name).second) {
-      throw Error::usage("--server " + server.name, "two servers have this name");
-    }
-  }
-}
-
 config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
   const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   config::NewProject project;
   project.folder = folder;
-  for (const std::string& server : options.servers) {
-    project.servers.push_back(config::parse_new_server(server));
+  for (const std::string& text : options.servers) {
+    config::NewServer server = config::parse_new_server(text);
+    if (is_named(project.servers, server.name)) {
+      throw Error::usage("--server " + server.name, "two servers have this name");
+    }
+    project.servers.push_back(std::move(server));
   }
-  check_servers(project.servers);
   if (options.name) {
     if (const auto problem = config::name_problem(*options.name)) {
       throw Error::usage("--name " + *options.name, *problem);
@@ -143,7 +132,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   return project;
 }
 
-void init(Context& context, const InitOptions& options) {
+int init(Context& context, const InitOptions& options) {
   const fs::path folder = project_folder(context);
   std::error_code ignored;
   if (!fs::is_directory(folder, ignored)) {
@@ -152,7 +141,10 @@ void init(Context& context, const InitOptions& options) {
   config::NewProject project;
   project.folder = folder;
   if (fs::exists(fs::symlink_status(folder / ".remote/configs.yaml", ignored))) {
-    refuse_existing(options, folder);
+    if (options.name || !options.servers.empty() || options.key) {
+      throw Error::usage("init", (folder / ".remote/configs.yaml").string() + " exists already",
+                         "edit that file: it is never overwritten");
+    }
     project.name = "unused";  // the file is not written
   } else {
     project = gather(context, options, folder);
@@ -173,20 +165,19 @@ void init(Context& context, const InitOptions& options) {
   } else if (!result.created.empty()) {
     context.terminal.notice("next: remote prepare");
   }
+  return 0;
 }
 
 }  // namespace
 
 void add_init(CLI::App& app, Context& context) {
-  auto options = std::make_shared<InitOptions>();
-  CLI::App* command = app.add_subcommand("init", "Make this folder a project: create .remote/configs.yaml");
-  command->add_option("--name", options->name, "The project's name (default: the folder's)")
-      ->type_name("NAME");
-  command->add_option("--server", options->servers, "A server, as NAME=[USER@]HOST[:PORT] (repeatable)")
+  const auto [command, options] =
+      add_command(app, context, "init", "Make this folder a project: create .remote/configs.yaml", init);
+  command.add_option("--name", options.name, "The project's name (default: the folder's)")->type_name("NAME");
+  command.add_option("--server", options.servers, "A server, as NAME=[USER@]HOST[:PORT] (repeatable)")
       ->type_name("NAME=ADDRESS")
       ->allow_extra_args(false);
-  command->add_option("--key", options->key, "The private key file for the servers")->type_name("FILE");
-  command->callback([options, &context] { init(context, *options); });
+  command.add_option("--key", options.key, "The private key file for the servers")->type_name("FILE");
 }
 
 }  // namespace remote::cli

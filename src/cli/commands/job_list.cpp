@@ -1,13 +1,11 @@
 // `remote job-list`: the jobs of the project, after asking the servers of the unfinished ones.
 
 #include <CLI/App.hpp>
-#include <poll.h>
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/job_words.hpp"
+#include "cli/show/jobs.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -26,10 +24,6 @@ ui::Style style_of(JobState state) {
   switch (state) {
     case JobState::running:
       return ui::Style::green;
-    case JobState::starting:
-    case JobState::queued:
-    case JobState::unknown:
-      return ui::Style::yellow;
     case JobState::failed:
     case JobState::lost:
       return ui::Style::red;
@@ -37,8 +31,9 @@ ui::Style style_of(JobState state) {
       return ui::Style::magenta;
     case JobState::succeeded:
       return ui::Style::plain;
+    default:
+      return ui::Style::yellow;  // it is not known yet how it goes
   }
-  return ui::Style::plain;
 }
 
 // How long it ran, or runs.
@@ -49,7 +44,7 @@ std::string duration(const Job& job, std::int64_t now) {
   if (job.ended_at) {
     return format_duration(*job.ended_at - *job.started_at);
   }
-  // Only as far as it is known to have run.
+  // Of a job that does not answer it is not known how long it ran.
   const bool known_now = job.state == JobState::running || job.state == JobState::starting;
   return known_now ? format_duration(now - *job.started_at) : "-";
 }
@@ -110,14 +105,12 @@ int watch(Context& context, const Arguments& arguments) {
       context.terminal.out("\033[H\033[2J");
     }
     print(context, arguments, jobs);
-    pollfd slot{context.cancel.fd(), POLLIN, 0};
-    static_cast<void>(::poll(&slot, 1, 2000));
-    context.cancel.check();
+    context.pause(std::chrono::seconds(2));
   }
 }
 
 int run(Context& context, const Arguments& arguments) {
-  // What is wrong with a launch is said below the table, and once.
+  // What is wrong with a launch is reported below the table, once.
   std::vector<Event> notes;
   context.on_event = [&](const Event& event) {
     if (std::holds_alternative<NoLifeline>(event)) {
@@ -139,15 +132,14 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_job_list(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("job-list", "List jobs, as the servers have them now");
-  const auto arguments = std::make_shared<Arguments>();
-  command->add_flag("--rsync", arguments->rsync, "Also bring their output into .remote/jobs");
-  command->add_flag("--stopped", arguments->stopped, "Ended jobs too");
-  command->add_flag("--hidden", arguments->hidden, "Hidden jobs too");
-  command->add_flag("--offline", arguments->offline, "Do not ask the servers: what is known here");
-  command->add_flag("--watch", arguments->watch, "Show it anew every two seconds, until Ctrl-C");
-  add_tag_option(*command, context, arguments->tags, "Jobs with this tag; with several, jobs that have all");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  const auto [command, arguments] =
+      add_command(app, context, "job-list", "List jobs, as the servers have them now", run);
+  command.add_flag("--rsync", arguments.rsync, "Also bring their output into .remote/jobs");
+  command.add_flag("--stopped", arguments.stopped, "Ended jobs too");
+  command.add_flag("--hidden", arguments.hidden, "Hidden jobs too");
+  command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
+  command.add_flag("--watch", arguments.watch, "Show it anew every two seconds, until Ctrl-C");
+  add_tag_option(command, context, arguments.tags, "Jobs with this tag; with several, jobs that have all");
 }
 
 }  // namespace remote::cli

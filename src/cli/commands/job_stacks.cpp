@@ -9,9 +9,8 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/job_words.hpp"
+#include "cli/show/jobs.hpp"
 
 namespace remote::cli {
 namespace {
@@ -138,7 +137,7 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
 
 int run(Context& context, const Arguments& arguments) {
   std::vector<Job> chosen = choose(context.project(), arguments.jobs);
-  // What did not answer just now, of which a warning has told, would not answer again.
+  // A server that did not answer just now would not answer again; a warning has named it.
   const bool complete =
       std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; }) == 0;
   const StacksResult result = context.project().stacks(chosen);
@@ -161,12 +160,11 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_job_stacks(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
-      "job-stacks", "Show where all ranks stand in their Python code, equal ones together");
-  const auto arguments = std::make_shared<Arguments>();
-  arguments->jobs.add(*command, context, "Jobs with this tag (default: the newest running launch)");
-  command->add_flag("--threads", arguments->threads, "All threads, not the main ones alone");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  const auto [command, arguments] =
+      add_command(app, context, "job-stacks",
+                  "Show where all ranks stand in their Python code, equal ones together", run);
+  arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
+  command.add_flag("--threads", arguments.threads, "All threads, not the main ones alone");
 }
 
 }  // namespace remote::cli

@@ -1,17 +1,16 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
+// `remote job-run --cmd C --server S`: C as a job that outlives the connection.
 
-#include <algorithm>
 #include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/job_words.hpp"
-#include "cli/show/plan.hpp"
-#include "cli/show/verdict.hpp"
+#include "cli/show/jobs.hpp"
+#include "cli/show/output.hpp"
+#include "jobs/job_json.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -51,32 +50,13 @@ void show_started(Context& context, const LaunchResult& launched) {
 
 // Shows rank 0 until all ranks have ended, and the verdict. Returns the exit code.
 int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>& ranks) {
-  ui::Terminal& terminal = context.terminal;
-  terminal.set_cancel(context.cancel);
   FollowRequest request;
   request.first_rank_only = true;
   request.judge = true;
   if (launch.end_others) {
     request.end_others = launch.failure_grace;
   }
-  request.on_output = [&](std::size_t, OutputStream stream, std::string_view data) {
-    stream == OutputStream::out ? terminal.out(data) : terminal.err(data);
-  };
-  FollowResult result;
-  try {
-    result = context.project().follow(ranks, request);
-  } catch (const Interrupted&) {
-    terminal.notice("\nstopped following; the ranks go on. To end them: remote job-kill");
-    throw;
-  }
-  context.show(result.errors);
-  if (result.verdict) {
-    show_verdict(context, *result.verdict);
-  }
-  const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {
-                          return job.state == JobState::succeeded;
-                        });
-  return all_well ? 0 : 1;
+  return follow_on_screen(context, ranks, request);
 }
 
 LaunchRequest request_of(const Arguments& arguments) {
@@ -126,51 +106,72 @@ void add_launcher_option(CLI::App& command, std::string& launcher) {
 }
 
 void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
-  CLI::App* command = app.add_subcommand(name, help);
-  const auto arguments = std::make_shared<Arguments>();
-  arguments->kind = kind;
-  LaunchRequest& request = arguments->request;
+  const auto [command, arguments] = add_command(app, context, name, help, run);
+  arguments.kind = kind;
+  LaunchRequest& request = arguments.request;
   request.python = kind != Kind::any;
-  command->add_option("--cmd", request.command, "What every rank runs, in the project's folder")
-      ->type_name("C")
-      ->required();
-  command->add_option("--nproc-per-node", request.nproc, "Ranks a server; auto: one a GPU, else one a core")
+  add_cmd_option(command, request.command, "What every rank runs, in the project's folder");
+  command.add_option("--nproc-per-node", request.nproc, "Ranks a server; auto: one a GPU, else one a core")
       ->type_name("N|auto");
-  command->add_option("--master-port", request.master_port, "Port of the rendezvous (default: a free one)")
-      ->type_name("PORT")
-      ->check(CLI::Range(1, 65535));
-  arguments->env.add(*command);
-  add_new_tag_option(*command, request.tags, "Instead of the words of the command; repeatable");
-  add_server_option(*command, context, request.servers);
+  add_number_option(command, "--master-port", request.master_port,
+                    "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
+  arguments.env.add(command);
+  add_new_tag_option(command, request.tags, "Instead of the words of the command; repeatable");
+  add_server_option(command, context, request.servers);
   if (kind == Kind::helper) {
-    command->add_flag("--use-env", arguments->use_env,
-                      "Do not append --local_rank=N: the ranks read LOCAL_RANK");
+    command.add_flag("--use-env", arguments.use_env,
+                     "Do not append --local_rank=N: the ranks read LOCAL_RANK");
   } else {
-    command->add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
-    command->add_flag("--use-env", arguments->use_env, "The default here; for labml_remote's command lines");
+    command.add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
+    command.add_flag("--use-env", arguments.use_env, "The default here; for labml_remote's command lines");
   }
-  add_launcher_option(*command, request.launcher);
+  add_launcher_option(command, request.launcher);
   command
-      ->add_option("--on-failure", arguments->on_failure, "When a rank fails: kill the others, or leave them")
+      .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));
-  command
-      ->add_option("--failure-grace", arguments->failure_grace_s,
-                   "After a failure, the seconds that the other ranks get to exit (default: 5)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(0, 86400));
-  command
-      ->add_option(
-          "--lost-after", arguments->lost_after_s,
-          "Seconds of silence after which a server counts as lost, and the ranks elsewhere end (default: 60)")
-      ->type_name("SECONDS")
-      ->check(CLI::Range(2, 86400));
-  command->add_flag("--dry-run", arguments->dry_run, "Show what would be started, and start nothing");
-  command->add_flag("--verify-sync", request.verify_sync,
-                    "Start only if every server has the project as it is here, compared by content");
-  command->add_flag("--enable-stacks", request.enable_stacks,
-                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
-  command->add_flag("--follow", arguments->follow, "Follow rank 0 until all ranks have ended");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  add_number_option(command, "--failure-grace", arguments.failure_grace_s,
+                    "After a failure, the seconds that the other ranks get to exit (default: 5)", "SECONDS",
+                    0, 86400);
+  add_number_option(
+      command, "--lost-after", arguments.lost_after_s,
+      "Seconds of silence after which a server counts as lost, and the ranks elsewhere end (default: 60)",
+      "SECONDS", 2, 86400);
+  command.add_flag("--dry-run", arguments.dry_run, "Show what would be started, and start nothing");
+  command.add_flag("--verify-sync", request.verify_sync,
+                   "Start only if every server has the project as it is here, compared by content");
+  command.add_flag("--enable-stacks", request.enable_stacks,
+                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command.add_flag("--follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+}
+
+struct JobArguments {
+  JobRequest request;
+  EnvOptions env;
+  bool follow = false;
+};
+
+int run_job(Context& context, const JobArguments& arguments) {
+  JobRequest request = arguments.request;
+  if (trim(request.command).empty()) {
+    throw Error::usage("job-run", "--cmd is empty");
+  }
+  request.env = arguments.env.collect();
+  const StartResult started = context.project().start(request);
+  const Job& job = started.job;
+  if (context.options.json) {
+    context.terminal.out(jobs::to_json_text(job));
+  } else if (!started.error) {
+    context.terminal.out(fmt::format("job {} started on {}\n", job.key, job.server));
+    if (!arguments.follow) {
+      context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", job.key));
+    }
+  }
+  if (started.error) {
+    context.show(*started.error);
+    context.cancel.check();
+    return 1;
+  }
+  return arguments.follow ? follow_on_screen(context, {job}, {}) : 0;
 }
 
 }  // namespace
@@ -180,6 +181,21 @@ void add_launch(CLI::App& app, Context& context) {
   add(app, context, Kind::helper, "helper-torch-launch",
       "The same, appending --local_rank=N as labml_remote does");
   add(app, context, Kind::any, "launch", "The same ranks for a command that is not Python");
+}
+
+void add_job_run(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run_job);
+  add_cmd_option(command, arguments.request.command);
+  CLI::Option* server = command.add_option("--server", arguments.request.server, "Where it runs");
+  server->type_name("S")->required();
+  context.completers[server] = NameKind::servers;
+  arguments.env.add(command);
+  add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  command.add_flag("--enable-stacks", arguments.request.enable_stacks,
+                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command.add_flag("--follow", arguments.follow,
+                   "Show its output until it ends; Ctrl-C only ends the following");
 }
 
 }  // namespace remote::cli

@@ -1,11 +1,9 @@
 // `remote prepare` and its three steps, `setup`, `rsync` and `update-packages`.
 
-#include "cli/show/prepare.hpp"
-
 #include <CLI/App.hpp>
 
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
+#include "cli/show/events.hpp"
 
 namespace remote::cli {
 namespace {
@@ -33,9 +31,8 @@ void add_sync_options(CLI::App& command, Arguments& arguments) {
                    "Remove from the servers what this machine sent and what is gone here now (nothing that "
                    "jobs wrote, nothing excluded)");
   command.add_flag("--overwrite", request.overwrite, "Also send files that are newer on the server");
-  command.add_option("--bwlimit", request.kilobytes_per_second, "Send no more than this to each server")
-      ->type_name("KB/S")
-      ->check(CLI::Range(0, 1000000000));
+  add_number_option(command, "--bwlimit", request.kilobytes_per_second,
+                    "Send no more than this to each server", "KB/S", 0, 1000000000);
   command
       .add_option(
           "--fan-out", arguments.fan_out,
@@ -49,39 +46,28 @@ void add_sync_options(CLI::App& command, Arguments& arguments) {
 // The options that the command's steps take.
 void add(CLI::App& app, Context& context, const Arguments& usual, const std::string& name,
          const std::string& help, const std::string& force_help) {
-  CLI::App* command = app.add_subcommand(name, help);
-  const auto arguments = std::make_shared<Arguments>(usual);
-  add_server_option(*command, context, arguments->request.servers);
+  const auto [command, arguments] = add_command(app, context, name, help, run, usual);
+  add_server_option(command, context, arguments.request.servers);
   if (usual.request.sync) {
-    add_sync_options(*command, *arguments);
+    add_sync_options(command, arguments);
   }
   if (usual.request.sync && !usual.request.setup) {
-    command->add_flag("-n,--dry-run", arguments->request.dry_run, "Show what would go, change nothing");
+    command.add_flag("-n,--dry-run", arguments.request.dry_run, "Show what would go, change nothing");
   }
   if (!force_help.empty()) {
-    command->add_flag("--force", arguments->request.force, force_help);
+    command.add_flag("--force", arguments.request.force, force_help);
   }
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
 }
 
 }  // namespace
 
-void add_setup(CLI::App& app, Context& context) {
+void add_prepare(CLI::App& app, Context& context) {
   add(app, context, {{.sync = false, .packages = false}, "direct", "set up"}, "setup",
       "Make the Python environment on the servers", "Make it anew, also where it is done");
-}
-
-void add_rsync(CLI::App& app, Context& context) {
   add(app, context, {{.setup = false, .packages = false}, "direct", "synced"}, "rsync",
       "Send the project to the servers", "");
-}
-
-void add_update_packages(CLI::App& app, Context& context) {
   add(app, context, {{.setup = false, .sync = false}, "direct", "up to date"}, "update-packages",
       "Install what requirements.txt, Pipfile or pyproject.toml ask for", "Install although nothing changed");
-}
-
-void add_prepare(CLI::App& app, Context& context) {
   add(app, context, {{}, "direct", "prepared"}, "prepare",
       "Setup, rsync and update-packages on all servers side by side",
       "Set up and install although it is done");

@@ -2,16 +2,14 @@
 // comes.
 
 #include <algorithm>
-#include <deque>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "ui/lines.hpp"
+#include "cli/show/output.hpp"
 
 namespace remote::cli {
 namespace {
@@ -23,40 +21,6 @@ struct Arguments {
 
 // JSON is one value, so all of it is held in memory: output past this is an error.
 constexpr std::size_t most_json_output = std::size_t{64} << 20U;
-
-// Puts one server's output on the screen: as it is when it is the only one, else in whole lines with its
-// name.
-class Screen {
- public:
-  Screen(Context& context, const std::string& prefix)
-      : context_(context), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
-
-  void take(OutputStream stream, std::string_view data) {
-    if (raw_) {
-      print(stream, data);
-    } else {
-      print(stream, (stream == OutputStream::out ? out_ : err_).take(data));
-    }
-  }
-  void finish() {
-    print(OutputStream::out, out_.finish());
-    print(OutputStream::err, err_.finish());
-  }
-
- private:
-  void print(OutputStream stream, std::string_view text) {
-    if (stream == OutputStream::out) {
-      context_.terminal.out(text);
-    } else {
-      context_.terminal.err(text);
-    }
-  }
-
-  Context& context_;
-  bool raw_;
-  ui::LineAssembler out_;
-  ui::LineAssembler err_;
-};
 
 // What one server's command printed, for JSON.
 struct Printed {
@@ -74,34 +38,31 @@ struct Printed {
 };
 
 nlohmann::json to_json(const ServerRun& run, const Printed& printed) {
-  nlohmann::json entry = {{"server", run.server}, {"exit_code", nullptr}, {"signal", nullptr},
-                          {"stdout", ""},         {"stderr", ""},         {"error", nullptr}};
-  if (run.error) {
-    entry["error"] = run.error->message();
-    return entry;
+  nlohmann::json entry = {{"server", run.server},
+                          {"exit_code", nullptr},
+                          {"signal", nullptr},
+                          {"stdout", run.error ? "" : printed.out},
+                          {"stderr", run.error ? "" : printed.err},
+                          {"error", or_null(run.error)}};
+  if (run.status && run.status->code()) {
+    entry["exit_code"] = *run.status->code();
+  } else if (run.status) {
+    entry["signal"] = signal_name(*run.status->signal());
   }
-  if (const auto code = run.status->code()) {
-    entry["exit_code"] = *code;
-  }
-  if (const auto signal = run.status->signal()) {
-    entry["signal"] = signal_name(*signal);
-  }
-  entry["stdout"] = printed.out;
-  entry["stderr"] = printed.err;
   return entry;
 }
 
-std::deque<Screen> screens_for(Context& context, const std::vector<std::string>& names) {
+std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::string>& names) {
   constexpr ui::Style styles[] = {ui::Style::cyan, ui::Style::green, ui::Style::yellow, ui::Style::magenta,
                                   ui::Style::blue};
   std::size_t width = 0;
   for (const std::string& name : names) {
     width = std::max(width, name.size());
   }
-  std::deque<Screen> screens;
+  std::vector<OutputScreen> screens;
   for (std::size_t i = 0; i < names.size(); ++i) {
     screens.emplace_back(
-        context,
+        context.terminal,
         names.size() == 1
             ? ""
             : context.terminal.paint_out(styles[i % 5], fmt::format("{:<{}} |", names[i], width)) + " ");
@@ -139,7 +100,7 @@ int run(Context& context, const Arguments& arguments) {
   }
   request.env = arguments.env.collect();
   const std::vector<std::string> names = context.project().server_names(request.servers);
-  std::deque<Screen> screens = screens_for(context, names);
+  std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     if (context.options.json) {
@@ -164,15 +125,11 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_run(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("run", "Run a command on the servers and show its output");
-  const auto arguments = std::make_shared<Arguments>();
-  command
-      ->add_option("--cmd", arguments->request.command, "The command, run by a shell in the project's folder")
-      ->type_name("C")
-      ->required();
-  add_server_option(*command, context, arguments->request.servers);
-  arguments->env.add(*command);
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  const auto [command, arguments] =
+      add_command(app, context, "run", "Run a command on the servers and show its output", run);
+  add_cmd_option(command, arguments.request.command);
+  add_server_option(command, context, arguments.request.servers);
+  arguments.env.add(command);
 }
 
 }  // namespace remote::cli

@@ -1,7 +1,5 @@
 #include "sandbox/sandbox.hpp"
 
-#include <memory>
-
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -9,16 +7,15 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "cli/commands/commands.hpp"
-#include "cli/context.hpp"
+#include "cli/options.hpp"
 #include "sandbox/config.hpp"
+#include "ui/table.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
-struct SandboxArguments {
-  sandbox::SandboxOptions up;
+struct DownArguments {
   bool purge = false;
 };
 
@@ -54,29 +51,23 @@ nlohmann::json to_json(const std::vector<sandbox::SandboxServer>& list) {
 void report_config(Context& context, const sandbox::Sandbox& sandbox,
                    const std::vector<sandbox::SandboxServer>& list) {
   const sandbox::SandboxConfigResult result = sandbox::settle_config(sandbox, list);
-  switch (result.state) {
-    case sandbox::SandboxConfigState::created:
-      context.terminal.notice("wrote .remote/configs.yaml");
-      break;
-    case sandbox::SandboxConfigState::updated:
-      context.terminal.notice("updated .remote/configs.yaml");
-      break;
-    case sandbox::SandboxConfigState::names_all:
-      break;
-    case sandbox::SandboxConfigState::lacks_some:
-      if (result.problem) {
-        context.terminal.warning(*result.problem);
-      }
-      context.terminal.notice(
-          ".remote/configs.yaml is yours and does not name all of them. It needs these under its `servers:` "
-          "(and,\n"
-          "unless conda is wanted on them, `python: {manager: venv, system_site_packages: true}`):");
-      context.terminal.err("\n" + sandbox::sandbox_servers_yaml(result.lacking, sandbox::user_name()) + "\n");
-      break;
+  using State = sandbox::SandboxConfigState;
+  if (result.state == State::created || result.state == State::updated) {
+    context.terminal.notice(
+        fmt::format("{} .remote/configs.yaml", result.state == State::created ? "wrote" : "updated"));
+  } else if (result.state == State::lacks_some) {
+    if (result.problem) {
+      context.terminal.warning(*result.problem);
+    }
+    context.terminal.notice(
+        ".remote/configs.yaml is yours and does not name all of them. It needs these under its `servers:` "
+        "(and,\n"
+        "unless conda is wanted on them, `python: {manager: venv, system_site_packages: true}`):");
+    context.terminal.err("\n" + sandbox::sandbox_servers_yaml(result.lacking, sandbox::user_name()) + "\n");
   }
 }
 
-void sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
+int sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
   sandbox::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.up(options, context.cancel);
   std::size_t started = 0;
@@ -98,19 +89,21 @@ void sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
   if (context.options.json) {
     context.terminal.out(dump_json(to_json(list)));
   }
+  return 0;
 }
 
-void sandbox_down(Context& context, bool purge) {
+int sandbox_down(Context& context, const DownArguments& arguments) {
   sandbox::Sandbox sandbox(sandbox_project(context));
   const int ended = sandbox.down();
   context.terminal.notice(counted(ended, "practice server") + " ended");
-  if (purge) {
+  if (arguments.purge) {
     if (sandbox::remove_config(sandbox)) {
       context.terminal.notice("removed .remote/configs.yaml, which the sandbox had written");
     }
     sandbox.purge();
     context.terminal.notice("removed " + sandbox.folder().string());
   }
+  return 0;
 }
 
 void sandbox_status(Context& context) {
@@ -124,15 +117,13 @@ void sandbox_status(Context& context) {
     context.terminal.notice("no sandbox here; `remote sandbox up` makes one");
     return;
   }
-  std::string text = fmt::format("{:<10} {:<15} {:<8} {}\n", "SERVER", "ADDRESS", "STATE", "HOME");
+  ui::Table table({"SERVER", "ADDRESS", "STATE", "HOME"});
   for (const sandbox::SandboxServer& server : list) {
-    const std::string state = server.pid != 0 ? "up" : "down";
-    text += fmt::format("{:<10} {:<15} {} {}\n", server.name, fmt::format("127.0.0.1:{}", server.port),
-                        context.terminal.paint_out(server.pid != 0 ? ui::Style::green : ui::Style::dim,
-                                                   fmt::format("{:<8}", state)),
-                        server.home.string());
+    const bool up = server.pid != 0;
+    table.add({server.name, fmt::format("127.0.0.1:{}", server.port),
+               ui::Cell(up ? "up" : "down", up ? ui::Style::green : ui::Style::dim), server.home.string()});
   }
-  context.terminal.out(text);
+  context.terminal.out(table.text(context.terminal));
 }
 
 }  // namespace
@@ -140,21 +131,19 @@ void sandbox_status(Context& context) {
 void add_sandbox(CLI::App& app, Context& context) {
   CLI::App* sandbox = app.add_subcommand("sandbox", "Practice servers on this machine: real sshd processes");
   sandbox->require_subcommand(1);
-  const auto arguments = std::make_shared<SandboxArguments>();
 
-  CLI::App* up = sandbox->add_subcommand("up", "Start them; those that run already stay as they are");
-  up->add_option("--nodes", arguments->up.nodes, "How many (default: those there are, else 2)")
-      ->check(CLI::Range(1, 1000))
-      ->type_name("N");
-  up->add_option("--max-sessions", arguments->up.max_sessions,
-                 "Sessions that one connection may have, of those started now (default: 10, as sshd has it)")
-      ->check(CLI::Range(0, 10000))
-      ->type_name("N");
-  up->callback([arguments, &context] { sandbox_up(context, arguments->up); });
+  const auto [up, options] =
+      add_command(*sandbox, context, "up", "Start them; those that run already stay as they are", sandbox_up);
+  add_number_option(up, "--nodes", options.nodes, "How many (default: those there are, else 2)", "N", 1,
+                    1000);
+  add_number_option(
+      up, "--max-sessions", options.max_sessions,
+      "Sessions that one connection may have, of those started now (default: 10, as sshd has it)", "N", 0,
+      10000);
 
-  CLI::App* down = sandbox->add_subcommand("down", "End them and everything that was started in them");
-  down->add_flag("--purge", arguments->purge, "Remove their homes, keys and ports too");
-  down->callback([arguments, &context] { sandbox_down(context, arguments->purge); });
+  const auto [down, arguments] = add_command(
+      *sandbox, context, "down", "End them and everything that was started in them", sandbox_down);
+  down.add_flag("--purge", arguments.purge, "Remove their homes, keys and ports too");
 
   CLI::App* status = sandbox->add_subcommand("status", "List them");
   status->callback([&context] { sandbox_status(context); });

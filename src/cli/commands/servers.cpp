@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
 #include "ui/table.hpp"
 
@@ -14,15 +13,12 @@ namespace {
 nlohmann::json to_json(const ServerInfo& server) {
   auto settings = nlohmann::json::array();
   for (const ServerSetting& setting : server.settings) {
-    settings.push_back(
-        {{"name", setting.name},
-         {"value", setting.value},
-         {"from", setting.from},
-         {"problem", setting.problem.empty() ? nlohmann::json(nullptr) : nlohmann::json(setting.problem)}});
+    settings.push_back({{"name", setting.name},
+                        {"value", setting.value},
+                        {"from", setting.from},
+                        {"problem", or_null(setting.problem)}});
   }
-  return {{"server", server.name},
-          {"settings", settings},
-          {"error", server.error ? nlohmann::json(server.error->message()) : nlohmann::json(nullptr)}};
+  return {{"server", server.name}, {"settings", settings}, {"error", or_null(server.error)}};
 }
 
 void add_rows(ui::Table& table, const ServerInfo& server, bool name_on_each) {
@@ -61,11 +57,9 @@ int run(Context& context, const std::vector<std::string>& globs) {
 }  // namespace
 
 void add_servers(CLI::App& app, Context& context) {
-  auto globs = std::make_shared<std::vector<std::string>>();
-  CLI::App* command =
-      app.add_subcommand("servers", "Show how each server is reached, and where each setting came from");
-  add_server_option(*command, context, *globs);
-  command->callback([globs, &context] { context.exit_code = run(context, *globs); });
+  const auto [command, globs] = add_command(
+      app, context, "servers", "Show how each server is reached, and where each setting came from", run);
+  add_server_option(command, context, globs);
 }
 
 }  // namespace remote::cli

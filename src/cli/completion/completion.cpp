@@ -1,23 +1,29 @@
 #include "cli/completion/completion.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <optional>
+#include <set>
 
 #include <CLI/App.hpp>
+#include <CLI/Validators.hpp>
+#include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "base/visible.hpp"
+#include "cli/options.hpp"
+#include "ui/text_width.hpp"
+
+// `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
+//   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
+//                                    folders follow, then a line for each word, with a tab before what it is
+//   remote __complete servers|jobs   the names, one a line
 
 namespace remote::cli {
 namespace {
 
-// CLI11 hides what is in the group "".
-bool hidden(const CLI::App& app) {
-  return app.get_group().empty();
-}
-
 std::vector<const CLI::App*> subcommands(const CLI::App& app) {
-  return app.get_subcommands([](const CLI::App* sub) { return !hidden(*sub) && !sub->get_name().empty(); });
+  // CLI11 hides what is in the group "".
+  return app.get_subcommands(
+      [](const CLI::App* sub) { return !sub->get_group().empty() && !sub->get_name().empty(); });
 }
 
 // The option of this name ("--server", "-s") of a command or, as the global ones, of one above it.
@@ -31,32 +37,18 @@ const CLI::Option* find_option(const CLI::App* app, const std::string& name) {
 }
 
 // "{auto,always,never}" of a type name such as "TEXT:{auto,always,never}".
-std::vector<std::string> choices(const CLI::Option& option) {
+std::vector<Completion::Word> choices(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   const std::size_t begin = type.find('{');
   const std::size_t end = type.find('}', begin == std::string::npos ? 0 : begin);
   if (begin == std::string::npos || end == std::string::npos) {
     return {};
   }
-  return split(type.substr(begin + 1, end - begin - 1), ',');
-}
-
-void add_matching(Completion& completion, const std::string& start, const std::vector<std::string>& texts,
-                  const std::string& before = {}) {
-  for (const std::string& text : texts) {
-    if (text.starts_with(start)) {
-      completion.words.push_back({before + text, ""});
-    }
+  std::vector<Completion::Word> words;
+  for (const std::string& text : split(type.substr(begin + 1, end - begin - 1), ',')) {
+    words.push_back({text, ""});
   }
-}
-
-void add_matching(Completion& completion, const std::string& start,
-                  const std::vector<Completion::Word>& words, const std::string& before) {
-  for (const Completion::Word& word : words) {
-    if (word.text.starts_with(start)) {
-      completion.words.push_back({before + word.text, word.description});
-    }
-  }
+  return words;
 }
 
 // Where the values of options come from.
@@ -72,11 +64,19 @@ Completion complete_value(const CLI::Option& option, const std::string& start, c
   Completion completion;
   const std::string type = option.get_type_name();
   const auto completer = sources.completers.find(&option);
-  if (const auto known = choices(option); !known.empty()) {
-    add_matching(completion, start, known, before);
-  } else if (completer != sources.completers.end()) {
-    add_matching(completion, start, sources.names(completer->second), before);
-  } else if (before.empty() && (type.starts_with("DIR") || type.starts_with("FOLDER"))) {
+  std::vector<Completion::Word> words = choices(option);
+  if (words.empty() && completer != sources.completers.end()) {
+    words = sources.names(completer->second);
+  }
+  for (const Completion::Word& word : words) {
+    if (word.text.starts_with(start)) {
+      completion.words.push_back({before + word.text, word.description});
+    }
+  }
+  if (completer != sources.completers.end() || !words.empty()) {
+    return completion;
+  }
+  if (before.empty() && (type.starts_with("DIR") || type.starts_with("FOLDER"))) {
     completion.kind = Completion::Kind::folders;
   } else if (before.empty() && type.starts_with("FILE")) {
     completion.kind = Completion::Kind::files;
@@ -217,6 +217,105 @@ std::string project_on_line(const std::vector<std::string>& words) {
     }
   }
   return plain;
+}
+
+namespace {
+
+std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
+  std::vector<Completion::Word> names;
+  std::set<std::string> tags;
+  for (const Job& job : project.jobs({.ask = false})) {
+    if (kind == NameKind::jobs) {
+      names.push_back({std::to_string(job.key), fmt::format("{} on {}: {}", to_string(job.state), job.server,
+                                                            ui::shorten(job.command, 60))});
+    }
+    tags.insert(job.tags.begin(), job.tags.end());
+  }
+  if (kind == NameKind::tags) {
+    for (const std::string& tag : tags) {
+      names.push_back({tag, ""});
+    }
+  }
+  return names;
+}
+
+// The project's names; none where there is no project or its files cannot be read: a shell at a prompt is
+// no place for errors. Reads files only, never asks a server.
+std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
+  std::vector<Completion::Word> names;
+  if (kind == NameKind::signals) {
+    for (const char* name : {"TERM", "INT", "HUP", "KILL", "QUIT", "USR1", "USR2"}) {
+      names.push_back({name, ""});
+    }
+    return names;
+  }
+  context.on_event = [](const Event&) {};
+  try {
+    Project& project = context.project();
+    if (kind != NameKind::servers) {
+      return job_names(project, kind);
+    }
+    for (const ServerInfo& server : project.servers()) {
+      names.push_back({server.name, server.hostname});
+    }
+  } catch (const Error&) {
+    // then there are none
+  }
+  return names;
+}
+
+std::string print(const Completion& completion) {
+  switch (completion.kind) {
+    case Completion::Kind::files:
+      return ":files\n";
+    case Completion::Kind::folders:
+      return ":folders\n";
+    case Completion::Kind::words:
+      break;
+  }
+  std::string out = ":words\n";
+  for (const Completion::Word& word : completion.words) {
+    if (visible_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
+      out += word.text + "\t" + visible_line(word.description) + "\n";
+    }
+  }
+  return out;
+}
+
+void answer(Context& context, const CLI::App& root, std::vector<std::string> words) {
+  const std::string what = words.empty() ? "" : words.front();
+  const auto names = [&context](NameKind kind) { return names_of(context, kind); };
+  if (what == "servers" || what == "jobs") {
+    for (const Completion::Word& name : names(what == "servers" ? NameKind::servers : NameKind::jobs)) {
+      context.terminal.out(name.text + "\n");
+    }
+    return;
+  }
+  if (what != "line") {
+    throw Error::usage("__complete", "takes servers, jobs, or line and words");
+  }
+  words.erase(words.begin());
+  if (std::string project = project_on_line(words); !project.empty()) {
+    context.options.project = std::move(project);
+  }
+  context.terminal.out(print(complete(root, words, context.completers, names)));
+}
+
+}  // namespace
+
+void add_completion(CLI::App& app, Context& context) {
+  auto shell = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
+  command->add_option("shell", *shell, "The shell")
+      ->required()
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command->callback([shell, &context] { context.terminal.out(completion_script("remote." + *shell)); });
+
+  CLI::App* complete = app.add_subcommand("__complete", "")->group("");
+  complete->prefix_command();    // the words of the line are taken as they are,
+  complete->fallthrough(false);  // also those that look like global options
+  complete->set_help_flag();     // or like --help
+  complete->callback([complete, &app, &context] { answer(context, app, complete->remaining()); });
 }
 
 }  // namespace remote::cli

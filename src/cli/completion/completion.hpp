@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/context.hpp"
@@ -36,7 +37,8 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
 // The value of --project on the line, if it is given; "" otherwise. Quotes and backslashes taken off.
 std::string project_on_line(const std::vector<std::string>& words);
 
-// The text that bash, zsh or fish reads (`remote completion SHELL`).
-std::string completion_script(const std::string& shell);
+// What bash, zsh or fish reads: the text of the file of this name beside this one, "remote.bash", compiled
+// in.
+std::string_view completion_script(std::string_view name);
 
 }  // namespace remote::cli

@@ -4,13 +4,33 @@
 #include <vector>
 
 #include "cli/context.hpp"
+#include "ui/progress.hpp"
+
+// Events in words, and what prepare and its steps show.
 
 namespace remote::cli {
 
-// An event in words, on stderr. The progress of prepare is no matter of this: see show/prepare.hpp.
+// An event in words, on stderr. The progress of prepare has none: see PrepareScreen.
 void show_event(Context& context, const Event& event);
 
-// A title and below it the first of the names, which are foreign text; nothing for no names.
-void show_names(Context& context, const std::string& title, const std::vector<std::string>& names);
+// A transfer's figures for the screen.
+ui::Transfer as_transfer(const TransferProgress& progress);
+
+// Shows the progress of servers side by side, from the events of prepare(). Other events are shown as ever.
+class PrepareScreen {
+ public:
+  PrepareScreen(Context& context, const std::vector<std::string>& servers, const PrepareRequest& request);
+  ~PrepareScreen();
+  PrepareScreen(const PrepareScreen&) = delete;
+  PrepareScreen& operator=(const PrepareScreen&) = delete;
+
+ private:
+  Context& context_;
+  ui::Progress progress_;
+};
+
+// Says what came of it; `title` is what a prepared server is: "prepared". Returns the exit code.
+int show_prepared(Context& context, const std::vector<PrepareResult>& results, const PrepareRequest& request,
+                  const std::string& title);
 
 }  // namespace remote::cli

@@ -1,5 +1,7 @@
-// `remote job-pull --job KEY PATH…`: brings files that a job wrote from its server.
+// `remote job-rsync`: brings the jobs' output into .remote/jobs, once or again and again. `remote job-pull
+// --job KEY PATH…`: brings files that a job wrote from its server.
 
+#include <algorithm>
 #include <optional>
 
 #include <CLI/App.hpp>
@@ -9,22 +11,52 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
-#include "cli/commands/commands.hpp"
 #include "cli/options.hpp"
-#include "cli/show/prepare.hpp"
+#include "cli/show/events.hpp"
 #include "ui/progress.hpp"
 
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct FetchArguments {
+  std::vector<std::string> servers;
+  int delay = 0;
+};
+
+// Returns whether all was brought.
+bool bring(Context& context, const FetchArguments& arguments) {
+  Project& project = context.project();
+  const std::vector<std::string> names = project.server_names(arguments.servers);
+  std::vector<Job> jobs = project.jobs({.ask = false});
+  std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
+  const std::size_t count = jobs.size();
+  const std::vector<Error> errors = project.fetch_logs(project.refresh(std::move(jobs)));
+  context.show(errors);
+  if (errors.empty()) {
+    context.terminal.notice(count == 0 ? "no jobs"
+                                       : "the output of " + counted(count, "job") + " is in .remote/jobs");
+  }
+  return errors.empty();
+}
+
+int fetch(Context& context, const FetchArguments& arguments) {
+  if (arguments.delay == 0) {
+    return bring(context, arguments) ? 0 : 1;
+  }
+  for (;;) {
+    bring(context, arguments);  // a server that fails now is asked again the next time
+    context.pause(std::chrono::seconds(arguments.delay));
+  }
+}
+
+struct PullArguments {
   std::string key;
   std::vector<std::string> paths;
   std::string to = ".";
   bool force = false;
 };
 
-void print(Context& context, const Arguments& arguments, const Job& job, const std::string& folder,
+void print(Context& context, const PullArguments& arguments, const Job& job, const std::string& folder,
            const SyncReport& report) {
   for (const std::string& warning : report.warnings) {
     context.terminal.warning(visible_line(warning));
@@ -49,7 +81,7 @@ void print(Context& context, const Arguments& arguments, const Job& job, const s
                                       megabytes, job.server, arguments.to));
 }
 
-int run(Context& context, const Arguments& arguments) {
+int pull(Context& context, const PullArguments& arguments) {
   PullRequest request;
   JobsRequest one;
   one.selection.names = {arguments.key};
@@ -81,22 +113,29 @@ int run(Context& context, const Arguments& arguments) {
 
 }  // namespace
 
+void add_job_rsync(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-rsync", "Bring the jobs' output into .remote/jobs", fetch);
+  add_server_option(command, context, arguments.servers);
+  add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 1,
+                    86400);
+}
+
 void add_job_pull(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("job-pull", "Bring files that a job wrote from its server");
-  const auto arguments = std::make_shared<Arguments>();
+  const auto [command, arguments] =
+      add_command(app, context, "job-pull", "Bring files that a job wrote from its server", pull);
   CLI::Option* job =
-      command->add_option("--job", arguments->key, "The job with this key, or whose id begins so");
+      command.add_option("--job", arguments.key, "The job with this key, or whose id begins so");
   job->type_name("KEY")->required();
   context.completers[job] = NameKind::jobs;
   command
-      ->add_option("paths", arguments->paths,
-                   "Files or folders there, relative to the project; FOLDER/ means its content")
+      .add_option("paths", arguments.paths,
+                  "Files or folders there, relative to the project; FOLDER/ means its content")
       ->type_name("PATH")
       ->required();
-  command->add_option("--to", arguments->to, "The folder here that they come into (default: the current one)")
+  command.add_option("--to", arguments.to, "The folder here that they come into (default: the current one)")
       ->type_name("DIR");
-  command->add_flag("--force", arguments->force, "Also in place of files that are newer here");
-  command->callback([arguments, &context] { context.exit_code = run(context, *arguments); });
+  command.add_flag("--force", arguments.force, "Also in place of files that are newer here");
 }
 
 }  // namespace remote::cli

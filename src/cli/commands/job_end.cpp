@@ -1,0 +1,210 @@
+// `remote job-kill`: ends jobs, and proves it. `remote job-clean`: removes ended jobs, here and on the
+// servers.
+
+#include <algorithm>
+#include <csignal>
+#include <optional>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "base/visible.hpp"
+#include "cli/options.hpp"
+#include "cli/show/jobs.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct KillArguments {
+  JobOptions jobs;
+  std::string signal = "TERM";
+  int grace = 10;
+  bool yes = false;
+};
+
+std::string outcome_text(const KillResult::Entry& entry) {
+  switch (entry.outcome) {
+    case KillResult::Entry::Outcome::killed:
+      return "killed";
+    case KillResult::Entry::Outcome::ended:
+      return entry.signalled > 0 ? "had ended before; what it left behind was ended now" : "had ended before";
+    case KillResult::Entry::Outcome::none:
+      return "was never started there";
+    case KillResult::Entry::Outcome::survivors:
+      return "NOT ended";
+    case KillResult::Entry::Outcome::refused:
+      return "NOT ended: " + visible_line(entry.reason);
+  }
+  return "";
+}
+
+// The unfinished jobs that fit; those that are named by their keys also when they have ended.
+std::vector<Job> choose(Context& context, const JobOptions& options) {
+  std::vector<Job> chosen = context.project().jobs(
+      {.selection = options.selection(), .unfinished_only = options.keys.empty(), .ask = false});
+  if (options.keys.empty()) {
+    std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
+  }
+  return chosen;
+}
+
+// Returns whether all have ended.
+bool report(Context& context, const KillResult& result) {
+  bool all_ended = result.errors.empty();
+  nlohmann::json all = nlohmann::json::array();
+  for (const KillResult::Entry& entry : result.entries) {
+    const bool ended = entry.outcome != KillResult::Entry::Outcome::survivors &&
+                       entry.outcome != KillResult::Entry::Outcome::refused;
+    all_ended = all_ended && ended;
+    all.push_back({{"key", entry.job.key},
+                   {"id", entry.job.id.text()},
+                   {"server", entry.job.server},
+                   {"state", to_string(entry.job.state)},
+                   {"ended", ended},
+                   {"signalled", entry.signalled},
+                   {"survivors", entry.survivors}});
+    if (!context.options.json) {
+      context.terminal.out(fmt::format("{}: {}\n", describe(entry.job), outcome_text(entry)));
+    }
+    for (const std::string& survivor : entry.survivors) {
+      context.terminal.err(fmt::format("  still there: {}\n", visible_line(survivor)));
+    }
+  }
+  context.show(result.errors);
+  if (context.options.json) {
+    context.terminal.out(dump_json(all));
+  }
+  return all_ended;
+}
+
+int kill(Context& context, const KillArguments& arguments) {
+  KillRequest request;
+  request.grace = std::chrono::seconds(arguments.grace);
+  if (const auto signal = signal_number(arguments.signal)) {
+    request.signal = *signal;
+  } else {
+    throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
+  }
+  const std::vector<Job> chosen = choose(context, arguments.jobs);
+  if (chosen.empty()) {
+    context.terminal.notice(arguments.jobs.named() && arguments.jobs.keys.empty()
+                                ? "no unfinished job has these tags; nothing to end"
+                                : "no unfinished jobs; nothing to end");
+  } else if (!arguments.jobs.named() && !arguments.yes) {
+    const std::string what = counted(chosen.size(), "unfinished job");
+    context.confirm(chosen, fmt::format("End {}?", what), "nothing was ended",
+                    Error::usage("job-kill", "no job is named, and that would end " + what,
+                                 "name them with --job or --tag, or add --yes"));
+  }
+  if (!chosen.empty() && arguments.grace > 0 && request.signal != SIGKILL) {
+    context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
+                                        counted(chosen.size(), "job"), arguments.grace));
+  }
+  return report(context, chosen.empty() ? KillResult() : context.project().kill(chosen, request)) ? 0 : 1;
+}
+
+struct CleanArguments {
+  JobOptions jobs;
+  std::optional<double> older;
+  bool yes = false;
+};
+
+// Returns the chosen jobs that have ended, and reports the others. `left` counts those that stay although
+// they were named, or because their state is not known.
+std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, std::vector<Job> chosen,
+                            int& left) {
+  std::size_t unfinished = 0;
+  const std::int64_t now = now_seconds();
+  std::vector<Job> ended;
+  for (Job& job : chosen) {
+    if (!is_final(job.state)) {
+      if (!arguments.jobs.keys.empty() || job.state == JobState::unknown) {
+        context.terminal.warning(fmt::format("{} stays: it is {}", describe(job), state_text(job)));
+        ++left;
+      } else {
+        ++unfinished;
+      }
+      continue;
+    }
+    const std::int64_t end = job.ended_at.value_or(job.checked_at.value_or(job.created_at));
+    if (!arguments.older || static_cast<double>(now - end) >= *arguments.older * 86400) {
+      ended.push_back(std::move(job));
+    }
+  }
+  if (unfinished > 0) {
+    context.terminal.notice(counted(unfinished, "unfinished job") + " left alone");
+  }
+  return ended;
+}
+
+int clean(Context& context, const CleanArguments& arguments) {
+  // A job that runs according to the record here may have ended meanwhile.
+  std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection()});
+  int left = 0;
+  chosen = ended_ones(context, arguments, std::move(chosen), left);
+  CleanResult result;
+  if (!chosen.empty()) {
+    if (!arguments.yes) {
+      const std::string what =
+          fmt::format("{} with {} output, here and on the servers", counted(chosen.size(), "ended job"),
+                      chosen.size() == 1 ? "its" : "their");
+      context.confirm(chosen, fmt::format("Remove {}?", what), "nothing was removed",
+                      Error::usage("job-clean", "that would remove " + what, "add --yes"));
+    }
+    result = context.project().clean(chosen);
+  }
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  std::size_t removed = 0;
+  for (const CleanResult::Entry& entry : result.entries) {
+    const Job& job = entry.job;
+    if (entry.removed) {
+      ++removed;
+    } else {
+      context.terminal.warning(fmt::format("{} stays: {}", describe(job), visible_line(entry.reason)));
+      ++left;
+    }
+    all.push_back({{"key", job.key},
+                   {"id", job.id.text()},
+                   {"server", job.server},
+                   {"removed", entry.removed},
+                   {"reason", entry.reason}});
+  }
+  context.show(result.errors);
+  left += static_cast<int>(result.errors.size());
+  if (context.options.json) {
+    context.terminal.out(dump_json(all));
+  } else {
+    context.terminal.notice((removed == 0 ? "no jobs" : counted(removed, "job")) + " removed");
+  }
+  return left == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+void add_job_kill(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-kill", "End jobs, and prove that nothing of them is left", kill);
+  arguments.jobs.add(command, context);
+  CLI::Option* signal = command.add_option("--signal", arguments.signal, "The first signal (default: TERM)");
+  signal->type_name("S");
+  context.completers[signal] = NameKind::signals;
+  add_number_option(command, "--grace", arguments.grace, "Seconds until KILL follows (default: 10)",
+                    "SECONDS", 0, 86400);
+  command.add_flag("--yes", arguments.yes, "Do not ask before ending all unfinished jobs");
+}
+
+void add_job_clean(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-clean", "Remove ended jobs, here and on the servers", clean);
+  arguments.jobs.add(command, context);
+  command.add_option("--older", arguments.older, "Only jobs that ended this many days ago or earlier")
+      ->type_name("DAYS")
+      ->check(CLI::Range(0.0, 100000.0));
+  command.add_flag("--yes", arguments.yes, "Do not ask before removing");
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,48 @@
+# bash completion of remote:  source <(remote completion bash)
+_remote_complete() {
+  local -a words
+  local rest=${COMP_LINE:0:$COMP_POINT} piece whole count=0 i
+  # bash cuts words at '=' and ':': put together again what was typed as one.
+  for ((i = 0; i <= COMP_CWORD; i++)); do
+    piece=${COMP_WORDS[i]}
+    if ((i > 0)) && [[ -n $rest && $rest != [[:blank:]]* ]]; then
+      words[count - 1]+=$piece
+    else
+      rest=${rest#"${rest%%[![:blank:]]*}"}
+      words[count]=$piece
+      count=$((count + 1))
+    fi
+    if ((i == COMP_CWORD)); then
+      # of the last word, what stands before the cursor
+      words[count - 1]=${words[count - 1]%"$piece"}$rest
+      piece=$rest
+    fi
+    rest=${rest#"$piece"}
+  done
+  whole=${words[count - 1]}
+  case $piece in
+    = | :) piece="" ;;
+  esac
+  local before=${whole%"$piece"} kind="" word
+  COMPREPLY=()
+  while IFS= read -r word; do
+    if [[ -z $kind ]]; then
+      kind=$word
+      continue
+    fi
+    word=${word%%$'\t'*}
+    COMPREPLY[${#COMPREPLY[@]}]=${word#"$before"}
+  done < <("$1" __complete line "${words[@]:1}" 2>/dev/null)
+  case $kind in
+    :files | :folders)
+      local flag=-f
+      [[ $kind = :folders ]] && flag=-d
+      compopt -o filenames 2>/dev/null
+      while IFS= read -r word; do
+        COMPREPLY[${#COMPREPLY[@]}]=$word
+      done < <(compgen "$flag" -- "$piece")
+      ;;
+  esac
+  return 0
+}
+complete -F _remote_complete remote

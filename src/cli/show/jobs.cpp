@@ -1,0 +1,235 @@
+#include "cli/show/jobs.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "base/visible.hpp"
+#include "jobs/job_json.hpp"
+#include "jobs/reason_text.hpp"
+#include "launch/command.hpp"
+
+namespace remote::cli {
+namespace {
+
+constexpr std::size_t longest_line = 500;
+
+std::string cause(const Job& job) {
+  std::string text = job.result ? job.result->describe() : std::string(to_string(job.state));
+  if (const std::string reason = jobs::reason_text(job.reason); !reason.empty()) {
+    text += ", " + reason;
+  }
+  return text;
+}
+
+// ", 0.2 s before the next"
+std::string lead(const Verdict& verdict) {
+  constexpr std::int64_t to_tenths = 10000;
+  if (!verdict.ahead_ms) {
+    return "";
+  }
+  if (!verdict.exact && *verdict.ahead_ms == 0) {
+    return ", in the same second as the next";
+  }
+  if (!verdict.exact || *verdict.ahead_ms >= to_tenths) {
+    return fmt::format(", {} s before the next", *verdict.ahead_ms / 1000);
+  }
+  const std::int64_t tenths = *verdict.ahead_ms / 100;
+  return tenths == 0 ? ", less than 0.1 s before the next"
+                     : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
+}
+
+std::string headline(const Verdict& verdict) {
+  if (verdict.first) {
+    const Job& first = *verdict.first;
+    const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
+    const std::string when = second ? ", " + format_local_time(*second) : "";
+    return fmt::format("rank {} on {} failed first ({}{}{})", first.rank.value_or(0), first.server,
+                       cause(first), when, lead(verdict));
+  }
+  if (!verdict.lost_server.empty()) {
+    return verdict.lost_server + " was lost";
+  }
+  return fmt::format("{} of {} ranks did not succeed", verdict.total - verdict.succeeded, verdict.total);
+}
+
+void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
+  if (verdict.succeeded == verdict.total) {
+    terminal.notice(fmt::format("all {} ranks succeeded", verdict.total), ui::Style::green);
+    return;
+  }
+  std::vector<std::string> lines;
+  for (const std::string& line : verdict.last_lines) {
+    if (!trim(line).empty()) {
+      lines.push_back(visible_line(line, longest_line));
+    }
+  }
+  const std::string rest = aftermath(verdict);
+  std::string text = headline(verdict);
+  if (!lines.empty()) {
+    text += ": last lines of its stderr:";
+  } else if (!rest.empty()) {
+    text += ": " + rest;
+  }
+  terminal.notice(text, ui::Style::red);
+  for (const std::string& line : lines) {
+    terminal.notice("  " + line);
+  }
+  if (!lines.empty() && !rest.empty()) {
+    terminal.notice(rest);
+  }
+  if (verdict.first) {
+    terminal.notice(fmt::format("its output: remote job-tail --job {}", verdict.first->key));
+  }
+}
+
+std::string shown_value(const std::string& name, const std::string& value) {
+  return looks_secret(name) ? std::string(secret_mask) : visible_line(value);
+}
+
+// What all processes have in common.
+Env shared_env(const std::vector<PlannedProcess>& processes) {
+  Env shared = processes.front().env;
+  for (const PlannedProcess& process : processes) {
+    std::erase_if(
+        shared, [&](const auto& pair) { return std::ranges::find(process.env, pair) == process.env.end(); });
+  }
+  return shared;
+}
+
+void print_env(std::string& text, const Env& env, const Env& without, std::string_view indent) {
+  for (const auto& pair : env) {
+    if (std::find(without.begin(), without.end(), pair) == without.end()) {
+      text += fmt::format("{}{}={}\n", indent, pair.first, shown_value(pair.first, pair.second));
+    }
+  }
+}
+
+}  // namespace
+
+std::string state_text(const Job& job) {
+  std::string text(to_string(job.state));
+  // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
+  // ada@laptop"; "ended after rank 2" stands for itself.
+  std::string reason = jobs::reason_text(job.reason);
+  if (job.state == JobState::killed) {
+    using Kind = JobReason::Kind;
+    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
+      return reason;
+    }
+    if (job.reason.kind == Kind::by_user || job.reason.kind == Kind::by_launch) {
+      return text + " " + reason;
+    }
+  }
+  if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
+    text += " " + job.result->describe();
+  }
+  if (!reason.empty()) {
+    text += " (" + reason + ")";
+  }
+  return text;
+}
+
+std::string describe(const Job& job) {
+  return job.rank ? fmt::format("job {} (rank {} on {})", job.key, *job.rank, job.server)
+                  : fmt::format("job {} on {}", job.key, job.server);
+}
+
+std::string jobs_json(const std::vector<Job>& jobs) {
+  nlohmann::ordered_json array = nlohmann::ordered_json::array();
+  for (const Job& job : jobs) {
+    array.push_back(jobs::to_json(job));
+  }
+  return dump_json(array);
+}
+
+int exit_code_of(const Job& job) {
+  if (job.state == JobState::succeeded) {
+    return 0;
+  }
+  const int code = job.result ? job.result->shell_code() : 1;
+  return code != 0 ? code : 1;
+}
+
+std::string aftermath(const Verdict& verdict) {
+  std::vector<std::string> parts;
+  const auto add = [&](int count, const char* one, const char* several) {
+    if (count > 0) {
+      // only the first part says of whom it speaks
+      const std::string who = parts.empty() ? counted(count, "other") : std::to_string(count);
+      parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
+    }
+  };
+  const bool after = verdict.first || !verdict.lost_server.empty();
+  add(verdict.ended, after ? "was ended after it" : "was ended",
+      after ? "were ended after it" : "were ended");
+  add(verdict.aborted, "aborted after it", "aborted after it");
+  add(verdict.killed, "was killed", "were killed");
+  add(verdict.succeeded, "succeeded", "succeeded");
+  add(verdict.unknown, "is unknown", "are unknown");
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+void show_end(Context& context, const FollowResult& result) {
+  context.show(result.errors);
+  if (result.verdict) {
+    show_verdict(context.terminal, *result.verdict);
+  }
+}
+
+std::string plan_text(const Plan& plan) {
+  std::set<std::string> servers;
+  for (const PlannedProcess& process : plan.processes) {
+    servers.insert(process.server);
+  }
+  std::string text = fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                                 counted(plan.world_size, "rank"), counted(servers.size(), "server"),
+                                 plan.launcher, plan.master_addr, plan.master_port);
+  const Env everywhere = shared_env(plan.processes);
+  text += "on every process\n";
+  print_env(text, everywhere, {}, "  ");
+  int node = -1;
+  for (const PlannedProcess& process : plan.processes) {
+    if (node != process.node_rank) {
+      node = process.node_rank;
+      text += fmt::format("{} (node {})\n", process.server, node);
+    }
+    text += process.ranks == 1 ? fmt::format("  rank {} (local {})", process.rank, process.local_rank)
+                               : fmt::format("  ranks {}-{}", process.rank, process.rank + process.ranks - 1);
+    text += fmt::format(": {}\n", visible_line(launch::mask_command(process.command)));
+    text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
+    print_env(text, process.env, everywhere, "    ");
+  }
+  return text;
+}
+
+std::string plan_json(const Plan& plan) {
+  using Json = nlohmann::ordered_json;
+  Json processes = Json::array();
+  for (const PlannedProcess& process : plan.processes) {
+    Json env = Json::object();
+    for (const auto& [name, value] : process.env) {
+      env[name] = looks_secret(name) ? std::string(secret_mask) : value;
+    }
+    processes.push_back(Json{{"server", process.server},
+                             {"node_rank", process.node_rank},
+                             {"rank", process.rank},
+                             {"local_rank", process.local_rank},
+                             {"ranks", process.ranks},
+                             {"command", launch::mask_command(process.command)},
+                             {"env", std::move(env)},
+                             {"tags", process.tags}});
+  }
+  const Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
+                  {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
+                  {"world_size", plan.world_size},   {"processes", std::move(processes)}};
+  return dump_json(json);
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+
+// Jobs and launches in words, and as JSON.
+
+namespace remote::cli {
+
+// "failed exit 1", "killed SIGTERM by ada@laptop", "ended after rank 2", "running": a job's state and why.
+std::string state_text(const Job& job);
+// "job 3 (rank 2 on node-2)".
+std::string describe(const Job& job);
+// Jobs as one JSON array, with a newline.
+std::string jobs_json(const std::vector<Job>& jobs);
+// 0 for a success; the exit code or 128+N of what failed; 1 where neither is known.
+int exit_code_of(const Job& job);
+
+// A plan as --dry-run shows it. Values of variables that look secret are masked, and what looks like one in
+// the command.
+std::string plan_text(const Plan& plan);
+std::string plan_json(const Plan& plan);
+
+// "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
+// none.
+std::string aftermath(const Verdict& verdict);
+// What went wrong while jobs were followed, and of a launch the verdict, on stderr: in one line where all is
+// well, else who failed first, the last lines that it wrote, and what became of the others.
+void show_end(Context& context, const FollowResult& result);
+
+}  // namespace remote::cli

@@ -1,0 +1,99 @@
+#include "cli/show/output.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "cli/show/jobs.hpp"
+
+namespace remote::cli {
+namespace {
+
+// A screen for each job: behind "[2] " for ranks of one launch, "[3] " for jobs by their keys.
+std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& jobs) {
+  constexpr ui::Style styles[] = {ui::Style::cyan,    ui::Style::green, ui::Style::yellow,
+                                  ui::Style::magenta, ui::Style::blue,  ui::Style::red};
+  const bool ranks = std::ranges::all_of(
+      jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; });
+  std::vector<int> numbers;
+  for (const Job& job : jobs) {
+    numbers.push_back(ranks ? *job.rank : job.key);
+  }
+  const std::size_t width = std::to_string(numbers.empty() ? 0 : std::ranges::max(numbers)).size();
+  std::vector<OutputScreen> screens;
+  for (const int number : numbers) {
+    const std::string label = fmt::format("[{:>{}}]", number, width);
+    const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
+    screens.emplace_back(context.terminal, context.terminal.paint_out(style, label) + " ");
+  }
+  return screens;
+}
+
+}  // namespace
+
+void OutputScreen::take(OutputStream stream, std::string_view data) {
+  if (raw_) {
+    print(stream, data);
+  } else {
+    print(stream, (stream == OutputStream::out ? out_ : err_).take(data));
+  }
+}
+
+void OutputScreen::finish() {
+  print(OutputStream::out, out_.finish());
+  print(OutputStream::err, err_.finish());
+}
+
+void OutputScreen::print(OutputStream stream, std::string_view text) {
+  if (stream == OutputStream::out) {
+    terminal_.out(text);
+  } else {
+    terminal_.err(text);
+  }
+  last_ = text.empty() ? last_ : text.back();
+}
+
+int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request) {
+  const bool launch = request.first_rank_only;
+  const bool single = jobs.size() == 1 && !launch;
+  ui::Terminal& terminal = context.terminal;
+  terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
+  std::vector<OutputScreen> screens = single || launch
+                                          ? std::vector<OutputScreen>(jobs.size(), OutputScreen(terminal, ""))
+                                          : screens_for(context, jobs);
+  request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
+    screens[index].take(stream, data);
+  };
+  request.on_ended = [&](std::size_t index, const Job& job) {
+    screens[index].finish();
+    if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && screens[index].within_line()) {
+      terminal.err("\n");  // what comes now is not the job's
+    }
+    if (is_final(job.state) && !launch) {
+      terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+    }
+  };
+  FollowResult result;
+  try {
+    result = context.project().follow(jobs, request);
+  } catch (const Interrupted&) {
+    terminal.notice(single ? fmt::format("\nstopped following; the job goes on. To end it: remote job-kill "
+                                         "--job {}",
+                                         jobs.front().key)
+                           : fmt::format("\nstopped following; the {} go on. To end them: remote job-kill",
+                                         launch ? "ranks" : "jobs"));
+    throw;
+  }
+  for (OutputScreen& screen : screens) {
+    screen.finish();
+  }
+  show_end(context, result);
+  if (single && result.errors.empty()) {
+    return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
+  }
+  const bool all_well = std::ranges::none_of(
+      result.jobs, [](const Job& job) { return is_final(job.state) && exit_code_of(job) != 0; });
+  return all_well && result.errors.empty() ? 0 : 1;
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,54 @@
+# Enters the project's Python environment. Stands before a command, in any folder and under any options of the shell:
+# it sets no options, ends no shell and starts no process (conda's own hooks apart). Where there is no environment yet,
+# PATH stays as it is. Set by the caller, as paths:
+#   __project   the project's folder       __scripts   its .remote-scripts
+#   __env       the environment's folder   __conda     where Miniconda is (part conda)
+# One of the parts conda, venv (also for uv) and system comes first, then the part project.
+# shellcheck shell=sh
+# shellcheck disable=SC2154
+
+# An environment made by venv, uv, virtualenv or pipenv.
+__enter() {
+  VIRTUAL_ENV=$__env
+  PATH=$__env/bin:$PATH
+  export VIRTUAL_ENV PATH
+  unset PYTHONHOME
+}
+
+#part conda
+# What `conda activate` does, without conda's half second: PATH, its variables, the hooks of the packages. A hook is
+# tried in a subshell first, because a syntax that this sh does not know would end the command.
+if [ -x "$__env/bin/python" ]; then
+  PATH=$__env/bin:$__conda/condabin:$PATH
+  CONDA_PREFIX=$__env CONDA_DEFAULT_ENV=${__env##*/} CONDA_SHLVL=1
+  CONDA_EXE=$__conda/bin/conda CONDA_PYTHON_EXE=$__conda/bin/python
+  export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL CONDA_EXE CONDA_PYTHON_EXE
+  for __hook in "$__env"/etc/conda/activate.d/*.sh; do
+    # shellcheck disable=SC1090  # a package's own file
+    if [ -f "$__hook" ] && (. "$__hook") </dev/null >/dev/null 2>&1; then . "$__hook"; fi
+  done
+  unset __hook
+fi
+unset __conda
+
+#part venv
+if [ -x "$__env/bin/python" ]; then __enter; fi
+
+#part system
+if [ -x "$__scripts/bin/python" ]; then
+  PATH=$__scripts/bin:$PATH
+  export PATH
+fi
+
+#part project
+# Where there is a Pipfile, commands run in its environment; update-packages wrote down where that is.
+if [ -f "$__project/Pipfile" ] && [ -f "$__scripts/pipenv" ] && IFS= read -r __env <"$__scripts/pipenv" &&
+  [ -x "$__env/bin/python" ]; then
+  __enter
+  PIPENV_ACTIVE=1
+  export PIPENV_ACTIVE
+fi
+PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH}
+export PYTHONPATH
+unset __env __project __scripts
+unset -f __enter
