@@ -194,7 +194,7 @@ void StatusAnswer::check() const {
 }
 
 void KillAnswer::take(AnswerLine& line) {
-  using enum KillReply::Outcome;
+  using enum KillResult::Entry::Outcome;
   if (line.kind() == "survivor") {
     const JobId id = id_word(line);
     const auto reply = std::ranges::find(jobs, id, &KillReply::id);
