@@ -25,15 +25,15 @@ std::string time_stamp() {
 
 bool is_log_folder(const std::string& name) {
   const std::string_view form = "00000000-000000.000-";
-  const auto fits = [](char wanted, unsigned char c) {
-    return wanted == '0' ? std::isdigit(c) != 0 : c == wanted;
+  const auto fits = [](char wanted, char c) {
+    return wanted == '0' ? std::isdigit(static_cast<unsigned char>(c)) != 0 : c == wanted;
   };
   return name.size() > form.size() && std::equal(form.begin(), form.end(), name.begin(), fits);
 }
 
 }  // namespace
 
-CommandLog::CommandLog(const config::Config& config, std::string name, std::string server)
+CommandLog::CommandLog(const config::Config& config, const std::string& name, const std::string& server)
     : logs_(config.local(config.logs_folder)), folder_(logs_ / (time_stamp() + "-" + name + "-" + server)) {}
 
 bool CommandLog::open() {

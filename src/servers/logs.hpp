@@ -18,7 +18,7 @@ namespace remote::servers {
 // command: it is given up. One thread.
 class CommandLog {
  public:
-  CommandLog(const config::Config& config, std::string name, std::string server);
+  CommandLog(const config::Config& config, const std::string& name, const std::string& server);
 
   // A log that was neither finished nor given up says that the command was interrupted.
   ~CommandLog();

@@ -27,29 +27,20 @@ struct KillArguments {
 };
 
 std::string outcome_text(const KillResult::Entry& entry) {
+  using Outcome = KillResult::Entry::Outcome;
   switch (entry.outcome) {
-    case KillResult::Entry::Outcome::killed:
+    case Outcome::killed:
       return "killed";
-    case KillResult::Entry::Outcome::ended:
+    case Outcome::ended:
       return entry.signalled > 0 ? "had ended before; what it left behind was ended now" : "had ended before";
-    case KillResult::Entry::Outcome::none:
+    case Outcome::none:
       return "was never started there";
-    case KillResult::Entry::Outcome::survivors:
+    case Outcome::survivors:
       return "NOT ended";
-    case KillResult::Entry::Outcome::refused:
+    case Outcome::refused:
       return "NOT ended: " + visible_line(entry.reason);
   }
   return "";
-}
-
-// The unfinished jobs that fit; those that are named by their keys also when they have ended.
-std::vector<Job> choose(Context& context, const JobOptions& options) {
-  std::vector<Job> chosen = context.project().jobs(
-      {.selection = options.selection(), .unfinished_only = options.keys.empty(), .ask = false});
-  if (options.keys.empty()) {
-    std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
-  }
-  return chosen;
 }
 
 // Returns whether all have ended.
@@ -89,7 +80,10 @@ int kill(Context& context, const KillArguments& arguments) {
   } else {
     throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
   }
-  const std::vector<Job> chosen = choose(context, arguments.jobs);
+  // The unfinished jobs that fit; those that are named by their keys also when they have ended.
+  const std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection(),
+                                                          .unfinished_only = arguments.jobs.keys.empty(),
+                                                          .ask = false});
   if (chosen.empty()) {
     context.terminal.notice(arguments.jobs.named() && arguments.jobs.keys.empty()
                                 ? "no unfinished job has these tags; nothing to end"
