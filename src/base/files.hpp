@@ -1,9 +1,11 @@
 #pragma once
 
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <remote/error.hpp>
 #include <sys/types.h>
@@ -23,11 +25,34 @@ class UniqueFd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release();
+  int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1);
 
  private:
   int fd_ = -1;
+};
+
+// Both ends of a pipe(2), or of two sockets that are connected with each other; close-on-exec. Throw Error.
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+Pipe make_pipe();
+std::pair<UniqueFd, UniqueFd> socket_pair();
+
+// While it lives, a write to a pipe or socket that nobody reads fails with EPIPE on this thread instead of
+// ending the process; so it does on the threads that are made meanwhile. It changes no handler, so it is fit
+// for a library: the other threads of the program are not concerned. Made and destroyed by one thread.
+class SigpipeGuard {
+ public:
+  SigpipeGuard();
+  ~SigpipeGuard();
+  SigpipeGuard(const SigpipeGuard&) = delete;
+  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
+
+ private:
+  sigset_t before_{};
+  bool pending_before_ = false;
 };
 
 // "cannot ACTION PATH", with the reason that errno gave, and a hint where one helps.
@@ -59,7 +84,7 @@ class FileLock {
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
 
  private:
-  FileLock() = default;
+  explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;
 };
 
@@ -79,5 +104,7 @@ class TempFolder {
 // "~" and "~/x" replaced by $HOME (or the password database's home folder).
 std::filesystem::path expand_home(std::string_view path);
 std::filesystem::path home_folder();
+// The login name of the user who runs this process.
+std::string local_user();
 
 }  // namespace remote

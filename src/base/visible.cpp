@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.hpp"
+#include "base/strings.hpp"
 
 namespace remote {
 namespace {

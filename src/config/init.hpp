@@ -47,9 +47,6 @@ struct InitResult {
 // (usage) before anything is written when the values would not load.
 InitResult init_project(const NewProject& project);
 
-// The nearest folder above this one that is a project.
-std::optional<std::filesystem::path> enclosing_project(const std::filesystem::path& folder);
-
 // A text as a YAML scalar that every reader takes for a text.
 std::string yaml_text(const std::string& text);
 

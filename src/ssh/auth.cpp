@@ -1,25 +1,26 @@
 #include "ssh/auth.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
-#include <sys/stat.h>
 
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
-#include "ssh/agent_filter.hpp"
+#include "ssh/agent.hpp"
 #include "ssh/errors.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
+
+constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE;
 
 // One login. Each try_… returns true when the server let us in.
 class Login {
@@ -48,19 +49,9 @@ class Login {
     if (target_.only_first_identity) {
       return try_file(target_.identities.front().value);
     }
-    if (target_.identities_given && try_files()) {
-      return true;
-    }
-    if (has_configured_password() && try_configured_password()) {
-      return true;
-    }
-    if (try_agent()) {
-      return true;
-    }
-    if (!target_.identities_given && try_files()) {
-      return true;
-    }
-    return !has_configured_password() && try_typed_password();
+    return (target_.identities_given && try_files()) ||
+           (has_configured_password() && try_configured_password()) || try_agent() ||
+           (!target_.identities_given && try_files()) || (!has_configured_password() && try_typed_password());
   }
 
   // Calls a non-blocking function of libssh until it has an answer.
@@ -127,8 +118,7 @@ class Login {
   }
 
   bool try_key(ssh_key key, const std::string& what) {
-    const int rc = finish([&] { return ssh_userauth_publickey(session_, nullptr, key); });
-    return accepted(rc, what);
+    return accepted(finish([&] { return ssh_userauth_publickey(session_, nullptr, key); }), what);
   }
 
   // A certificate for the key: <key>-cert.pub, or one that CertificateFile names.
@@ -139,16 +129,11 @@ class Login {
     }
     for (const fs::path& candidate : candidates) {
       std::error_code ignored;
-      ssh_key raw = nullptr;
-      if (!fs::exists(candidate, ignored) || ssh_pki_import_cert_file(candidate.c_str(), &raw) != SSH_OK) {
-        continue;
-      }
-      const KeyPtr certificate(raw);
+      const KeyPtr certificate =
+          fs::exists(candidate, ignored) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
       const KeyPtr with(ssh_key_dup(key));
-      if (!with || ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) != SSH_OK) {
-        continue;
-      }
-      if (try_key(with.get(), "certificate " + candidate.string())) {
+      if (certificate && with && ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) == SSH_OK &&
+          try_key(with.get(), "certificate " + candidate.string())) {
         return true;
       }
     }
@@ -195,10 +180,10 @@ class Login {
   // The public half of a key file, readable also when the private half is encrypted: in the wire format.
   static std::optional<std::string> public_half(const fs::path& file) {
     for (const std::string& name : {file.string() + ".pub", file.string()}) {
-      ssh_key raw = nullptr;
       std::error_code ignored;
-      if (fs::exists(name, ignored) && ssh_pki_import_pubkey_file(name.c_str(), &raw) == SSH_OK) {
-        const KeyPtr key(raw);
+      const KeyPtr key =
+          fs::exists(name, ignored) ? make_key(ssh_pki_import_pubkey_file, name.c_str()) : nullptr;
+      if (key) {
         return base64_decode(key_base64(key.get()));
       }
     }
@@ -284,7 +269,7 @@ class Login {
       return false;
     }
     learn_methods();
-    if (!(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
+    if (!allows(any_password)) {
       return false;
     }
     if (!allows(SSH_AUTH_METHOD_PASSWORD)) {
@@ -296,12 +281,15 @@ class Login {
       return true;
     }
     // Another server's password, perhaps: ask for this one's own.
-    if (!shared || !(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
-      return false;
-    }
-    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
+    const auto own = shared && allows(any_password) ? ask_own() : std::nullopt;
+    return own && try_password(*own, "the second typed password");
+  }
+
+  // This server's own password, after it has refused the one for all; nullopt when none is typed.
+  std::optional<std::string> ask_own() {
+    auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
     patience_.restart();
-    return own && !own->empty() && try_password(*own, "the second typed password");
+    return own && !own->empty() ? std::move(own) : std::nullopt;
   }
 
   // For a server that asks by itself and takes no plain password.
@@ -310,12 +298,8 @@ class Login {
     if (try_interactive(std::nullopt, "the typed answers")) {
       return true;
     }
-    if (!shared_used_ || !allows(SSH_AUTH_METHOD_INTERACTIVE)) {
-      return false;
-    }
-    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
-    patience_.restart();
-    return own && !own->empty() && try_interactive(*own, "the second typed password");
+    const auto own = shared_used_ && allows(SSH_AUTH_METHOD_INTERACTIVE) ? ask_own() : std::nullopt;
+    return own && try_interactive(*own, "the second typed password");
   }
 
   bool try_password(const std::string& password, const std::string& what) {
@@ -379,7 +363,8 @@ class Login {
       }
     }
     throw Error(fmt::format("cannot log in as {}", target_.user.value),
-                fmt::format("{} asks questions without end", host_of()), "look at the server's PAM settings");
+                fmt::format("{} asks questions without end", target_.host.value),
+                "look at the server's PAM settings");
   }
 
   // A server says what it allows when it refuses something.
@@ -394,23 +379,19 @@ class Login {
     learn_methods();
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     std::vector<std::string> names;
-    if ((methods & SSH_AUTH_METHOD_PUBLICKEY) != 0) {
-      names.emplace_back("publickey");
-    }
-    if ((methods & SSH_AUTH_METHOD_PASSWORD) != 0) {
-      names.emplace_back("password");
-    }
-    if ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0) {
-      names.emplace_back("keyboard-interactive");
-    }
-    if ((methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0) {
-      names.emplace_back("gssapi");
+    for (const auto& [method, name] : {std::pair{SSH_AUTH_METHOD_PUBLICKEY, "publickey"},
+                                       {SSH_AUTH_METHOD_PASSWORD, "password"},
+                                       {SSH_AUTH_METHOD_INTERACTIVE, "keyboard-interactive"},
+                                       {SSH_AUTH_METHOD_GSSAPI_MIC, "gssapi"}}) {
+      if ((methods & method) != 0) {
+        names.emplace_back(name);
+      }
     }
     return names.empty() ? "nothing that is supported here" : join(names, ", ");
   }
 
   [[noreturn]] void fail() {
-    std::string reason = fmt::format("{} allows {}", host_of(), allowed_methods());
+    std::string reason = fmt::format("{} allows {}", target_.host.value, allowed_methods());
     reason += tried_.empty() ? "; there was nothing to try" : "; tried " + join(tried_, ", ");
     if (!problems_.empty()) {
       reason += "; " + join(problems_, "; ");
@@ -418,15 +399,13 @@ class Login {
     throw Error(fmt::format("cannot log in as {}", target_.user.value), reason, hint());
   }
 
-  std::string host_of() const { return target_.host.value; }
-
   std::string hint() const {
     if (missing_key_) {
       const auto& key = target_.identities.front();
       return fmt::format("correct the key's path ({})", key.origin);
     }
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
-    const bool passwords = (methods & (SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE)) != 0;
+    const bool passwords = (methods & any_password) != 0;
     if (passwords && !has_configured_password() && !secrets_.can_ask()) {
       return "run it on a terminal to be asked for the password, or set password_env in configs.yaml";
     }

@@ -16,7 +16,7 @@
 #include <remote/events.hpp>
 #include <remote/exit_status.hpp>
 
-#include "base/exec_result.hpp"
+#include "base/subprocess.hpp"
 
 // What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
 // is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <mutex>
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -60,6 +61,10 @@ std::chrono::milliseconds Patience::left() const {
   return std::max(left, std::chrono::milliseconds(0));
 }
 
+std::string Patience::text() const {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(time_).count());
+}
+
 bool Patience::wait(int fd, short events) const {
   for (;;) {
     cancel_.check();
@@ -69,10 +74,7 @@ bool Patience::wait(int fd, short events) const {
     if (ready > 0 && fds[0].revents != 0) {
       return true;
     }
-    if (ready < 0 && errno != EINTR) {
-      return false;
-    }
-    if (over()) {
+    if ((ready < 0 && errno != EINTR) || over()) {
       return false;
     }
   }
@@ -91,14 +93,18 @@ void acknowledge_at_once([[maybe_unused]] int fd) {
 #endif
 }
 
+short wanted_events(ssh_session session) {
+  const bool writing = (ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0;
+  return static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN);
+}
+
 bool wait_for_session(ssh_session session, const Patience& patience) {
   const int fd = ssh_get_fd(session);
   if (fd < 0) {
     return false;
   }
   acknowledge_at_once(fd);
-  const bool writing = (ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0;
-  return patience.wait(fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN));
+  return patience.wait(fd, wanted_events(session));
 }
 
 }  // namespace remote::ssh

@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -54,15 +53,19 @@ class Secrets {
     bool known = false;
     std::optional<std::string> text;
   };
-  std::shared_ptr<KeyEntry> key_entry(const std::filesystem::path& file);
-  std::shared_ptr<TextEntry> text_entry(const std::string& name);
+  // The value under a key, made where there is none. It stays where it is as long as this object lives.
+  template <typename Key, typename Entry>
+  Entry& entry(std::map<Key, Entry>& entries, const Key& key) {
+    const std::lock_guard lock(mutex_);
+    return entries[key];
+  }
 
   AskSecret ask_;
   std::filesystem::path project_;
   std::mutex mutex_;      // guards the maps
   std::mutex ask_mutex_;  // one question at a time
-  std::map<std::filesystem::path, std::shared_ptr<KeyEntry>> keys_;
-  std::map<std::string, std::shared_ptr<TextEntry>> texts_;
+  std::map<std::filesystem::path, KeyEntry> keys_;
+  std::map<std::string, TextEntry> texts_;
 };
 
 }  // namespace remote::ssh

@@ -10,7 +10,6 @@
 
 #include "base/log.hpp"
 #include "ssh/errors.hpp"
-#include "ssh/session_channel.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -25,38 +24,6 @@ constexpr std::chrono::seconds open_timeout{30};
 constexpr std::chrono::milliseconds reuse_time{500};
 
 }  // namespace
-
-SessionChannel::~SessionChannel() {
-  state_->release();
-}
-std::size_t SessionChannel::writable() const {
-  return state_->writable();
-}
-void SessionChannel::write(std::string_view data) {
-  state_->write(data);
-}
-void SessionChannel::close_input() {
-  state_->close_input();
-  state_->serve_input();
-}
-void SessionChannel::pause(bool paused) {
-  state_->pause(paused);
-}
-bool SessionChannel::finished() const {
-  return state_->finished();
-}
-std::optional<ExitStatus> SessionChannel::status() const {
-  return state_->status();
-}
-bool SessionChannel::opening() const {
-  return state_->opening();
-}
-std::string SessionChannel::refusal() const {
-  return state_->refusal();
-}
-bool SessionChannel::output_ended() const {
-  return state_->output_ended();
-}
 
 Session::Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep)
     : keep_(std::move(keep)), session_(std::move(session)), peer_address_(std::move(peer_address)) {
@@ -167,8 +134,7 @@ void Session::wait_until_open(ChannelState& state) {
   const auto deadline = clock::now() + open_timeout;
   while (state.opening()) {
     const int fd = ssh_get_fd(session_.get());
-    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
-    pollfd slot{fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+    pollfd slot{fd, wanted_events(session_.get()), 0};
     acknowledge_at_once(fd);
     if (fd < 0 || ::poll(&slot, 1, 1000) > 0) {
       take_input();
@@ -240,11 +206,7 @@ bool Session::serve_channels() {
 
 bool Session::deliver_rest() {
   const auto serving = channels_;
-  bool done = false;
-  for (const auto& state : serving) {
-    done = state->deliver() || done;
-  }
-  return done;
+  return std::ranges::count_if(serving, [](const auto& state) { return state->deliver(); }) > 0;
 }
 
 // Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
@@ -326,11 +288,10 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
   served = note_traffic() || served;
   for (;;) {
     const bool stopped = overfull();
-    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
     const int fd = ssh_get_fd(session_.get());
     const bool closed = fd < 0 && !stopped;
     fds_.clear();
-    fds_.push_back({stopped ? -1 : fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
+    fds_.push_back({stopped ? -1 : fd, wanted_events(session_.get()), 0});
     fds_.insert(fds_.end(), also.begin(), also.end());
     const auto wake = stopped ? until : std::min(until, next_check());
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - clock::now());

@@ -10,39 +10,15 @@
 #include "ssh/agent_relay.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/libssh.hpp"
+#include "ssh/session_channel.hpp"
 
 namespace remote::ssh {
-
-class ChannelState;
-
-// A channel of a Session; what it adds to Channel is for the tunnels through a jump host.
-class SessionChannel final : public Channel {
- public:
-  explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
-  ~SessionChannel() override;
-  std::size_t writable() const override;
-  void write(std::string_view data) override;
-  void close_input() override;
-  void pause(bool paused) override;
-  bool finished() const override;
-  std::optional<ExitStatus> status() const override;
-
-  // The server has not said yet whether it opens the channel.
-  bool opening() const;
-  // Why it refused; empty when it did not.
-  std::string refusal() const;
-  // The peer will send no more; it may still read.
-  bool output_ended() const;
-
- private:
-  std::shared_ptr<ChannelState> state_;
-};
 
 // A Connection over an authenticated libssh session. Session and socket are in non-blocking mode: nothing
 // waits but pump() and open(), and they wait in poll(2).
 class Session final : public Connection {
  public:
-  // `keep` lives as long as the connection: the tunnel through a jump host, a ProxyCommand.
+  // `keep` lives as long as the connection: the way through a jump host, a ProxyCommand.
   Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep = nullptr);
   ~Session() override;
   Session(const Session&) = delete;

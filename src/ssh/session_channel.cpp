@@ -59,14 +59,17 @@ int ChannelState::on_data(ssh_session, ssh_channel, void* data, std::uint32_t si
     return 0;
   }
   held = 0;
-  state.arrived_bytes_ += size;
-  const char* bytes = static_cast<const char*>(data);
-  if (!state.arrived_.empty() && state.arrived_.back().stream == stream) {
-    state.arrived_.back().data.append(bytes, size);
-  } else {
-    state.arrived_.push_back({stream, std::string(bytes, size)});
-  }
+  state.keep(stream, {static_cast<const char*>(data), size});
   return static_cast<int>(size);
+}
+
+void ChannelState::keep(Stream stream, std::string_view data) {
+  arrived_bytes_ += data.size();
+  if (!arrived_.empty() && arrived_.back().stream == stream) {
+    arrived_.back().data.append(data);
+  } else {
+    arrived_.push_back({stream, std::string(data)});
+  }
 }
 
 void ChannelState::on_close(ssh_session, ssh_channel, void* self) {
@@ -123,7 +126,7 @@ bool ChannelState::proceed() {
     } else {
       refusal_ = last_error(session_);
       phase_ = Phase::refused;
-      arrived_.push_back({Stream::err, "the server refused to run the command: " + refusal_ + "\n"});
+      keep(Stream::err, "the server refused to run the command: " + refusal_ + "\n");
       status_ = ExitStatus::exited(unknown_signal_code);
     }
     return true;
@@ -156,24 +159,12 @@ bool ChannelState::send_input() {
 bool ChannelState::deliver() {
   bool done = false;
   while (!paused_ && !released_ && !arrived_.empty()) {
-    std::vector<Piece> pieces = std::exchange(arrived_, {});
-    arrived_bytes_ = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (paused_) {
-        for (std::size_t k = i; k < pieces.size(); ++k) {
-          arrived_bytes_ += pieces[k].data.size();
-        }
-        arrived_.insert(arrived_.begin(), std::make_move_iterator(pieces.begin() + static_cast<long>(i)),
-                        std::make_move_iterator(pieces.end()));
-        break;
-      }
-      done = true;
-      if (sink_) {
-        sink_(pieces[i].stream, pieces[i].data);
-      }
-      if (released_) {
-        break;
-      }
+    const Piece piece = std::move(arrived_.front());
+    arrived_.pop_front();
+    arrived_bytes_ -= piece.data.size();
+    done = true;
+    if (sink_) {
+      sink_(piece.stream, piece.data);
     }
   }
   return done;
@@ -216,10 +207,15 @@ bool ChannelState::serve() {
   return done;
 }
 
-bool ChannelState::release() {
+void ChannelState::release() {
   released_ = true;  // the sink is not called again; it lives on, because this may be called from within it
   arrived_.clear();
-  return phase_ != Phase::opening;
+  arrived_bytes_ = 0;
+}
+
+void ChannelState::close_input() {
+  input_closed_ = true;
+  send_input();
 }
 
 bool ChannelState::output_ended() const {

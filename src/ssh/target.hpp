@@ -43,8 +43,8 @@ struct Target {
   std::string describe() const;
 };
 
-// Resolves a server of configs.yaml. `user_config` is ~/.ssh/config. Throws Error (usage) where the files
-// contradict themselves (a loop of jump hosts, a port that is none).
+// Resolves a server of configs.yaml. `user_config` stands in for ~/.ssh/config; empty: that one. Throws Error
+// (usage) where the files contradict themselves (a loop of jump hosts, a port that is none).
 Target resolve(const config::Config& config, const config::Server& server,
                const std::filesystem::path& user_config);
 
