@@ -41,8 +41,9 @@ Pipe make_pipe();
 std::pair<UniqueFd, UniqueFd> socket_pair();
 
 // While it lives, a write to a pipe or socket that nobody reads fails with EPIPE on this thread instead of
-// ending the process; so it does on the threads that are made meanwhile. It changes no handler, so it is fit
-// for a library: the other threads of the program are not concerned. Made and destroyed by one thread.
+// ending the process; the same holds for threads that are created meanwhile. It changes no signal handler and
+// does not concern the other threads of the program, so a library may use it. Made and destroyed by one
+// thread.
 class SigpipeGuard {
  public:
   SigpipeGuard();

@@ -20,8 +20,8 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 // "1 job", "3 jobs".
 std::string counted(std::size_t count, std::string_view thing);
 
-// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are characters like
-// others, and so is a '[' whose ']' is missing, so every pattern is valid.
+// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are ordinary characters,
+// and so is a '[' without a ']', so every pattern is valid.
 bool glob_match(const std::string& pattern, const std::string& name);
 
 // "did you mean 'X'?", X being the candidate nearest to `word`, when that is near enough to be a likely
@@ -42,7 +42,7 @@ std::optional<Number> parse_number(std::string_view text) {
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
-// Appends to a text of which the end alone is wanted: 64 KiB of it are kept at least, and twice that at most.
+// Appends to a text of which only the end is wanted: its last 64 to 128 KiB are kept.
 void append_end(std::string& text, std::string_view data);
 
 // One character of a UTF-8 text. A byte that begins no well-formed character (cut short, overlong, a

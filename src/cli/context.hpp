@@ -28,7 +28,7 @@ struct GlobalOptions {
 
 // What a command meets around it: this process's streams and the real servers, unless a test brings its own.
 struct Environment {
-  ui::Streams streams;
+  ui::Descriptors streams;
   Cancel cancel;  // stops the command
   std::function<Project(const std::filesystem::path&, Hooks)> open = [](const auto& folder, Hooks hooks) {
     return Project(folder, std::move(hooks));

@@ -21,7 +21,7 @@ namespace remote::config {
 namespace fs = std::filesystem;
 namespace {
 
-// Whether YAML readers of all versions take the text for a text without quotes.
+// Whether YAML readers of all versions read this as a text although it has no quotes.
 bool is_plain(const std::string& text) {
   const std::string lower = lower_case(text);
   const bool address = std::ranges::count(text, '.') >= 2;  // 3.19.32.53 is no number
@@ -135,8 +135,8 @@ InitResult init_project(const NewProject& project) {
   const fs::path folder = project.folder / ".remote";
   make_folders(folder);
   InitResult result;
-  // configs.yaml comes last: with it, the folder is a project. It is the owner's alone: it may get a
-  // password.
+  // configs.yaml comes last: with it, the folder is a project. Only the owner may read it, because it may
+  // hold a password.
   for (const auto& [name, content, mode] :
        {std::tuple{".gitignore", std::string_view(gitignore_text), mode_t{0644}},
         {"exclude.txt", exclude_text, mode_t{0644}},

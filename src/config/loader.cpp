@@ -83,7 +83,7 @@ void read_connection(const Section& top, Config& config) {
   config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(config.connect_timeout_s);
 }
 
-// The file's text, read only so far as a configuration may go: a device or a giant file costs nothing.
+// The file's text, but no more of it than a configuration may have: a device or a giant file costs nothing.
 std::string read_bounded(const fs::path& file) {
   const std::string what = "cannot read " + file.string();
   std::error_code error;

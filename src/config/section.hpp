@@ -18,8 +18,8 @@ struct Found {
   Mark mark;
 };
 
-// The warnings that reading one file gives, bounded: a file full of unknown keys is one mistake, not a
-// million.
+// The warnings that come from reading one file. Their number is bounded: a file full of unknown keys is one
+// mistake, not a million.
 class Warnings {
  public:
   explicit Warnings(std::string file) : file_(std::move(file)) {}

@@ -30,14 +30,14 @@ void sync_folder(const fs::path& folder) {
   }
 }
 
-struct Listing {
+struct FolderNames {
   std::vector<JobId> ids;
   std::vector<std::string> others;  // any other name that may be a folder
   std::vector<std::string> leftovers;
 };
 
-Listing read_names(DIR* folder) {
-  Listing names;
+FolderNames read_names(DIR* folder) {
+  FolderNames names;
   while (const dirent* entry = ::readdir(folder)) {
     std::string name = entry->d_name;
     if (const auto id = JobId::parse(name)) {
@@ -269,7 +269,7 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
     }
     throw file_error("read the folder", folder, errno);
   }
-  Listing names = read_names(open.get());
+  FolderNames names = read_names(open.get());
   Loader loader(folder, ::dirfd(open.get()), index, unfinished_only, loaded);
   loaded.jobs.reserve(unfinished_only ? 64 : names.ids.size());
   for (const JobId& id : names.ids) {

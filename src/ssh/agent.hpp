@@ -37,7 +37,7 @@ std::optional<std::string> read_agent_message(int fd, int stop,
 // False when the other side is gone.
 bool send_agent_message(int fd, const std::string& body);
 
-// No message is longer; who announces more is no agent.
+// No message is longer: what announces more is not an agent.
 inline constexpr std::size_t longest_agent_message = std::size_t{256} * 1024;
 
 // An SSH agent that shows only some of another agent's keys. libssh offers a server all keys of the agent,
@@ -51,8 +51,8 @@ class AgentFilter {
   AgentFilter(const AgentFilter&) = delete;
   AgentFilter& operator=(const AgentFilter&) = delete;
 
-  // Which keys are shown from now on: public keys in the wire format (the base64 of a .pub file, decoded);
-  // none named: all.
+  // From now on only these keys are shown: public keys in the wire format (the base64 of a .pub file,
+  // decoded). An empty set shows all.
   void show(std::set<std::string> keys);
   // The socket that libssh is to use as the agent's. Lives as long as this object.
   std::string path() const { return (folder_.path() / "agent").string(); }
@@ -74,8 +74,8 @@ class AgentFilter {
 // malformed.
 std::string filter_identities(std::string_view answer, const std::set<std::string>& keys);
 
-// An SSH agent (ssh-agent) that holds a few key files, for forwarding no other key than these. It ends with
-// the object, and by itself when this process dies.
+// An ssh-agent(1) that holds a few key files, so that no other keys are forwarded. It ends with the object,
+// and also when this process dies.
 class KeyAgent {
  public:
   // Starts it. Throws Error where ssh-agent cannot be started.

@@ -30,7 +30,7 @@ class Login {
 
   void run() {
     // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
-    // of them are gone through again, as often as something was accepted.
+    // of them are tried again as long as one was accepted.
     constexpr int most_methods = 5;
     for (int round = 0; round < most_methods; ++round) {
       partial_ = false;
@@ -74,26 +74,21 @@ class Login {
 
   // True when the server let us in; else remembers the attempt.
   bool accepted(int rc, const std::string& what) {
-    log_info(target_.name, "login with {}: {}", what,
-             rc == SSH_AUTH_SUCCESS   ? "accepted"
-             : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
-                                      : "refused");
+    const std::string outcome = rc == SSH_AUTH_SUCCESS   ? "accepted"
+                                : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
+                                : rc == SSH_AUTH_ERROR   ? last_error(session_)
+                                                         : "refused";
+    log_info(target_.name, "login with {}: {}", what, outcome);
     if (rc == SSH_AUTH_SUCCESS) {
       return true;
-    }
-    if (rc == SSH_AUTH_PARTIAL) {
-      tried_.push_back(what + " (accepted, but the server wants more)");
-      any_answer_ = true;
-      partial_ = true;
-      return false;
     }
     if (rc == SSH_AUTH_ERROR && !alive()) {
       tried_.push_back(what);
       broken();
     }
-    any_answer_ = any_answer_ || rc == SSH_AUTH_DENIED;
-    tried_.push_back(what +
-                     (rc == SSH_AUTH_ERROR ? fmt::format(" ({})", last_error(session_)) : " (refused)"));
+    tried_.push_back(fmt::format("{} ({})", what, outcome));
+    partial_ = partial_ || rc == SSH_AUTH_PARTIAL;
+    any_answer_ = any_answer_ || rc != SSH_AUTH_ERROR;
     return false;
   }
 
@@ -112,7 +107,7 @@ class Login {
                       "run the command again; if it stays so, look at the server's sshd log");
   }
 
-  // What the server allows; everything before it has answered once.
+  // Whether the server allows a method. Until its first answer every method counts as allowed.
   bool allows(unsigned method) const {
     return !any_answer_ || (static_cast<unsigned>(ssh_userauth_list(session_, nullptr)) & method) != 0;
   }
@@ -143,7 +138,7 @@ class Login {
   bool try_file(const fs::path& file) {
     Secrets::KeyResult result = secrets_.key(file, false);
     if (result.locked || (result.missing && target_.only_first_identity)) {
-      // The agent may hold it; only then is a person asked.
+      // The agent may hold it; a person is asked only when it does not.
       if (try_agent_for(file)) {
         return true;
       }
@@ -190,13 +185,13 @@ class Login {
     return std::nullopt;
   }
 
-  // The agent holds one particular key, perhaps.
+  // Tries one particular key, which the agent may hold.
   bool try_agent_for(const fs::path& file) {
     const auto wanted = public_half(file);
     return wanted && use_agent({*wanted}, fmt::format("key {} in the agent", file.string()));
   }
 
-  // All that the agent has; with IdentitiesOnly, what the configuration names too.
+  // Tries all of the agent's keys; with IdentitiesOnly, those that the configuration names too.
   bool try_agent() {
     if (!target_.identities_only.value) {
       return use_agent({}, "the agent's keys");
@@ -222,14 +217,14 @@ class Login {
     if (filter_) {
       filter_->show(std::move(only));
     }
-    // libssh keeps the first socket that it opened, so once there is a filter it stays in the way.
+    // libssh keeps the first socket that it opened, so a filter that was used once is used from then on.
     ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
     const int rc = finish([&] { return ssh_userauth_agent(session_, nullptr); });
     if (rc == SSH_AUTH_ERROR && alive()) {
       problems_.emplace_back("the agent cannot be used");
       return false;
     }
-    // libssh does not say whether the agent had a key to show, so a refusal may have been none.
+    // libssh does not say whether the agent had any key, so nothing may have been refused.
     any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
     if (rc == SSH_AUTH_DENIED && !any_answer_) {
       return false;
@@ -280,7 +275,7 @@ class Login {
     if (shared && try_password(*shared, "the typed password")) {
       return true;
     }
-    // Another server's password, perhaps: ask for this one's own.
+    // It may be another server's password: ask for this one's.
     const auto own = shared && allows(any_password) ? ask_own() : std::nullopt;
     return own && try_password(*own, "the second typed password");
   }
@@ -313,9 +308,9 @@ class Login {
            try_interactive(password, what + ", asked interactively");
   }
 
-  // The answer to a hidden question that comes first: the password, where it is asked for. A question for
-  // something else, as a one-time code, goes to the person; where there is none, the password is all there
-  // is.
+  // The answer to the first hidden question: the password, if that is what it asks for. A question for
+  // something else, such as a one-time code, goes to the person; when there is nobody to ask, the password is
+  // the answer.
   std::optional<std::string> first_hidden_answer(const std::optional<std::string>& password,
                                                  std::string_view prompt) {
     const bool for_password =
@@ -330,8 +325,8 @@ class Login {
     return secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
   }
 
-  // The server asks what it likes: first_hidden_answer() for one of them, the person at the terminal for
-  // others.
+  // The server may ask several questions: first_hidden_answer() answers one of them, the person at the
+  // terminal the others.
   bool try_interactive(const std::optional<std::string>& password, const std::string& what) {
     constexpr int most_rounds = 20;
     constexpr std::size_t longest_prompt = 1000;

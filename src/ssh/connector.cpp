@@ -245,10 +245,8 @@ class LibsshConnector final : public Connector {
     authenticate(session.get(), target, secrets_, patience);
     log_info(target.name, "logged in after {}", watch.text());
     LoginFacts login = login_of(session.get(), target);
-    auto made = std::make_unique<Session>(std::move(session), std::move(transport.address),
-                                          std::move(transport.keep));
-    made->set_login(std::move(login));
-    return made;
+    return std::make_unique<Session>(std::move(session), std::move(login), std::move(transport.address),
+                                     std::move(transport.keep));
   }
 
   static LoginFacts login_of(ssh_session session, const Target& target) {

@@ -78,25 +78,16 @@ std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& 
   for (const std::string& line : split(text, '\n')) {
     ++number;
     std::vector<std::string> words = split_words(line);
-    if (words.empty() || words[0].starts_with('#')) {
-      continue;
-    }
-    KnownKey key;
-    if (words[0] == "@cert-authority") {
-      continue;  // libssh checks no host certificates
-    }
-    if (words[0] == "@revoked") {
-      key.revoked = true;
+    const bool revoked = !words.empty() && words[0] == "@revoked";
+    if (revoked) {
       words.erase(words.begin());
     }
-    if (words.size() < 3 || !names_match(words[0], name)) {
+    // The other mark is @cert-authority, and libssh checks no host certificates.
+    if (words.size() < 3 || words[0].starts_with('#') || words[0].starts_with('@') ||
+        !names_match(words[0], name)) {
       continue;
     }
-    key.file = file;
-    key.line = number;
-    key.type = words[1];
-    key.base64 = words[2];
-    found.push_back(std::move(key));
+    found.push_back({file, number, words[1], words[2], revoked});
   }
   return found;
 }
@@ -110,28 +101,18 @@ std::string hashed_name(const std::string& name) {
 }
 
 KeyState judge_key(const std::vector<KnownKey>& known, const std::string& type, const std::string& base64) {
-  bool same_type = false;
-  bool equal = false;
-  bool any = false;
-  for (const KnownKey& key : known) {
-    const bool is_it = key.type == type && key.base64 == base64;
-    if (key.revoked) {
-      if (is_it) {
-        return KeyState::revoked;
-      }
-      continue;
-    }
-    any = true;
-    equal = equal || is_it;
-    same_type = same_type || key.type == type;
+  const auto is_it = [&](const KnownKey& key) { return key.type == type && key.base64 == base64; };
+  const auto any = [&](const auto& fits) { return std::ranges::any_of(known, fits); };
+  if (any([&](const KnownKey& key) { return key.revoked && is_it(key); })) {
+    return KeyState::revoked;
   }
-  if (equal) {
+  if (any([&](const KnownKey& key) { return !key.revoked && is_it(key); })) {
     return KeyState::known;
   }
-  if (same_type) {
+  if (any([&](const KnownKey& key) { return !key.revoked && key.type == type; })) {
     return KeyState::changed;
   }
-  return any ? KeyState::other_type : KeyState::fresh;
+  return any([](const KnownKey& key) { return !key.revoked; }) ? KeyState::other_type : KeyState::fresh;
 }
 
 std::string preferred_algorithms(const std::vector<KnownKey>& known) {

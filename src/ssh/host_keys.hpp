@@ -27,7 +27,7 @@ struct KnownKey {
 std::string known_hosts_name(const std::string& host, int port);
 
 // The lines of a known_hosts text that are about `name`: plain and hashed names, patterns, "!", "@revoked".
-// Lines of another form are passed by.
+// Lines of another form are skipped.
 std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& name,
                                       const std::filesystem::path& file);
 

@@ -79,8 +79,8 @@ class Bastion : public std::enable_shared_from_this<Bastion> {
 // The jump hosts of one command. Any thread.
 class BastionPool {
  public:
-  // The living connection under this key, or what `make` returns; who asks while another thread makes it
-  // waits for that and shares the outcome, also a failure.
+  // The living connection under this key, or what `make` returns. A thread that asks while another one makes
+  // it waits for that and shares the outcome, also a failure.
   std::shared_ptr<Bastion> get(const std::string& key, const Cancel& cancel,
                                const std::function<std::shared_ptr<Bastion>()>& make);
 

@@ -34,9 +34,7 @@ void generate_key(const fs::path& file, const std::string& comment) {
       throw Error(what, path.string() + " exists and is not replaced");
     }
   }
-  if (!file.parent_path().empty() && !fs::exists(file.parent_path(), ignored)) {
-    make_folders(file.parent_path(), 0700);
-  }
+  make_folders(file.parent_path(), 0700);
   const KeyPtr key = make_key(ssh_pki_generate, SSH_KEYTYPE_ED25519, 0);
   if (!key) {
     throw Error(what, "libssh could not generate it");

@@ -12,6 +12,16 @@
 #include <sys/socket.h>
 
 namespace remote::ssh {
+namespace {
+
+// A text that libssh allocated; empty when it could not.
+std::string take_text(char* text) {
+  std::string result = text != nullptr ? text : "";
+  ssh_string_free_char(text);
+  return result;
+}
+
+}  // namespace
 
 void initialise_libssh() {
   static std::once_flag once;
@@ -31,9 +41,7 @@ std::string fingerprint(ssh_key key) {
   if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &length) != SSH_OK) {
     return "unknown";
   }
-  char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, length);
-  std::string result = text != nullptr ? text : "unknown";
-  ssh_string_free_char(text);
+  std::string result = take_text(ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, length));
   ssh_clean_pubkey_hash(&hash);
   return result;
 }
@@ -48,12 +56,8 @@ std::string key_type_name(ssh_key key) {
 
 std::string key_base64(ssh_key key) {
   char* text = nullptr;
-  if (ssh_pki_export_pubkey_base64(key, &text) != SSH_OK) {
-    return {};
-  }
-  std::string result = text;
-  ssh_string_free_char(text);
-  return result;
+  ssh_pki_export_pubkey_base64(key, &text);
+  return take_text(text);
 }
 
 std::chrono::milliseconds Patience::left() const {

@@ -8,7 +8,7 @@
 #include <libssh/libssh.h>
 #include <remote/cancel.hpp>
 
-// The C library in C++ clothes: owners for its objects, and the one way in which its non-blocking calls wait.
+// What C++ needs for libssh: owners for its objects, and the one way in which its non-blocking calls wait.
 // Only files of src/ssh include this.
 
 namespace remote::ssh {

@@ -270,7 +270,7 @@ RsyncResult RsyncTunnel::run(const Cancel& cancel) {
       feed_server();
     }
     end_helper_when_finished();
-    // rsync gone before its time: its helper, which holds its stderr open, need not wait for the server.
+    // When rsync is gone early, its helper, which holds its stderr open, need not wait for the server.
     if (rsync_->poll()) {
       control_.reset();
     }

@@ -41,49 +41,45 @@ KeyPtr import_key(const std::string& content, Passphrase& passphrase) {
 Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask) {
   KeyEntry& one = entry(keys_, file);
   const std::lock_guard lock(one.mutex);
+  KeyResult& result = one.result;
   std::string content;
   const bool question = may_ask && !one.asked && ask_;
-  if (!one.tried || (one.encrypted && !one.key && question)) {
+  if (!one.tried || (result.locked && question)) {
     try {
       const auto text = read_file_if_there(file);
-      one.missing = !text;
-      one.problem = text ? "" : "no such file";
+      result.missing = !text;
+      result.problem = text ? "" : "no such file";
       content = text.value_or("");
     } catch (const Error& error) {
-      one.problem = error.reason();
+      result.problem = error.reason();
     }
   }
-  if (!one.tried && one.problem.empty()) {
+  if (!one.tried && result.problem.empty()) {
     Passphrase none;
-    one.key = import_key(content, none);
-    one.encrypted = none.wanted;
-    if (!one.key) {
-      one.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
-                                : "it is not a private key in a form that is understood";
+    result.key = import_key(content, none);
+    result.locked = none.wanted && !result.key;
+    if (!result.key) {
+      result.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
+                                   : "it is not a private key in a form that is understood";
     }
   }
   one.tried = true;
-  if (one.encrypted && !one.key && question) {
+  if (result.locked && question) {
     one.asked = true;
-    for (int attempt = 0; attempt < passphrase_attempts && !one.key; ++attempt) {
+    for (int attempt = 0; attempt < passphrase_attempts && result.locked; ++attempt) {
       const auto typed =
           ask(fmt::format("{}Passphrase for {}: ", attempt > 0 ? "Wrong. " : "", file.string()));
       if (!typed || typed->empty()) {
         break;
       }
       Passphrase passphrase{&*typed};
-      one.key = import_key(content, passphrase);
-      one.problem = one.key ? "" : "wrong passphrase";
+      result.key = import_key(content, passphrase);
+      result.locked = !result.key;
+      result.problem = result.key ? "" : "wrong passphrase";
     }
   }
-  KeyResult result;
-  result.problem = one.problem;
-  result.missing = one.missing;
-  result.locked = one.encrypted && !one.key;
-  if (one.key) {
-    result.key.reset(ssh_key_dup(one.key.get()));
-  }
-  return result;
+  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr), result.problem, result.missing,
+          result.locked};
 }
 
 std::optional<std::string> Secrets::ask(const std::string& prompt) {

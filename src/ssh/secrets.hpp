@@ -12,8 +12,8 @@
 namespace remote::ssh {
 
 // Private keys and passwords of one command, shared by all its connections: each is read, computed or asked
-// for once. Every function may be called from several threads; who needs what another thread is asking for
-// waits for that answer.
+// for once. Every function may be called from several threads; a thread that needs what another one is asking
+// for waits for that answer.
 class Secrets {
  public:
   Secrets(AskSecret ask, std::filesystem::path project)
@@ -24,7 +24,7 @@ class Secrets {
     KeyPtr key;           // a copy for the caller's thread alone
     std::string problem;  // "no such file", "wrong passphrase"
     bool missing = false;
-    bool locked = false;  // it needs a passphrase that nobody gave
+    bool locked = false;  // it needs a passphrase that nobody gave, or that is not known yet
   };
   // Reads a private key. An encrypted one is asked for only when `may_ask`.
   KeyResult key(const std::filesystem::path& file, bool may_ask);
@@ -42,11 +42,8 @@ class Secrets {
   struct KeyEntry {
     std::mutex mutex;
     bool tried = false;
-    bool encrypted = false;
     bool asked = false;
-    KeyPtr key;
-    std::string problem;
-    bool missing = false;
+    KeyResult result;
   };
   struct TextEntry {
     std::mutex mutex;

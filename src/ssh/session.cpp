@@ -25,8 +25,11 @@ constexpr std::chrono::milliseconds reuse_time{500};
 
 }  // namespace
 
-Session::Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep)
-    : keep_(std::move(keep)), session_(std::move(session)), peer_address_(std::move(peer_address)) {
+Session::Session(SessionPtr session, LoginFacts login, std::string peer_address, std::shared_ptr<void> keep)
+    : keep_(std::move(keep)),
+      session_(std::move(session)),
+      peer_address_(std::move(peer_address)),
+      login_(std::move(login)) {
   ssh_set_blocking(session_.get(), 0);
   ssh_set_counters(session_.get(), &traffic_, nullptr);
   event_ = ssh_event_new();
@@ -70,7 +73,8 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
     throw_lost();
   }
   drop_released();
-  const std::size_t others = open_channels();
+  const auto others = std::ranges::count_if(
+      channels_, [](const auto& state) { return !state->released() && !state->spare(); });
   auto pause = std::chrono::milliseconds(0);
   const Stopwatch watch;
   for (;;) {
@@ -156,11 +160,6 @@ std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, i
   auto state = std::make_shared<ChannelState>(session_.get(), host, port, std::move(sink));
   channels_.push_back(state);
   return std::make_unique<SessionChannel>(state);
-}
-
-std::size_t Session::open_channels() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      channels_, [](const auto& state) { return !state->released() && !state->spare(); }));
 }
 
 // Closes the channels whose handles are gone.
@@ -313,7 +312,7 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     if (closed || (ready > 0 && fds_[0].revents != 0)) {
       const bool readable = (fds_[0].revents & ~POLLOUT) != 0;
       if (!take_input()) {
-        // What came before the end still counts, and perhaps it says how the command ended.
+        // What came before the end still counts: it may say how the command ended.
         if (deliver_rest() || served) {
           return;
         }

@@ -19,7 +19,7 @@ namespace remote::ssh {
 class Session final : public Connection {
  public:
   // `keep` lives as long as the connection: the way through a jump host, a ProxyCommand.
-  Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep = nullptr);
+  Session(SessionPtr session, LoginFacts login, std::string peer_address, std::shared_ptr<void> keep);
   ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -33,7 +33,6 @@ class Session final : public Connection {
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
-  void set_login(LoginFacts login) { login_ = std::move(login); }
   void forward_agent(const std::filesystem::path& socket) override;
 
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
@@ -51,7 +50,6 @@ class Session final : public Connection {
   bool deliver_rest();
   bool take_input();
   bool overfull() const;
-  std::size_t open_channels() const;
   clock::time_point next_check() const;
   void check_link();
   bool note_traffic();

@@ -31,10 +31,23 @@ void ChannelState::start() {
     throw Unreachable("connection lost", last_error(session_, "the session is closed"));
   }
   callbacks_.userdata = this;
-  callbacks_.channel_data_function = on_data;
-  callbacks_.channel_close_function = on_close;
-  callbacks_.channel_exit_status_function = on_exit_status;
-  callbacks_.channel_exit_signal_function = on_exit_signal;
+  callbacks_.channel_data_function = [](ssh_session, ssh_channel, void* data, std::uint32_t size,
+                                        int is_stderr, void* self) {
+    return static_cast<ChannelState*>(self)->take(is_stderr != 0 ? Stream::err : Stream::out,
+                                                  {static_cast<const char*>(data), size});
+  };
+  callbacks_.channel_close_function = [](ssh_session, ssh_channel, void* self) {
+    static_cast<ChannelState*>(self)->remote_closed_ = true;
+  };
+  callbacks_.channel_exit_status_function = [](ssh_session, ssh_channel, int code, void* self) {
+    static_cast<ChannelState*>(self)->status_ = ExitStatus::exited(code);
+  };
+  callbacks_.channel_exit_signal_function = [](ssh_session, ssh_channel, const char* signal, int, const char*,
+                                               const char*, void* self) {
+    const auto number = signal_number(signal != nullptr ? signal : "");
+    static_cast<ChannelState*>(self)->status_ =
+        number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
+  };
   ssh_callbacks_init(&callbacks_);
   ssh_set_channel_callbacks(channel_, &callbacks_);
   proceed();
@@ -46,21 +59,18 @@ ChannelState::~ChannelState() {
   ssh_channel_free(channel_);
 }
 
-int ChannelState::on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr,
-                          void* self) {
-  auto& state = *static_cast<ChannelState*>(self);
-  const Stream stream = is_stderr != 0 ? Stream::err : Stream::out;
-  std::size_t& held = state.held_[is_stderr != 0 ? 1 : 0];
-  if (state.released_) {
-    return static_cast<int>(size);
-  }
-  if (state.paused_ || state.arrived_bytes_ + size > arrived_limit) {
-    held = size;  // libssh passes all that it holds
+// What libssh hands over: returns how much of it was taken; the rest stays with libssh.
+int ChannelState::take(Stream stream, std::string_view data) {
+  std::size_t& held = held_[stream == Stream::err ? 1 : 0];
+  if (!released_ && (paused_ || arrived_bytes_ + data.size() > arrived_limit)) {
+    held = data.size();  // libssh passes all that it holds
     return 0;
   }
-  held = 0;
-  state.keep(stream, {static_cast<const char*>(data), size});
-  return static_cast<int>(size);
+  if (!released_) {
+    held = 0;
+    keep(stream, data);
+  }
+  return static_cast<int>(data.size());
 }
 
 void ChannelState::keep(Stream stream, std::string_view data) {
@@ -70,21 +80,6 @@ void ChannelState::keep(Stream stream, std::string_view data) {
   } else {
     arrived_.push_back({stream, std::string(data)});
   }
-}
-
-void ChannelState::on_close(ssh_session, ssh_channel, void* self) {
-  static_cast<ChannelState*>(self)->remote_closed_ = true;
-}
-
-void ChannelState::on_exit_status(ssh_session, ssh_channel, int code, void* self) {
-  static_cast<ChannelState*>(self)->status_ = ExitStatus::exited(code);
-}
-
-void ChannelState::on_exit_signal(ssh_session, ssh_channel, const char* signal, int, const char*, const char*,
-                                  void* self) {
-  const auto number = signal_number(signal != nullptr ? signal : "");
-  static_cast<ChannelState*>(self)->status_ =
-      number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
 }
 
 bool ChannelState::adopt(const std::string& command, const Sink& sink) {

@@ -40,7 +40,7 @@ class ChannelState {
   bool proceed();
   // Hands over what arrived without touching the link, which is gone.
   bool deliver();
-  // The handle is gone: close as soon as that is possible.
+  // The handle is gone: the channel is closed as soon as that is possible.
   void release();
 
   bool opening() const { return phase_ == Phase::opening; }
@@ -71,11 +71,7 @@ class ChannelState {
   void keep(Stream stream, std::string_view data);
   bool send_input();
   bool read_held();
-  static int on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr, void* self);
-  static void on_close(ssh_session, ssh_channel, void* self);
-  static void on_exit_status(ssh_session, ssh_channel, int code, void* self);
-  static void on_exit_signal(ssh_session, ssh_channel, const char* signal, int core, const char* message,
-                             const char* language, void* self);
+  int take(Stream stream, std::string_view data);
 
   ssh_session session_;
   ssh_channel channel_ = nullptr;

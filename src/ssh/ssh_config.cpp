@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int include_depth = 16;
-constexpr int include_limit = 1000;  // files in all: two Includes of itself would read 2^16
+constexpr int include_limit = 1000;  // files in all: one that includes itself twice would be read 2^16 times
 
-// The keys this program understands; the rest of ssh_config(5) is passed by.
+// The keys this program understands; the rest of ssh_config(5) is ignored.
 constexpr std::array keys{
     "hostname",     "user",           "port",           "identityfile",          "identityagent",
     "proxyjump",    "proxycommand",   "identitiesonly", "certificatefile",       "userknownhostsfile",
@@ -222,19 +222,11 @@ class ConfigReader {
           include(pattern, source, applies, depth, origin);
         }
       } else if (applies && std::ranges::find(keys, key) != keys.end()) {
-        keep(key, key == "userknownhostsfile" ? join_words(words) : words.front(), origin);
+        // Several files in one value: they are told apart again by split_arguments().
+        const bool all = key == "userknownhostsfile";
+        keep(key, all ? fmt::format("\"{}\"", fmt::join(words, "\" \"")) : words.front(), origin);
       }
     }
-  }
-
-  // Several files in one value: they are told apart again by split_arguments().
-  static std::string join_words(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) {
-      text += text.empty() ? "" : " ";
-      text += '"' + word + '"';
-    }
-    return text;
   }
 
   void include(const std::string& pattern, const ConfigSource& from, bool applies, int depth,

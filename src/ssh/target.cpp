@@ -89,7 +89,7 @@ class Resolver {
   }
 
  private:
-  // What is fixed before ~/.ssh/config is asked; an empty value is open.
+  // What is settled before ~/.ssh/config is read; an empty value is not settled.
   struct Given {
     std::string name;
     Setting<std::string> host;

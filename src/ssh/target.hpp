@@ -17,7 +17,7 @@ struct Target {
   config::Setting<int> port{22};
   config::Setting<std::string> user;
 
-  // Keys to try, in this order. given: the user named them, so a missing one is worth an error.
+  // Keys to try, in this order. identities_given: the user named them, so a missing one is worth an error.
   std::vector<config::Setting<std::filesystem::path>> identities;
   bool identities_given = false;
   bool only_first_identity = false;  // nothing else logs in, no certificate for it either

@@ -55,7 +55,7 @@ std::optional<std::string> read_line(int fd) {
 
 }  // namespace
 
-Terminal::Terminal(const Streams& streams)
+Terminal::Terminal(const Descriptors& streams)
     : streams_(streams),
       out_terminal_(::isatty(streams.out) == 1),
       err_terminal_(::isatty(streams.err) == 1) {
@@ -121,8 +121,8 @@ void Terminal::out(std::string_view text) {
     }
     if (!write_all(streams_.out, text.substr(0, piece))) {
       if (errno == EPIPE) {
-        // `remote job-tail | head`: nobody wants more, and that is no error. As any other program ends by it.
-        // The library may have blocked the signal on this thread.
+        // `remote … | head`: nobody reads on, and that is not an error. This program ends by the signal, as
+        // any other would. The library may have blocked it on this thread.
         std::signal(SIGPIPE, SIG_DFL);
         sigset_t set;
         sigemptyset(&set);
