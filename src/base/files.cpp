@@ -20,12 +20,17 @@ namespace remote {
 namespace fs = std::filesystem;
 namespace {
 
-// Another thread that starts a program in between hands these descriptors on, where the kernel cannot make
-// them close-on-exec at once.
-void close_on_exec(const std::array<int, 2>& fds) {
+// Two descriptors that a system call has just made, or the Error for why it did not.
+std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, const char* what) {
+  if (result != 0) {
+    throw Error(std::string("cannot make ") + what, std::strerror(errno), "raise `ulimit -n`");
+  }
+  // Where the kernel cannot make them close-on-exec at once, a program that another thread starts right now
+  // gets them too.
   for (const int fd : fds) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
   }
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
 UniqueFd open_lock(const fs::path& path) {
@@ -98,11 +103,8 @@ Pipe make_pipe() {
 #else
   const int made = ::pipe(fds.data());
 #endif
-  if (made != 0) {
-    throw Error("cannot make a pipe", std::strerror(errno), "raise `ulimit -n`");
-  }
-  close_on_exec(fds);
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+  auto [read, write] = owned(made, fds, "a pipe");
+  return {std::move(read), std::move(write)};
 }
 
 std::pair<UniqueFd, UniqueFd> socket_pair() {
@@ -112,11 +114,7 @@ std::pair<UniqueFd, UniqueFd> socket_pair() {
 #else
   const int made = ::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data());
 #endif
-  if (made != 0) {
-    throw Error("cannot make a pair of sockets", std::strerror(errno), "raise `ulimit -n`");
-  }
-  close_on_exec(fds);
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+  return owned(made, fds, "a pair of sockets");
 }
 
 SigpipeGuard::SigpipeGuard() : pending_before_(sigpipe_is_pending()) {
@@ -142,11 +140,8 @@ SigpipeGuard::~SigpipeGuard() {
 
 bool write_all(int fd, std::string_view data) {
   while (!data.empty()) {
-    const ssize_t count = ::write(fd, data.data(), data.size());
+    const ssize_t count = uninterrupted([&] { return ::write(fd, data.data(), data.size()); });
     if (count < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
       return false;
     }
     data.remove_prefix(static_cast<std::size_t>(count));
@@ -165,11 +160,8 @@ std::optional<std::string> read_file_if_there(const fs::path& path) {
   std::string content;
   char buffer[65536];
   for (;;) {
-    const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
+    const ssize_t count = uninterrupted([&] { return ::read(fd.get(), buffer, sizeof buffer); });
     if (count < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
       throw file_error("read", path, errno);
     }
     if (count == 0) {
@@ -227,10 +219,8 @@ void make_folders(const fs::path& path, mode_t mode) {
 
 FileLock::FileLock(const fs::path& path) : fd_(open_lock(path)) {
   const Stopwatch watch;
-  while (::flock(fd_.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) {
-      throw file_error("lock", path, errno);
-    }
+  if (uninterrupted([&] { return ::flock(fd_.get(), LOCK_EX); }) != 0) {
+    throw file_error("lock", path, errno);
   }
   if (watch.seconds() > 0.05) {
     log_info("", "waited {} for the lock {}", watch.text(), path.string());

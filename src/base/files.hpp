@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -58,6 +59,17 @@ class SigpipeGuard {
 
 // "cannot ACTION PATH", with the reason that errno gave, and a hint where one helps.
 Error file_error(const char* action, const std::filesystem::path& path, int error);
+
+// Makes a system call, and makes it again as often as a signal interrupts it.
+template <typename Call>
+auto uninterrupted(const Call& call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) {
+      return result;
+    }
+  }
+}
 
 // Writes all bytes to a descriptor; false on an error (errno tells).
 bool write_all(int fd, std::string_view data);

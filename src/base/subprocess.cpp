@@ -185,14 +185,10 @@ void Subprocess::kill(int signal) const {
 }
 
 ExitStatus Subprocess::wait() {
-  while (!status_) {
+  if (!status_) {
     int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, 0);
-    if (ended == pid_) {
-      status_ = ExitStatus::from_wait(status);
-    } else if (errno != EINTR) {
-      status_ = ExitStatus::exited(255);
-    }
+    const pid_t ended = uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
+    status_ = ended == pid_ ? ExitStatus::from_wait(status) : ExitStatus::exited(255);
   }
   return *status_;
 }

@@ -208,10 +208,9 @@ KeyAgent::KeyAgent() : folder_("remote-keys-") {
   spec.new_session = true;  // Ctrl-C is ours to handle
   keeper_.emplace(spec);
   std::array<char, 32> line{};
-  ssize_t count = 0;
-  do {
-    count = ::read(keeper_->stdout_fd.get(), line.data(), line.size());  // one write(2) of a line: all of it
-  } while (count < 0 && errno == EINTR);
+  // The line is written at once, so one read(2) gets all of it.
+  const ssize_t count =
+      uninterrupted([&] { return ::read(keeper_->stdout_fd.get(), line.data(), line.size()); });
   const auto pid =
       parse_number<pid_t>(trim({line.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))}));
   if (!pid) {

@@ -26,7 +26,11 @@ constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INT
 class Login {
  public:
   Login(ssh_session session, const Target& target, Secrets& secrets, Patience& patience)
-      : session_(session), target_(target), secrets_(secrets), patience_(patience) {}
+      : session_(session),
+        target_(target),
+        secrets_(secrets),
+        patience_(patience),
+        what_failed_("cannot log in as " + target.user.value) {}
 
   void run() {
     // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
@@ -98,12 +102,10 @@ class Login {
     const std::string reason = last_error(session_, "it closed the connection");
     if (reason.find("Too many authentication") != std::string::npos) {
       throw Error(
-          fmt::format("cannot log in as {}", target_.user.value),
-          fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
+          what_failed_, fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
     }
-    throw Unreachable(fmt::format("cannot log in as {}", target_.user.value),
-                      fmt::format("the connection to {} broke: {}", target_.describe(), reason),
+    throw Unreachable(what_failed_, fmt::format("the connection to {} broke: {}", target_.describe(), reason),
                       "run the command again; if it stays so, look at the server's sshd log");
   }
 
@@ -206,7 +208,7 @@ class Login {
   }
 
   bool use_agent(std::set<std::string> only, const std::string& what) {
-    const std::string socket = agent_socket(target_);
+    const std::string socket = target_.agent_socket();
     std::error_code ignored;
     if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
       return false;
@@ -357,8 +359,7 @@ class Login {
         ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
       }
     }
-    throw Error(fmt::format("cannot log in as {}", target_.user.value),
-                fmt::format("{} asks questions without end", target_.host.value),
+    throw Error(what_failed_, fmt::format("{} asks questions without end", target_.host.value),
                 "look at the server's PAM settings");
   }
 
@@ -391,7 +392,7 @@ class Login {
     if (!problems_.empty()) {
       reason += "; " + join(problems_, "; ");
     }
-    throw Error(fmt::format("cannot log in as {}", target_.user.value), reason, hint());
+    throw Error(what_failed_, reason, hint());
   }
 
   std::string hint() const {
@@ -417,6 +418,7 @@ class Login {
   const Target& target_;
   Secrets& secrets_;
   Patience& patience_;
+  const std::string what_failed_;
   std::vector<std::string> tried_;
   std::vector<std::string> problems_;
   std::optional<AgentFilter> filter_;
@@ -427,17 +429,6 @@ class Login {
 };
 
 }  // namespace
-
-std::string agent_socket(const Target& target) {
-  if (target.identity_agent.value == "none") {
-    return {};
-  }
-  if (!target.identity_agent.value.empty()) {
-    return target.identity_agent.value;
-  }
-  const char* socket = std::getenv("SSH_AUTH_SOCK");
-  return socket != nullptr ? socket : "";
-}
 
 void authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
   Login(session, target, secrets, patience).run();

@@ -250,8 +250,8 @@ class LibsshConnector final : public Connector {
   }
 
   static LoginFacts login_of(ssh_session session, const Target& target) {
-    LoginFacts login{target.user.value,    target.host.value, target.port.value, {}, {},
-                     agent_socket(target), target.name};
+    LoginFacts login{target.user.value,     target.host.value, target.port.value, {}, {},
+                     target.agent_socket(), target.name};
     if (const KeyPtr key = make_key(ssh_get_server_publickey, session)) {
       login.host_key = key_type_name(key.get()) + " " + key_base64(key.get());
     }

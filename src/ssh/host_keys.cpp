@@ -54,7 +54,8 @@ std::string fingerprint_of(const KnownKey& key) {
 UniqueFd open_locked(const fs::path& path) {
   UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   // A file system may have no locks: one write(2) of a whole line is then all we can do.
-  while (fd && ::flock(fd.get(), LOCK_EX) != 0 && errno == EINTR) {
+  if (fd) {
+    uninterrupted([&] { return ::flock(fd.get(), LOCK_EX); });
   }
   return fd;
 }

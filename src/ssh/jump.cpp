@@ -47,11 +47,9 @@ struct Bastion::Way {
 
   void flush() {
     while (!backlog.empty()) {
-      const ssize_t count = ::send(fd.get(), backlog.data(), backlog.size(), 0);
+      const ssize_t count =
+          uninterrupted([&] { return ::send(fd.get(), backlog.data(), backlog.size(), 0); });
       if (count < 0) {
-        if (errno == EINTR) {
-          continue;
-        }
         broken = broken || (errno != EAGAIN && errno != EWOULDBLOCK);
         break;
       }

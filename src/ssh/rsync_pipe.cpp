@@ -32,11 +32,7 @@ struct FdMessage {
   // sendmsg(2) or recvmsg(2); false when that failed, or the other side is gone.
   template <typename Call>
   bool pass(const Call& call) {
-    ssize_t count = 0;
-    do {
-      count = call(&message);
-    } while (count < 0 && errno == EINTR);
-    return count == static_cast<ssize_t>(sizeof size);
+    return uninterrupted([&] { return call(&message); }) == static_cast<ssize_t>(sizeof size);
   }
 
   std::uint32_t size = 0;
@@ -48,14 +44,12 @@ struct FdMessage {
 
 bool read_all(int fd, char* data, std::size_t size) {
   while (size > 0) {
-    const ssize_t count = ::read(fd, data, size);
-    if (count == 0 || (count < 0 && errno != EINTR)) {
+    const ssize_t count = uninterrupted([&] { return ::read(fd, data, size); });
+    if (count <= 0) {
       return false;
     }
-    if (count > 0) {
-      data += count;
-      size -= static_cast<std::size_t>(count);
-    }
+    data += count;
+    size -= static_cast<std::size_t>(count);
   }
   return true;
 }

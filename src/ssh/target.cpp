@@ -276,6 +276,14 @@ std::string Target::describe() const {
   return fmt::format("{}@{}:{}", user.value, host.value, port.value);
 }
 
+std::string Target::agent_socket() const {
+  if (!identity_agent.value.empty()) {
+    return identity_agent.value == "none" ? "" : identity_agent.value;
+  }
+  const char* socket = std::getenv("SSH_AUTH_SOCK");
+  return socket != nullptr ? socket : "";
+}
+
 Target resolve(const config::Config& config, const config::Server& server, const fs::path& user_config) {
   return Resolver(config, user_config.empty() ? home_folder() / ".ssh" / "config" : user_config)
       .server(server);

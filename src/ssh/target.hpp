@@ -41,6 +41,8 @@ struct Target {
 
   // "user@host:port".
   std::string describe() const;
+  // The SSH agent's socket; empty when there is none or it is switched off.
+  std::string agent_socket() const;
 };
 
 // Resolves a server of configs.yaml. `user_config` stands in for ~/.ssh/config; empty: that one. Throws Error
