@@ -103,8 +103,8 @@ Pipe make_pipe() {
 #else
   const int made = ::pipe(fds.data());
 #endif
-  auto [read, write] = owned(made, fds, "a pipe");
-  return {std::move(read), std::move(write)};
+  auto ends = owned(made, fds, "a pipe");
+  return {std::move(ends.first), std::move(ends.second)};
 }
 
 std::pair<UniqueFd, UniqueFd> socket_pair() {
