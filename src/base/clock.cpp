@@ -1,5 +1,6 @@
 #include "base/clock.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include <fmt/format.h>
@@ -25,33 +26,13 @@ std::string format_utc(std::int64_t seconds) {
 }
 
 std::optional<std::int64_t> parse_utc(std::string_view text) {
-  if (text.size() != 20 || text[4] != '-' || text[7] != '-' || text[10] != 'T' || text[13] != ':' ||
-      text[16] != ':' || text[19] != 'Z') {
-    return std::nullopt;
-  }
-  const auto number = [&](std::size_t at, std::size_t digits) -> int {
-    int value = 0;
-    for (std::size_t i = at; i < at + digits; ++i) {
-      if (text[i] < '0' || text[i] > '9') {
-        return -1;
-      }
-      value = value * 10 + (text[i] - '0');
-    }
-    return value;
-  };
-  const int year = number(0, 4);
-  const int month = number(5, 2);
-  const int day = number(8, 2);
-  const int hour = number(11, 2);
-  const int minute = number(14, 2);
-  const int second = number(17, 2);
-  if (year < 1970 || month < 1 || month > 12 || day < 1 || day > 31 || hour < 0 || hour > 23 || minute < 0 ||
-      minute > 59 || second < 0 || second > 60) {
-    return std::nullopt;
-  }
-  using namespace std::chrono;
-  const auto days = sys_days(std::chrono::year(year) / month / day).time_since_epoch();
-  return duration_cast<seconds>(days).count() + hour * 3600L + minute * 60L + second;
+  std::tm parts{};
+  const std::string whole(text);
+  const char* end = ::strptime(whole.c_str(), "%Y-%m-%dT%H:%M:%SZ", &parts);
+  const std::int64_t seconds = ::timegm(&parts);
+  // strptime(3) takes other forms too, as "1:2:3", and days that no month has.
+  return end != nullptr && seconds >= 0 && format_utc(seconds) == text ? std::optional(seconds)
+                                                                       : std::nullopt;
 }
 
 std::string format_local_time(std::int64_t seconds) {
@@ -62,11 +43,8 @@ std::string format_local_time(std::int64_t seconds) {
 }
 
 std::string format_duration(std::int64_t seconds) {
-  if (seconds < 0) {
-    seconds = 0;
-  }
   if (seconds < 60) {
-    return fmt::format("{}s", seconds);
+    return fmt::format("{}s", std::max<std::int64_t>(seconds, 0));
   }
   if (seconds < 3600) {
     return fmt::format("{}m {:02}s", seconds / 60, seconds % 60);

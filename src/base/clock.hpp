@@ -10,7 +10,7 @@ namespace remote {
 
 // Wall-clock instants are whole seconds since the epoch (UTC) as std::int64_t wherever they are stored.
 std::int64_t now_seconds();
-// The same instant, finer: for what happens within one second.
+// The same in milliseconds.
 std::int64_t now_milliseconds();
 
 // "2026-11-21T07:30:00Z" and back; nullopt for text of another form.

@@ -1,9 +1,11 @@
 #include <cstddef>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <remote/error.hpp>
 
+#include "base/strings.hpp"
 #include "base/visible.hpp"
 
 namespace remote {
@@ -43,17 +45,9 @@ Error Error::on(std::string server_name) const {
 }
 
 std::string Error::message() const {
-  std::string text;
-  for (const std::string* part : {&server_, &what_failed_, &reason_}) {
-    if (part->empty()) {
-      continue;
-    }
-    if (!text.empty()) {
-      text += ": ";
-    }
-    text += *part;
-  }
-  return text;
+  std::vector<std::string> parts{server_, what_failed_, reason_};
+  std::erase(parts, "");
+  return join(parts, ": ");
 }
 
 }  // namespace remote

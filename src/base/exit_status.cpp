@@ -1,5 +1,5 @@
+#include <algorithm>
 #include <array>
-#include <cctype>
 #include <utility>
 
 #include <remote/exit_status.hpp>
@@ -10,7 +10,8 @@
 namespace remote {
 namespace {
 
-constexpr std::array<std::pair<int, std::string_view>, 31> linux_signals{{
+using Signal = std::pair<int, std::string_view>;
+constexpr std::array<Signal, 31> linux_signals{{
     {1, "HUP"},   {2, "INT"},     {3, "QUIT"},  {4, "ILL"},   {5, "TRAP"},    {6, "ABRT"},  {7, "BUS"},
     {8, "FPE"},   {9, "KILL"},    {10, "USR1"}, {11, "SEGV"}, {12, "USR2"},   {13, "PIPE"}, {14, "ALRM"},
     {15, "TERM"}, {16, "STKFLT"}, {17, "CHLD"}, {18, "CONT"}, {19, "STOP"},   {20, "TSTP"}, {21, "TTIN"},
@@ -37,29 +38,19 @@ std::string ExitStatus::describe() const {
 }
 
 std::string signal_name(int number) {
-  for (const auto& [value, name] : linux_signals) {
-    if (value == number) {
-      return "SIG" + std::string(name);
-    }
-  }
-  return "SIG" + std::to_string(number);
+  const auto* known = std::ranges::find(linux_signals, number, &Signal::first);
+  return "SIG" + (known != linux_signals.end() ? std::string(known->second) : std::to_string(number));
 }
 
 std::optional<int> signal_number(std::string_view name) {
-  std::string upper;
-  for (const char c : name) {
-    upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  const std::string_view bare = upper.starts_with("SIG") ? std::string_view(upper).substr(3) : upper;
+  const std::string lower = lower_case(name);
+  const std::string_view bare = lower.starts_with("sig") ? std::string_view(lower).substr(3) : lower;
   if (const auto number = parse_number<int>(bare)) {
     return *number >= 1 && *number <= 64 ? number : std::nullopt;
   }
-  for (const auto& [value, known] : linux_signals) {
-    if (known == bare) {
-      return value;
-    }
-  }
-  return std::nullopt;
+  const auto* known =
+      std::ranges::find(linux_signals, bare, [](const Signal& signal) { return lower_case(signal.second); });
+  return known != linux_signals.end() ? std::optional(known->first) : std::nullopt;
 }
 
 }  // namespace remote

@@ -1,12 +1,15 @@
 #include "base/files.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +18,59 @@
 
 namespace remote {
 namespace fs = std::filesystem;
+namespace {
+
+// Two descriptors that a system call has just made, or the Error for why it did not.
+std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, const char* what) {
+  if (result != 0) {
+    throw Error(std::string("cannot make ") + what, std::strerror(errno), "raise `ulimit -n`");
+  }
+  // Where the kernel cannot make them close-on-exec at once, a program that another thread starts right now
+  // gets them too.
+  for (const int fd : fds) {
+    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
+  }
+  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
+}
+
+UniqueFd open_lock(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) {
+    throw file_error("open the lock file", path, errno);
+  }
+  return fd;
+}
+
+// A field of this user's entry in the password database; nullopt when there is none.
+std::optional<std::string> password_entry(char* passwd::*field) {
+  passwd entry{};
+  passwd* found = nullptr;
+  std::array<char, 4096> buffer{};
+  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
+    return std::nullopt;
+  }
+  return found->*field;
+}
+
+// A variable's value; nullopt when it is unset or empty.
+std::optional<std::string> environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
+}
+
+sigset_t sigpipe_alone() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGPIPE);
+  return set;
+}
+
+bool sigpipe_is_pending() {
+  sigset_t pending;
+  return sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+}
+
+}  // namespace
 
 Error file_error(const char* action, const fs::path& path, int error) {
   std::string hint;
@@ -33,12 +89,6 @@ UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {
   return *this;
 }
 
-int UniqueFd::release() {
-  const int fd = fd_;
-  fd_ = -1;
-  return fd;
-}
-
 void UniqueFd::reset(int fd) {
   if (fd_ >= 0) {
     ::close(fd_);
@@ -46,13 +96,52 @@ void UniqueFd::reset(int fd) {
   fd_ = fd;
 }
 
+Pipe make_pipe() {
+  std::array<int, 2> fds{};
+#ifdef __linux__
+  const int made = ::pipe2(fds.data(), O_CLOEXEC);
+#else
+  const int made = ::pipe(fds.data());
+#endif
+  auto ends = owned(made, fds, "a pipe");
+  return {std::move(ends.first), std::move(ends.second)};
+}
+
+std::pair<UniqueFd, UniqueFd> socket_pair() {
+  std::array<int, 2> fds{};
+#ifdef SOCK_CLOEXEC
+  const int made = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
+#else
+  const int made = ::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data());
+#endif
+  return owned(made, fds, "a pair of sockets");
+}
+
+SigpipeGuard::SigpipeGuard() : pending_before_(sigpipe_is_pending()) {
+  const sigset_t blocked = sigpipe_alone();
+  ::pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+}
+
+SigpipeGuard::~SigpipeGuard() {
+  const sigset_t set = sigpipe_alone();
+  // What was pending before is not ours. Ours has to go before the mask does, or it would end the process
+  // now.
+  if (!pending_before_ && sigpipe_is_pending()) {
+#ifdef __APPLE__
+    int number = 0;
+    ::sigwait(&set, &number);
+#else
+    const timespec now{};  // another thread may have taken it meanwhile, if it was sent to the whole process
+    ::sigtimedwait(&set, nullptr, &now);
+#endif
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+}
+
 bool write_all(int fd, std::string_view data) {
   while (!data.empty()) {
-    const ssize_t count = ::write(fd, data.data(), data.size());
+    const ssize_t count = uninterrupted([&] { return ::write(fd, data.data(), data.size()); });
     if (count < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
       return false;
     }
     data.remove_prefix(static_cast<std::size_t>(count));
@@ -68,18 +157,11 @@ std::optional<std::string> read_file_if_there(const fs::path& path) {
     }
     throw file_error("read", path, errno);
   }
-  struct stat info {};
   std::string content;
-  if (::fstat(fd.get(), &info) == 0 && info.st_size > 0) {
-    content.reserve(static_cast<std::size_t>(info.st_size) + 1);
-  }
-  char buffer[16384];
+  char buffer[65536];
   for (;;) {
-    const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
+    const ssize_t count = uninterrupted([&] { return ::read(fd.get(), buffer, sizeof buffer); });
     if (count < 0) {
-      if (errno == EINTR) {
-        continue;
-      }
       throw file_error("read", path, errno);
     }
     if (count == 0) {
@@ -90,11 +172,10 @@ std::optional<std::string> read_file_if_there(const fs::path& path) {
 }
 
 std::string read_file(const fs::path& path) {
-  auto content = read_file_if_there(path);
-  if (!content) {
-    throw file_error("read", path, ENOENT);
+  if (auto content = read_file_if_there(path)) {
+    return std::move(*content);
   }
-  return std::move(*content);
+  throw file_error("read", path, ENOENT);
 }
 
 void write_file_atomic(const fs::path& path, std::string_view content, mode_t mode) {
@@ -136,16 +217,10 @@ void make_folders(const fs::path& path, mode_t mode) {
   throw file_error("create the folder", path, error);
 }
 
-FileLock::FileLock(const fs::path& path) {
-  fd_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd_) {
-    throw file_error("open the lock file", path, errno);
-  }
+FileLock::FileLock(const fs::path& path) : fd_(open_lock(path)) {
   const Stopwatch watch;
-  while (::flock(fd_.get(), LOCK_EX) != 0) {
-    if (errno != EINTR) {
-      throw file_error("lock", path, errno);
-    }
+  if (uninterrupted([&] { return ::flock(fd_.get(), LOCK_EX); }) != 0) {
+    throw file_error("lock", path, errno);
   }
   if (watch.seconds() > 0.05) {
     log_info("", "waited {} for the lock {}", watch.text(), path.string());
@@ -153,11 +228,7 @@ FileLock::FileLock(const fs::path& path) {
 }
 
 std::optional<FileLock> FileLock::try_lock(const fs::path& path) {
-  FileLock lock;
-  lock.fd_.reset(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock.fd_) {
-    throw file_error("open the lock file", path, errno);
-  }
+  FileLock lock(open_lock(path));
   if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) {
       return std::nullopt;
@@ -181,17 +252,13 @@ TempFolder::~TempFolder() {
 }
 
 fs::path home_folder() {
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && *home != '\0') {
-    return home;
-  }
-  passwd entry{};
-  passwd* found = nullptr;
-  char buffer[4096];
-  if (::getpwuid_r(::getuid(), &entry, buffer, sizeof buffer, &found) == 0 && found != nullptr) {
-    return found->pw_dir;
-  }
-  return "/";
+  const auto home = environment("HOME");
+  return home ? *home : password_entry(&passwd::pw_dir).value_or("/");
+}
+
+std::string local_user() {
+  const auto name = password_entry(&passwd::pw_name);
+  return name ? *name : environment("USER").value_or("root");
 }
 
 fs::path expand_home(std::string_view path) {

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cerrno>
+#include <csignal>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <remote/error.hpp>
 #include <sys/types.h>
@@ -23,15 +26,50 @@ class UniqueFd {
 
   int get() const { return fd_; }
   explicit operator bool() const { return fd_ >= 0; }
-  int release();
+  int release() { return std::exchange(fd_, -1); }
   void reset(int fd = -1);
 
  private:
   int fd_ = -1;
 };
 
+// Both ends of a pipe(2), or of two sockets that are connected with each other; close-on-exec. Throw Error.
+struct Pipe {
+  UniqueFd read;
+  UniqueFd write;
+};
+Pipe make_pipe();
+std::pair<UniqueFd, UniqueFd> socket_pair();
+
+// While it lives, a write to a pipe or socket that nobody reads fails with EPIPE on this thread instead of
+// ending the process; the same holds for threads that are created meanwhile. It changes no signal handler and
+// does not concern the other threads of the program, so a library may use it. Made and destroyed by one
+// thread.
+class SigpipeGuard {
+ public:
+  SigpipeGuard();
+  ~SigpipeGuard();
+  SigpipeGuard(const SigpipeGuard&) = delete;
+  SigpipeGuard& operator=(const SigpipeGuard&) = delete;
+
+ private:
+  sigset_t before_{};
+  bool pending_before_ = false;
+};
+
 // "cannot ACTION PATH", with the reason that errno gave, and a hint where one helps.
 Error file_error(const char* action, const std::filesystem::path& path, int error);
+
+// Makes a system call, and makes it again as often as a signal interrupts it.
+template <typename Call>
+auto uninterrupted(const Call& call) {
+  for (;;) {
+    const auto result = call();
+    if (result >= 0 || errno != EINTR) {
+      return result;
+    }
+  }
+}
 
 // Writes all bytes to a descriptor; false on an error (errno tells).
 bool write_all(int fd, std::string_view data);
@@ -59,7 +97,7 @@ class FileLock {
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
 
  private:
-  FileLock() = default;
+  explicit FileLock(UniqueFd fd) : fd_(std::move(fd)) {}
   UniqueFd fd_;
 };
 
@@ -79,5 +117,7 @@ class TempFolder {
 // "~" and "~/x" replaced by $HOME (or the password database's home folder).
 std::filesystem::path expand_home(std::string_view path);
 std::filesystem::path home_folder();
+// The login name of the user who runs this process.
+std::string local_user();
 
 }  // namespace remote

@@ -8,7 +8,7 @@
 
 namespace remote {
 
-// Items with the same key: their indices.
+// The indices of the items that have the same key.
 template <typename Key>
 struct Group {
   Key key;

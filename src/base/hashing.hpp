@@ -7,7 +7,7 @@
 
 struct evp_md_ctx_st;
 
-// Digests and base64, all of them libcrypto's.
+// Digests and base64, by libcrypto.
 
 namespace remote {
 
@@ -27,7 +27,7 @@ class Sha256 {
 
 std::string sha256_hex(std::string_view data);
 
-// 20 bytes. Fit for hashed known_hosts entries alone: SHA-1 protects nothing.
+// 20 bytes. Only for hashed known_hosts entries: SHA-1 protects nothing any more.
 std::string hmac_sha1(std::string_view key, std::string_view data);
 
 std::string base64_encode(std::string_view data);

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-// The one way by which JSON becomes text. JSON is UTF-8, but what servers and users say may be any bytes: a
-// byte that is no UTF-8 becomes U+FFFD, where dump() of nlohmann::json throws.
+// The one way by which JSON becomes text. JSON is UTF-8, but what servers and users say may be any bytes. A
+// byte that is not UTF-8 becomes U+FFFD; dump() of nlohmann::json would throw.
 
 namespace remote {
 

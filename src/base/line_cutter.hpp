@@ -13,7 +13,7 @@ class LineCutter {
  public:
   static constexpr std::size_t longest = 65536;
 
-  // Lines that begin with `mark` end with '\n' alone; none do when it is empty.
+  // A line that begins with `mark` ends only at '\n'. With an empty mark every line ends at both.
   explicit LineCutter(std::string_view mark = {}) : mark_(mark) {}
 
   // Calls take(std::string_view) for every line that has come to its end, without that end.

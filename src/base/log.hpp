@@ -10,7 +10,7 @@
 
 namespace remote {
 
-// Whether anybody takes lines of this level: costs one atomic load.
+// Whether lines of this level are wanted. Costs one atomic load.
 bool logs(LogLevel level) noexcept;
 
 namespace detail {

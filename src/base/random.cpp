@@ -2,6 +2,8 @@
 
 #include <random>
 
+#include <fmt/format.h>
+
 namespace remote {
 
 std::string random_hex(std::size_t digits) {
@@ -9,12 +11,9 @@ std::string random_hex(std::size_t digits) {
   std::random_device source;
   std::string text;
   while (text.size() < digits) {
-    std::uint32_t value = source();
-    for (int i = 0; i < 8 && text.size() < digits; ++i, value >>= 4U) {
-      text += "0123456789abcdef"[value & 15U];
-    }
+    text += fmt::format("{:08x}", source());
   }
-  return text;
+  return text.substr(0, digits);
 }
 
 std::uint32_t random_between(std::uint32_t low, std::uint32_t high) {

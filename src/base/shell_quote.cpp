@@ -1,17 +1,28 @@
 #include "base/shell_quote.hpp"
 
 #include <algorithm>
+#include <iterator>
+#include <vector>
 
 #include <remote/error.hpp>
+
+#include "base/strings.hpp"
 
 namespace remote {
 namespace {
 
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// Letters, digits and those marks to which no shell gives a meaning. '~' and '=' have one at the start of a
+// word, so they are quoted.
 bool is_plain(char c) {
-  // Only ASCII letters and digits and marks that no shell gives a meaning to, in any position but the first
-  // ('~' and '=' are left out: both have a meaning at the start of a word).
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-         std::string_view("_-./:,@%+").find(c) != std::string_view::npos;
+  return is_letter(c) || is_digit(c) || std::string_view("_-./:,@%+").find(c) != std::string_view::npos;
 }
 
 }  // namespace
@@ -20,36 +31,25 @@ std::string shell_quote(std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
     throw Error::usage("cannot pass a value to a server", "it contains a NUL byte");
   }
-  if (!value.empty() && std::all_of(value.begin(), value.end(), is_plain)) {
+  if (!value.empty() && std::ranges::all_of(value, is_plain)) {
     return std::string(value);
   }
   std::string quoted = "'";
   for (const char c : value) {
-    if (c == '\'') {
-      quoted += "'\\''";
-    } else {
-      quoted += c;
-    }
+    quoted += c == '\'' ? "'\\''" : std::string(1, c);
   }
-  quoted += '\'';
-  return quoted;
+  return quoted + "'";
 }
 
 std::string shell_join(std::span<const std::string> words) {
-  std::string joined;
-  for (const std::string& word : words) {
-    if (!joined.empty()) {
-      joined += ' ';
-    }
-    joined += shell_quote(word);
-  }
-  return joined;
+  std::vector<std::string> quoted;
+  std::ranges::transform(words, std::back_inserter(quoted), shell_quote);
+  return join(quoted, " ");
 }
 
 void check_variable(const std::string& name) {
-  const auto letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; };
-  const auto good = [&](char c) { return letter(c) || (c >= '0' && c <= '9'); };
-  if (name.empty() || !letter(name.front()) || !std::ranges::all_of(name, good)) {
+  const auto good = [](char c) { return is_letter(c) || is_digit(c) || c == '_'; };
+  if (name.empty() || is_digit(name.front()) || !std::ranges::all_of(name, good)) {
     throw Error::usage("cannot set the variable '" + name + "'",
                        "a name has letters, digits and '_', and does not begin with a digit");
   }

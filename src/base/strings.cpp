@@ -1,26 +1,22 @@
 #include "base/strings.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <cstdint>
 
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <unistr.h>
 
 namespace remote {
 
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
-  if (text.empty()) {
-    return parts;
+  for (std::size_t at = 0; !text.empty() && at <= text.size();) {
+    const std::size_t end = std::min(text.find(separator, at), text.size());
+    parts.emplace_back(text.substr(at, end - at));
+    at = end + 1;
   }
-  for (;;) {
-    const std::size_t at = text.find(separator);
-    parts.emplace_back(text.substr(0, at));
-    if (at == std::string_view::npos) {
-      return parts;
-    }
-    text.remove_prefix(at + 1);
-  }
+  return parts;
 }
 
 std::vector<std::string> split_words(std::string_view text) {
@@ -44,14 +40,15 @@ std::string_view trim(std::string_view text) {
 }
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
-  std::string text;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (i != 0) {
-      text += separator;
-    }
-    text += parts[i];
+  return fmt::format("{}", fmt::join(parts, separator));
+}
+
+std::string lower_case(std::string_view text) {
+  std::string result(text);
+  for (char& c : result) {
+    c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
-  return text;
+  return result;
 }
 
 std::string counted(std::size_t count, std::string_view thing) {
@@ -112,21 +109,31 @@ void append_end(std::string& text, std::string_view data) {
   }
 }
 
+Utf8Char utf8_at(std::string_view text, std::size_t at) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  ucs4_t code = 0;
+  const int length = ::u8_mbtoucr(&code, bytes + at, text.size() - at);
+  return length > 0 ? Utf8Char{code, static_cast<std::size_t>(length), true} : Utf8Char{};
+}
+
+std::optional<std::size_t> first_invalid_utf8(std::string_view text) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
+  const std::uint8_t* bad = ::u8_check(bytes, text.size());
+  return bad == nullptr ? std::nullopt : std::optional(static_cast<std::size_t>(bad - bytes));
+}
+
 bool looks_secret(std::string_view name) {
-  std::string upper;
-  for (const char c : name) {
-    upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
+  const std::string lower = lower_case(name);
   for (const std::string_view word :
-       {"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "TOKEN", "CREDENTIAL", "APIKEY"}) {
-    if (upper.find(word) != std::string::npos) {
+       {"password", "passwd", "passphrase", "secret", "token", "credential", "apikey"}) {
+    if (lower.find(word) != std::string::npos) {
       return true;
     }
   }
   // KEY and PASS only as whole words of the name: API_KEY is a secret, KEYBOARD and MONKEY are none.
-  for (const std::string& word : split(upper, '_')) {
-    if (word == "KEY" || word == "KEYS" || word == "PASS" || word == "PWD" || word == "AUTH") {
-      return upper != "PWD" && upper != "OLDPWD";
+  for (const std::string& word : split(lower, '_')) {
+    if (word == "key" || word == "keys" || word == "pass" || word == "pwd" || word == "auth") {
+      return lower != "pwd" && lower != "oldpwd";
     }
   }
   return false;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -13,12 +14,14 @@ std::vector<std::string> split(std::string_view text, char separator);
 // The pieces between runs of spaces, tabs and newlines.
 std::vector<std::string> split_words(std::string_view text);
 std::string_view trim(std::string_view text);
+// ASCII letters alone are changed.
+std::string lower_case(std::string_view text);
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 // "1 job", "3 jobs".
 std::string counted(std::size_t count, std::string_view thing);
 
-// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are characters like
-// others, and so is a '[' whose ']' is missing, so every pattern is valid.
+// Whether the whole name matches: * ? [abc] [a-z] [!a]. '/', '\\' and a leading '.' are ordinary characters,
+// and so is a '[' without a ']', so every pattern is valid.
 bool glob_match(const std::string& pattern, const std::string& name);
 
 // "did you mean 'X'?", X being the candidate nearest to `word`, when that is near enough to be a likely
@@ -39,8 +42,22 @@ std::optional<Number> parse_number(std::string_view text) {
 // The last `count` lines of a text, without a trailing newline.
 std::string last_lines(std::string_view text, std::size_t count);
 
-// Appends to a text of which the end alone is wanted: 64 KiB of it are kept at least, and twice that at most.
+// Appends to a text of which only the end is wanted: its last 64 to 128 KiB are kept.
 void append_end(std::string& text, std::string_view data);
+
+// One character of a UTF-8 text. A byte that begins no well-formed character (cut short, overlong, a
+// surrogate, beyond U+10FFFF) is a character of its own: length 1, valid false, code U+FFFD.
+struct Utf8Char {
+  char32_t code = 0xFFFD;
+  std::size_t length = 1;
+  bool valid = false;
+};
+
+// The character that begins at `at`, which must lie inside the text.
+Utf8Char utf8_at(std::string_view text, std::size_t at);
+
+// Where the first byte stands that is not UTF-8; nullopt when all of the text is.
+std::optional<std::size_t> first_invalid_utf8(std::string_view text);
 
 // Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
 // shown instead of its value.

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <remote/error.hpp>
+#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,29 +22,6 @@ extern char** environ;
 
 namespace remote {
 namespace {
-
-struct Pipe {
-  Pipe() {
-    std::array<int, 2> fds{};
-#ifdef __linux__
-    // Close-on-exec from the start: a fork in another thread must not carry these ends away.
-    const int made = ::pipe2(fds.data(), O_CLOEXEC);
-#else
-    const int made = ::pipe(fds.data());
-#endif
-    if (made != 0) {
-      throw Error("cannot make a pipe", std::strerror(errno));
-    }
-    read.reset(fds[0]);
-    write.reset(fds[1]);
-#ifndef __linux__
-    ::fcntl(fds[0], F_SETFD, FD_CLOEXEC);
-    ::fcntl(fds[1], F_SETFD, FD_CLOEXEC);
-#endif
-  }
-  UniqueFd read;
-  UniqueFd write;
-};
 
 std::vector<std::string> child_environment(const std::map<std::string, std::string>& set) {
   std::vector<std::string> result;
@@ -69,55 +47,50 @@ std::vector<char*> pointers(std::vector<std::string>& strings) {
   return result;
 }
 
-// What the child does between fork and exec: async-signal-safe calls only, because other threads may hold
-// locks.
-struct ChildPlan {
-  const char* program = nullptr;
-  char** argv = nullptr;
-  char** env = nullptr;
-  const char* directory = nullptr;
-  int in = -1;
-  int out = -1;
-  int err = -1;
-  int report = -1;
-  bool new_session = false;
-  const std::vector<std::pair<int, int>>* pass = nullptr;
-};
+// What posix_spawn(3) is to do in the child before it starts the program.
+struct SpawnPlan {
+  SpawnPlan() {
+    ::posix_spawn_file_actions_init(&actions);
+    ::posix_spawnattr_init(&attributes);
+  }
+  ~SpawnPlan() {
+    ::posix_spawn_file_actions_destroy(&actions);
+    ::posix_spawnattr_destroy(&attributes);
+  }
+  SpawnPlan(const SpawnPlan&) = delete;
+  SpawnPlan& operator=(const SpawnPlan&) = delete;
 
-[[noreturn]] void run_child(const ChildPlan& plan) {
-  const auto fail = [&] {
-    const int error = errno;
-    [[maybe_unused]] const auto written = ::write(plan.report, &error, sizeof error);
-    ::_exit(127);
-  };
-  // All of them: what is ignored here would stay ignored in the child, and in its children.
-  for (int number = 1; number < NSIG; ++number) {
-    ::signal(number, SIG_DFL);  // refused for SIGKILL and SIGSTOP
-  }
-  sigset_t none;
-  sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (plan.new_session) {
-    ::setsid();
-  }
-  if (plan.directory != nullptr && ::chdir(plan.directory) != 0) {
-    fail();
-  }
-  const int in = plan.in >= 0 ? plan.in : ::open("/dev/null", O_RDONLY);
-  if (::dup2(in, 0) < 0 || (plan.out >= 0 && ::dup2(plan.out, 1) < 0) ||
-      (plan.err >= 0 && ::dup2(plan.err, 2) < 0)) {
-    fail();
-  }
-  for (const auto& [ours, theirs] : *plan.pass) {
-    if (ours == theirs) {
-      ::fcntl(ours, F_SETFD, 0);
-    } else if (::dup2(ours, theirs) < 0) {
-      fail();
+  void connect(const UniqueFd& ours, int number) {
+    if (ours) {
+      ::posix_spawn_file_actions_adddup2(&actions, ours.get(), number);
     }
   }
-  ::execve(plan.program, plan.argv, plan.env);
-  fail();
-  ::_exit(127);
+
+  posix_spawn_file_actions_t actions{};
+  posix_spawnattr_t attributes{};
+};
+
+void set_signals(posix_spawnattr_t& attributes, bool new_session) {
+  // All of them: what is ignored here would stay ignored in the child, and in its children.
+  sigset_t signals;
+  sigfillset(&signals);
+  sigdelset(&signals, SIGKILL);
+  sigdelset(&signals, SIGSTOP);
+  ::posix_spawnattr_setsigdefault(&attributes, &signals);
+  sigemptyset(&signals);
+  ::posix_spawnattr_setsigmask(&attributes, &signals);
+  const int flags = POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | (new_session ? POSIX_SPAWN_SETSID : 0);
+  ::posix_spawnattr_setflags(&attributes, static_cast<short>(flags));
+}
+
+// What a shell is given may hold a password.
+std::string loggable(const std::vector<std::string>& argv) {
+  std::string text;
+  for (std::size_t i = 0; i < argv.size(); ++i) {
+    const bool script = i > 1 && argv[i - 1] == "-c" && argv[i - 2] == "sh";
+    text += (i == 0 ? "" : " ") + (script ? "…" : argv[i]);
+  }
+  return text;
 }
 
 }  // namespace
@@ -139,19 +112,10 @@ std::optional<std::filesystem::path> find_program(const std::string& name) {
   return std::nullopt;
 }
 
-namespace {
-
-// What a shell is given may hold a password.
-std::string loggable(const std::vector<std::string>& argv) {
-  std::string text;
-  for (std::size_t i = 0; i < argv.size(); ++i) {
-    const bool script = i > 1 && argv[i - 1] == "-c" && argv[i - 2] == "sh";
-    text += (i == 0 ? "" : " ") + (script ? "…" : argv[i]);
-  }
-  return text;
+std::string ExecResult::describe() const {
+  const std::string said = last_lines(trim(err), 3);
+  return status.describe() + (said.empty() ? "" : ": " + said);
 }
-
-}  // namespace
 
 Subprocess::Subprocess(const SubprocessSpec& spec) {
   const auto program = find_program(spec.argv.at(0));
@@ -164,60 +128,35 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
   std::vector<char*> argv = pointers(arguments);
   std::vector<char*> env = pointers(environment);
 
-  std::optional<Pipe> in;
-  std::optional<Pipe> out;
-  std::optional<Pipe> err;
-  Pipe report;
-  if (spec.pipe_stdin) {
-    in.emplace();
+  SpawnPlan plan;
+  set_signals(plan.attributes, spec.new_session);
+  if (spec.directory) {
+    ::posix_spawn_file_actions_addchdir_np(&plan.actions, spec.directory->c_str());
   }
-  if (spec.pipe_stdout) {
-    out.emplace();
+  Pipe in = spec.pipe_stdin ? make_pipe() : Pipe();
+  Pipe out = spec.pipe_stdout ? make_pipe() : Pipe();
+  Pipe err = spec.pipe_stderr ? make_pipe() : Pipe();
+  if (!in.read) {
+    ::posix_spawn_file_actions_addopen(&plan.actions, 0, "/dev/null", O_RDONLY, 0);
   }
-  if (spec.pipe_stderr) {
-    err.emplace();
+  plan.connect(in.read, 0);
+  plan.connect(out.write, 1);
+  plan.connect(err.write, 2);
+  for (const auto& [ours, theirs] : spec.pass_fds) {
+    ::posix_spawn_file_actions_adddup2(&plan.actions, ours, theirs);
   }
-  ChildPlan plan;
-  plan.program = program->c_str();
-  plan.argv = argv.data();
-  plan.env = env.data();
-  plan.directory = spec.directory ? spec.directory->c_str() : nullptr;
-  plan.in = in ? in->read.get() : -1;
-  plan.out = out ? out->write.get() : -1;
-  plan.err = err ? err->write.get() : -1;
-  plan.report = report.write.get();
-  plan.new_session = spec.new_session;
-  plan.pass = &spec.pass_fds;
-
-  pid_ = ::fork();
-  if (pid_ < 0) {
-    throw Error("cannot start " + spec.argv[0], std::strerror(errno));
-  }
-  if (pid_ == 0) {
-    run_child(plan);
-  }
-  report.write.reset();
-  int child_errno = 0;
-  ssize_t count = 0;
-  do {
-    count = ::read(report.read.get(), &child_errno, sizeof child_errno);
-  } while (count < 0 && errno == EINTR);
-  if (count == static_cast<ssize_t>(sizeof child_errno)) {
-    wait();
-    throw Error("cannot start " + spec.argv[0], std::strerror(child_errno));
+  const int error =
+      ::posix_spawn(&pid_, program->c_str(), &plan.actions, &plan.attributes, argv.data(), env.data());
+  if (error != 0) {
+    pid_ = -1;
+    throw Error("cannot start " + spec.argv[0], std::strerror(error));
   }
   if (logs(LogLevel::debug)) {
     log_debug("", "started {} (pid {})", loggable(spec.argv), pid_);
   }
-  if (in) {
-    stdin_fd = std::move(in->write);
-  }
-  if (out) {
-    stdout_fd = std::move(out->read);
-  }
-  if (err) {
-    stderr_fd = std::move(err->read);
-  }
+  stdin_fd = std::move(in.write);
+  stdout_fd = std::move(out.read);
+  stderr_fd = std::move(err.read);
 }
 
 Subprocess::Subprocess(Subprocess&& other) noexcept
@@ -246,14 +185,10 @@ void Subprocess::kill(int signal) const {
 }
 
 ExitStatus Subprocess::wait() {
-  while (!status_) {
+  if (!status_) {
     int status = 0;
-    const pid_t ended = ::waitpid(pid_, &status, 0);
-    if (ended == pid_) {
-      status_ = ExitStatus::from_wait(status);
-    } else if (errno != EINTR) {
-      status_ = ExitStatus::exited(255);
-    }
+    const pid_t ended = uninterrupted([&] { return ::waitpid(pid_, &status, 0); });
+    status_ = ended == pid_ ? ExitStatus::from_wait(status) : ExitStatus::exited(255);
   }
   return *status_;
 }

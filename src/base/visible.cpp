@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.hpp"
+#include "base/strings.hpp"
 
 namespace remote {
 namespace {
@@ -26,16 +26,15 @@ std::string visible(std::string_view text, std::size_t longest, std::string_view
     const std::string_view bytes = text.substr(at, c.length);
     if (!c.valid) {
       shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
-    } else if (kept.find(bytes) != std::string_view::npos) {
+    } else if (kept.find(bytes) != std::string_view::npos ||
+               (!is_control(c.code) && !changes_direction(c.code))) {
       shown += bytes;
     } else if (c.code == '\n' || c.code == '\t' || c.code == '\r') {
       shown += c.code == '\n' ? "\\n" : c.code == '\t' ? "\\t" : "\\r";
     } else if (is_control(c.code)) {
       shown += fmt::format("\\x{:02x}", static_cast<unsigned>(c.code));
-    } else if (changes_direction(c.code)) {
-      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(c.code));
     } else {
-      shown += bytes;
+      shown += fmt::format("\\u{:04x}", static_cast<unsigned>(c.code));
     }
     at += c.length;
   }

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-// Text from outside (a server, a job, a file) made safe for a terminal: it could move the cursor, change the
-// window's title or reverse the direction of a line. Control characters become "\x1b" and the like,
-// characters that change the direction "\u202e", and bytes that are not UTF-8 "\xff". After `longest`
+// Text from outside (a server, a job, a file) made safe for a terminal, where it could move the cursor,
+// change the window's title or reverse the direction of a line. Control characters become "\x1b" and the
+// like, characters that change the direction "\u202e", and bytes that are not UTF-8 "\xff". After `longest`
 // characters of the text the rest becomes "…".
 
 namespace remote {

@@ -30,7 +30,7 @@ struct GlobalOptions {
 
 // The surroundings of a command: this process's streams and the real servers, unless a test gives others.
 struct Environment {
-  ui::Streams streams;
+  ui::Descriptors streams;
   Cancel cancel;  // stops the command
   std::function<Project(const std::filesystem::path&, Hooks)> open = [](const auto& folder, Hooks hooks) {
     return Project(folder, std::move(hooks));

@@ -83,6 +83,9 @@ struct Config {
   std::string project_path_on(const Server& server) const;
 };
 
+// The folder itself, or the nearest one above it, that holds .remote/configs.yaml.
+std::optional<std::filesystem::path> nearest_project(const std::filesystem::path& folder);
+
 // Walks up from `start` to a folder that holds .remote/configs.yaml, as git does for .git. Throws Error
 // (usage) that names `start` and suggests `remote init`.
 std::filesystem::path find_project(const std::filesystem::path& start);

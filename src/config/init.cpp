@@ -11,35 +11,28 @@
 
 #include "base/files.hpp"
 #include "base/random.hpp"
+#include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/init_templates.hpp"
-#include "config/report.hpp"
 #include "config/validate.hpp"
+#include "config/yaml_reader.hpp"
 
 namespace remote::config {
 namespace fs = std::filesystem;
 namespace {
 
-// Whether YAML readers of all versions take the text for a text without quotes.
+// Whether YAML readers of all versions read this as a text although it has no quotes.
 bool is_plain(const std::string& text) {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
-  constexpr std::string_view others = "0123456789_./@+-";
-  const bool address = std::count(text.begin(), text.end(), '.') >= 2;  // 3.19.32.53 is no number
-  if (text.empty() || (letters.find(text[0]) == std::string_view::npos && text[0] != '/' && text[0] != '_' &&
-                       !text.starts_with("./") && !text.starts_with("~/") && !address)) {
+  const std::string lower = lower_case(text);
+  const bool address = std::ranges::count(text, '.') >= 2;  // 3.19.32.53 is no number
+  if (text.empty() || !((lower[0] >= 'a' && lower[0] <= 'z') || text[0] == '/' || text[0] == '_' ||
+                        text.starts_with("./") || text.starts_with("~/") || address)) {
     return false;
   }
-  const std::string_view rest = std::string_view(text).substr(1);
-  if (std::any_of(rest.begin(), rest.end(), [&](char c) {
-        return letters.find(c) == std::string_view::npos && others.find(c) == std::string_view::npos;
-      })) {
-    return false;
-  }
+  constexpr std::string_view plain = "abcdefghijklmnopqrstuvwxyz0123456789_./@+-";
   constexpr std::array words = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"};
-  return std::none_of(words.begin(), words.end(), [&](std::string_view word) {
-    return std::equal(word.begin(), word.end(), text.begin(), text.end(),
-                      [](char a, char b) { return a == (b >= 'A' && b <= 'Z' ? b - 'A' + 'a' : b); });
-  });
+  return lower.find_first_not_of(plain, 1) == std::string::npos &&
+         std::ranges::find(words, lower) == words.end();
 }
 
 // Creates a file with this content, whole or not at all; false when the name is taken. rename(2) would
@@ -103,13 +96,11 @@ NewServer parse_new_server(const std::string& text) {
 
 std::string private_key_value(const std::string& key, const fs::path& here, const fs::path& project) {
   const fs::path path = (here / expand_home(key)).lexically_normal();
-  const fs::path in_project = path.lexically_relative(project.lexically_normal());
-  if (!in_project.empty() && *in_project.begin() != ".." && in_project != ".") {
-    return "./" + in_project.string();
-  }
-  const fs::path in_home = path.lexically_relative(home_folder().lexically_normal());
-  if (!in_home.empty() && *in_home.begin() != ".." && in_home != ".") {
-    return "~/" + in_home.string();
+  for (const auto& [folder, prefix] : {std::pair{project, "./"}, {home_folder(), "~/"}}) {
+    const fs::path inside = path.lexically_relative(folder.lexically_normal());
+    if (!inside.empty() && *inside.begin() != ".." && inside != ".") {
+      return prefix + inside.string();
+    }
   }
   return path.string();
 }
@@ -117,17 +108,11 @@ std::string private_key_value(const std::string& key, const fs::path& here, cons
 std::string new_config_text(const NewProject& project) {
   std::string text(config_head);
   const std::string folder_name = project.folder.filename().string();
-  if (project.name) {
-    text += "name: " + yaml_text(*project.name) + "\n";
-  } else if (!name_problem(folder_name)) {
-    text += "name: " + yaml_text(folder_name) + "\n";
+  if (project.name || !name_problem(folder_name)) {
+    text += "name: " + yaml_text(project.name.value_or(folder_name)) + "\n";
   }
   text += "\n";
-  if (project.servers.empty()) {
-    text += config_server_example;
-  } else {
-    text += "servers:\n";
-  }
+  text += project.servers.empty() ? config_server_example : "servers:\n";
   for (const NewServer& server : project.servers) {
     text += "  " + yaml_text(server.name) + ":\n    hostname: " + yaml_text(server.hostname) + "\n";
     if (server.username) {
@@ -150,8 +135,8 @@ InitResult init_project(const NewProject& project) {
   const fs::path folder = project.folder / ".remote";
   make_folders(folder);
   InitResult result;
-  // configs.yaml comes last: with it, the folder is a project. It is the owner's alone: it may get a
-  // password.
+  // configs.yaml comes last: with it, the folder is a project. Only the owner may read it, because it may
+  // hold a password.
   for (const auto& [name, content, mode] :
        {std::tuple{".gitignore", std::string_view(gitignore_text), mode_t{0644}},
         {"exclude.txt", exclude_text, mode_t{0644}},
@@ -160,16 +145,6 @@ InitResult init_project(const NewProject& project) {
     (created ? result.created : result.existing).push_back(std::string(".remote/") + name);
   }
   return result;
-}
-
-std::optional<fs::path> enclosing_project(const fs::path& folder) {
-  std::error_code ignored;
-  for (fs::path above = folder.parent_path(); above.has_relative_path(); above = above.parent_path()) {
-    if (fs::exists(above / ".remote/configs.yaml", ignored)) {
-      return above;
-    }
-  }
-  return std::nullopt;
 }
 
 }  // namespace remote::config

@@ -20,7 +20,7 @@ struct NewServer {
 
 struct NewProject {
   std::filesystem::path folder;
-  std::optional<std::string> name;  // default: the folder's name, as long as it is not given
+  std::optional<std::string> name;  // default: the folder's name
   std::vector<NewServer> servers;
 };
 
@@ -47,10 +47,7 @@ struct InitResult {
 // (usage) before anything is written when the values would not load.
 InitResult init_project(const NewProject& project);
 
-// The nearest folder above this one that is a project.
-std::optional<std::filesystem::path> enclosing_project(const std::filesystem::path& folder);
-
-// A text as a YAML scalar that every reader takes for a text.
+// A text as a YAML scalar that every reader reads as a text.
 std::string yaml_text(const std::string& text);
 
 }  // namespace remote::config

@@ -1,13 +1,10 @@
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include "base/files.hpp"
 #include "base/strings.hpp"
-#include "config/sections.hpp"
+#include "config/section.hpp"
 #include "config/validate.hpp"
 
 namespace remote::config {
@@ -15,11 +12,8 @@ namespace fs = std::filesystem;
 namespace {
 
 std::string read_name(const Section& top, const Config& config) {
-  if (const auto found = top.text("name")) {
-    if (const auto problem = name_problem(found->value)) {
-      throw top.error(found->mark, "'name' cannot be '" + printable(found->value) + "'", *problem);
-    }
-    return found->value;
+  if (const auto name = top.checked("name", name_problem)) {
+    return *name;
   }
   std::string folder = config.project.filename().string();
   if (const auto problem = name_problem(folder)) {
@@ -35,11 +29,8 @@ std::vector<Server> read_servers(const Section& top, const Config& config, const
                                  Warnings& warnings) {
   std::vector<Server> servers;
   const YamlNode* node = top.node("servers");
-  if (node == nullptr) {
-    return servers;
-  }
-  if (node->kind == YamlNode::Kind::list && node->items.empty()) {
-    return servers;  // "servers: []"
+  if (node == nullptr || (node->kind == YamlNode::Kind::list && node->items.empty())) {
+    return servers;  // none, or "servers: []"
   }
   if (node->kind != YamlNode::Kind::map) {
     throw top.error(node->mark, "'servers' must be a map of names to servers",
@@ -56,24 +47,14 @@ void read_folders(const Section& top, Config& config) {
                                     {"logs_folder", &config.logs_folder},
                                     {"jobs_folder", &config.jobs_folder},
                                     {"exclude_file", &config.exclude_file}}) {
-    if (const auto found = top.text(key)) {
-      if (const auto problem = inside_problem(found->value)) {
-        throw top.error(found->mark, std::string("'") + key + "' cannot be '" + printable(found->value) + "'",
-                        *problem);
-      }
-      *target = fs::path(found->value).lexically_normal().string();
+    if (const auto path = top.checked(key, inside_problem)) {
+      *target = fs::path(*path).lexically_normal().string();
     }
   }
   for (const auto& [key, target] :
        {std::pair{"remote_scripts_folder_name", &config.remote_scripts_folder_name},
         {"remote_jobs_folder_name", &config.remote_jobs_folder_name}}) {
-    if (const auto found = top.text(key)) {
-      if (const auto problem = component_problem(found->value)) {
-        throw top.error(found->mark, std::string("'") + key + "' cannot be '" + printable(found->value) + "'",
-                        *problem);
-      }
-      *target = found->value;
-    }
+    *target = top.checked(key, component_problem).value_or(*target);
   }
 }
 
@@ -99,37 +80,26 @@ void read_connection(const Section& top, Config& config) {
                       "'host_keys' must be accept-new or strict, and is '" + printable(found->value) + "'");
     }
   }
-  if (const auto found = top.number("connect_timeout", 1, 3600)) {
-    config.connect_timeout_s = found->value;
-  }
+  config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(config.connect_timeout_s);
 }
 
-// The file's text, read only so far as a configuration may go: a device or a giant file costs nothing.
+// The file's text, but no more of it than a configuration may have: a device or a giant file costs nothing.
 std::string read_bounded(const fs::path& file) {
-  const UniqueFd fd(::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
-    throw Error::usage("cannot read " + file.string(), "there is no such file")
-        .mended_by(Remedy::make_project);
+  const std::string what = "cannot read " + file.string();
+  std::error_code error;
+  const fs::file_status status = fs::status(file, error);
+  if (status.type() == fs::file_type::not_found) {
+    throw Error::usage(what, "there is no such file").mended_by(Remedy::make_project);
   }
-  struct stat info {};
-  if (!fd || ::fstat(fd.get(), &info) != 0) {
-    throw Error::usage("cannot read " + file.string(), std::strerror(errno));
+  if (!error && !fs::is_regular_file(status)) {
+    throw Error::usage(what, "it is not a regular file");
   }
-  if (!S_ISREG(info.st_mode)) {
-    throw Error::usage("cannot read " + file.string(), "it is not a regular file");
+  std::ifstream stream(file, std::ios::binary);
+  std::string text(max_config_bytes + 1, '\0');
+  if (!stream.read(text.data(), static_cast<std::streamsize>(text.size())) && !stream.eof()) {
+    throw Error::usage(what, std::strerror(errno));
   }
-  std::string text;
-  char buffer[65536];
-  while (text.size() <= max_config_bytes) {
-    const ssize_t count = ::read(fd.get(), buffer, sizeof buffer);
-    if (count < 0 && errno != EINTR) {
-      throw Error::usage("cannot read " + file.string(), std::strerror(errno));
-    }
-    if (count == 0) {
-      break;
-    }
-    text.append(buffer, count < 0 ? 0 : static_cast<std::size_t>(count));
-  }
+  text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;
 }
 
@@ -149,12 +119,7 @@ Config parse(const std::string& text, const fs::path& project) {
   config.name = read_name(top, config);
   config.servers = read_servers(top, config, file, warnings);
   read_folders(top, config);
-  if (const auto found = top.text("remote_path")) {
-    if (const auto problem = remote_path_problem(found->value)) {
-      throw top.error(found->mark, "'remote_path' cannot be '" + printable(found->value) + "'", *problem);
-    }
-    config.remote_path = found->value;
-  }
+  config.remote_path = top.checked("remote_path", remote_path_problem);
   if (const YamlNode* python = top.node("python")) {
     config.python = read_python(*python, file, warnings);
   }
@@ -164,8 +129,57 @@ Config parse(const std::string& text, const fs::path& project) {
   return config;
 }
 
+std::optional<fs::path> nearest_project(const fs::path& folder) {
+  std::error_code ignored;
+  for (fs::path one = fs::absolute(folder).lexically_normal();; one = one.parent_path()) {
+    if (fs::exists(one / ".remote/configs.yaml", ignored)) {
+      return one;
+    }
+    if (!one.has_relative_path()) {
+      return std::nullopt;
+    }
+  }
+}
+
+fs::path find_project(const fs::path& start) {
+  if (auto project = nearest_project(start)) {
+    return std::move(*project);
+  }
+  throw Error::usage("no project here",
+                     "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it")
+      .mended_by(Remedy::make_project);
+}
+
 Config load(const fs::path& project) {
   return parse(read_bounded(fs::absolute(project) / ".remote/configs.yaml"), project);
+}
+
+std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs) {
+  if (config.servers.empty()) {
+    throw Error::usage("no servers", config.file.string() + " has none", "add one under 'servers:'")
+        .mended_by(Remedy::add_server);
+  }
+  std::vector<std::string> names;
+  std::ranges::transform(config.servers, std::back_inserter(names), &Server::name);
+  for (const std::string& glob : globs) {
+    if (std::ranges::any_of(names, [&](const std::string& name) { return glob_match(glob, name); })) {
+      continue;
+    }
+    const std::string near = did_you_mean(glob, names);
+    constexpr std::size_t shown = 20;
+    const std::size_t more = names.size() > shown ? names.size() - shown : 0;
+    names.resize(names.size() - more);
+    throw Error::usage("no server " + printable(glob),
+                       "there are: " + join(names, ", ") +
+                           (more > 0 ? " and " + std::to_string(more) + " more" : ""),
+                       near);
+  }
+  std::vector<Server> servers;
+  std::ranges::copy_if(config.servers, std::back_inserter(servers), [&](const Server& server) {
+    return globs.empty() ||
+           std::ranges::any_of(globs, [&](const std::string& glob) { return glob_match(glob, server.name); });
+  });
+  return servers;
 }
 
 std::string Config::project_path_on(const Server& server) const {

@@ -2,7 +2,7 @@
 #include <cctype>
 
 #include "base/strings.hpp"
-#include "config/sections.hpp"
+#include "config/section.hpp"
 
 namespace remote::config {
 namespace {
@@ -46,8 +46,7 @@ std::string argument(const Section& section, const std::string& key, const Found
   const bool control =
       std::any_of(found.value.begin(), found.value.end(), [](unsigned char c) { return c < 0x20; });
   if (found.value[0] == '-' || control) {
-    throw section.error(found.mark, "'" + key + "' cannot be '" + printable(found.value) + "'",
-                        control ? "it has a control character" : "it begins with '-'");
+    throw section.unfit(key, found, control ? "it has a control character" : "it begins with '-'");
   }
   return found.value;
 }
@@ -68,9 +67,7 @@ std::map<std::string, std::string> read_sha256(const Section& section, Warnings&
                                    "' of 'miniconda_sha256' is ignored; known are x86_64 and aarch64");
       continue;
     }
-    std::string digest = entry.value->text;
-    std::transform(digest.begin(), digest.end(), digest.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    const std::string digest = lower_case(entry.value->text);
     if (entry.value->kind != YamlNode::Kind::scalar || digest.size() != 64 ||
         digest.find_first_not_of("0123456789abcdef") != std::string::npos) {
       throw section.error(entry.value->mark, "a SHA-256 digest has 64 hexadecimal digits");
@@ -109,9 +106,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
   if (const auto version = section.text("version")) {
     python.version = read_version(section, *version);
   }
-  if (const auto wanted = section.boolean("system_site_packages")) {
-    python.system_site_packages = wanted->value;
-  }
+  python.system_site_packages = section.boolean("system_site_packages").value_or(false);
   if (const auto environment = section.text("environment")) {
     python.environment = argument(section, "environment", *environment);
   }
@@ -131,9 +126,7 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
   }
   python.find_links = arguments(section, "find_links");
   python.constraints = arguments(section, "constraints");
-  if (const auto wanted = section.boolean("no_index")) {
-    python.no_index = wanted->value;
-  }
+  python.no_index = section.boolean("no_index").value_or(false);
   return python;
 }
 

@@ -1,7 +1,7 @@
 #include "config/section.hpp"
 
 #include <algorithm>
-#include <cctype>
+#include <array>
 
 #include "base/strings.hpp"
 
@@ -16,23 +16,14 @@ bool knows(Level level, const std::string& key) {
 }
 
 std::string place_of(Level level) {
-  switch (level) {
-    case Level::top:
-      return "at the top level";
-    case Level::server:
-      return "under a server's name";
-    case Level::python:
-      return "under 'python'";
-  }
-  return {};
+  constexpr std::array places = {"at the top level", "under a server's name", "under 'python'"};
+  return places.at(static_cast<std::size_t>(level));
 }
 
 // What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
 std::string advice(Level level, const std::string& key) {
-  std::string plain;
-  for (const char c : key) {
-    plain += c == '-' ? '_' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  std::string plain = lower_case(key);
+  std::ranges::replace(plain, '-', '_');
   if (plain == "python_version") {
     return "; write python: {version: …}";
   }
@@ -84,35 +75,16 @@ std::vector<std::string> Warnings::take() {
 }
 
 const std::vector<std::string>& known_keys(Level level) {
-  static const std::vector<std::string> top = {"name",
-                                               "servers",
-                                               "scripts_folder",
-                                               "logs_folder",
-                                               "jobs_folder",
-                                               "exclude_file",
-                                               "remote_scripts_folder_name",
-                                               "remote_jobs_folder_name",
-                                               "remote_path",
-                                               "python",
-                                               "system_packages",
-                                               "host_keys",
-                                               "connect_timeout"};
-  static const std::vector<std::string> server = {
-      "hostname", "username",   "private_key",      "password", "password_env", "password_command",
-      "port",     "proxy_jump", "internal_address", "gpus",     "remote_path",  "known_hosts"};
-  static const std::vector<std::string> python = {"manager",     "version",          "system_site_packages",
-                                                  "environment", "miniconda_url",    "miniconda_sha256",
-                                                  "index_url",   "extra_index_urls", "extra_index_url",
-                                                  "find_links",  "constraints",      "no_index"};
-  switch (level) {
-    case Level::top:
-      return top;
-    case Level::server:
-      return server;
-    case Level::python:
-      break;
-  }
-  return python;
+  // By Level.
+  static const std::array<std::vector<std::string>, 3> keys = {
+      {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
+        "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
+        "host_keys", "connect_timeout"},
+       {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
+        "proxy_jump", "internal_address", "gpus", "remote_path", "known_hosts"},
+       {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
+        "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index"}}};
+  return keys.at(static_cast<std::size_t>(level));
 }
 
 Section::Section(const YamlNode& node, Level level, std::string what, const std::string& file,
@@ -166,7 +138,24 @@ std::optional<Found<std::string>> Section::text(const std::string& key) const {
   return Found<std::string>{found->text, found->mark};
 }
 
-std::optional<Found<int>> Section::number(const std::string& key, int low, int high) const {
+Error Section::unfit(const std::string& key, const Found<std::string>& found,
+                     const std::string& problem) const {
+  return error(found.mark, "'" + key + "' cannot be '" + printable(found.value) + "'", problem);
+}
+
+std::optional<std::string> Section::checked(
+    const std::string& key, std::optional<std::string> (*problem_of)(const std::string&)) const {
+  const auto found = text(key);
+  if (!found) {
+    return std::nullopt;
+  }
+  if (const auto problem = problem_of(found->value)) {
+    throw unfit(key, *found, *problem);
+  }
+  return found->value;
+}
+
+std::optional<int> Section::number(const std::string& key, int low, int high) const {
   const auto written = text(key);
   if (!written) {
     return std::nullopt;
@@ -179,23 +168,20 @@ std::optional<Found<int>> Section::number(const std::string& key, int low, int h
     throw error(written->mark,
                 "'" + key + "' must be " + range + ", and is '" + printable(written->value) + "'");
   }
-  return Found<int>{*value, written->mark};
+  return value;
 }
 
-std::optional<Found<bool>> Section::boolean(const std::string& key) const {
+std::optional<bool> Section::boolean(const std::string& key) const {
   const auto written = text(key);
   if (!written) {
     return std::nullopt;
   }
-  std::string lower;
-  for (const char c : written->value) {
-    lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  }
+  const std::string lower = lower_case(written->value);
   if (lower == "true" || lower == "yes" || lower == "on") {
-    return Found<bool>{true, written->mark};
+    return true;
   }
   if (lower == "false" || lower == "no" || lower == "off") {
-    return Found<bool>{false, written->mark};
+    return false;
   }
   throw error(written->mark,
               "'" + key + "' must be true or false, and is '" + printable(written->value) + "'");

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "config/report.hpp"
+#include "config/config.hpp"
 #include "config/yaml_reader.hpp"
 
 namespace remote::config {
@@ -18,8 +18,8 @@ struct Found {
   Mark mark;
 };
 
-// The warnings that reading one file gives, bounded: a file full of unknown keys is one mistake, not a
-// million.
+// The warnings that come from reading one file. Their number is bounded: a file full of unknown keys is one
+// mistake, not a million.
 class Warnings {
  public:
   explicit Warnings(std::string file) : file_(std::move(file)) {}
@@ -34,7 +34,7 @@ class Warnings {
   std::size_t left_out_ = 0;
 };
 
-// Where a key may stand.
+// Where a key may stand; the tables of section.cpp go by it.
 enum class Level { top, server, python };
 const std::vector<std::string>& known_keys(Level level);
 
@@ -48,8 +48,13 @@ class Section {
   Section(const YamlNode& node, Level level, std::string what, const std::string& file, Warnings& warnings);
 
   std::optional<Found<std::string>> text(const std::string& key) const;
-  std::optional<Found<int>> number(const std::string& key, int low, int high) const;
-  std::optional<Found<bool>> boolean(const std::string& key) const;
+  // A text that passes a check of config/validate.hpp; an Error with what the check says otherwise.
+  std::optional<std::string> checked(const std::string& key,
+                                     std::optional<std::string> (*problem_of)(const std::string&)) const;
+  // The Error for a text that cannot be this key's value.
+  Error unfit(const std::string& key, const Found<std::string>& found, const std::string& problem) const;
+  std::optional<int> number(const std::string& key, int low, int high) const;
+  std::optional<bool> boolean(const std::string& key) const;
   // A list of texts; one text alone is a list of one.
   std::vector<Found<std::string>> texts(const std::string& key) const;
   // The node of a key that is there and not null.
@@ -70,5 +75,10 @@ class Section {
   std::string what_;
   const std::string& file_;
 };
+
+// Parts of configs.yaml. They throw Error with file, line and column.
+Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
+                   Warnings& warnings);
+Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings);
 
 }  // namespace remote::config

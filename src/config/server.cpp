@@ -1,23 +1,9 @@
 #include "base/files.hpp"
-#include "config/sections.hpp"
+#include "config/section.hpp"
 #include "config/validate.hpp"
 
 namespace remote::config {
 namespace {
-
-using Problem = std::optional<std::string> (*)(const std::string&);
-
-// A text that passes a check.
-std::optional<std::string> checked(const Section& section, const std::string& key, Problem problem_of) {
-  const auto found = section.text(key);
-  if (!found) {
-    return std::nullopt;
-  }
-  if (const auto problem = problem_of(found->value)) {
-    throw section.error(found->mark, "'" + key + "' cannot be '" + printable(found->value) + "'", *problem);
-  }
-  return found->value;
-}
 
 // "[::1]" is how an IPv6 address is written beside a port; the brackets are no part of it.
 std::optional<std::string> host(const Section& section, const std::string& key) {
@@ -28,7 +14,7 @@ std::optional<std::string> host(const Section& section, const std::string& key) 
       return inner;
     }
   }
-  return checked(section, key, host_problem);
+  return section.checked(key, host_problem);
 }
 
 std::optional<std::filesystem::path> file_path(const Section& section, const char* key,
@@ -39,8 +25,7 @@ std::optional<std::filesystem::path> file_path(const Section& section, const cha
   }
   const std::string& path = found->value;
   if (path.starts_with('~') && path != "~" && !path.starts_with("~/")) {
-    throw section.error(found->mark, "'" + std::string(key) + "' cannot be '" + printable(path) + "'",
-                        "only your own home can be named by '~'");
+    throw section.unfit(key, *found, "only your own home can be named by '~'");
   }
   return (config.project / expand_home(path)).lexically_normal();
 }
@@ -88,19 +73,15 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
                        "give an address, a name, or an alias from ~/.ssh/config");
   }
   server.hostname = *hostname;
-  server.username = checked(section, "username", user_problem);
+  server.username = section.checked("username", user_problem);
   server.private_key = file_path(section, "private_key", config);
   server.known_hosts = file_path(section, "known_hosts", config);
   read_passwords(section, server);
-  if (const auto port = section.number("port", 1, 65535)) {
-    server.port = port->value;
-  }
-  server.proxy_jump = checked(section, "proxy_jump", proxy_jump_problem);
+  server.port = section.number("port", 1, 65535);
+  server.proxy_jump = section.checked("proxy_jump", proxy_jump_problem);
   server.internal_address = host(section, "internal_address");
-  if (const auto gpus = section.number("gpus", 0, 1024)) {
-    server.gpus = gpus->value;
-  }
-  server.remote_path = checked(section, "remote_path", remote_path_problem);
+  server.gpus = section.number("gpus", 0, 1024);
+  server.remote_path = section.checked("remote_path", remote_path_problem);
   return server;
 }
 

@@ -2,26 +2,23 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
 #include "config/config.hpp"
-#include "config/report.hpp"
+#include "config/yaml_reader.hpp"
 
 namespace remote::config {
 namespace {
 
 bool has_control(const std::string& text) {
-  return std::any_of(text.begin(), text.end(), [](char c) {
+  return std::ranges::any_of(text, [](char c) {
     const auto byte = static_cast<unsigned char>(c);
     return byte < 0x20 || byte == 0x7F;
   });
-}
-
-bool has_dotdot(const std::string& path) {
-  const auto parts = split(path, '/');
-  return std::find(parts.begin(), parts.end(), "..") != parts.end();
 }
 
 bool is_name_char(char c) {
@@ -29,96 +26,74 @@ bool is_name_char(char c) {
          c == '-';
 }
 
+// The first problem that is there.
+std::optional<std::string> first_of(const std::vector<std::pair<bool, std::string>>& problems) {
+  for (const auto& [there, problem] : problems) {
+    if (there) {
+      return problem;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 bool valid_server_name(const std::string& name) {
   return !name.empty() && name.size() <= 100 && name[0] != '.' && name[0] != '-' &&
-         std::all_of(name.begin(), name.end(), is_name_char);
+         std::ranges::all_of(name, is_name_char);
 }
 
 std::optional<std::string> server_name_problem(const std::string& name) {
-  if (valid_server_name(name)) {
-    return std::nullopt;
-  }
-  if (name.size() > 100) {
-    return "it is longer than 100 characters";
-  }
-  return "a server's name has letters, digits, '.', '_' and '-', and does not begin with '.' or '-'";
+  return first_of({
+      {name.size() > 100, "it is longer than 100 characters"},
+      {!valid_server_name(name),
+       "a server's name has letters, digits, '.', '_' and '-', and does not begin with '.' or '-'"},
+  });
 }
 
 std::optional<std::string> component_problem(const std::string& name) {
-  if (name.empty()) {
-    return "it is empty";
-  }
-  if (name == "." || name == "..") {
-    return "'" + name + "' is no name for a folder";
-  }
-  if (name.find('/') != std::string::npos) {
-    return "it must be the name of one folder, without '/'";
-  }
-  if (has_control(name)) {
-    return "it has a control character";
-  }
-  if (name.size() > 200) {
-    return "it is longer than 200 bytes";
-  }
-  return std::nullopt;
+  return first_of({
+      {name.empty(), "it is empty"},
+      {name == "." || name == "..", "'" + name + "' is no name for a folder"},
+      {name.find('/') != std::string::npos, "it must be the name of one folder, without '/'"},
+      {has_control(name), "it has a control character"},
+      {name.size() > 200, "it is longer than 200 bytes"},
+  });
 }
 
 std::optional<std::string> name_problem(const std::string& name) {
   if (auto problem = component_problem(name)) {
     return problem;
   }
-  if (name[0] == '-' || name[0] == '~') {
-    return std::string("it begins with '") + name[0] + "'";
-  }
-  if (name.front() == ' ' || name.back() == ' ') {
-    return "it begins or ends with a space";
-  }
-  return std::nullopt;
+  return first_of({
+      {name[0] == '-' || name[0] == '~', std::string("it begins with '") + name[0] + "'"},
+      {name.front() == ' ' || name.back() == ' ', "it begins or ends with a space"},
+  });
 }
 
 std::optional<std::string> host_problem(const std::string& host) {
-  if (host.empty()) {
-    return "it is empty";
-  }
-  if (host.size() > 255) {
-    return "it is longer than 255 characters";
-  }
-  if (host[0] == '-') {
-    return "it begins with '-'";
-  }
-  if (host.find('@') != std::string::npos) {
-    return "it holds a '@': the user goes under 'username'";
-  }
-  if (host.find("://") != std::string::npos || host.find('/') != std::string::npos) {
-    return "it holds a '/': give an address or a name, not a URL";
-  }
-  for (const char c : host) {
-    const auto byte = static_cast<unsigned char>(c);
-    // '%' is the zone of a link-local IPv6 address. Bytes of UTF-8 are let through for the resolver to judge.
-    if (!is_name_char(c) && c != ':' && c != '%' && byte < 0x80) {
-      return "it holds a character that no address or name has";
-    }
-  }
-  const auto colons = std::count(host.begin(), host.end(), ':');
-  if (colons == 1) {
-    return "it holds a ':': the port goes under 'port'";
-  }
-  return std::nullopt;
+  // '%' is the zone of a link-local IPv6 address. Bytes of UTF-8 are let through for the resolver to judge.
+  const bool good = std::ranges::all_of(host, [](char c) {
+    return is_name_char(c) || c == ':' || c == '%' || static_cast<unsigned char>(c) >= 0x80;
+  });
+  return first_of({
+      {host.empty(), "it is empty"},
+      {host.size() > 255, "it is longer than 255 characters"},
+      {host.starts_with('-'), "it begins with '-'"},
+      {host.find('@') != std::string::npos, "it holds a '@': the user goes under 'username'"},
+      {host.find('/') != std::string::npos, "it holds a '/': give an address or a name, not a URL"},
+      {!good, "it holds a character that no address or name has"},
+      {std::ranges::count(host, ':') == 1, "it holds a ':': the port goes under 'port'"},
+  });
 }
 
 std::optional<std::string> user_problem(const std::string& user) {
-  if (user.empty()) {
-    return "it is empty";
-  }
-  if (user[0] == '-') {
-    return "it begins with '-'";
-  }
-  if (has_control(user) || user.find_first_of(" :/'\"`$&|;<>()") != std::string::npos || user.size() > 255) {
-    return "it is no user name";
-  }
-  return std::nullopt;
+  const bool strange = user.find_first_of(" :/'\"`$&|;<>()") != std::string::npos;
+  return first_of({
+      {user.empty(), "it is empty"},
+      {user.starts_with('-'), "it begins with '-'"},
+      {has_control(user) || strange || user.size() > 255, "it is no user name"},
+  });
 }
 
 std::optional<std::string> proxy_jump_problem(const std::string& jumps) {
@@ -140,37 +115,25 @@ std::optional<std::string> proxy_jump_problem(const std::string& jumps) {
 }
 
 std::optional<std::string> inside_problem(const std::string& path) {
-  if (has_control(path)) {
-    return "it has a control character";
-  }
-  if (path.starts_with('/') || path.starts_with('~')) {
-    return "it must be a path in the project";
-  }
   const std::string normal = std::filesystem::path(path).lexically_normal().string();
-  if (normal == ".." || normal.starts_with("../")) {
-    return "it leaves the project";
-  }
-  if (normal.empty() || normal == "." || normal == "./") {
-    return "it must not be the project's folder itself";
-  }
-  return std::nullopt;
+  return first_of({
+      {has_control(path), "it has a control character"},
+      {path.starts_with('/') || path.starts_with('~'), "it must be a path in the project"},
+      {normal == ".." || normal.starts_with("../"), "it leaves the project"},
+      {normal.empty() || normal == "." || normal == "./", "it must not be the project's folder itself"},
+  });
 }
 
 std::optional<std::string> remote_path_problem(const std::string& path) {
-  if (has_control(path)) {
-    return "it has a control character";
-  }
-  if (path.starts_with('~') && path != "~" && !path.starts_with("~/")) {
-    return "only the login's own home can be named by '~'";
-  }
-  if (has_dotdot(path)) {
-    return "it holds '..'";
-  }
+  const auto parts = split(path, '/');
+  const bool foreign = path.starts_with('~') && path != "~" && !path.starts_with("~/");
   const bool bare = path.find_first_not_of("~/.") == std::string::npos;
-  if (path.empty() || bare) {
-    return "the project needs a folder of its own there";
-  }
-  return std::nullopt;
+  return first_of({
+      {has_control(path), "it has a control character"},
+      {foreign, "only the login's own home can be named by '~'"},
+      {std::ranges::find(parts, "..") != parts.end(), "it holds '..'"},
+      {bare, "the project needs a folder of its own there"},
+  });
 }
 
 HostPort parse_host_port(const std::string& text, const std::string& where) {

@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-// What a value of configs.yaml may look like. Each check returns why a value cannot be, or nullopt when it
-// can; `remote init` asks the same checks as the loader.
+// What a value of configs.yaml may look like. Each check returns what is wrong with a value, or nullopt when
+// it is good. `remote init` and the loader use the same checks.
 
 namespace remote::config {
 

@@ -1,19 +1,20 @@
 #include "config/yaml_reader.hpp"
 
+#include <algorithm>
 #include <map>
 #include <new>
 #include <sstream>
 #include <unordered_map>
 #include <utility>
 
-#include <remote/error.hpp>
+#include <fmt/format.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
-#include "base/utf8.hpp"
-#include "config/report.hpp"
+#include "base/strings.hpp"
+#include "base/visible.hpp"
 
 namespace remote::config {
 namespace {
@@ -176,18 +177,12 @@ class TreeBuilder : public YAML::EventHandler {
   void merge() {
     Open& top = open_.back();
     for (const auto& [mark, value] : std::exchange(top.merges, {})) {
-      if (value->kind == YamlNode::Kind::map) {
-        merge_one(top, *value, mark);
-        continue;
-      }
-      if (value->kind != YamlNode::Kind::list) {
-        fail(mark, "'<<' takes a map or a list of maps");
-      }
-      for (const NodePtr& item : value->items) {
-        if (item->kind != YamlNode::Kind::map) {
+      const bool list = value->kind == YamlNode::Kind::list;
+      for (const NodePtr& source : list ? value->items : std::vector<NodePtr>{value}) {
+        if (source->kind != YamlNode::Kind::map) {
           fail(mark, "'<<' takes a map or a list of maps");
         }
-        merge_one(top, *item, mark);
+        merge_one(top, *source, mark);
       }
     }
   }
@@ -285,12 +280,17 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
 }  // namespace
 
 const YamlNode::Entry* YamlNode::find(const std::string& key) const {
-  for (const Entry& entry : entries) {
-    if (entry.key == key) {
-      return &entry;
-    }
-  }
-  return nullptr;
+  const auto found = std::ranges::find(entries, key, &Entry::key);
+  return found != entries.end() ? &*found : nullptr;
+}
+
+Error config_error(const std::string& file, Mark mark, const std::string& reason, const std::string& hint) {
+  return Error::usage(fmt::format("{}:{}:{}", file, mark.line, mark.column), reason, hint);
+}
+
+std::string printable(std::string_view text) {
+  constexpr std::size_t longest = 60;
+  return visible_line(text, longest);
 }
 
 NodePtr read_yaml(const std::string& text, const std::string& file) {

@@ -3,7 +3,10 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include <remote/error.hpp>
 
 // YAML text as a tree of nodes that know their line and column. yaml-cpp does the parsing; the tree is ours
 // because yaml-cpp's own drops a key that is given twice, has no mark on a key, and does not bound what it
@@ -16,6 +19,13 @@ struct Mark {
   int line = 1;
   int column = 1;
 };
+
+// "FILE:LINE:COLUMN: reason", wrong configuration.
+Error config_error(const std::string& file, Mark mark, const std::string& reason,
+                   const std::string& hint = {});
+
+// A text of the file fit for a message: control characters made visible, at most 60 characters.
+std::string printable(std::string_view text);
 
 struct YamlNode;
 using NodePtr = std::shared_ptr<const YamlNode>;

@@ -1,6 +1,6 @@
 #include <remote/project.hpp>
 
-#include "base/sigpipe.hpp"
+#include "base/files.hpp"
 #include "jobs/select.hpp"
 #include "launch/plan.hpp"
 #include "project/core.hpp"

@@ -8,7 +8,6 @@
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
-#include "base/utf8.hpp"
 
 namespace remote::servers {
 namespace {

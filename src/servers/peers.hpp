@@ -14,8 +14,8 @@
 #include "config/config.hpp"
 #include "servers/project_tree.hpp"
 #include "servers/sync.hpp"
+#include "ssh/agent.hpp"
 #include "ssh/connection.hpp"
-#include "ssh/key_agent.hpp"
 
 // `rsync --fan-out peers`: a large project leaves the laptop once, and the servers bring it to each other.
 // What a server got so is only a head start: its files are compared with the laptop's digests, and then the

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "ssh/agent_socket.hpp"
+#include "ssh/agent.hpp"
 
 namespace remote::ssh {
 namespace {

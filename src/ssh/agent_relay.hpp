@@ -17,8 +17,8 @@ namespace remote::ssh {
 // short. Used by the session's thread.
 class AgentRelay {
  public:
-  // From now on such channels are heard of. The object must outlive the session, but close() comes before its
-  // end.
+  // From now on libssh tells of such channels. The object must outlive the session, but close() comes before
+  // its end.
   explicit AgentRelay(ssh_session session);
   ~AgentRelay();
   AgentRelay(const AgentRelay&) = delete;

@@ -1,35 +1,40 @@
 #include "ssh/auth.hpp"
 
-#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
-#include <sys/stat.h>
 
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "base/visible.hpp"
-#include "ssh/agent_filter.hpp"
+#include "ssh/agent.hpp"
 #include "ssh/errors.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr unsigned any_password = SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE;
+
 // One login. Each try_… returns true when the server let us in.
 class Login {
  public:
   Login(ssh_session session, const Target& target, Secrets& secrets, Patience& patience)
-      : session_(session), target_(target), secrets_(secrets), patience_(patience) {}
+      : session_(session),
+        target_(target),
+        secrets_(secrets),
+        patience_(patience),
+        what_failed_("cannot log in as " + target.user.value) {}
 
   void run() {
     // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
-    // of them are gone through again, as often as something was accepted.
+    // of them are tried again as long as one was accepted.
     constexpr int most_methods = 5;
     for (int round = 0; round < most_methods; ++round) {
       partial_ = false;
@@ -48,19 +53,9 @@ class Login {
     if (target_.only_first_identity) {
       return try_file(target_.identities.front().value);
     }
-    if (target_.identities_given && try_files()) {
-      return true;
-    }
-    if (has_configured_password() && try_configured_password()) {
-      return true;
-    }
-    if (try_agent()) {
-      return true;
-    }
-    if (!target_.identities_given && try_files()) {
-      return true;
-    }
-    return !has_configured_password() && try_typed_password();
+    return (target_.identities_given && try_files()) ||
+           (has_configured_password() && try_configured_password()) || try_agent() ||
+           (!target_.identities_given && try_files()) || (!has_configured_password() && try_typed_password());
   }
 
   // Calls a non-blocking function of libssh until it has an answer.
@@ -83,26 +78,21 @@ class Login {
 
   // True when the server let us in; else remembers the attempt.
   bool accepted(int rc, const std::string& what) {
-    log_info(target_.name, "login with {}: {}", what,
-             rc == SSH_AUTH_SUCCESS   ? "accepted"
-             : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
-                                      : "refused");
+    const std::string outcome = rc == SSH_AUTH_SUCCESS   ? "accepted"
+                                : rc == SSH_AUTH_PARTIAL ? "accepted, but the server wants more"
+                                : rc == SSH_AUTH_ERROR   ? last_error(session_)
+                                                         : "refused";
+    log_info(target_.name, "login with {}: {}", what, outcome);
     if (rc == SSH_AUTH_SUCCESS) {
       return true;
-    }
-    if (rc == SSH_AUTH_PARTIAL) {
-      tried_.push_back(what + " (accepted, but the server wants more)");
-      any_answer_ = true;
-      partial_ = true;
-      return false;
     }
     if (rc == SSH_AUTH_ERROR && !alive()) {
       tried_.push_back(what);
       broken();
     }
-    any_answer_ = any_answer_ || rc == SSH_AUTH_DENIED;
-    tried_.push_back(what +
-                     (rc == SSH_AUTH_ERROR ? fmt::format(" ({})", last_error(session_)) : " (refused)"));
+    tried_.push_back(fmt::format("{} ({})", what, outcome));
+    partial_ = partial_ || rc == SSH_AUTH_PARTIAL;
+    any_answer_ = any_answer_ || rc != SSH_AUTH_ERROR;
     return false;
   }
 
@@ -113,23 +103,20 @@ class Login {
     // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries).
     if (tried_.size() >= 6 || reason.find("Too many authentication") != std::string::npos) {
       throw Error(
-          fmt::format("cannot log in as {}", target_.user.value),
-          fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
+          what_failed_, fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");
     }
-    throw Unreachable(fmt::format("cannot log in as {}", target_.user.value),
-                      fmt::format("the connection to {} broke: {}", target_.describe(), reason),
+    throw Unreachable(what_failed_, fmt::format("the connection to {} broke: {}", target_.describe(), reason),
                       "run the command again; if it stays so, look at the server's sshd log");
   }
 
-  // What the server allows; everything before it has answered once.
+  // Whether the server allows a method. Until its first answer every method counts as allowed.
   bool allows(unsigned method) const {
     return !any_answer_ || (static_cast<unsigned>(ssh_userauth_list(session_, nullptr)) & method) != 0;
   }
 
   bool try_key(ssh_key key, const std::string& what) {
-    const int rc = finish([&] { return ssh_userauth_publickey(session_, nullptr, key); });
-    return accepted(rc, what);
+    return accepted(finish([&] { return ssh_userauth_publickey(session_, nullptr, key); }), what);
   }
 
   // A certificate for the key: <key>-cert.pub, or one that CertificateFile names.
@@ -140,16 +127,11 @@ class Login {
     }
     for (const fs::path& candidate : candidates) {
       std::error_code ignored;
-      ssh_key raw = nullptr;
-      if (!fs::exists(candidate, ignored) || ssh_pki_import_cert_file(candidate.c_str(), &raw) != SSH_OK) {
-        continue;
-      }
-      const KeyPtr certificate(raw);
+      const KeyPtr certificate =
+          fs::exists(candidate, ignored) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
       const KeyPtr with(ssh_key_dup(key));
-      if (!with || ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) != SSH_OK) {
-        continue;
-      }
-      if (try_key(with.get(), "certificate " + candidate.string())) {
+      if (certificate && with && ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) == SSH_OK &&
+          try_key(with.get(), "certificate " + candidate.string())) {
         return true;
       }
     }
@@ -159,7 +141,7 @@ class Login {
   bool try_file(const fs::path& file) {
     Secrets::KeyResult result = secrets_.key(file, false);
     if (result.locked || (result.missing && target_.only_first_identity)) {
-      // The agent may hold it; only then is a person asked.
+      // The agent may hold it; a person is asked only when it does not.
       if (try_agent_for(file)) {
         return true;
       }
@@ -196,23 +178,23 @@ class Login {
   // The public half of a key file, readable also when the private half is encrypted: in the wire format.
   static std::optional<std::string> public_half(const fs::path& file) {
     for (const std::string& name : {file.string() + ".pub", file.string()}) {
-      ssh_key raw = nullptr;
       std::error_code ignored;
-      if (fs::exists(name, ignored) && ssh_pki_import_pubkey_file(name.c_str(), &raw) == SSH_OK) {
-        const KeyPtr key(raw);
+      const KeyPtr key =
+          fs::exists(name, ignored) ? make_key(ssh_pki_import_pubkey_file, name.c_str()) : nullptr;
+      if (key) {
         return base64_decode(key_base64(key.get()));
       }
     }
     return std::nullopt;
   }
 
-  // The agent holds one particular key, perhaps.
+  // Tries one particular key, which the agent may hold.
   bool try_agent_for(const fs::path& file) {
     const auto wanted = public_half(file);
     return wanted && use_agent({*wanted}, fmt::format("key {} in the agent", file.string()));
   }
 
-  // All that the agent has; with IdentitiesOnly, what the configuration names too.
+  // Tries all of the agent's keys; with IdentitiesOnly, those that the configuration names too.
   bool try_agent() {
     if (!target_.identities_only.value) {
       return use_agent({}, "the agent's keys");
@@ -227,7 +209,7 @@ class Login {
   }
 
   bool use_agent(std::set<std::string> only, const std::string& what) {
-    const std::string socket = agent_socket(target_);
+    const std::string socket = target_.agent_socket();
     std::error_code ignored;
     if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
       return false;
@@ -238,14 +220,14 @@ class Login {
     if (filter_) {
       filter_->show(std::move(only));
     }
-    // libssh keeps the first socket that it opened, so once there is a filter it stays in the way.
+    // libssh keeps the first socket that it opened, so a filter that was used once is used from then on.
     ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
     const int rc = finish([&] { return ssh_userauth_agent(session_, nullptr); });
     if (rc == SSH_AUTH_ERROR && alive()) {
       problems_.emplace_back("the agent cannot be used");
       return false;
     }
-    // libssh does not say whether the agent had a key to show, so a refusal may have been none.
+    // libssh does not say whether the agent had any key, so nothing may have been refused.
     any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
     if (rc == SSH_AUTH_DENIED && !any_answer_) {
       return false;
@@ -285,7 +267,7 @@ class Login {
       return false;
     }
     learn_methods();
-    if (!(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
+    if (!allows(any_password)) {
       return false;
     }
     if (!allows(SSH_AUTH_METHOD_PASSWORD)) {
@@ -296,13 +278,16 @@ class Login {
     if (shared && try_password(*shared, "the typed password")) {
       return true;
     }
-    // Another server's password, perhaps: ask for this one's own.
-    if (!shared || !(allows(SSH_AUTH_METHOD_PASSWORD) || allows(SSH_AUTH_METHOD_INTERACTIVE))) {
-      return false;
-    }
-    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
+    // It may be another server's password: ask for this one's.
+    const auto own = shared && allows(any_password) ? ask_own() : std::nullopt;
+    return own && try_password(*own, "the second typed password");
+  }
+
+  // This server's own password, after it has refused the one for all; nullopt when none is typed.
+  std::optional<std::string> ask_own() {
+    auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
     patience_.restart();
-    return own && !own->empty() && try_password(*own, "the second typed password");
+    return own && !own->empty() ? std::move(own) : std::nullopt;
   }
 
   // For a server that asks by itself and takes no plain password.
@@ -311,12 +296,8 @@ class Login {
     if (try_interactive(std::nullopt, "the typed answers")) {
       return true;
     }
-    if (!shared_used_ || !allows(SSH_AUTH_METHOD_INTERACTIVE)) {
-      return false;
-    }
-    const auto own = secrets_.ask(fmt::format("{} refused it. Password for it: ", target_.describe()));
-    patience_.restart();
-    return own && !own->empty() && try_interactive(*own, "the second typed password");
+    const auto own = shared_used_ && allows(SSH_AUTH_METHOD_INTERACTIVE) ? ask_own() : std::nullopt;
+    return own && try_interactive(*own, "the second typed password");
   }
 
   bool try_password(const std::string& password, const std::string& what) {
@@ -330,9 +311,9 @@ class Login {
            try_interactive(password, what + ", asked interactively");
   }
 
-  // The answer to a hidden question that comes first: the password, where it is asked for. A question for
-  // something else, as a one-time code, goes to the person; where there is none, the password is all there
-  // is.
+  // The answer to the first hidden question: the password, if that is what it asks for. A question for
+  // something else, such as a one-time code, goes to the person; when there is nobody to ask, the password is
+  // the answer.
   std::optional<std::string> first_hidden_answer(const std::optional<std::string>& password,
                                                  std::string_view prompt) {
     const bool for_password =
@@ -347,8 +328,8 @@ class Login {
     return secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
   }
 
-  // The server asks what it likes: first_hidden_answer() for one of them, the person at the terminal for
-  // others.
+  // The server may ask several questions: first_hidden_answer() answers one of them, the person at the
+  // terminal the others.
   bool try_interactive(const std::optional<std::string>& password, const std::string& what) {
     constexpr int most_rounds = 20;
     constexpr std::size_t longest_prompt = 1000;
@@ -379,8 +360,8 @@ class Login {
         ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
       }
     }
-    throw Error(fmt::format("cannot log in as {}", target_.user.value),
-                fmt::format("{} asks questions without end", host_of()), "look at the server's PAM settings");
+    throw Error(what_failed_, fmt::format("{} asks questions without end", target_.host.value),
+                "look at the server's PAM settings");
   }
 
   // A server says what it allows when it refuses something.
@@ -395,31 +376,25 @@ class Login {
     learn_methods();
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     std::vector<std::string> names;
-    if ((methods & SSH_AUTH_METHOD_PUBLICKEY) != 0) {
-      names.emplace_back("publickey");
-    }
-    if ((methods & SSH_AUTH_METHOD_PASSWORD) != 0) {
-      names.emplace_back("password");
-    }
-    if ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0) {
-      names.emplace_back("keyboard-interactive");
-    }
-    if ((methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0) {
-      names.emplace_back("gssapi");
+    for (const auto& [method, name] : {std::pair{SSH_AUTH_METHOD_PUBLICKEY, "publickey"},
+                                       {SSH_AUTH_METHOD_PASSWORD, "password"},
+                                       {SSH_AUTH_METHOD_INTERACTIVE, "keyboard-interactive"},
+                                       {SSH_AUTH_METHOD_GSSAPI_MIC, "gssapi"}}) {
+      if ((methods & method) != 0) {
+        names.emplace_back(name);
+      }
     }
     return names.empty() ? "nothing that is supported here" : join(names, ", ");
   }
 
   [[noreturn]] void fail() {
-    std::string reason = fmt::format("{} allows {}", host_of(), allowed_methods());
+    std::string reason = fmt::format("{} allows {}", target_.host.value, allowed_methods());
     reason += tried_.empty() ? "; there was nothing to try" : "; tried " + join(tried_, ", ");
     if (!problems_.empty()) {
       reason += "; " + join(problems_, "; ");
     }
-    throw Error(fmt::format("cannot log in as {}", target_.user.value), reason, hint());
+    throw Error(what_failed_, reason, hint());
   }
-
-  std::string host_of() const { return target_.host.value; }
 
   std::string hint() const {
     if (missing_key_) {
@@ -427,7 +402,7 @@ class Login {
       return fmt::format("correct the key's path ({})", key.origin);
     }
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
-    const bool passwords = (methods & (SSH_AUTH_METHOD_PASSWORD | SSH_AUTH_METHOD_INTERACTIVE)) != 0;
+    const bool passwords = (methods & any_password) != 0;
     if (passwords && !has_configured_password() && !secrets_.can_ask()) {
       return "run it on a terminal to be asked for the password, or set password_env in configs.yaml";
     }
@@ -444,6 +419,7 @@ class Login {
   const Target& target_;
   Secrets& secrets_;
   Patience& patience_;
+  const std::string what_failed_;
   std::vector<std::string> tried_;
   std::vector<std::string> problems_;
   std::optional<AgentFilter> filter_;
@@ -454,17 +430,6 @@ class Login {
 };
 
 }  // namespace
-
-std::string agent_socket(const Target& target) {
-  if (target.identity_agent.value == "none") {
-    return {};
-  }
-  if (!target.identity_agent.value.empty()) {
-    return target.identity_agent.value;
-  }
-  const char* socket = std::getenv("SSH_AUTH_SOCK");
-  return socket != nullptr ? socket : "";
-}
 
 void authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
   Login(session, target, secrets, patience).run();

@@ -6,9 +6,6 @@
 
 namespace remote::ssh {
 
-// The SSH agent's socket for a target; empty when there is none or it is switched off.
-std::string agent_socket(const Target& target);
-
 // Logs in: the keys that the user named, a configured password, the agent, the default keys, and at last a
 // password typed at the terminal. Throws Error that says what the server allows, what was tried and what to
 // try; Unreachable when the link broke. Any thread, with a session of its own.

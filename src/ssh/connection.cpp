@@ -11,40 +11,12 @@
 namespace remote::ssh {
 namespace {
 
-// Tells the log of an exec: its beginning, and its end in whatever way.
-class ExecLog {
- public:
-  ExecLog(std::string_view server, const ExecRequest& request) : server_(server), request_(request) {
-    log_info(server_, "{}: begins, {} bytes of input", request_.what, request_.input.size());
-  }
-  ~ExecLog() {
-    if (!ended_) {
-      log_info(server_, "{}: given up after {}", request_.what, watch_.text());
-    }
-  }
-  ExecLog(const ExecLog&) = delete;
-  ExecLog& operator=(const ExecLog&) = delete;
-
-  void ended(const ExitStatus& status, std::size_t received) {
-    ended_ = true;
-    log_info(server_, "{}: {} after {}, {} bytes of output", request_.what, status.describe(), watch_.text(),
-             received);
-  }
-
- private:
-  std::string_view server_;
-  const ExecRequest& request_;
-  Stopwatch watch_;
-  bool ended_ = false;
-};
-
-}  // namespace
-
-ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
+// Runs the command; `received` counts the bytes of its output.
+ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
+                      std::size_t& received) {
   using clock = std::chrono::steady_clock;
   const auto deadline = clock::now() + request.timeout;
   ExecResult result;
-  std::size_t received = 0;
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
     if (received > request.max_output) {
@@ -56,8 +28,7 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
       (stream == Stream::out ? result.out : result.err).append(data);
     }
   };
-  ExecLog told(server(), request);
-  const std::unique_ptr<Channel> channel = open(request.command, sink);
+  const std::unique_ptr<Channel> channel = connection.open(request.command, sink);
   std::string_view input = request.input;
   bool input_open = true;
   while (!channel->finished()) {
@@ -84,7 +55,7 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
     std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
-    pump(wait, also);
+    connection.pump(wait, also);
     cancel.check();
     if (received > request.max_output) {
       throw Error("too much output",
@@ -97,8 +68,24 @@ ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
     throw Error("connection lost", "the server closed it before the command ended");
   }
   result.status = *channel->status();
-  told.ended(result.status, received);
   return result;
+}
+
+}  // namespace
+
+ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
+  const Stopwatch watch;
+  log_info(server(), "{}: begins, {} bytes of input", request.what, request.input.size());
+  std::size_t received = 0;
+  try {
+    ExecResult result = run_to_end(*this, request, cancel, received);
+    log_info(server(), "{}: {} after {}, {} bytes of output", request.what, result.status.describe(),
+             watch.text(), received);
+    return result;
+  } catch (...) {
+    log_info(server(), "{}: given up after {}", request.what, watch.text());
+    throw;
+  }
 }
 
 }  // namespace remote::ssh

@@ -16,7 +16,7 @@
 #include <remote/events.hpp>
 #include <remote/exit_status.hpp>
 
-#include "base/exec_result.hpp"
+#include "base/subprocess.hpp"
 
 // What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
 // is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).
@@ -84,9 +84,9 @@ class Connection {
   // a further one (sshd's MaxSessions): open it on another connection.
   virtual std::unique_ptr<Channel> open(const std::string& command, Sink sink) = 0;
 
-  // A hint, one a command: after the next command, this one will be opened. The round trips that this costs
-  // then happen beside the next command. It is started ahead, perhaps in vain, so it must wait for its input;
-  // empty: it is not known yet.
+  // A hint, to be given for each command: it will be opened after the next one. Its round trips then happen
+  // while the next command runs. It is started ahead, perhaps in vain, so it must wait for its input. Empty:
+  // the command is not known yet.
   virtual void expect(const std::string& command = script_command) { static_cast<void>(command); }
 
   // Serves all channels once: sends what is queued, hands what has arrived to the sinks. Waits up to

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
@@ -12,7 +13,6 @@
 #include "base/random.hpp"
 #include "ssh/auth.hpp"
 #include "ssh/errors.hpp"
-#include "ssh/handshake.hpp"
 #include "ssh/host_keys.hpp"
 #include "ssh/jump.hpp"
 #include "ssh/libssh.hpp"
@@ -24,14 +24,82 @@
 namespace remote::ssh {
 namespace {
 
+// The server closed the connection before anyone could log in: it is busy (MaxStartups), so another attempt
+// may succeed.
+class Dropped : public Error {
+ public:
+  using Error::Error;
+};
+
+// Exchanges versions and keys over a connected socket. The session that comes back is non-blocking and not
+// yet authenticated; its server key is not yet checked. Throws Dropped or Unreachable.
+SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& host_key_algorithms,
+                       const Patience& patience) {
+  SessionPtr session(ssh_new());
+  if (!session) {
+    throw Error("cannot connect", "libssh has no memory for a session");
+  }
+  const auto set = [&](ssh_options_e option, const void* value) {
+    if (ssh_options_set(session.get(), option, value) != SSH_OK) {
+      throw Error("cannot connect", last_error(session.get()));
+    }
+  };
+  const bool no = false;
+  const int yes = 1;
+  set(SSH_OPTIONS_PROCESS_CONFIG, &no);  // ~/.ssh/config is read by ssh_config.cpp
+  set(SSH_OPTIONS_HOST, target.host.value.c_str());
+  set(SSH_OPTIONS_USER, target.user.value.c_str());
+  set(SSH_OPTIONS_KNOWNHOSTS, "/dev/null");  // checked by host_keys.cpp
+  set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "/dev/null");
+  set(SSH_OPTIONS_NODELAY, &yes);
+  if (!host_key_algorithms.empty()) {
+    set(SSH_OPTIONS_HOSTKEYS, host_key_algorithms.c_str());
+  }
+  const int socket = fd.get();
+  set(SSH_OPTIONS_FD, &socket);
+  ssh_set_blocking(session.get(), 0);
+  fd.release();  // libssh closes it from here on
+  const std::string where = host_and_port(target.host.value, target.port.value);
+  for (;;) {
+    const int rc = ssh_connect(session.get());
+    if (rc == SSH_OK) {
+      break;
+    }
+    if (rc == SSH_AGAIN) {
+      if (wait_for_session(session.get(), patience)) {
+        continue;
+      }
+      if (patience.over()) {
+        throw Unreachable("cannot connect",
+                          fmt::format("{} accepted the connection, but no SSH server answered within {}",
+                                      where, patience.text()),
+                          "is it an SSH port? connect_timeout in configs.yaml allows more time");
+      }
+    }
+    const std::string reason = last_error(session.get(), "the connection was closed");
+    if (reason.find("too large banner") != std::string::npos) {
+      throw Unreachable("cannot connect", fmt::format("{} does not speak SSH", where),
+                        "is it an SSH port? `port` in configs.yaml sets another");
+    }
+    // Before the server's version line nothing can have been wrong but the server's load; a server that
+    // speaks something else is named as such by libssh.
+    if (ssh_get_serverbanner(session.get()) == nullptr || reason.find("Socket error") != std::string::npos) {
+      throw Dropped("cannot connect", fmt::format("{} closed the connection before login: {}", where, reason),
+                    "the server may be busy (MaxStartups in its sshd_config), or refuse this address");
+    }
+    throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason),
+                      "server and libssh may have no algorithm in common; try `ssh -v`");
+  }
+  // libssh makes the socket blocking again once it is connected; a big write would then stop everything.
+  ::fcntl(ssh_get_fd(session.get()), F_SETFL, O_NONBLOCK);
+  return session;
+}
+
 class LibsshConnector final : public Connector {
  public:
   LibsshConnector(config::Config config, ConnectorOptions options)
       : config_(std::move(config)), options_(std::move(options)), secrets_(options_.ask, config_.project) {
     initialise_libssh();
-    if (options_.user_config.empty()) {
-      options_.user_config = home_folder() / ".ssh" / "config";
-    }
   }
 
   std::unique_ptr<Connection> connect(const config::Server& server, const Cancel& cancel,
@@ -105,15 +173,15 @@ class LibsshConnector final : public Connector {
   Transport open_transport(const Target& target, Patience& patience) {
     if (!target.jumps.empty()) {
       const auto bastion = bastion_for(target, patience);
-      auto tunnel = bastion->open(target.host.value, target.port.value);
+      auto socket = bastion->open(target.host.value, target.port.value);
       const std::string name = bastion->name();
-      return {tunnel->take_fd(), target.host.value, tunnel, [tunnel, name] {
-                const std::string refusal = tunnel->refusal();
+      return {socket->take_fd(), target.host.value, socket, [socket, name] {
+                const std::string refusal = socket->refusal();
                 return refusal.empty() ? "" : fmt::format("jump host {} cannot reach it: {}", name, refusal);
               }};
     }
     if (!target.proxy_command.value.empty()) {
-      auto proxy = std::make_shared<ProxyProcess>(target.proxy_command.value);
+      auto proxy = std::make_shared<ProxyCommand>(target.proxy_command.value);
       return {proxy->take_fd(), target.host.value, proxy, [proxy] {
                 const std::string text = proxy->complaint();
                 return text.empty() ? "" : fmt::format("ProxyCommand says: {}", text);
@@ -156,11 +224,10 @@ class LibsshConnector final : public Connector {
                                                    : "");
     Transport transport = open_transport(target, patience);
     log_debug(target.name, "the way to {} is open after {}", transport.address, watch.text());
-    const HostKeyChecker checker;
     SessionPtr session;
     try {
       session =
-          shake_hands(std::move(transport.fd), target, preferred_algorithms(checker.known(target)), patience);
+          shake_hands(std::move(transport.fd), target, preferred_algorithms(known_keys(target)), patience);
     } catch (const Error& error) {
       const std::string why = transport.why();
       if (why.empty()) {
@@ -171,25 +238,21 @@ class LibsshConnector final : public Connector {
                         "check the way to it from there");
     }
     log_debug(target.name, "keys exchanged after {}", watch.text());
-    if (const auto fresh = checker.check(session.get(), target); fresh && options_.on_new_host_key) {
+    if (const auto fresh = check_host_key(session.get(), target); fresh && options_.on_new_host_key) {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);
     }
     authenticate(session.get(), target, secrets_, patience);
     log_info(target.name, "logged in after {}", watch.text());
     LoginFacts login = login_of(session.get(), target);
-    auto made = std::make_unique<Session>(std::move(session), std::move(transport.address),
-                                          std::move(transport.keep));
-    made->set_login(std::move(login));
-    return made;
+    return std::make_unique<Session>(std::move(session), std::move(login), std::move(transport.address),
+                                     std::move(transport.keep));
   }
 
   static LoginFacts login_of(ssh_session session, const Target& target) {
-    LoginFacts login{target.user.value,    target.host.value, target.port.value, {}, {},
-                     agent_socket(target), target.name};
-    ssh_key raw = nullptr;
-    if (ssh_get_server_publickey(session, &raw) == SSH_OK) {
-      const KeyPtr key(raw);
+    LoginFacts login{target.user.value,     target.host.value, target.port.value, {}, {},
+                     target.agent_socket(), target.name};
+    if (const KeyPtr key = make_key(ssh_get_server_publickey, session)) {
       login.host_key = key_type_name(key.get()) + " " + key_base64(key.get());
     }
     for (const auto& identity : target.identities) {

@@ -32,7 +32,7 @@ class Connector {
                                               ConnectLimit limit = {}) = 0;
   // As connect(), but logs in to the server with this private key alone: no other key, no password, no
   // question but for the key's passphrase; the agent only where it holds this very key and the file cannot be
-  // used. Jump hosts are passed as ever. Proves that the key is enough. Only the real connector can.
+  // used. Jump hosts are passed as usual. Proves that the key is enough. Only the real connector can.
   virtual std::unique_ptr<Connection> connect_with_key(const config::Server& server,
                                                        const std::filesystem::path& key,
                                                        const Cancel& cancel);

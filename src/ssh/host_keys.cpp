@@ -1,10 +1,8 @@
 #include "ssh/host_keys.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <mutex>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -27,23 +25,14 @@ namespace {
 
 constexpr const char* system_known_hosts = "/etc/ssh/ssh_known_hosts";
 
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 bool hash_matches(std::string_view field, const std::string& name) {
   // "|1|base64(salt)|base64(HMAC-SHA1(salt, name))"
-  if (!field.starts_with("|1|")) {
+  const std::vector<std::string> parts = split(field, '|');
+  if (parts.size() != 4 || parts[1] != "1") {
     return false;
   }
-  const std::size_t bar = field.find('|', 3);
-  if (bar == std::string_view::npos) {
-    return false;
-  }
-  const auto salt = base64_decode(field.substr(3, bar - 3));
-  const auto hash = base64_decode(field.substr(bar + 1));
+  const auto salt = base64_decode(parts[2]);
+  const auto hash = base64_decode(parts[3]);
   return salt && hash && hmac_sha1(*salt, name) == *hash;
 }
 
@@ -51,48 +40,36 @@ bool names_match(const std::string& field, const std::string& name) {
   if (field.starts_with('|')) {
     return hash_matches(field, name);
   }
-  return match_pattern_list(name, split(lower(field), ',')) > 0;
+  return match_pattern_list(name, split(lower_case(field), ',')) > 0;
 }
 
 std::string fingerprint_of(const KnownKey& key) {
-  ssh_key raw = nullptr;
-  if (ssh_pki_import_pubkey_base64(key.base64.c_str(), ssh_key_type_from_name(key.type.c_str()), &raw) !=
-      SSH_OK) {
-    return "a key that cannot be read";
-  }
-  const KeyPtr parsed(raw);
-  return fingerprint(parsed.get());
+  const KeyPtr parsed =
+      make_key(ssh_pki_import_pubkey_base64, key.base64.c_str(), ssh_key_type_from_name(key.type.c_str()));
+  return parsed ? fingerprint(parsed.get()) : "a key that cannot be read";
 }
 
-// The file's own lock: the line is appended to it and the file is never replaced, so its lock holds for all.
-class LockedFile {
- public:
-  explicit LockedFile(const fs::path& path)
-      : fd_(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600)) {
-    while (fd_ && ::flock(fd_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) {
-        break;  // a file system without locks: one write(2) of a whole line is then all we can do
-      }
-    }
+// Opens a known_hosts file for appending, and locks it for as long as it is open. The file is never replaced,
+// so its own lock holds for all.
+UniqueFd open_locked(const fs::path& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  // A file system may have no locks: one write(2) of a whole line is then all we can do.
+  if (fd) {
+    uninterrupted([&] { return ::flock(fd.get(), LOCK_EX); });
   }
-  bool open() const { return static_cast<bool>(fd_); }
-  bool append(const std::string& text) {
-    return ::write(fd_.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size());
-  }
-  bool ends_with_newline() const {
-    const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
-    char last = '\n';
-    return size <= 0 || (::pread(fd_.get(), &last, 1, size - 1) == 1 && last == '\n');
-  }
+  return fd;
+}
 
- private:
-  UniqueFd fd_;
-};
+bool ends_with_newline(int fd) {
+  const off_t size = ::lseek(fd, 0, SEEK_END);
+  char last = '\n';
+  return size <= 0 || (::pread(fd, &last, 1, size - 1) == 1 && last == '\n');
+}
 
 }  // namespace
 
 std::string known_hosts_name(const std::string& host, int port) {
-  const std::string name = lower(host);
+  const std::string name = lower_case(host);
   return port == 22 ? name : fmt::format("[{}]:{}", name, port);
 }
 
@@ -102,25 +79,16 @@ std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& 
   for (const std::string& line : split(text, '\n')) {
     ++number;
     std::vector<std::string> words = split_words(line);
-    if (words.empty() || words[0].starts_with('#')) {
-      continue;
-    }
-    KnownKey key;
-    if (words[0] == "@cert-authority") {
-      continue;  // libssh checks no host certificates
-    }
-    if (words[0] == "@revoked") {
-      key.revoked = true;
+    const bool revoked = !words.empty() && words[0] == "@revoked";
+    if (revoked) {
       words.erase(words.begin());
     }
-    if (words.size() < 3 || !names_match(words[0], name)) {
+    // The other mark is @cert-authority, and libssh checks no host certificates.
+    if (words.size() < 3 || words[0].starts_with('#') || words[0].starts_with('@') ||
+        !names_match(words[0], name)) {
       continue;
     }
-    key.file = file;
-    key.line = number;
-    key.type = words[1];
-    key.base64 = words[2];
-    found.push_back(std::move(key));
+    found.push_back({file, number, words[1], words[2], revoked});
   }
   return found;
 }
@@ -134,28 +102,18 @@ std::string hashed_name(const std::string& name) {
 }
 
 KeyState judge_key(const std::vector<KnownKey>& known, const std::string& type, const std::string& base64) {
-  bool same_type = false;
-  bool equal = false;
-  bool any = false;
-  for (const KnownKey& key : known) {
-    const bool is_it = key.type == type && key.base64 == base64;
-    if (key.revoked) {
-      if (is_it) {
-        return KeyState::revoked;
-      }
-      continue;
-    }
-    any = true;
-    equal = equal || is_it;
-    same_type = same_type || key.type == type;
+  const auto is_it = [&](const KnownKey& key) { return key.type == type && key.base64 == base64; };
+  const auto any = [&](const auto& fits) { return std::ranges::any_of(known, fits); };
+  if (any([&](const KnownKey& key) { return key.revoked && is_it(key); })) {
+    return KeyState::revoked;
   }
-  if (equal) {
+  if (any([&](const KnownKey& key) { return !key.revoked && is_it(key); })) {
     return KeyState::known;
   }
-  if (same_type) {
+  if (any([&](const KnownKey& key) { return !key.revoked && key.type == type; })) {
     return KeyState::changed;
   }
-  return any ? KeyState::other_type : KeyState::fresh;
+  return any([](const KnownKey& key) { return !key.revoked; }) ? KeyState::other_type : KeyState::fresh;
 }
 
 std::string preferred_algorithms(const std::vector<KnownKey>& known) {
@@ -186,10 +144,17 @@ std::string preferred_algorithms(const std::vector<KnownKey>& known) {
   return join(order, ",");
 }
 
-std::vector<KnownKey> HostKeyChecker::known(const Target& target) const {
-  const std::string name = target.host_key_alias.value.empty()
-                               ? known_hosts_name(target.host.value, target.port.value)
-                               : lower(target.host_key_alias.value);
+namespace {
+
+std::string listed_name(const Target& target) {
+  return target.host_key_alias.value.empty() ? known_hosts_name(target.host.value, target.port.value)
+                                             : lower_case(target.host_key_alias.value);
+}
+
+}  // namespace
+
+std::vector<KnownKey> known_keys(const Target& target) {
+  const std::string name = listed_name(target);
   std::vector<fs::path> files = target.known_hosts.value;
   files.emplace_back(system_known_hosts);
   std::vector<KnownKey> found;
@@ -202,10 +167,6 @@ std::vector<KnownKey> HostKeyChecker::known(const Target& target) const {
 }
 
 namespace {
-
-std::string remove_command(const KnownKey& key, const std::string& name) {
-  return fmt::format("ssh-keygen -R {} -f {}", shell_quote(name), shell_quote(key.file.string()));
-}
 
 [[noreturn]] void refuse(KeyState state, const std::vector<KnownKey>& known, ssh_key server_key,
                          const std::string& name) {
@@ -221,46 +182,44 @@ std::string remove_command(const KnownKey& key, const std::string& name) {
   });
   const std::string told =
       fmt::format("{} {} ({}:{})", line->type, fingerprint_of(*line), line->file.string(), line->line);
+  const std::string hint = fmt::format(
+      "this may be an attack, or the server was set up anew. If you trust it: ssh-keygen -R {} -f {}",
+      shell_quote(name), shell_quote(line->file.string()));
   if (state == KeyState::changed) {
     throw Error("the server's key has changed",
-                fmt::format("{} showed {}, but known is {}", name, shown, told),
-                fmt::format("this may be an attack, or a new server at that address. If you trust it: {}",
-                            remove_command(*line, name)));
+                fmt::format("{} showed {}, but known is {}", name, shown, told), hint);
   }
   throw Error("the server shows a key of another type",
-              fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told),
-              fmt::format("this may be an attack, or the server was set up anew. If you trust it: {}",
-                          remove_command(*line, name)));
+              fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told), hint);
 }
 
-// Why the line could not be written; empty when it was.
 std::string write_failure(const fs::path& file, int error) {
   return fmt::format("the key could not be saved in {}: {}", file.string(), std::strerror(error));
 }
 
 }  // namespace
 
-std::optional<NewHostKey> HostKeyChecker::check(ssh_session session, const Target& target) const {
-  ssh_key raw = nullptr;
-  if (ssh_get_server_publickey(session, &raw) != SSH_OK) {
+std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target) {
+  const KeyPtr key = make_key(ssh_get_server_publickey, session);
+  if (!key) {
     throw Error("cannot check the server's key", last_error(session, "the server showed none"));
   }
-  const KeyPtr key(raw);
   const std::string type = key_type_name(key.get());
   const std::string base64 = key_base64(key.get());
-  const std::string name = target.host_key_alias.value.empty()
-                               ? known_hosts_name(target.host.value, target.port.value)
-                               : lower(target.host_key_alias.value);
-  std::vector<KnownKey> found = known(target);
-  KeyState state = judge_key(found, type, base64);
-  const bool is_known = state == KeyState::known;
+  const std::string name = listed_name(target);
+  std::vector<KnownKey> found = known_keys(target);
   log_info(target.name, "host key {} {} is {}", type, fingerprint(key.get()),
-           is_known ? "known" : "not known");
-  if (is_known) {
+           judge_key(found, type, base64) == KeyState::known ? "known" : "not known");
+  // True when one of the lines is this key; throws when they speak against it.
+  const auto is_known = [&] {
+    const KeyState state = judge_key(found, type, base64);
+    if (state != KeyState::known && state != KeyState::fresh) {
+      refuse(state, found, key.get(), name);
+    }
+    return state == KeyState::known;
+  };
+  if (is_known()) {
     return std::nullopt;
-  }
-  if (state != KeyState::fresh) {
-    refuse(state, found, key.get(), name);
   }
   if (target.host_keys.value == config::HostKeys::strict) {
     const std::string file =
@@ -284,24 +243,20 @@ std::optional<NewHostKey> HostKeyChecker::check(ssh_session session, const Targe
   if (!fs::exists(file.parent_path(), ignored)) {
     ::mkdir(file.parent_path().c_str(), 0700);
   }
-  LockedFile locked(file);
-  if (!locked.open()) {
+  const UniqueFd locked = open_locked(file);
+  if (!locked) {
     fresh.warning = write_failure(file, errno);
     return fresh;
   }
   // Another connection may have written it while we waited.
-  found = known(target);
-  state = judge_key(found, type, base64);
-  if (state == KeyState::known) {
+  found = known_keys(target);
+  if (is_known()) {
     return std::nullopt;
   }
-  if (state != KeyState::fresh) {
-    refuse(state, found, key.get(), name);
-  }
   const std::string line =
-      fmt::format("{}{} {} {}\n", locked.ends_with_newline() ? "" : "\n",
+      fmt::format("{}{} {} {}\n", ends_with_newline(locked.get()) ? "" : "\n",
                   target.hash_known_hosts.value ? hashed_name(name) : name, type, base64);
-  if (!locked.append(line)) {
+  if (::write(locked.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     fresh.warning = write_failure(file, errno);
   }
   return fresh;

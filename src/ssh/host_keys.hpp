@@ -27,7 +27,7 @@ struct KnownKey {
 std::string known_hosts_name(const std::string& host, int port);
 
 // The lines of a known_hosts text that are about `name`: plain and hashed names, patterns, "!", "@revoked".
-// Lines of another form are passed by.
+// Lines of another form are skipped.
 std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& name,
                                       const std::filesystem::path& file);
 
@@ -41,14 +41,11 @@ KeyState judge_key(const std::vector<KnownKey>& known, const std::string& type, 
 // shows the one that is known. Empty: libssh's own order will do.
 std::string preferred_algorithms(const std::vector<KnownKey>& known);
 
-// Checks the server's key before authentication, for all threads of a command.
-class HostKeyChecker {
- public:
-  // All lines known about the target.
-  std::vector<KnownKey> known(const Target& target) const;
-  // Returns the new key that was accepted, or nothing for a known one. Throws Error for every other state.
-  // One writer at a time, also across processes.
-  std::optional<NewHostKey> check(ssh_session session, const Target& target) const;
-};
+// All lines of the target's known_hosts files that are about it.
+std::vector<KnownKey> known_keys(const Target& target);
+
+// Checks the server's key before authentication. Returns the new key that was accepted, or nothing for a
+// known one. Throws Error for every other state. Any thread; one writer at a time, also across processes.
+std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target);
 
 }  // namespace remote::ssh

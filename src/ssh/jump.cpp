@@ -4,19 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <cstdio>
-#include <cstring>
 #include <utility>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <poll.h>
-#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/strings.hpp"
-#include "base/subprocess.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -24,30 +19,20 @@ namespace {
 constexpr std::size_t piece = std::size_t{64} << 10U;
 // So much may wait for a reader before the jump host is told to wait too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
-std::pair<UniqueFd, UniqueFd> socket_pair() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()) != 0) {
-    throw Error("cannot connect", std::strerror(errno), "raise `ulimit -n`");
-  }
-  for (const int fd : ends) {
-    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
-  return {UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
 
 }  // namespace
 
-std::string Tunnel::refusal() const {
-  const std::lock_guard lock(verdict_->mutex);
-  return verdict_->refusal;
+std::string JumpSocket::refusal() const {
+  const std::lock_guard lock(refusal_->mutex);
+  return refusal_->reason;
 }
 
-// One tunnel as the bastion's thread sees it: a local socket and a channel, and the bytes between them.
+// One JumpSocket as the bastion's thread sees it: a local socket and a channel, and the bytes between them.
 struct Bastion::Way {
   std::string host;
   int port = 0;
   UniqueFd fd;
-  std::shared_ptr<Tunnel::Verdict> verdict;
+  std::shared_ptr<JumpSocket::Refusal> refused;
   std::unique_ptr<SessionChannel> channel;
   std::string backlog;  // from the server, not yet taken by the local reader
   bool broken = false;
@@ -62,11 +47,9 @@ struct Bastion::Way {
 
   void flush() {
     while (!backlog.empty()) {
-      const ssize_t count = ::send(fd.get(), backlog.data(), backlog.size(), 0);
+      const ssize_t count =
+          uninterrupted([&] { return ::send(fd.get(), backlog.data(), backlog.size(), 0); });
       if (count < 0) {
-        if (errno == EINTR) {
-          continue;
-        }
         broken = broken || (errno != EAGAIN && errno != EWOULDBLOCK);
         break;
       }
@@ -111,8 +94,8 @@ struct Bastion::Way {
   // True when there is nothing more to carry. A refusal is told to whom it concerns first.
   bool over() {
     if (!channel->opening() && !channel->refusal().empty()) {
-      const std::lock_guard lock(verdict->mutex);
-      verdict->refusal = channel->refusal();
+      const std::lock_guard lock(refused->mutex);
+      refused->reason = channel->refusal();
       return true;
     }
     return broken || (channel->output_ended() && backlog.empty());
@@ -121,9 +104,8 @@ struct Bastion::Way {
 
 Bastion::Bastion(std::unique_ptr<Session> session, std::string name)
     : name_(std::move(name)), session_(std::move(session)) {
-  std::tie(wake_read_, wake_write_) = socket_pair();
-  ::fcntl(wake_read_.get(), F_SETFL, O_NONBLOCK);
-  ::fcntl(wake_write_.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(wake_.read.get(), F_SETFL, O_NONBLOCK);
+  ::fcntl(wake_.write.get(), F_SETFL, O_NONBLOCK);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -136,21 +118,21 @@ Bastion::~Bastion() {
 void Bastion::wake() const {
   const char byte = 1;
   // Full means that it is awake already.
-  [[maybe_unused]] const auto sent = ::send(wake_write_.get(), &byte, 1, 0);
+  [[maybe_unused]] const auto sent = ::write(wake_.write.get(), &byte, 1);
 }
 
-std::shared_ptr<Tunnel> Bastion::open(const std::string& host, int port) {
-  auto tunnel = std::make_shared<Tunnel>();
+std::shared_ptr<JumpSocket> Bastion::open(const std::string& host, int port) {
+  auto socket = std::make_shared<JumpSocket>();
   auto [ours, theirs] = socket_pair();
   ::fcntl(theirs.get(), F_SETFL, O_NONBLOCK);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
-  tunnel->fd_ = std::move(ours);
-  tunnel->bastion_ = shared_from_this();
+  socket->fd_ = std::move(ours);
+  socket->bastion_ = shared_from_this();
   auto way = std::make_unique<Way>();
   way->host = host;
   way->port = port;
   way->fd = std::move(theirs);
-  way->verdict = tunnel->verdict_;
+  way->refused = socket->refusal_;
   {
     const std::lock_guard lock(mutex_);
     if (!dead_) {
@@ -158,12 +140,12 @@ std::shared_ptr<Tunnel> Bastion::open(const std::string& host, int port) {
     }
   }
   wake();
-  return tunnel;
+  return socket;
 }
 
 void Bastion::take_requests() {
   std::array<char, 64> bytes{};
-  while (::recv(wake_read_.get(), bytes.data(), bytes.size(), 0) > 0) {
+  while (::read(wake_.read.get(), bytes.data(), bytes.size()) > 0) {
   }
   std::vector<std::unique_ptr<Way>> requests;
   {
@@ -196,7 +178,7 @@ void Bastion::run() {
 void Bastion::serve() {
   std::vector<pollfd> fds;
   fds.reserve(ways_.size() + 1);
-  fds.push_back({wake_read_.get(), POLLIN, 0});
+  fds.push_back({wake_.read.get(), POLLIN, 0});
   for (const auto& way : ways_) {
     const short wanted = way->wanted();
     // With nothing wanted, poll would still report the other end's hang-up, again and again.
@@ -245,39 +227,29 @@ std::shared_ptr<Bastion> BastionPool::get(const std::string& key, const Cancel& 
   return future.get();
 }
 
-struct ProxyProcess::Process {
-  UniqueFd errors;  // a file without a name
-  std::optional<Subprocess> child;
-};
-
-ProxyProcess::ProxyProcess(const std::string& command) : process_(std::make_unique<Process>()) {
+ProxyCommand::ProxyCommand(const std::string& command) : errors_(std::tmpfile(), std::fclose) {
   auto [ours, theirs] = socket_pair();
-  std::FILE* file = std::tmpfile();
-  if (file != nullptr) {
-    process_->errors.reset(::dup(::fileno(file)));
-    std::fclose(file);
-    ::fcntl(process_->errors.get(), F_SETFD, FD_CLOEXEC);
-  }
   SubprocessSpec spec;
   spec.argv = {"sh", "-c", "exec " + command};
   spec.pass_fds = {{theirs.get(), 0}, {theirs.get(), 1}};
-  if (process_->errors) {
-    spec.pass_fds.emplace_back(process_->errors.get(), 2);
+  if (errors_) {
+    ::fcntl(::fileno(errors_.get()), F_SETFD, FD_CLOEXEC);
+    spec.pass_fds.emplace_back(::fileno(errors_.get()), 2);
   }
-  process_->child.emplace(spec);
+  child_.emplace(spec);
   ::fcntl(ours.get(), F_SETFL, O_NONBLOCK);
   fd_ = std::move(ours);
 }
 
-ProxyProcess::~ProxyProcess() = default;
-
-std::string ProxyProcess::complaint() const {
+std::string ProxyCommand::complaint() const {
+  if (!errors_) {
+    return {};
+  }
   std::array<char, 4096> text{};
-  const off_t size = process_->errors ? ::lseek(process_->errors.get(), 0, SEEK_END) : 0;
-  const off_t start = std::max<off_t>(0, size - static_cast<off_t>(text.size()));
-  const ssize_t count = size > 0 ? ::pread(process_->errors.get(), text.data(), text.size(), start) : 0;
-  return std::string(
-      trim(last_lines({text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, count))}, 3)));
+  const int fd = ::fileno(errors_.get());
+  const off_t start = std::max<off_t>(0, ::lseek(fd, 0, SEEK_END) - static_cast<off_t>(text.size()));
+  const ssize_t count = std::max<ssize_t>(0, ::pread(fd, text.data(), text.size(), start));
+  return last_lines(trim({text.data(), static_cast<std::size_t>(count)}), 3);
 }
 
 }  // namespace remote::ssh

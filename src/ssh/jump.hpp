@@ -1,16 +1,19 @@
 #pragma once
 
 #include <atomic>
+#include <cstdio>
 #include <functional>
 #include <future>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "base/files.hpp"
+#include "base/subprocess.hpp"
 #include "ssh/libssh.hpp"
 #include "ssh/session.hpp"
 
@@ -22,7 +25,7 @@ namespace remote::ssh {
 class Bastion;
 
 // A socket that leads to one server through a jump host.
-class Tunnel {
+class JumpSocket {
  public:
   UniqueFd take_fd() { return std::move(fd_); }
   // Why the jump host did not connect; empty while it may still, or has.
@@ -33,14 +36,14 @@ class Tunnel {
   UniqueFd fd_;
   std::shared_ptr<Bastion> bastion_;  // lives as long as somebody goes through it
   // Shared with the bastion's thread, which must never hold the last reference to a Bastion.
-  struct Verdict {
+  struct Refusal {
     std::mutex mutex;
-    std::string refusal;
+    std::string reason;
   };
-  std::shared_ptr<Verdict> verdict_ = std::make_shared<Verdict>();
+  std::shared_ptr<Refusal> refusal_ = std::make_shared<Refusal>();
 };
 
-// A connection to a jump host and the thread that owns it. Ends with its last Tunnel and BastionPool.
+// A connection to a jump host and the thread that owns it. Ends with its last JumpSocket and BastionPool.
 class Bastion : public std::enable_shared_from_this<Bastion> {
  public:
   // `name` is for messages.
@@ -53,7 +56,7 @@ class Bastion : public std::enable_shared_from_this<Bastion> {
   bool alive() const { return !dead_; }
   // Begins a connection to host:port as the jump host sees it, and returns at once: what is written to the
   // socket waits until the way stands. Any thread.
-  std::shared_ptr<Tunnel> open(const std::string& host, int port);
+  std::shared_ptr<JumpSocket> open(const std::string& host, int port);
 
  private:
   struct Way;
@@ -64,8 +67,7 @@ class Bastion : public std::enable_shared_from_this<Bastion> {
 
   std::string name_;
   std::unique_ptr<Session> session_;
-  UniqueFd wake_read_;
-  UniqueFd wake_write_;
+  Pipe wake_ = make_pipe();  // a byte in it makes the thread look at requests_ and stop_
   std::atomic<bool> stop_{false};
   std::atomic<bool> dead_{false};
   std::mutex mutex_;
@@ -77,8 +79,8 @@ class Bastion : public std::enable_shared_from_this<Bastion> {
 // The jump hosts of one command. Any thread.
 class BastionPool {
  public:
-  // The living connection under this key, or what `make` returns; who asks while another thread makes it
-  // waits for that and shares the outcome, also a failure.
+  // The living connection under this key, or what `make` returns. A thread that asks while another one makes
+  // it waits for that and shares the outcome, also a failure.
   std::shared_ptr<Bastion> get(const std::string& key, const Cancel& cancel,
                                const std::function<std::shared_ptr<Bastion>()>& make);
 
@@ -88,19 +90,18 @@ class BastionPool {
 };
 
 // A ProxyCommand that runs: its stdin and stdout are the socket.
-class ProxyProcess {
+class ProxyCommand {
  public:
   // Starts `sh -c "exec COMMAND"`, as OpenSSH does.
-  explicit ProxyProcess(const std::string& command);
-  ~ProxyProcess();
+  explicit ProxyCommand(const std::string& command);
   UniqueFd take_fd() { return std::move(fd_); }
   // The last lines that it wrote to stderr, for an error message.
   std::string complaint() const;
 
  private:
-  struct Process;
   UniqueFd fd_;
-  std::unique_ptr<Process> process_;
+  std::unique_ptr<std::FILE, int (*)(std::FILE*)> errors_;  // has no name
+  std::optional<Subprocess> child_;
 };
 
 }  // namespace remote::ssh

@@ -34,14 +34,11 @@ void generate_key(const fs::path& file, const std::string& comment) {
       throw Error(what, path.string() + " exists and is not replaced");
     }
   }
-  if (!file.parent_path().empty() && !fs::exists(file.parent_path(), ignored)) {
-    make_folders(file.parent_path(), 0700);
-  }
-  ssh_key raw = nullptr;
-  if (ssh_pki_generate(SSH_KEYTYPE_ED25519, 0, &raw) != SSH_OK) {
+  make_folders(file.parent_path(), 0700);
+  const KeyPtr key = make_key(ssh_pki_generate, SSH_KEYTYPE_ED25519, 0);
+  if (!key) {
     throw Error(what, "libssh could not generate it");
   }
-  const KeyPtr key(raw);
   char* text = nullptr;
   if (ssh_pki_export_privkey_base64(key.get(), nullptr, nullptr, nullptr, &text) != SSH_OK) {
     throw Error(what, "libssh could not write it");
@@ -60,18 +57,17 @@ std::string public_half_of(const fs::path& file) {
   if (auto text = read_file_if_there(file.string() + ".pub")) {
     return *text;
   }
-  ssh_key raw = nullptr;
   const std::string what = "cannot use the key " + file.string();
   if (!fs::exists(file)) {
     throw Error::usage(what, "no such file").mended_by(Remedy::make_key);
   }
-  if (ssh_pki_import_privkey_base64(read_file(file).c_str(), nullptr, no_passphrase, nullptr, &raw) !=
-      SSH_OK) {
+  const std::string text = read_file(file);
+  const KeyPtr key = make_key(ssh_pki_import_privkey_base64, text.c_str(), nullptr, no_passphrase, nullptr);
+  if (!key) {
     throw Error::usage(what,
                        "it cannot be read without a passphrase and there is no " + file.string() + ".pub",
                        fmt::format("make it: ssh-keygen -y -f {0} >{0}.pub", file.string()));
   }
-  const KeyPtr key(raw);
   return line_of(key.get(), "");
 }
 

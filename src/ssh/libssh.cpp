@@ -5,12 +5,23 @@
 #include <cerrno>
 #include <mutex>
 
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 namespace remote::ssh {
+namespace {
+
+// A text that libssh allocated; empty when it could not.
+std::string take_text(char* text) {
+  std::string result = text != nullptr ? text : "";
+  ssh_string_free_char(text);
+  return result;
+}
+
+}  // namespace
 
 void initialise_libssh() {
   static std::once_flag once;
@@ -30,9 +41,7 @@ std::string fingerprint(ssh_key key) {
   if (ssh_get_publickey_hash(key, SSH_PUBLICKEY_HASH_SHA256, &hash, &length) != SSH_OK) {
     return "unknown";
   }
-  char* text = ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, length);
-  std::string result = text != nullptr ? text : "unknown";
-  ssh_string_free_char(text);
+  std::string result = take_text(ssh_get_fingerprint_hash(SSH_PUBLICKEY_HASH_SHA256, hash, length));
   ssh_clean_pubkey_hash(&hash);
   return result;
 }
@@ -47,17 +56,17 @@ std::string key_type_name(ssh_key key) {
 
 std::string key_base64(ssh_key key) {
   char* text = nullptr;
-  if (ssh_pki_export_pubkey_base64(key, &text) != SSH_OK) {
-    return {};
-  }
-  std::string result = text;
-  ssh_string_free_char(text);
-  return result;
+  ssh_pki_export_pubkey_base64(key, &text);
+  return take_text(text);
 }
 
 std::chrono::milliseconds Patience::left() const {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - clock::now());
   return std::max(left, std::chrono::milliseconds(0));
+}
+
+std::string Patience::text() const {
+  return fmt::format("{:.3g} s", std::chrono::duration<double>(time_).count());
 }
 
 bool Patience::wait(int fd, short events) const {
@@ -69,10 +78,7 @@ bool Patience::wait(int fd, short events) const {
     if (ready > 0 && fds[0].revents != 0) {
       return true;
     }
-    if (ready < 0 && errno != EINTR) {
-      return false;
-    }
-    if (over()) {
+    if ((ready < 0 && errno != EINTR) || over()) {
       return false;
     }
   }
@@ -91,14 +97,18 @@ void acknowledge_at_once([[maybe_unused]] int fd) {
 #endif
 }
 
+short wanted_events(ssh_session session) {
+  const bool writing = (ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0;
+  return static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN);
+}
+
 bool wait_for_session(ssh_session session, const Patience& patience) {
   const int fd = ssh_get_fd(session);
   if (fd < 0) {
     return false;
   }
   acknowledge_at_once(fd);
-  const bool writing = (ssh_get_poll_flags(session) & SSH_WRITE_PENDING) != 0;
-  return patience.wait(fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN));
+  return patience.wait(fd, wanted_events(session));
 }
 
 }  // namespace remote::ssh

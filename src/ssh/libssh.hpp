@@ -3,11 +3,12 @@
 #include <chrono>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <libssh/libssh.h>
 #include <remote/cancel.hpp>
 
-// The C library in C++ clothes: owners for its objects, and the one way in which its non-blocking calls wait.
+// What C++ needs for libssh: owners for its objects, and the one way in which its non-blocking calls wait.
 // Only files of src/ssh include this.
 
 namespace remote::ssh {
@@ -20,6 +21,13 @@ struct FreeKey {
 };
 using SessionPtr = std::unique_ptr<ssh_session_struct, FreeSession>;
 using KeyPtr = std::unique_ptr<ssh_key_struct, FreeKey>;
+
+// The key that a function of libssh hands out by its last argument; empty when it fails.
+template <typename Function, typename... Args>
+KeyPtr make_key(const Function& function, Args&&... args) {
+  ssh_key key = nullptr;
+  return KeyPtr(function(std::forward<Args>(args)..., &key) == SSH_OK ? key : nullptr);
+}
 
 // Initialises libssh, once for the process. Call before the first other call; any thread may.
 void initialise_libssh();
@@ -45,7 +53,8 @@ class Patience {
   void restart() { deadline_ = clock::now() + time_; }
   bool over() const { return clock::now() >= deadline_; }
   std::chrono::milliseconds left() const;
-  std::chrono::milliseconds time() const { return time_; }
+  // All of its time, for a message: "10 s".
+  std::string text() const;
   const Cancel& cancel() const { return cancel_; }
 
   // Waits until `fd` is ready for `events`; false when the time is over. Throws Interrupted.
@@ -62,6 +71,9 @@ class Patience {
 // Asks the kernel to acknowledge what comes next without delay (where it can). sshd sends small packets
 // without TCP_NODELAY until the first command runs, so that a delayed acknowledgement costs 40 ms.
 void acknowledge_at_once(int fd);
+
+// What poll(2) is to wait for on libssh's socket.
+short wanted_events(ssh_session session);
 
 // Waits until libssh's socket has something for it. False when the time is over or the socket is gone.
 bool wait_for_session(ssh_session session, const Patience& patience);

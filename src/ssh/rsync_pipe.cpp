@@ -1,15 +1,15 @@
 #include "ssh/rsync_pipe.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
 
 #include <fcntl.h>
-#include <remote/error.hpp>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/sigpipe.hpp"
+#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
@@ -18,42 +18,43 @@ namespace {
 
 constexpr std::size_t max_command = std::size_t{1} << 20U;
 
-union FdMessage {
-  cmsghdr header;  // aligns the buffer
-  std::array<char, CMSG_SPACE(2 * sizeof(int))> bytes;
+// Four bytes, which go out whole or not at all, and two descriptors beside them.
+struct FdMessage {
+  FdMessage() {
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+  }
+  FdMessage(const FdMessage&) = delete;
+  FdMessage& operator=(const FdMessage&) = delete;
+
+  // sendmsg(2) or recvmsg(2); false when that failed, or the other side is gone.
+  template <typename Call>
+  bool pass(const Call& call) {
+    return uninterrupted([&] { return call(&message); }) == static_cast<ssize_t>(sizeof size);
+  }
+
+  std::uint32_t size = 0;
+  std::array<int, 2> fds{};
+  iovec part{&size, sizeof size};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof fds)> control{};
+  msghdr message{};
 };
 
 bool read_all(int fd, char* data, std::size_t size) {
   while (size > 0) {
-    const ssize_t count = ::read(fd, data, size);
-    if (count == 0 || (count < 0 && errno != EINTR)) {
+    const ssize_t count = uninterrupted([&] { return ::read(fd, data, size); });
+    if (count <= 0) {
       return false;
     }
-    if (count > 0) {
-      data += count;
-      size -= static_cast<std::size_t>(count);
-    }
+    data += count;
+    size -= static_cast<std::size_t>(count);
   }
   return true;
 }
 
 }  // namespace
-
-std::array<UniqueFd, 2> socket_pair() {
-  std::array<int, 2> fds{};
-#ifdef SOCK_CLOEXEC
-  const int made = ::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds.data());
-#else
-  const int made = ::socketpair(AF_UNIX, SOCK_STREAM, 0, fds.data());
-#endif
-  if (made != 0) {
-    throw Error("cannot make a socket pair", std::strerror(errno));
-  }
-  for (const int fd : fds) {
-    ::fcntl(fd, F_SETFD, FD_CLOEXEC);
-  }
-  return {UniqueFd(fds[0]), UniqueFd(fds[1])};
-}
 
 bool send_offer(int socket, const std::vector<std::string>& command, int from_rsync, int to_rsync) {
   std::string body;
@@ -61,59 +62,38 @@ bool send_offer(int socket, const std::vector<std::string>& command, int from_rs
     body += word;
     body += '\0';
   }
-  auto size = static_cast<std::uint32_t>(body.size());
-  iovec part{&size, sizeof size};
-  FdMessage control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  FdMessage offer;
+  offer.size = static_cast<std::uint32_t>(body.size());
+  offer.fds = {from_rsync, to_rsync};
+  cmsghdr* header = CMSG_FIRSTHDR(&offer.message);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const std::array<int, 2> fds = {from_rsync, to_rsync};
-  std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  ssize_t sent = 0;
-  do {
-    sent = ::sendmsg(socket, &message, 0);
-  } while (sent < 0 && errno == EINTR);
-  // Four bytes go out whole or not at all.
-  return sent == static_cast<ssize_t>(sizeof size) && write_all(socket, body);
+  header->cmsg_len = CMSG_LEN(sizeof offer.fds);
+  std::memcpy(CMSG_DATA(header), offer.fds.data(), sizeof offer.fds);
+  return offer.pass([&](msghdr* message) { return ::sendmsg(socket, message, 0); }) &&
+         write_all(socket, body);
 }
 
 std::optional<PipeOffer> receive_offer(int socket) {
-  std::uint32_t size = 0;
-  iovec part{&size, sizeof size};
-  FdMessage control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.bytes.data();
-  message.msg_controllen = control.bytes.size();
-  ssize_t count = 0;
-  do {
-    count = ::recvmsg(socket, &message, 0);
-  } while (count < 0 && errno == EINTR);
-  const cmsghdr* header = CMSG_FIRSTHDR(&message);
-  if (count != static_cast<ssize_t>(sizeof size) || header == nullptr || header->cmsg_type != SCM_RIGHTS ||
-      header->cmsg_len != CMSG_LEN(2 * sizeof(int))) {
+  FdMessage said;
+  const bool whole = said.pass([&](msghdr* message) { return ::recvmsg(socket, message, 0); });
+  const cmsghdr* header = CMSG_FIRSTHDR(&said.message);
+  if (!whole || header == nullptr || header->cmsg_type != SCM_RIGHTS ||
+      header->cmsg_len != CMSG_LEN(sizeof said.fds)) {
     return std::nullopt;
   }
-  std::array<int, 2> fds{};
-  std::memcpy(fds.data(), CMSG_DATA(header), sizeof fds);
+  std::memcpy(said.fds.data(), CMSG_DATA(header), sizeof said.fds);
   PipeOffer offer;
-  offer.from_rsync.reset(fds[0]);
-  offer.to_rsync.reset(fds[1]);
-  for (const int fd : fds) {
+  offer.from_rsync.reset(said.fds[0]);
+  offer.to_rsync.reset(said.fds[1]);
+  for (const int fd : said.fds) {
     ::fcntl(fd, F_SETFD, FD_CLOEXEC);
     ::fcntl(fd, F_SETFL, ::fcntl(fd, F_GETFL) | O_NONBLOCK);
   }
-  if (size > max_command) {
+  if (said.size > max_command) {
     return std::nullopt;
   }
-  std::string body(size, '\0');
+  std::string body(said.size, '\0');
   if (!read_all(socket, body.data(), body.size())) {
     return std::nullopt;
   }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,9 +10,6 @@
 // to rsync_tunnel.cpp and rsync_pipe.cpp.
 
 namespace remote::ssh {
-
-// Two connected stream sockets, close-on-exec.
-std::array<UniqueFd, 2> socket_pair();
 
 // What the helper hands over, once: rsync's server command, and its two pipes. The helper keeps no end of
 // them, so that their end is seen by both sides.

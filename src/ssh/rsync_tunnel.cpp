@@ -42,12 +42,12 @@ constexpr std::size_t piece = 65536;
 // What the login shell prints before this line is a greeting; rsync's bytes begin behind it.
 constexpr std::string_view begin_mark = "remote-rsync-begins";
 
-class Tunnel {
+class RsyncTunnel {
  public:
-  Tunnel(Connection& connection, const RsyncRequest& request);
-  ~Tunnel();
-  Tunnel(const Tunnel&) = delete;
-  Tunnel& operator=(const Tunnel&) = delete;
+  RsyncTunnel(Connection& connection, const RsyncRequest& request);
+  ~RsyncTunnel();
+  RsyncTunnel(const RsyncTunnel&) = delete;
+  RsyncTunnel& operator=(const RsyncTunnel&) = delete;
 
   RsyncResult run(const Cancel& cancel);
 
@@ -55,6 +55,7 @@ class Tunnel {
   SubprocessSpec spec();
   void open_channel();
   void take_output(Stream stream, std::string_view data);
+  void take_errors(std::string_view data);
   void feed_rsync();
   void feed_server();
   void end_helper_when_finished();
@@ -78,11 +79,9 @@ class Tunnel {
   std::optional<Subprocess> rsync_;
 };
 
-Tunnel::Tunnel(Connection& connection, const RsyncRequest& request)
+RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request)
     : connection_(connection), request_(request), folder_("remote-rsync-") {
-  auto [ours, theirs] = socket_pair();
-  control_ = std::move(ours);
-  helper_end_ = std::move(theirs);
+  std::tie(control_, helper_end_) = socket_pair();
   // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
   // that rsync runs in needs no quoting, wherever the program lies.
   std::error_code error;
@@ -99,7 +98,7 @@ Tunnel::Tunnel(Connection& connection, const RsyncRequest& request)
   }
 }
 
-Tunnel::~Tunnel() {
+RsyncTunnel::~RsyncTunnel() {
   if (!rsync_ || rsync_->poll()) {
     return;
   }
@@ -114,7 +113,7 @@ Tunnel::~Tunnel() {
   }
 }
 
-SubprocessSpec Tunnel::spec() {
+SubprocessSpec RsyncTunnel::spec() {
   SubprocessSpec spec;
   const int number = helper_end_.get();
   spec.argv = {"rsync", "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
@@ -130,7 +129,7 @@ SubprocessSpec Tunnel::spec() {
   return spec;
 }
 
-void Tunnel::open_channel() {
+void RsyncTunnel::open_channel() {
   std::optional<PipeOffer> offer = receive_offer(control_.get());
   if (!offer) {
     control_.reset();  // rsync will say why it ended
@@ -144,13 +143,10 @@ void Tunnel::open_channel() {
       connection_.open(command, [this](Stream stream, std::string_view data) { take_output(stream, data); });
 }
 
-void Tunnel::take_output(Stream stream, std::string_view data) {
+void RsyncTunnel::take_output(Stream stream, std::string_view data) {
   received_ += data.size();
   if (stream == Stream::err) {
-    append_end(result_.err, data);
-    if (request_.log) {
-      request_.log(Stream::err, data);
-    }
+    take_errors(data);
     return;
   }
   // The greeting's last line may lack its end.
@@ -159,7 +155,14 @@ void Tunnel::take_output(Stream stream, std::string_view data) {
   feed_rsync();
 }
 
-void Tunnel::feed_rsync() {
+void RsyncTunnel::take_errors(std::string_view data) {
+  append_end(result_.err, data);
+  if (request_.log) {
+    request_.log(Stream::err, data);
+  }
+}
+
+void RsyncTunnel::feed_rsync() {
   std::string_view rest = waiting_;
   while (!rest.empty() && to_rsync_) {
     const ssize_t count = ::write(to_rsync_.get(), rest.data(), rest.size());
@@ -180,7 +183,7 @@ void Tunnel::feed_rsync() {
   }
 }
 
-void Tunnel::feed_server() {
+void RsyncTunnel::feed_server() {
   std::array<char, piece> buffer{};
   while (from_rsync_) {
     const std::size_t room = std::min(channel_->writable(), buffer.size());
@@ -202,7 +205,7 @@ void Tunnel::feed_server() {
   }
 }
 
-void Tunnel::end_helper_when_finished() {
+void RsyncTunnel::end_helper_when_finished() {
   if (!channel_ || !channel_->finished() || !waiting_.empty()) {
     return;
   }
@@ -215,7 +218,7 @@ void Tunnel::end_helper_when_finished() {
   channel_.reset();
 }
 
-void Tunnel::take_line(std::string_view line) {
+void RsyncTunnel::take_line(std::string_view line) {
   if (line.empty()) {
     return;
   }
@@ -233,7 +236,7 @@ void Tunnel::take_line(std::string_view line) {
   }
 }
 
-void Tunnel::drain(UniqueFd& fd, Stream stream) {
+void RsyncTunnel::drain(UniqueFd& fd, Stream stream) {
   std::array<char, piece> buffer{};
   const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
   if (count > 0) {
@@ -242,16 +245,13 @@ void Tunnel::drain(UniqueFd& fd, Stream stream) {
       lines_.add(data, [this](std::string_view line) { take_line(line); });
       return;
     }
-    append_end(result_.err, data);
-    if (request_.log) {
-      request_.log(Stream::err, data);
-    }
+    take_errors(data);
   } else if (count == 0 || (errno != EINTR && errno != EAGAIN)) {
     fd.reset();
   }
 }
 
-RsyncResult Tunnel::run(const Cancel& cancel) {
+RsyncResult RsyncTunnel::run(const Cancel& cancel) {
   const Stopwatch watch;
   log_info(connection_.server(), "rsync {}", join(request_.args, " "));
   rsync_.emplace(spec());
@@ -280,7 +280,7 @@ RsyncResult Tunnel::run(const Cancel& cancel) {
       feed_server();
     }
     end_helper_when_finished();
-    // rsync gone before its time: its helper, which holds its stderr open, need not wait for the server.
+    // When rsync is gone early, its helper, which holds its stderr open, need not wait for the server.
     if (rsync_->poll()) {
       control_.reset();
     }
@@ -302,28 +302,25 @@ RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const
     throw Error("cannot send files", "rsync was not found on this machine",
                 "install it: apt-get install rsync, or brew install rsync");
   }
-  return Tunnel(connection, request).run(cancel);
+  return RsyncTunnel(connection, request).run(cancel);
 }
 
 std::string remote_spec(std::string_view path) {
-  std::string plain;
   if (path.starts_with("~/")) {
     path.remove_prefix(2);  // rsync's server starts in the home folder
   } else if (path == "~" || path.empty()) {
     path = ".";
   }
-  if (path.find_first_of("*?[") == std::string_view::npos) {
-    plain = path;
-  } else {
-    // The server's rsync takes these as a pattern, and the backslash as its escape in patterns alone.
-    for (const char c : path) {
-      if (std::string_view("*?[\\").find(c) != std::string_view::npos) {
-        plain += '\\';
-      }
-      plain += c;
+  // The server's rsync takes these as a pattern, and the backslash as its escape in patterns alone.
+  const bool pattern = path.find_first_of("*?[") != std::string_view::npos;
+  std::string spec = "remote:";
+  for (const char c : path) {
+    if (pattern && std::string_view("*?[\\").find(c) != std::string_view::npos) {
+      spec += '\\';
     }
+    spec += c;
   }
-  return "remote:" + plain;
+  return spec;
 }
 
 namespace {
@@ -350,7 +347,6 @@ std::optional<TransferProgress> parse_rsync_progress(std::string_view line) {
       words[3].find(':') == std::string::npos) {
     return std::nullopt;
   }
-  TransferProgress progress;
   std::string digits = words[0];
   std::erase(digits, ',');
   const auto bytes = parse_number<std::uint64_t>(digits);
@@ -359,6 +355,7 @@ std::optional<TransferProgress> parse_rsync_progress(std::string_view line) {
   if (!bytes || !percent || !rate) {
     return std::nullopt;
   }
+  TransferProgress progress;
   progress.bytes = *bytes;
   progress.percent = std::clamp(*percent, 0, 100);
   progress.bytes_per_second = *rate;

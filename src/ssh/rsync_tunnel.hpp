@@ -48,7 +48,7 @@ std::string remote_spec(std::string_view path);
 // A line of --info=progress2; nullopt for any other line.
 std::optional<TransferProgress> parse_rsync_progress(std::string_view line);
 
-// The hidden subcommand's work: `arguments` is all behind "__rsync-pipe". Returns its exit code.
+// The work of the hidden subcommand. `arguments`: all that follows "__rsync-pipe". Returns its exit code.
 int serve_rsync_pipe(const std::vector<std::string>& arguments);
 inline constexpr const char* rsync_pipe_command = "__rsync-pipe";
 

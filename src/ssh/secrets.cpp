@@ -1,12 +1,10 @@
 #include "ssh/secrets.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
-#include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
@@ -34,82 +32,54 @@ int give_passphrase(const char*, char* buffer, std::size_t size, int, int, void*
 }
 
 KeyPtr import_key(const std::string& content, Passphrase& passphrase) {
-  ssh_key raw = nullptr;
   const char* text = passphrase.text != nullptr ? passphrase.text->c_str() : nullptr;
-  if (ssh_pki_import_privkey_base64(content.c_str(), text, give_passphrase, &passphrase, &raw) != SSH_OK) {
-    return nullptr;
-  }
-  return KeyPtr(raw);
+  return make_key(ssh_pki_import_privkey_base64, content.c_str(), text, give_passphrase, &passphrase);
 }
 
 }  // namespace
 
-std::shared_ptr<Secrets::KeyEntry> Secrets::key_entry(const std::filesystem::path& file) {
-  const std::lock_guard lock(mutex_);
-  auto& entry = keys_[file];
-  if (!entry) {
-    entry = std::make_shared<KeyEntry>();
-  }
-  return entry;
-}
-
-std::shared_ptr<Secrets::TextEntry> Secrets::text_entry(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  auto& entry = texts_[name];
-  if (!entry) {
-    entry = std::make_shared<TextEntry>();
-  }
-  return entry;
-}
-
 Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask) {
-  const auto entry = key_entry(file);
-  const std::lock_guard lock(entry->mutex);
+  KeyEntry& one = entry(keys_, file);
+  const std::lock_guard lock(one.mutex);
+  KeyResult& result = one.result;
   std::string content;
-  const bool question = may_ask && !entry->asked && ask_;
-  if (!entry->tried || (entry->encrypted && !entry->key && question)) {
-    if (::access(file.c_str(), R_OK) != 0) {
-      entry->missing = errno == ENOENT || errno == ENOTDIR;
-      entry->problem = entry->missing ? "no such file" : std::strerror(errno);
-    } else {
-      try {
-        content = read_file(file);
-      } catch (const Error& error) {
-        entry->problem = error.reason();
-      }
+  const bool question = may_ask && !one.asked && ask_;
+  if (!one.tried || (result.locked && question)) {
+    try {
+      const auto text = read_file_if_there(file);
+      result.missing = !text;
+      result.problem = text ? "" : "no such file";
+      content = text.value_or("");
+    } catch (const Error& error) {
+      result.problem = error.reason();
     }
   }
-  if (!entry->tried && entry->problem.empty()) {
+  if (!one.tried && result.problem.empty()) {
     Passphrase none;
-    entry->key = import_key(content, none);
-    entry->encrypted = none.wanted;
-    if (!entry->key) {
-      entry->problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
+    result.key = import_key(content, none);
+    result.locked = none.wanted && !result.key;
+    if (!result.key) {
+      result.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
                                    : "it is not a private key in a form that is understood";
     }
   }
-  entry->tried = true;
-  if (entry->encrypted && !entry->key && question) {
-    entry->asked = true;
-    for (int attempt = 0; attempt < passphrase_attempts && !entry->key; ++attempt) {
+  one.tried = true;
+  if (result.locked && question) {
+    one.asked = true;
+    for (int attempt = 0; attempt < passphrase_attempts && result.locked; ++attempt) {
       const auto typed =
           ask(fmt::format("{}Passphrase for {}: ", attempt > 0 ? "Wrong. " : "", file.string()));
       if (!typed || typed->empty()) {
         break;
       }
       Passphrase passphrase{&*typed};
-      entry->key = import_key(content, passphrase);
-      entry->problem = entry->key ? "" : "wrong passphrase";
+      result.key = import_key(content, passphrase);
+      result.locked = !result.key;
+      result.problem = result.key ? "" : "wrong passphrase";
     }
   }
-  KeyResult result;
-  result.problem = entry->problem;
-  result.missing = entry->missing;
-  result.locked = entry->encrypted && !entry->key;
-  if (entry->key) {
-    result.key.reset(ssh_key_dup(entry->key.get()));
-  }
-  return result;
+  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr), result.problem, result.missing,
+          result.locked};
 }
 
 std::optional<std::string> Secrets::ask(const std::string& prompt) {
@@ -121,19 +91,19 @@ std::optional<std::string> Secrets::ask(const std::string& prompt) {
 }
 
 std::optional<std::string> Secrets::shared_password(const std::string& user, const std::string& where) {
-  const auto entry = text_entry("user " + user);
-  const std::lock_guard lock(entry->mutex);
-  if (!entry->known) {
-    entry->text = ask(fmt::format("Password for {}: ", where));
-    entry->known = true;
+  TextEntry& one = entry(texts_, "user " + user);
+  const std::lock_guard lock(one.mutex);
+  if (!one.known) {
+    one.text = ask(fmt::format("Password for {}: ", where));
+    one.known = true;
   }
-  return entry->text;
+  return one.text;
 }
 
 std::string Secrets::from_command(const std::string& command, const Cancel& cancel) {
-  const auto entry = text_entry("command " + command);
-  const std::lock_guard lock(entry->mutex);
-  if (!entry->known) {
+  TextEntry& one = entry(texts_, "command " + command);
+  const std::lock_guard lock(one.mutex);
+  if (!one.known) {
     SubprocessSpec spec;
     spec.argv = {"sh", "-c", command};
     if (!project_.empty()) {
@@ -141,14 +111,13 @@ std::string Secrets::from_command(const std::string& command, const Cancel& canc
     }
     const ExecResult result = run_subprocess(std::move(spec), {}, cancel);
     if (!result.status.success()) {
-      throw Error("password_command failed",
-                  fmt::format("{}: {}", result.status.describe(), trim(last_lines(result.err, 3))),
+      throw Error("password_command failed", result.describe(),
                   "run it by hand to see what it prints; its first line of output is the password");
     }
-    entry->text = result.out.substr(0, result.out.find('\n'));
-    entry->known = true;
+    one.text = result.out.substr(0, result.out.find('\n'));
+    one.known = true;
   }
-  return entry->text.value_or("");
+  return one.text.value_or("");
 }
 
 }  // namespace remote::ssh

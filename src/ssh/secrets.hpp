@@ -2,7 +2,6 @@
 
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,8 +12,8 @@
 namespace remote::ssh {
 
 // Private keys and passwords of one command, shared by all its connections: each is read, computed or asked
-// for once. Every function may be called from several threads; who needs what another thread is asking for
-// waits for that answer.
+// for once. Every function may be called from several threads; a thread that needs what another one is asking
+// for waits for that answer.
 class Secrets {
  public:
   Secrets(AskSecret ask, std::filesystem::path project)
@@ -25,7 +24,7 @@ class Secrets {
     KeyPtr key;           // a copy for the caller's thread alone
     std::string problem;  // "no such file", "wrong passphrase"
     bool missing = false;
-    bool locked = false;  // it needs a passphrase that nobody gave
+    bool locked = false;  // it needs a passphrase that nobody gave, or that is not known yet
   };
   // Reads a private key. An encrypted one is asked for only when `may_ask`.
   KeyResult key(const std::filesystem::path& file, bool may_ask);
@@ -43,26 +42,27 @@ class Secrets {
   struct KeyEntry {
     std::mutex mutex;
     bool tried = false;
-    bool encrypted = false;
     bool asked = false;
-    KeyPtr key;
-    std::string problem;
-    bool missing = false;
+    KeyResult result;
   };
   struct TextEntry {
     std::mutex mutex;
     bool known = false;
     std::optional<std::string> text;
   };
-  std::shared_ptr<KeyEntry> key_entry(const std::filesystem::path& file);
-  std::shared_ptr<TextEntry> text_entry(const std::string& name);
+  // The value under a key, made where there is none. It stays where it is as long as this object lives.
+  template <typename Key, typename Entry>
+  Entry& entry(std::map<Key, Entry>& entries, const Key& key) {
+    const std::lock_guard lock(mutex_);
+    return entries[key];
+  }
 
   AskSecret ask_;
   std::filesystem::path project_;
   std::mutex mutex_;      // guards the maps
   std::mutex ask_mutex_;  // one question at a time
-  std::map<std::filesystem::path, std::shared_ptr<KeyEntry>> keys_;
-  std::map<std::string, std::shared_ptr<TextEntry>> texts_;
+  std::map<std::filesystem::path, KeyEntry> keys_;
+  std::map<std::string, TextEntry> texts_;
 };
 
 }  // namespace remote::ssh

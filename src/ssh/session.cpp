@@ -10,7 +10,6 @@
 
 #include "base/log.hpp"
 #include "ssh/errors.hpp"
-#include "ssh/session_channel.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -26,40 +25,11 @@ constexpr std::chrono::milliseconds reuse_time{500};
 
 }  // namespace
 
-SessionChannel::~SessionChannel() {
-  state_->release();
-}
-std::size_t SessionChannel::writable() const {
-  return state_->writable();
-}
-void SessionChannel::write(std::string_view data) {
-  state_->write(data);
-}
-void SessionChannel::close_input() {
-  state_->close_input();
-  state_->serve_input();
-}
-void SessionChannel::pause(bool paused) {
-  state_->pause(paused);
-}
-bool SessionChannel::finished() const {
-  return state_->finished();
-}
-std::optional<ExitStatus> SessionChannel::status() const {
-  return state_->status();
-}
-bool SessionChannel::opening() const {
-  return state_->opening();
-}
-std::string SessionChannel::refusal() const {
-  return state_->refusal();
-}
-bool SessionChannel::output_ended() const {
-  return state_->output_ended();
-}
-
-Session::Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep)
-    : keep_(std::move(keep)), session_(std::move(session)), peer_address_(std::move(peer_address)) {
+Session::Session(SessionPtr session, LoginFacts login, std::string peer_address, std::shared_ptr<void> keep)
+    : keep_(std::move(keep)),
+      session_(std::move(session)),
+      peer_address_(std::move(peer_address)),
+      login_(std::move(login)) {
   ssh_set_blocking(session_.get(), 0);
   ssh_set_counters(session_.get(), &traffic_, nullptr);
   event_ = ssh_event_new();
@@ -103,7 +73,8 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
     throw_lost();
   }
   drop_released();
-  const std::size_t others = open_channels();
+  const auto others = std::ranges::count_if(
+      channels_, [](const auto& state) { return !state->released() && !state->spare(); });
   auto pause = std::chrono::milliseconds(0);
   const Stopwatch watch;
   for (;;) {
@@ -167,8 +138,7 @@ void Session::wait_until_open(ChannelState& state) {
   const auto deadline = clock::now() + open_timeout;
   while (state.opening()) {
     const int fd = ssh_get_fd(session_.get());
-    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
-    pollfd slot{fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0};
+    pollfd slot{fd, wanted_events(session_.get()), 0};
     acknowledge_at_once(fd);
     if (fd < 0 || ::poll(&slot, 1, 1000) > 0) {
       take_input();
@@ -190,11 +160,6 @@ std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, i
   auto state = std::make_shared<ChannelState>(session_.get(), host, port, std::move(sink));
   channels_.push_back(state);
   return std::make_unique<SessionChannel>(state);
-}
-
-std::size_t Session::open_channels() const {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      channels_, [](const auto& state) { return !state->released() && !state->spare(); }));
 }
 
 // Closes the channels whose handles are gone.
@@ -240,11 +205,7 @@ bool Session::serve_channels() {
 
 bool Session::deliver_rest() {
   const auto serving = channels_;
-  bool done = false;
-  for (const auto& state : serving) {
-    done = state->deliver() || done;
-  }
-  return done;
+  return std::ranges::count_if(serving, [](const auto& state) { return state->deliver(); }) > 0;
 }
 
 // Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
@@ -326,11 +287,10 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
   served = note_traffic() || served;
   for (;;) {
     const bool stopped = overfull();
-    const bool writing = (ssh_get_poll_flags(session_.get()) & SSH_WRITE_PENDING) != 0;
     const int fd = ssh_get_fd(session_.get());
     const bool closed = fd < 0 && !stopped;
     fds_.clear();
-    fds_.push_back({stopped ? -1 : fd, static_cast<short>(writing ? POLLIN | POLLOUT : POLLIN), 0});
+    fds_.push_back({stopped ? -1 : fd, wanted_events(session_.get()), 0});
     fds_.insert(fds_.end(), also.begin(), also.end());
     const auto wake = stopped ? until : std::min(until, next_check());
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - clock::now());
@@ -352,7 +312,7 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     if (closed || (ready > 0 && fds_[0].revents != 0)) {
       const bool readable = (fds_[0].revents & ~POLLOUT) != 0;
       if (!take_input()) {
-        // What came before the end still counts, and perhaps it says how the command ended.
+        // What came before the end still counts: it may say how the command ended.
         if (deliver_rest() || served) {
           return;
         }

@@ -10,40 +10,16 @@
 #include "ssh/agent_relay.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/libssh.hpp"
+#include "ssh/session_channel.hpp"
 
 namespace remote::ssh {
-
-class ChannelState;
-
-// A channel of a Session; what it adds to Channel is for the tunnels through a jump host.
-class SessionChannel final : public Channel {
- public:
-  explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
-  ~SessionChannel() override;
-  std::size_t writable() const override;
-  void write(std::string_view data) override;
-  void close_input() override;
-  void pause(bool paused) override;
-  bool finished() const override;
-  std::optional<ExitStatus> status() const override;
-
-  // The server has not said yet whether it opens the channel.
-  bool opening() const;
-  // Why it refused; empty when it did not.
-  std::string refusal() const;
-  // The peer will send no more; it may still read.
-  bool output_ended() const;
-
- private:
-  std::shared_ptr<ChannelState> state_;
-};
 
 // A Connection over an authenticated libssh session. Session and socket are in non-blocking mode: nothing
 // waits but pump() and open(), and they wait in poll(2).
 class Session final : public Connection {
  public:
-  // `keep` lives as long as the connection: the tunnel through a jump host, a ProxyCommand.
-  Session(SessionPtr session, std::string peer_address, std::shared_ptr<void> keep = nullptr);
+  // `keep` lives as long as the connection: the way through a jump host, a ProxyCommand.
+  Session(SessionPtr session, LoginFacts login, std::string peer_address, std::shared_ptr<void> keep);
   ~Session() override;
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -57,7 +33,6 @@ class Session final : public Connection {
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
-  void set_login(LoginFacts login) { login_ = std::move(login); }
   void forward_agent(const std::filesystem::path& socket) override;
 
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
@@ -75,7 +50,6 @@ class Session final : public Connection {
   bool deliver_rest();
   bool take_input();
   bool overfull() const;
-  std::size_t open_channels() const;
   clock::time_point next_check() const;
   void check_link();
   bool note_traffic();

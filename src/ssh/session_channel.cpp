@@ -31,10 +31,23 @@ void ChannelState::start() {
     throw Unreachable("connection lost", last_error(session_, "the session is closed"));
   }
   callbacks_.userdata = this;
-  callbacks_.channel_data_function = on_data;
-  callbacks_.channel_close_function = on_close;
-  callbacks_.channel_exit_status_function = on_exit_status;
-  callbacks_.channel_exit_signal_function = on_exit_signal;
+  callbacks_.channel_data_function = [](ssh_session, ssh_channel, void* data, std::uint32_t size,
+                                        int is_stderr, void* self) {
+    return static_cast<ChannelState*>(self)->take(is_stderr != 0 ? Stream::err : Stream::out,
+                                                  {static_cast<const char*>(data), size});
+  };
+  callbacks_.channel_close_function = [](ssh_session, ssh_channel, void* self) {
+    static_cast<ChannelState*>(self)->remote_closed_ = true;
+  };
+  callbacks_.channel_exit_status_function = [](ssh_session, ssh_channel, int code, void* self) {
+    static_cast<ChannelState*>(self)->status_ = ExitStatus::exited(code);
+  };
+  callbacks_.channel_exit_signal_function = [](ssh_session, ssh_channel, const char* signal, int, const char*,
+                                               const char*, void* self) {
+    const auto number = signal_number(signal != nullptr ? signal : "");
+    static_cast<ChannelState*>(self)->status_ =
+        number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
+  };
   ssh_callbacks_init(&callbacks_);
   ssh_set_channel_callbacks(channel_, &callbacks_);
   proceed();
@@ -46,42 +59,27 @@ ChannelState::~ChannelState() {
   ssh_channel_free(channel_);
 }
 
-int ChannelState::on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr,
-                          void* self) {
-  auto& state = *static_cast<ChannelState*>(self);
-  const Stream stream = is_stderr != 0 ? Stream::err : Stream::out;
-  std::size_t& held = state.held_[is_stderr != 0 ? 1 : 0];
-  if (state.released_) {
-    return static_cast<int>(size);
-  }
-  if (state.paused_ || state.arrived_bytes_ + size > arrived_limit) {
-    held = size;  // libssh passes all that it holds
+// What libssh hands over: returns how much of it was taken; the rest stays with libssh.
+int ChannelState::take(Stream stream, std::string_view data) {
+  std::size_t& held = held_[stream == Stream::err ? 1 : 0];
+  if (!released_ && (paused_ || arrived_bytes_ + data.size() > arrived_limit)) {
+    held = data.size();  // libssh passes all that it holds
     return 0;
   }
-  held = 0;
-  state.arrived_bytes_ += size;
-  const char* bytes = static_cast<const char*>(data);
-  if (!state.arrived_.empty() && state.arrived_.back().stream == stream) {
-    state.arrived_.back().data.append(bytes, size);
-  } else {
-    state.arrived_.push_back({stream, std::string(bytes, size)});
+  if (!released_) {
+    held = 0;
+    keep(stream, data);
   }
-  return static_cast<int>(size);
+  return static_cast<int>(data.size());
 }
 
-void ChannelState::on_close(ssh_session, ssh_channel, void* self) {
-  static_cast<ChannelState*>(self)->remote_closed_ = true;
-}
-
-void ChannelState::on_exit_status(ssh_session, ssh_channel, int code, void* self) {
-  static_cast<ChannelState*>(self)->status_ = ExitStatus::exited(code);
-}
-
-void ChannelState::on_exit_signal(ssh_session, ssh_channel, const char* signal, int, const char*, const char*,
-                                  void* self) {
-  const auto number = signal_number(signal != nullptr ? signal : "");
-  static_cast<ChannelState*>(self)->status_ =
-      number ? ExitStatus::signalled(*number) : ExitStatus::exited(unknown_signal_code);
+void ChannelState::keep(Stream stream, std::string_view data) {
+  arrived_bytes_ += data.size();
+  if (!arrived_.empty() && arrived_.back().stream == stream) {
+    arrived_.back().data.append(data);
+  } else {
+    arrived_.push_back({stream, std::string(data)});
+  }
 }
 
 bool ChannelState::adopt(const std::string& command, const Sink& sink) {
@@ -123,7 +121,7 @@ bool ChannelState::proceed() {
     } else {
       refusal_ = last_error(session_);
       phase_ = Phase::refused;
-      arrived_.push_back({Stream::err, "the server refused to run the command: " + refusal_ + "\n"});
+      keep(Stream::err, "the server refused to run the command: " + refusal_ + "\n");
       status_ = ExitStatus::exited(unknown_signal_code);
     }
     return true;
@@ -156,24 +154,12 @@ bool ChannelState::send_input() {
 bool ChannelState::deliver() {
   bool done = false;
   while (!paused_ && !released_ && !arrived_.empty()) {
-    std::vector<Piece> pieces = std::exchange(arrived_, {});
-    arrived_bytes_ = 0;
-    for (std::size_t i = 0; i < pieces.size(); ++i) {
-      if (paused_) {
-        for (std::size_t k = i; k < pieces.size(); ++k) {
-          arrived_bytes_ += pieces[k].data.size();
-        }
-        arrived_.insert(arrived_.begin(), std::make_move_iterator(pieces.begin() + static_cast<long>(i)),
-                        std::make_move_iterator(pieces.end()));
-        break;
-      }
-      done = true;
-      if (sink_) {
-        sink_(pieces[i].stream, pieces[i].data);
-      }
-      if (released_) {
-        break;
-      }
+    const Piece piece = std::move(arrived_.front());
+    arrived_.pop_front();
+    arrived_bytes_ -= piece.data.size();
+    done = true;
+    if (sink_) {
+      sink_(piece.stream, piece.data);
     }
   }
   return done;
@@ -216,10 +202,15 @@ bool ChannelState::serve() {
   return done;
 }
 
-bool ChannelState::release() {
+void ChannelState::release() {
   released_ = true;  // the sink is not called again; it lives on, because this may be called from within it
   arrived_.clear();
-  return phase_ != Phase::opening;
+  arrived_bytes_ = 0;
+}
+
+void ChannelState::close_input() {
+  input_closed_ = true;
+  send_input();
 }
 
 bool ChannelState::output_ended() const {

@@ -1,10 +1,11 @@
 #pragma once
 
 #include <array>
+#include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <libssh/callbacks.h>
 
@@ -37,12 +38,10 @@ class ChannelState {
   bool serve();
   // Opens, or asks for the command; true when that went on.
   bool proceed();
-  // Sends what waits to be sent.
-  bool serve_input() { return send_input(); }
   // Hands over what arrived without touching the link, which is gone.
   bool deliver();
-  // The handle is gone: close as soon as that is possible. True when nothing is left to wait for.
-  bool release();
+  // The handle is gone: the channel is closed as soon as that is possible.
+  void release();
 
   bool opening() const { return phase_ == Phase::opening; }
   // Why the server refused to open it; empty when it did not.
@@ -54,7 +53,7 @@ class ChannelState {
   bool finished() const;
   std::size_t writable() const;
   void write(std::string_view data);
-  void close_input() { input_closed_ = true; }
+  void close_input();
   void pause(bool paused) { paused_ = paused; }
   const std::optional<ExitStatus>& status() const { return status_; }
   // Bytes that wait in memory because the channel is paused.
@@ -69,13 +68,10 @@ class ChannelState {
   };
 
   void start();
+  void keep(Stream stream, std::string_view data);
   bool send_input();
   bool read_held();
-  static int on_data(ssh_session, ssh_channel, void* data, std::uint32_t size, int is_stderr, void* self);
-  static void on_close(ssh_session, ssh_channel, void* self);
-  static void on_exit_status(ssh_session, ssh_channel, int code, void* self);
-  static void on_exit_signal(ssh_session, ssh_channel, const char* signal, int core, const char* message,
-                             const char* language, void* self);
+  int take(Stream stream, std::string_view data);
 
   ssh_session session_;
   ssh_channel channel_ = nullptr;
@@ -87,7 +83,7 @@ class ChannelState {
   Sink sink_;
   Phase phase_ = Phase::opening;
   std::string refusal_;
-  std::vector<Piece> arrived_;
+  std::deque<Piece> arrived_;
   std::size_t arrived_bytes_ = 0;
   std::array<std::size_t, 2> held_{};  // bytes left with libssh, by stream
   std::string outgoing_;               // bytes that libssh did not take yet (it re-keys)
@@ -100,6 +96,32 @@ class ChannelState {
   bool close_news_ = false;
   bool released_ = false;
   std::optional<ExitStatus> status_;
+};
+
+// A caller's handle of a channel. What it adds to Channel is for the ways through a jump host.
+class SessionChannel final : public Channel {
+ public:
+  explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
+  ~SessionChannel() override { state_->release(); }
+  SessionChannel(const SessionChannel&) = delete;
+  SessionChannel& operator=(const SessionChannel&) = delete;
+
+  std::size_t writable() const override { return state_->writable(); }
+  void write(std::string_view data) override { state_->write(data); }
+  void close_input() override { state_->close_input(); }
+  void pause(bool paused) override { state_->pause(paused); }
+  bool finished() const override { return state_->finished(); }
+  std::optional<ExitStatus> status() const override { return state_->status(); }
+
+  // The server has not said yet whether it opens the channel.
+  bool opening() const { return state_->opening(); }
+  // Why it refused; empty when it did not.
+  std::string refusal() const { return state_->refusal(); }
+  // The peer will send no more; it may still read.
+  bool output_ended() const { return state_->output_ended(); }
+
+ private:
+  std::shared_ptr<ChannelState> state_;
 };
 
 }  // namespace remote::ssh

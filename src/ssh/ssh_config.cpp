@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
+#include <optional>
 
 #include <fmt/format.h>
 #include <glob.h>
@@ -17,9 +17,9 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr int include_depth = 16;
-constexpr int include_limit = 1000;  // files in all: two Includes of itself would read 2^16
+constexpr int include_limit = 1000;  // files in all: one that includes itself twice would be read 2^16 times
 
-// The keys this program understands; the rest of ssh_config(5) is passed by.
+// The keys this program understands; the rest of ssh_config(5) is ignored.
 constexpr std::array keys{
     "hostname",     "user",           "port",           "identityfile",          "identityagent",
     "proxyjump",    "proxycommand",   "identitiesonly", "certificatefile",       "userknownhostsfile",
@@ -30,44 +30,36 @@ bool adds_up(std::string_view key) {
   return key == "identityfile" || key == "certificatefile";
 }
 
-std::string lower(std::string_view text) {
-  std::string result(text);
-  std::ranges::transform(result, result.begin(),
-                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return result;
-}
+constexpr std::string_view blanks = " \t\r\f";
 
 bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r' || c == '\f';
+  return blanks.find(c) != std::string_view::npos;
 }
 
 std::string_view trim_left(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) {
-    text.remove_prefix(1);
-  }
-  return text;
+  return text.substr(std::min(text.find_first_not_of(blanks), text.size()));
 }
 
-// Takes the keyword off a line: letters up to blanks or one "=".
+// Takes the keyword off a line: letters up to blanks or one "=", or what stands in quotes.
 std::string take_keyword(std::string_view& line) {
   line = trim_left(line);
-  if (line.starts_with('"')) {
-    const std::size_t end = line.find('"', 1);
-    std::string word(line.substr(1, end == std::string_view::npos ? end : end - 1));
-    line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
-    line = trim_left(line);
-    return word;
-  }
-  std::size_t end = 0;
-  while (end < line.size() && !is_blank(line[end]) && line[end] != '=') {
-    ++end;
-  }
-  std::string word(line.substr(0, end));
-  line = trim_left(line.substr(end));
-  if (line.starts_with('=')) {
+  const std::size_t quote = line.starts_with('"') ? 1 : 0;
+  const std::size_t end = std::min(line.find_first_of(quote == 1 ? "\"" : " \t\r\f=", quote), line.size());
+  std::string word(line.substr(quote, end - quote));
+  line = trim_left(line.substr(std::min(end + quote, line.size())));
+  if (quote == 0 && line.starts_with('=')) {
     line = trim_left(line.substr(1));
   }
   return word;
+}
+
+// OpenSSH's patterns know "*" and "?" alone.
+bool match_pattern(std::string_view pattern, const std::string& name) {
+  std::string glob;
+  for (const char c : pattern) {
+    glob += c == '[' ? "[[]" : std::string(1, c);
+  }
+  return glob_match(glob, name);
 }
 
 }  // namespace
@@ -107,19 +99,6 @@ bool split_arguments(std::string_view text, std::vector<std::string>& words) {
   }
   return true;
 }
-
-namespace {
-
-// OpenSSH's patterns know "*" and "?" alone.
-bool match_pattern(std::string_view pattern, const std::string& name) {
-  std::string glob;
-  for (const char c : pattern) {
-    glob += c == '[' ? "[[]" : std::string(1, c);
-  }
-  return glob_match(glob, name);
-}
-
-}  // namespace
 
 int match_pattern_list(const std::string& name, const std::vector<std::string>& patterns) {
   int result = 0;
@@ -178,8 +157,8 @@ fs::path expand_path(std::string_view text, const Tokens& tokens, const fs::path
 }
 
 const ConfigValue* HostOptions::find(std::string_view key) const {
-  const auto found = values_.find(key);
-  return found == values_.end() || found->second.empty() ? nullptr : &found->second.front();
+  const auto& values = all(key);
+  return values.empty() ? nullptr : &values.front();
 }
 
 const std::vector<ConfigValue>& HostOptions::all(std::string_view key) const {
@@ -194,14 +173,15 @@ class ConfigReader {
   explicit ConfigReader(const ConfigQuery& query) : query_(query) {}
 
   HostOptions read(const std::vector<ConfigSource>& sources) {
-    for (const ConfigSource& source : sources) {
-      read_source(source, true, 0);
-    }
-    if (wants_final_ && !final_) {
-      final_ = true;
+    const auto read_all = [&] {
       for (const ConfigSource& source : sources) {
         read_source(source, true, 0);
       }
+    };
+    read_all();
+    if (wants_final_) {
+      final_ = true;
+      read_all();
     }
     return std::move(options_);
   }
@@ -217,14 +197,12 @@ class ConfigReader {
         continue;
       }
       const std::string origin = fmt::format("{}:{}", shown(source.path), number);
-      const std::string key = lower(take_keyword(line));
+      const std::string key = lower_case(take_keyword(line));
       std::vector<std::string> words;
       if (key == "proxycommand") {
         // The rest of the line as it is: a shell reads it.
-        if (applies && lower(line) != "none") {
-          keep(key, std::string(line), origin);
-        } else if (applies) {
-          keep(key, "none", origin);
+        if (applies) {
+          keep(key, lower_case(line) == "none" ? "none" : std::string(line), origin);
         }
         continue;
       }
@@ -244,19 +222,11 @@ class ConfigReader {
           include(pattern, source, applies, depth, origin);
         }
       } else if (applies && std::ranges::find(keys, key) != keys.end()) {
-        keep(key, key == "userknownhostsfile" ? join_words(words) : words.front(), origin);
+        // Several files in one value: they are told apart again by split_arguments().
+        const bool all = key == "userknownhostsfile";
+        keep(key, all ? fmt::format("\"{}\"", fmt::join(words, "\" \"")) : words.front(), origin);
       }
     }
-  }
-
-  // Several files in one value: they are told apart again by split_arguments().
-  static std::string join_words(const std::vector<std::string>& words) {
-    std::string text;
-    for (const std::string& word : words) {
-      text += text.empty() ? "" : " ";
-      text += '"' + word + '"';
-    }
-    return text;
   }
 
   void include(const std::string& pattern, const ConfigSource& from, bool applies, int depth,
@@ -295,7 +265,7 @@ class ConfigReader {
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string& word = words[i];
       const bool negated = word.starts_with('!');
-      std::string criterion = lower(std::string_view(word).substr(negated ? 1 : 0));
+      std::string criterion = lower_case(std::string_view(word).substr(negated ? 1 : 0));
       std::string argument;
       if (const std::size_t equals = criterion.find('='); equals != std::string::npos) {
         argument = word.substr(equals + 1 + (negated ? 1 : 0));
@@ -315,46 +285,35 @@ class ConfigReader {
           }
           argument = words[i];
         }
-        const auto verdict = judge(criterion, argument, result && outer);
-        if (verdict < 0) {
+        const auto fits = judge(criterion, argument, result && outer);
+        if (!fits) {
           warn(origin, "Match " + criterion + " is not supported, so the block is passed by");
           return false;
         }
-        holds = verdict > 0;
+        holds = *fits;
       }
       result = result && holds != negated;
     }
     return result;
   }
 
-  // 1 holds, 0 does not, -1 unknown criterion.
-  int judge(const std::string& criterion, const std::string& argument, bool run) {
-    const auto listed = [&](const std::string& name) {
-      return match_pattern_list(name, split(argument, ',')) > 0 ? 1 : 0;
-    };
-    if (criterion == "host") {
-      return listed(host_so_far());
+  // Whether a criterion holds; nullopt for one that is not known. `run`: a command may be run.
+  std::optional<bool> judge(const std::string& criterion, const std::string& argument, bool run) {
+    const std::map<std::string, std::string> names{{"host", host_so_far()},
+                                                   {"originalhost", query_.host},
+                                                   {"user", user_so_far()},
+                                                   {"localuser", query_.local_user}};
+    if (const auto name = names.find(criterion); name != names.end()) {
+      return match_pattern_list(name->second, split(argument, ',')) > 0;
     }
-    if (criterion == "originalhost") {
-      return listed(query_.host);
+    if (criterion != "exec") {
+      return std::nullopt;
     }
-    if (criterion == "user") {
-      return listed(user_so_far());
-    }
-    if (criterion == "localuser") {
-      return listed(query_.local_user);
-    }
-    if (criterion == "exec") {
-      if (!run || !query_.exec) {
-        return 0;
-      }
-      const ConfigValue* port = options_.find("port");
-      const Tokens tokens{
-          {'h', host_so_far()}, {'n', query_.host},       {'p', port != nullptr ? port->text : "22"},
-          {'r', user_so_far()}, {'u', query_.local_user}, {'d', query_.home.string()}};
-      return query_.exec(expand_tokens(argument, tokens)) ? 1 : 0;
-    }
-    return -1;
+    const ConfigValue* port = options_.find("port");
+    const Tokens tokens{
+        {'h', host_so_far()}, {'n', query_.host},       {'p', port != nullptr ? port->text : "22"},
+        {'r', user_so_far()}, {'u', query_.local_user}, {'d', query_.home.string()}};
+    return run && query_.exec && query_.exec(expand_tokens(argument, tokens));
   }
 
   std::string host_so_far() const {

@@ -8,7 +8,7 @@
 #include <vector>
 
 // OpenSSH's client configuration, ssh_config(5): which value holds for a host, and on which line it stands.
-// Own reader, because libssh's knows neither Include in Match nor where a value came from.
+// libssh has a reader too, but it knows neither Include in Match nor where a value came from.
 
 namespace remote::ssh {
 
@@ -25,7 +25,7 @@ struct ConfigSource {
   std::filesystem::path include_base;  // relative Include patterns start here
 };
 
-// For whom a configuration is read.
+// What a configuration is read for.
 struct ConfigQuery {
   std::string host;            // as the user wrote it: what Host patterns match
   std::string user;            // given on the command line (here: in configs.yaml); may be empty
@@ -40,7 +40,7 @@ class HostOptions {
  public:
   // The first value found; nullptr when there is none.
   const ConfigValue* find(std::string_view key) const;
-  // All values of a key that adds up (IdentityFile, CertificateFile).
+  // All values of a key that may be given several times (IdentityFile, CertificateFile).
   const std::vector<ConfigValue>& all(std::string_view key) const;
   // Lines that make no sense, for a warning.
   const std::vector<std::string>& warnings() const { return warnings_; }

@@ -2,16 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <set>
+#include <cstdlib>
+#include <functional>
+#include <utility>
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <remote/error.hpp>
 #include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "config/validate.hpp"
 #include "ssh/ssh_config.hpp"
 
 namespace remote::ssh {
@@ -21,17 +23,6 @@ namespace {
 
 constexpr std::size_t longest_chain = 8;
 constexpr std::array default_keys{"id_ed25519", "id_ecdsa", "id_rsa"};
-
-std::string local_user() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 4096> buffer{};
-  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) == 0 && found != nullptr) {
-    return found->pw_name;
-  }
-  const char* name = std::getenv("USER");
-  return name != nullptr ? name : "root";
-}
 
 std::string local_host() {
   std::array<char, 256> name{};
@@ -48,43 +39,28 @@ int parse_port(const std::string& text, const std::string& origin) {
 }
 
 // "[USER@]HOST[:PORT]" or "ssh://[USER@]HOST[:PORT]".
-struct Hop {
-  std::string user;
-  std::string host;
-  std::optional<int> port;
-};
+config::HostPort parse_hop(std::string_view text, const std::string& origin) {
+  text = trim(text);
+  if (text.starts_with("ssh://")) {
+    text.remove_prefix(6);
+  }
+  return config::parse_host_port(std::string(text), origin);
+}
 
-Hop parse_hop(std::string_view text, const std::string& origin) {
-  Hop hop;
-  std::string_view rest = trim(text);
-  if (rest.starts_with("ssh://")) {
-    rest.remove_prefix(6);
+bool is_yes(std::string_view text) {
+  return lower_case(text) == "yes" || lower_case(text) == "true";
+}
+
+bool is_none(std::string_view text) {
+  return lower_case(text) == "none";
+}
+
+// Puts what ~/.ssh/config says of a key into a setting, where it says something.
+template <typename Value, typename Convert>
+void take(const HostOptions& options, const char* key, Setting<Value>& setting, const Convert& convert) {
+  if (const ConfigValue* found = options.find(key)) {
+    setting = {convert(found->text), found->origin};
   }
-  if (const std::size_t at = rest.rfind('@'); at != std::string_view::npos) {
-    hop.user = rest.substr(0, at);
-    rest.remove_prefix(at + 1);
-  }
-  if (rest.starts_with('[')) {
-    const std::size_t end = rest.find(']');
-    if (end == std::string_view::npos) {
-      throw Error::usage(origin, fmt::format("'{}' has no closing bracket", text));
-    }
-    hop.host = rest.substr(1, end - 1);
-    rest.remove_prefix(end + 1);
-    if (rest.starts_with(':')) {
-      hop.port = parse_port(std::string(rest.substr(1)), origin);
-    }
-  } else if (std::ranges::count(rest, ':') == 1) {
-    const std::size_t colon = rest.find(':');
-    hop.host = rest.substr(0, colon);
-    hop.port = parse_port(std::string(rest.substr(colon + 1)), origin);
-  } else {
-    hop.host = rest;  // a name, or a bare IPv6 address
-  }
-  if (hop.host.empty()) {
-    throw Error::usage(origin, fmt::format("'{}' names no jump host", text), "write [USER@]HOST[:PORT]");
-  }
-  return hop;
 }
 
 class Resolver {
@@ -93,47 +69,34 @@ class Resolver {
       : config_(config), home_(home_folder()), sources_(ssh_config_sources(user_config)) {}
 
   Target server(const config::Server& server) {
+    const auto setting = [&]<typename Value>(const std::optional<Value>& value, const char* key) {
+      return value ? Setting<Value>{*value, origin(server, key)} : Setting<Value>();
+    };
     Given given;
     given.name = server.name;
-    if (server.known_hosts) {
-      given.known_hosts = Setting<fs::path>{*server.known_hosts, origin(server, "known_hosts")};
-    }
     given.host = {server.hostname.empty() ? server.name : server.hostname, origin(server, "hostname")};
-    if (server.username) {
-      given.user = {*server.username, origin(server, "username")};
-    }
-    if (server.port) {
-      given.port = {*server.port, origin(server, "port")};
-    }
-    if (server.private_key) {
-      given.key = Setting<fs::path>{*server.private_key, origin(server, "private_key")};
-    }
-    if (server.proxy_jump) {
-      given.proxy_jump = {*server.proxy_jump, origin(server, "proxy_jump")};
-    }
+    given.user = setting(server.username, "username");
+    given.port = setting(server.port, "port");
+    given.key = setting(server.private_key, "private_key");
+    given.known_hosts = setting(server.known_hosts, "known_hosts");
+    given.proxy_jump = setting(server.proxy_jump, "proxy_jump");
     given.default_user = "ubuntu";
     Target target = resolve_one(given, true);
-    if (server.password) {
-      target.password = {*server.password, origin(server, "password")};
-    }
-    if (server.password_env) {
-      target.password_env = {*server.password_env, origin(server, "password_env")};
-    }
-    if (server.password_command) {
-      target.password_command = {*server.password_command, origin(server, "password_command")};
-    }
+    target.password = setting(server.password, "password");
+    target.password_env = setting(server.password_env, "password_env");
+    target.password_command = setting(server.password_command, "password_command");
     return target;
   }
 
  private:
-  // What is fixed before ~/.ssh/config is asked; an empty value is open.
+  // What is settled before ~/.ssh/config is read; an empty value is not settled.
   struct Given {
     std::string name;
     Setting<std::string> host;
     Setting<std::string> user;
     Setting<int> port;
-    std::optional<Setting<fs::path>> key;
-    std::optional<Setting<fs::path>> known_hosts;
+    Setting<fs::path> key;
+    Setting<fs::path> known_hosts;
     bool key_is_spare = false;  // the server's key, tried on its jump host too
     Setting<std::string> proxy_jump;
     std::string default_user;
@@ -160,10 +123,14 @@ class Resolver {
     Target target;
     target.name = given.name;
     target.host = given.host;
-    if (const ConfigValue* name = options.find("hostname")) {
-      target.host = {expand_tokens(name->text, {{'h', given.host.value}}), name->origin};
+    take(options, "hostname", target.host, [&](const std::string& text) {
+      return expand_tokens(text, {{'h', given.host.value}});
+    });
+    target.user = {given.default_user};
+    take(options, "user", target.user, std::identity());
+    if (!given.user.value.empty()) {
+      target.user = given.user;
     }
-    target.user = choose(given.user, options.find("user"), given.default_user);
     if (given.port.value != 0) {
       target.port = given.port;
     } else if (const ConfigValue* port = options.find("port")) {
@@ -198,28 +165,17 @@ class Resolver {
     return target;
   }
 
-  static Setting<std::string> choose(const Setting<std::string>& given, const ConfigValue* found,
-                                     const std::string& otherwise) {
-    if (!given.value.empty()) {
-      return given;
-    }
-    return found != nullptr ? Setting<std::string>{found->text, found->origin}
-                            : Setting<std::string>{otherwise};
-  }
-
   void read_identities(Target& target, const Given& given, const HostOptions& options,
                        const Tokens& tokens) const {
-    if (given.key) {
-      target.identities.push_back(*given.key);
+    if (!given.key.value.empty()) {
+      target.identities.push_back(given.key);
       target.identities_given = !given.key_is_spare;
     }
-    if (!given.key || given.key_is_spare) {
+    if (!target.identities_given) {
       for (const ConfigValue& file : options.all("identityfile")) {
-        if (lower_equal(file.text, "none")) {
-          target.identities_given = true;
-          continue;
+        if (!is_none(file.text)) {
+          target.identities.push_back({expand_path(file.text, tokens, home_), file.origin});
         }
-        target.identities.push_back({expand_path(file.text, tokens, home_), file.origin});
         target.identities_given = true;
       }
     }
@@ -231,54 +187,44 @@ class Resolver {
     for (const ConfigValue& file : options.all("certificatefile")) {
       target.certificates.push_back({expand_path(file.text, tokens, home_), file.origin});
     }
-    if (const ConfigValue* only = options.find("identitiesonly")) {
-      target.identities_only = {is_yes(only->text), only->origin};
-    }
-    if (const ConfigValue* agent = options.find("identityagent")) {
-      std::string path = agent->text;
-      if (path == "SSH_AUTH_SOCK") {
-        path.clear();
-      } else if (path.starts_with('$') && !path.starts_with("${")) {
-        const char* value = std::getenv(path.c_str() + 1);
-        path = value != nullptr ? value : "none";
-      } else if (!lower_equal(path, "none")) {
-        path = expand_path(path, tokens, home_).string();
-      } else {
-        path = "none";
+    take(options, "identitiesonly", target.identities_only, is_yes);
+    take(options, "identityagent", target.identity_agent, [&](const std::string& text) -> std::string {
+      if (text == "SSH_AUTH_SOCK") {
+        return "";
       }
-      target.identity_agent = {path, agent->origin};
-    }
+      if (text.starts_with('$') && !text.starts_with("${")) {
+        const char* value = std::getenv(text.c_str() + 1);
+        return value != nullptr ? value : "none";
+      }
+      return is_none(text) ? "none" : expand_path(text, tokens, home_).string();
+    });
   }
 
   void read_host_keys(Target& target, const Given& given, const HostOptions& options,
                       const Tokens& tokens) const {
-    if (given.known_hosts) {
-      target.known_hosts = {{given.known_hosts->value}, given.known_hosts->origin};
+    if (!given.known_hosts.value.empty()) {
+      target.known_hosts = {{given.known_hosts.value}, given.known_hosts.origin};
     } else if (const ConfigValue* files = options.find("userknownhostsfile")) {
       target.known_hosts.origin = files->origin;
       std::vector<std::string> words;
       split_arguments(files->text, words);
       for (const std::string& word : words) {
-        if (!lower_equal(word, "none")) {
+        if (!is_none(word)) {
           target.known_hosts.value.push_back(expand_path(word, tokens, home_));
         }
       }
     } else {
       target.known_hosts.value.push_back(home_ / ".ssh" / "known_hosts");
     }
-    if (const ConfigValue* alias = options.find("hostkeyalias")) {
-      target.host_key_alias = {alias->text, alias->origin};
-    }
+    take(options, "hostkeyalias", target.host_key_alias, std::identity());
+    // "no" and "ask" are taken as accept-new: a changed key is never accepted here.
+    take(options, "stricthostkeychecking", target.host_keys, [](const std::string& text) {
+      return is_yes(text) ? config::HostKeys::strict : config::HostKeys::accept_new;
+    });
     if (config_.host_keys == config::HostKeys::strict) {
       target.host_keys = {config::HostKeys::strict, "configs.yaml"};
-    } else if (const ConfigValue* strict = options.find("stricthostkeychecking")) {
-      // "no" and "ask" are taken as accept-new: a changed key is never accepted here.
-      target.host_keys = {is_yes(strict->text) ? config::HostKeys::strict : config::HostKeys::accept_new,
-                          strict->origin};
     }
-    if (const ConfigValue* hash = options.find("hashknownhosts")) {
-      target.hash_known_hosts = {is_yes(hash->text), hash->origin};
-    }
+    take(options, "hashknownhosts", target.hash_known_hosts, is_yes);
   }
 
   void read_proxy(Target& target, const Given& given, const HostOptions& options, const Tokens& tokens) {
@@ -290,7 +236,7 @@ class Resolver {
                command != nullptr && command->text != "none") {
       target.proxy_command = {expand_tokens(command->text, tokens), command->origin};
     }
-    if (target.proxy_jump.value.empty() || lower_equal(target.proxy_jump.value, "none")) {
+    if (target.proxy_jump.value.empty() || is_none(target.proxy_jump.value)) {
       return;
     }
     if (++depth_ > longest_chain) {
@@ -300,11 +246,11 @@ class Resolver {
     }
     bool first = true;
     for (const std::string& word : split(target.proxy_jump.value, ',')) {
-      const Hop hop = parse_hop(word, target.proxy_jump.origin);
+      const config::HostPort hop = parse_hop(word, target.proxy_jump.origin);
       Given next;
       next.name = hop.host;
       next.host = {hop.host, target.proxy_jump.origin};
-      next.user = {hop.user, target.proxy_jump.origin};
+      next.user = {hop.user.value_or(""), target.proxy_jump.origin};
       next.port = {hop.port.value_or(0), target.proxy_jump.origin};
       next.key = given.key;
       next.key_is_spare = true;
@@ -312,20 +258,11 @@ class Resolver {
       // Only the first hop may itself be behind others, as with OpenSSH.
       Target step = resolve_one(next, first);
       first = false;
-      std::vector<Target> before = std::move(step.jumps);
-      step.jumps.clear();
-      std::ranges::move(before, std::back_inserter(target.jumps));
+      std::ranges::move(std::exchange(step.jumps, {}), std::back_inserter(target.jumps));
       target.jumps.push_back(std::move(step));
     }
     --depth_;
   }
-
-  static bool lower_equal(std::string_view text, std::string_view lower) {
-    return std::ranges::equal(text, lower, [](char a, char b) {
-      return std::tolower(static_cast<unsigned char>(a)) == static_cast<unsigned char>(b);
-    });
-  }
-  static bool is_yes(std::string_view text) { return lower_equal(text, "yes") || lower_equal(text, "true"); }
 
   const config::Config& config_;
   fs::path home_;
@@ -337,6 +274,14 @@ class Resolver {
 
 std::string Target::describe() const {
   return fmt::format("{}@{}:{}", user.value, host.value, port.value);
+}
+
+std::string Target::agent_socket() const {
+  if (!identity_agent.value.empty()) {
+    return identity_agent.value == "none" ? "" : identity_agent.value;
+  }
+  const char* socket = std::getenv("SSH_AUTH_SOCK");
+  return socket != nullptr ? socket : "";
 }
 
 Target resolve(const config::Config& config, const config::Server& server, const fs::path& user_config) {

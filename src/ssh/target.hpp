@@ -17,7 +17,7 @@ struct Target {
   config::Setting<int> port{22};
   config::Setting<std::string> user;
 
-  // Keys to try, in this order. given: the user named them, so a missing one is worth an error.
+  // Keys to try, in this order. identities_given: the user named them, so a missing one is worth an error.
   std::vector<config::Setting<std::filesystem::path>> identities;
   bool identities_given = false;
   bool only_first_identity = false;  // nothing else logs in, no certificate for it either
@@ -41,10 +41,12 @@ struct Target {
 
   // "user@host:port".
   std::string describe() const;
+  // The SSH agent's socket; empty when there is none or it is switched off.
+  std::string agent_socket() const;
 };
 
-// Resolves a server of configs.yaml. `user_config` is ~/.ssh/config. Throws Error (usage) where the files
-// contradict themselves (a loop of jump hosts, a port that is none).
+// Resolves a server of configs.yaml. `user_config` stands in for ~/.ssh/config; empty: that one. Throws Error
+// (usage) where the files contradict themselves (a loop of jump hosts, a port that is none).
 Target resolve(const config::Config& config, const config::Server& server,
                const std::filesystem::path& user_config);
 

@@ -2,12 +2,11 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
+#include <chrono>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,63 +28,49 @@ struct FreeAddresses {
 };
 using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
 
-int look_up(const std::string& host, const std::string& port, int flags, Addresses& result) {
+// The addresses of a name, or getaddrinfo(3)'s code for why there are none.
+struct Lookup {
+  Addresses addresses;
+  int code = 0;
+};
+
+Lookup look_up(const std::string& host, const std::string& port, int flags) {
   addrinfo wanted{};
   wanted.ai_family = AF_UNSPEC;
   wanted.ai_socktype = SOCK_STREAM;
   wanted.ai_flags = flags;
   addrinfo* list = nullptr;
   const int code = ::getaddrinfo(host.c_str(), port.c_str(), &wanted, &list);
-  result.reset(list);
-  return code;
+  return {Addresses(list), code};
 }
 
-// getaddrinfo(3) cannot be interrupted and takes as long as it likes, so it runs on a thread of its own that
-// is left behind when nobody waits any more.
-struct Lookup {
-  std::mutex mutex;
-  Addresses addresses;
-  int code = 0;
-  UniqueFd write_end;
-};
-
 Addresses resolve(const std::string& host, const std::string& port, const Patience& patience) {
-  Addresses numeric;
-  if (look_up(host, port, AI_NUMERICHOST, numeric) == 0) {
-    return numeric;
+  if (Lookup numeric = look_up(host, port, AI_NUMERICHOST); numeric.code == 0) {
+    return std::move(numeric.addresses);
   }
-  std::array<int, 2> ends{};
-  if (::pipe(ends.data()) != 0) {
-    throw Error("cannot resolve " + host, std::strerror(errno));
+  // getaddrinfo(3) cannot be interrupted and takes as long as it likes, so it runs on a thread of its own,
+  // which is left behind when nobody waits any more.
+  std::packaged_task<Lookup()> task([host, port] { return look_up(host, port, AI_ADDRCONFIG); });
+  std::future<Lookup> answer = task.get_future();
+  std::thread(std::move(task)).detach();
+  const std::string network_hint = "check this machine's network and its name servers";
+  while (answer.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
+    patience.cancel().check();
+    if (patience.over()) {
+      throw Unreachable("cannot connect",
+                        fmt::format("the name '{}' was not resolved within {}", host, patience.text()),
+                        network_hint);
+    }
   }
-  const UniqueFd read_end(ends[0]);
-  auto lookup = std::make_shared<Lookup>();
-  lookup->write_end.reset(ends[1]);
-  ::fcntl(ends[0], F_SETFD, FD_CLOEXEC);
-  ::fcntl(ends[1], F_SETFD, FD_CLOEXEC);
-  std::thread([lookup, host, port] {
-    Addresses found;
-    const int code = look_up(host, port, AI_ADDRCONFIG, found);
-    const std::lock_guard lock(lookup->mutex);
-    lookup->addresses = std::move(found);
-    lookup->code = code;
-    lookup->write_end.reset();  // wakes who waits
-  }).detach();
-  if (!patience.wait(read_end.get(), POLLIN)) {
+  Lookup found = answer.get();
+  if (found.code != 0) {
     throw Unreachable("cannot connect",
-                      fmt::format("the name '{}' was not resolved within {:.3g} s", host,
-                                  static_cast<double>(patience.time().count()) / 1000.0),
-                      "check this machine's network and its name servers");
+                      fmt::format("the name '{}' cannot be resolved: {}", host, ::gai_strerror(found.code)),
+                      found.code == EAI_AGAIN
+                          ? network_hint
+                          : "check the spelling of hostname, or give the server's address");
   }
-  const std::lock_guard lock(lookup->mutex);
-  if (lookup->code != 0) {
-    const bool later = lookup->code == EAI_AGAIN;
-    throw Unreachable("cannot connect",
-                      fmt::format("the name '{}' cannot be resolved: {}", host, ::gai_strerror(lookup->code)),
-                      later ? "check this machine's network and its name servers"
-                            : "check the spelling of hostname, or give the server's address");
-  }
-  return std::move(lookup->addresses);
+  return std::move(found.addresses);
 }
 
 std::string numeric_address(const addrinfo& address) {
@@ -186,8 +171,7 @@ TcpLink connect_tcp(const std::string& host, int port, const Patience& patience)
     error = result;
   }
   const std::string reason = error == ETIMEDOUT
-                                 ? fmt::format("{} did not answer within {:.3g} s", where,
-                                               static_cast<double>(patience.time().count()) / 1000.0)
+                                 ? fmt::format("{} did not answer within {}", where, patience.text())
                                  : fmt::format("{}: {}", where, std::generic_category().message(error));
   throw Unreachable("cannot connect", reason, hint_for(error, where));
 }

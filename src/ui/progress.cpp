@@ -27,7 +27,7 @@ std::string bar(double fraction, int width) {
                      std::string(static_cast<std::size_t>(width - full), '.'), fraction * 100);
 }
 
-// A bar of 20 cells needs a screen of some width.
+// A bar of 20 cells needs a wide screen.
 int bar_width(std::size_t columns) {
   return columns < 80 ? 10 : 20;
 }
@@ -80,7 +80,7 @@ void Progress::redraw_loop() {
   while (!stop_) {
     wake_.wait_for(lock, redraw_every, [this] { return stop_; });
     if (!stop_) {
-      std::string screen = erase();  // before draw(), and `+` promises no order
+      std::string screen = erase();  // must come before draw(), and `+` promises no order
       screen += draw();
       terminal_.err(screen);
     }
@@ -181,7 +181,7 @@ std::string Progress::total_line(std::size_t columns) const {
       std::max<std::size_t>(columns, 2) - 1);
 }
 
-// What has gone is all that there was: its total was that of all files, also those that were there.
+// What was sent is now the whole: until here the total counted all files, also those that were there already.
 void Progress::end_transfer(Line& line) {
   if (line.transferring) {
     line.transferring = false;

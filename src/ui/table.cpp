@@ -67,7 +67,7 @@ std::string Table::render(std::optional<std::size_t> width, const Paint& paint) 
   const std::vector<std::size_t> cells = widths(width);
   std::string out;
   const auto line = [&](const auto& cell_of) {
-    std::size_t blanks = 0;  // owed before the next text: those at the end are never paid
+    std::size_t blanks = 0;  // due before the next text, so that no line ends with blanks
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const Cell& cell = cell_of(i);
       const std::string shown = shorten(cell.text, cells[i]);

@@ -34,41 +34,28 @@ std::string paint(bool color, Style style, std::string_view text) {
   if (!color || style == Style::plain) {
     return std::string(text);
   }
-  const char* code = "0";
-  switch (style) {
-    case Style::plain:
-      break;
-    case Style::bold:
-      code = "1";
-      break;
-    case Style::dim:
-      code = "2";
-      break;
-    case Style::red:
-      code = "31";
-      break;
-    case Style::green:
-      code = "32";
-      break;
-    case Style::yellow:
-      code = "33";
-      break;
-    case Style::blue:
-      code = "34";
-      break;
-    case Style::magenta:
-      code = "35";
-      break;
-    case Style::cyan:
-      code = "36";
-      break;
+  // By Style. SGR codes, ECMA-48 8.3.117.
+  constexpr std::array codes = {"0", "1", "2", "31", "32", "33", "34", "35", "36"};
+  const std::string code = codes.at(static_cast<std::size_t>(style));
+  return "\033[" + code + "m" + std::string(text) + "\033[0m";
+}
+
+// A line without its end; nullopt when the input ends before it.
+std::optional<std::string> read_line(int fd) {
+  std::string line;
+  char c = 0;
+  while (::read(fd, &c, 1) == 1) {
+    if (c == '\n') {
+      return line;
+    }
+    line += c;
   }
-  return "\033[" + std::string(code) + "m" + std::string(text) + "\033[0m";
+  return std::nullopt;
 }
 
 }  // namespace
 
-Terminal::Terminal(const Streams& streams)
+Terminal::Terminal(const Descriptors& streams)
     : streams_(streams),
       out_terminal_(::isatty(streams.out) == 1),
       err_terminal_(::isatty(streams.err) == 1) {
@@ -134,8 +121,8 @@ void Terminal::out(std::string_view text) {
     }
     if (!write_all(streams_.out, text.substr(0, piece))) {
       if (errno == EPIPE) {
-        // `remote job-tail | head`: nobody wants more, and that is no error. As any other program ends by it.
-        // The library may have blocked the signal on this thread.
+        // `remote … | head`: nobody reads on, and that is not an error. This program ends by the signal, as
+        // any other would. The library may have blocked it on this thread.
         std::signal(SIGPIPE, SIG_DFL);
         sigset_t set;
         sigemptyset(&set);
@@ -184,15 +171,10 @@ std::optional<std::string> Terminal::ask_secret(const std::string& prompt) {
   silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
   ::tcsetattr(tty.get(), TCSAFLUSH, &silent);
   write_all(tty.get(), prompt);
-  std::string answer;
-  char c = 0;
-  ssize_t count = 0;
-  while ((count = ::read(tty.get(), &c, 1)) == 1 && c != '\n') {
-    answer += c;
-  }
+  auto answer = read_line(tty.get());
   ::tcsetattr(tty.get(), TCSAFLUSH, &before);
   write_all(tty.get(), "\n");
-  return count == 1 ? std::optional(answer) : std::nullopt;
+  return answer;
 }
 
 std::optional<std::string> Terminal::ask(const std::string& prompt) {
@@ -200,13 +182,7 @@ std::optional<std::string> Terminal::ask(const std::string& prompt) {
     return std::nullopt;
   }
   err(prompt);
-  std::string answer;
-  char c = 0;
-  ssize_t count = 0;
-  while ((count = ::read(streams_.in, &c, 1)) == 1 && c != '\n') {
-    answer += c;
-  }
-  return count == 1 ? std::optional(answer) : std::nullopt;
+  return read_line(streams_.in);
 }
 
 }  // namespace remote::ui

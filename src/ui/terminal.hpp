@@ -14,7 +14,7 @@ enum class Color { automatic, always, never };
 enum class Style { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 
 // The descriptors of a terminal or of what stands in for one. Not closed by those who use them.
-struct Streams {
+struct Descriptors {
   int in = 0;
   int out = 1;
   int err = 2;
@@ -24,20 +24,20 @@ struct Streams {
 // thread; each call's text comes out whole.
 class Terminal {
  public:
-  explicit Terminal(const Streams& streams = {});
+  explicit Terminal(const Descriptors& streams = {});
 
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
   void set_quiet(bool quiet) { quiet_ = quiet; }
-  // From now on lines of a log come at any time, so nothing may be drawn that is to be taken away again.
+  // From now on lines of a log may come at any time, so nothing may be drawn that has to be erased later.
   void set_logging() { logging_ = true; }
-  // From now on no reader that takes nothing holds back a cancel: out() gives up with Interrupted,
-  // the others drop what stderr does not take. Call before other threads print.
+  // From now on a reader that reads nothing cannot hold back a cancel: out() then throws Interrupted, and the
+  // other functions drop what stderr does not take. Call before other threads print.
   void set_cancel(const Cancel& cancel) { cancel_ = cancel; }
 
   bool stdout_is_terminal() const { return out_terminal_; }
   bool stderr_is_terminal() const { return err_terminal_; }
-  // Whether what stands on stderr can be drawn anew.
+  // Whether what is on stderr can be redrawn.
   bool can_redraw() const { return err_terminal_ && !logging_; }
   bool stdin_is_terminal() const;
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
@@ -64,7 +64,7 @@ class Terminal {
  private:
   bool wait_writable(int fd) const;
 
-  Streams streams_;
+  Descriptors streams_;
   bool out_terminal_;
   bool err_terminal_;
   bool out_color_;

@@ -1,34 +1,16 @@
 #include "ui/text_width.hpp"
 
 #include <algorithm>
-#include <iterator>
 
-#include <fmt/format.h>
+#include <uniwidth.h>
 
-#include "base/utf8.hpp"
-#include "ui/width_tables.hpp"
+#include "base/strings.hpp"
 
 namespace remote::ui {
 namespace {
 
-template <std::size_t Size>
-bool contains(const CodeRange (&ranges)[Size], char32_t code) {
-  const auto* after = std::upper_bound(std::begin(ranges), std::end(ranges), code,
-                                       [](char32_t c, const CodeRange& range) { return c < range.first; });
-  return after != std::begin(ranges) && code <= std::prev(after)->last;
-}
-
 std::size_t width_of(char32_t code) {
-  if (code < 0x20 || (code >= 0x7F && code < 0xA0)) {
-    return 0;
-  }
-  if (code < 0x300) {
-    return 1;
-  }
-  if (contains(zero_width, code)) {
-    return 0;
-  }
-  return contains(double_width, code) ? 2 : 1;
+  return static_cast<std::size_t>(std::max(0, ::uc_width(code, "UTF-8")));  // -1: a control character
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 
 #include <remote/error.hpp>
 
-#include "base/utf8.hpp"
+#include "base/strings.hpp"
 #include "config/config.hpp"
 #include "promise.hpp"
 

@@ -6,7 +6,7 @@
 
 #include "base/hashing.hpp"
 #include "promise.hpp"
-#include "ssh/agent_filter.hpp"
+#include "ssh/agent.hpp"
 #include "ssh/host_keys.hpp"
 
 // Any bytes are a known_hosts file, and a list of keys that an agent gives.

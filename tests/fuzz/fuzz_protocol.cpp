@@ -4,7 +4,7 @@
 
 #include <remote/error.hpp>
 
-#include "base/utf8.hpp"
+#include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "promise.hpp"
 

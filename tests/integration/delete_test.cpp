@@ -30,12 +30,10 @@ class SyncDelete : public PrepareTest {
 };
 
 TEST_F(SyncDelete, WhatJobsWroteStaysInsideAndBesideWhatWasSent) {
-  write(here("ckpt/config.json"), "{}");
-  write(here("old/a.py"), "1");
-  write(here("old/deep/b.py"), "1");
-  write(here("empty later/c.py"), "1");
-  write(here("gone.py"), "1");
-  write(here("stays.py"), "1");
+  for (const char* name :
+       {"ckpt/config.json", "old/a.py", "old/deep/b.py", "empty later/c.py", "gone.py", "stays.py"}) {
+    write(here(name), "1");
+  }
   send();
   for (const char* name : {"ckpt/best.pt", "ckpt/step 1/weights", "old/deep/out.log", "runs/1/events",
                            "job.txt", ".jobs/1/job.out", ".remote-scripts/bin/python"}) {

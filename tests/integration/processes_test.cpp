@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::sandbox {
 namespace {
@@ -17,7 +18,13 @@ Subprocess start(std::vector<std::string> argv, std::map<std::string, std::strin
   SubprocessSpec spec;
   spec.argv = std::move(argv);
   spec.set_env = std::move(set_env);
-  return Subprocess(spec);
+  Subprocess child(spec);
+  // For a moment after execve(2) the kernel shows neither arguments nor environment.
+  EXPECT_TRUE(test::eventually([&] {
+    const auto process = find_process(child.pid());
+    return process && !process->command.empty();
+  }));
+  return child;
 }
 
 TEST(Processes, FindsItselfAndNotTheDead) {

@@ -1,7 +1,5 @@
 // A link that breaks ends no program that uses the library, also one that leaves SIGPIPE as it is.
 
-#include "base/sigpipe.hpp"
-
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>

@@ -10,7 +10,7 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
-#include "base/sigpipe.hpp"
+#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/errors.hpp"
 #include "ssh/session.hpp"
@@ -188,16 +188,8 @@ TEST_F(SshExec, AKilledServerIsUnreachable) {
   while (heard.empty()) {
     connection->pump(1s);
   }
-  for (const pid_t pid : sshd.session_pids()) {
-    ::kill(pid, SIGKILL);
-  }
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 50; ++i) {
-          connection->pump(200ms);
-        }
-      },
-      ssh::Unreachable);
+  sshd.signal_sessions(SIGKILL);
+  EXPECT_THROW(test::pump_until_broken(*connection), ssh::Unreachable);
   EXPECT_FALSE(channel->status().has_value());
   EXPECT_THROW(connection->open("true", {}), ssh::Unreachable);
 }
@@ -213,11 +205,7 @@ TEST_F(SshExec, AFrozenServerIsNoticed) {
   while (std::chrono::steady_clock::now() - start_quiet < 1500ms) {
     connection->pump(50ms);  // silent, but it answers
   }
-  std::vector<pid_t> stopped;
-  for (const pid_t pid : sshd.session_pids()) {
-    ::kill(pid, SIGSTOP);
-    stopped.push_back(pid);
-  }
+  const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
   EXPECT_THROW(
       {
         for (int i = 0; i < 4; ++i) {
@@ -238,9 +226,7 @@ TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
   ASSERT_NE(session, nullptr);
   session->set_keepalive(1h, 1h);
   const auto channel = connection->open("cat >/dev/null", {});
-  for (const pid_t pid : sshd.session_pids()) {
-    ::kill(pid, SIGKILL);
-  }
+  sshd.signal_sessions(SIGKILL);
   ASSERT_TRUE(test::eventually([&] { return sshd.session_pids().empty(); }));
   const std::string block(4096, 'x');
   for (int i = 0; i < 5; ++i) {
@@ -263,9 +249,7 @@ TEST_F(SshExec, ALinkThatBreaksWhileWritingRaisesNoSignalUnderTheGuard) {
         const SigpipeGuard guard;
         const auto connection = connect(sshd);
         const auto channel = connection->open("cat >/dev/null", {});
-        for (const pid_t pid : sshd.session_pids()) {
-          ::kill(pid, SIGKILL);
-        }
+        sshd.signal_sessions(SIGKILL);
         try {
           for (;;) {
             channel->write(std::string(channel->writable(), 'x'));

@@ -120,16 +120,8 @@ TEST_F(SshJump, ALostBastionIsALostLinkAndIsConnectedAnew) {
   const config::Server server = behind(target, hop(bastion));
   const auto connection = connector->connect(server, Cancel());
   ASSERT_EQ(say(*connection, "a"), "a");
-  for (const pid_t pid : bastion.session_pids()) {
-    ::kill(pid, SIGKILL);
-  }
-  EXPECT_THROW(
-      {
-        for (int i = 0; i < 100; ++i) {
-          connection->pump(100ms);
-        }
-      },
-      ssh::Unreachable);
+  bastion.signal_sessions(SIGKILL);
+  EXPECT_THROW(test::pump_until_broken(*connection), ssh::Unreachable);
   EXPECT_EQ(say(*connector->connect(server, Cancel()), "b"), "b");
 }
 

@@ -83,14 +83,10 @@ TEST_F(SyncTest, OddNamesArriveExactly) {
 }
 
 TEST_F(SyncTest, ExcludesByTheUsersFileAndKeepsSecretsHere) {
-  write(here(".remote/exclude.txt"), "*.tmp\n/data/\n!\n+ .remote\n");
-  write(here(".remote/key"), "secret");
-  write(here(".jobs/x"), "job");
-  write(here(".remote-scripts/x"), "script");
-  write(here("data/big"), "big");
-  write(here("sub/data/small"), "small");
-  write(here("a.tmp"), "");
-  write(here("a"), "a");
+  for (const char* name :
+       {".remote/key", ".jobs/x", ".remote-scripts/x", "data/big", "sub/data/small", "a.tmp", "a"}) {
+    write(here(name), name);
+  }
   write(here(".remote/exclude.txt"), "*.tmp\n/data/\n+ .remote\n");
   EXPECT_THAT(sync().changed, UnorderedElementsAre("a", "sub/data/small"));
 }

@@ -150,6 +150,20 @@ std::vector<pid_t> TestSshd::session_pids() const {
   return sshd_sessions(pid());
 }
 
+std::vector<pid_t> TestSshd::signal_sessions(int number) const {
+  const std::vector<pid_t> sessions = session_pids();
+  for (const pid_t session : sessions) {
+    ::kill(session, number);
+  }
+  return sessions;
+}
+
+void pump_until_broken(ssh::Connection& connection) {
+  for (int i = 0; i < 100; ++i) {
+    connection.pump(std::chrono::milliseconds(200));
+  }
+}
+
 void TestSshd::stop() {
   if (!process_) {
     return;

@@ -56,6 +56,8 @@ class TestSshd {
   std::string log() const;
   // sshd_sessions() of it.
   std::vector<pid_t> session_pids() const;
+  // Sends a signal to each of them; returns whom.
+  std::vector<pid_t> signal_sessions(int number) const;
   // Another host key on the same port, as after a reinstallation.
   void change_host_key(const std::string& type = "ed25519");
   void stop();
@@ -75,5 +77,8 @@ std::vector<pid_t> sshd_sessions(pid_t listener);
 
 // The login name of who runs the tests.
 std::string own_user();
+
+// Serves the connection until that throws, or for a while that is longer than it may take.
+void pump_until_broken(ssh::Connection& connection);
 
 }  // namespace remote::test

@@ -1,6 +1,6 @@
-#include "ssh/agent_filter.hpp"
-
 #include <gtest/gtest.h>
+
+#include "ssh/agent.hpp"
 
 namespace remote::ssh {
 namespace {

@@ -188,18 +188,18 @@ TEST(Config, PrivateKeyPaths) {
 }
 
 TEST(Config, UnknownKeysGetTheNearestKeyOfTheirLevel) {
-  const Config config = read(
-      "nmae: x\n"
-      "hostname: y\n"
-      "qqqqqq: 1\n"
-      "x-defaults: 1\n"
-      "servers:\n"
-      "  a:\n"
-      "    hostname: h\n"
-      "    private-key: k\n"
-      "    usrename: u\n"
-      "    manager: conda\n"
-      "python: {versoin: 3}\n");
+  const Config config = read(R"(nmae: x
+hostname: y
+qqqqqq: 1
+x-defaults: 1
+servers:
+  a:
+    hostname: h
+    private-key: k
+    usrename: u
+    manager: conda
+python: {versoin: 3}
+)");
   EXPECT_THAT(
       config.warnings,
       ElementsAre("configs.yaml:1: unknown key 'nmae' is ignored; did you mean 'name'?",
@@ -309,17 +309,17 @@ TEST(Config, Duplicates) {
 }
 
 TEST(Config, MergeKeysShareSettings) {
-  const Config config = read(
-      "x-defaults: &d\n"
-      "  username: ada\n"
-      "  port: 2200\n"
-      "servers:\n"
-      "  a:\n"
-      "    <<: *d\n"
-      "    hostname: h1\n"
-      "  b: {hostname: h2, port: 22, <<: [*d, {gpus: 4, username: bob}]}\n"
-      "  c: &c {hostname: h3}\n"
-      "  d: *c\n");
+  const Config config = read(R"(x-defaults: &d
+  username: ada
+  port: 2200
+servers:
+  a:
+    <<: *d
+    hostname: h1
+  b: {hostname: h2, port: 22, <<: [*d, {gpus: 4, username: bob}]}
+  c: &c {hostname: h3}
+  d: *c
+)");
   EXPECT_THAT(config.warnings, IsEmpty());
   ASSERT_EQ(config.servers.size(), 4U);
   EXPECT_EQ(config.servers[0].username, "ada");

@@ -196,18 +196,20 @@ std::string torchrun_target(const std::string& command) {
 }
 
 TEST(Torchrun, TakesTheCommandApart) {
-  EXPECT_EQ(torchrun_target("python train.py --a 'b c'"), "python | train.py --a 'b c'");
-  EXPECT_EQ(torchrun_target("train.py"), "python | train.py");
-  EXPECT_EQ(torchrun_target("/opt/py/bin/python3 -u train.py"), "/opt/py/bin/python3 | train.py");
-  EXPECT_EQ(torchrun_target("python -m pkg.mod x"), "python | --module pkg.mod x");
-  EXPECT_EQ(torchrun_target("python -O train.py"), "python | --no_python python -O train.py");
-  EXPECT_EQ(torchrun_target("train.py --tag=#1"), "python | train.py --tag=#1");
-  EXPECT_EQ(torchrun_target("./simulate 1"), "python | --no_python ./simulate 1");
+  for (const auto& [command, target] : {std::pair{"python train.py --a 'b c'", "python | train.py --a 'b c'"},
+                                        {"train.py", "python | train.py"},
+                                        {"/opt/py/bin/python3 -u train.py", "/opt/py/bin/python3 | train.py"},
+                                        {"python -m pkg.mod x", "python | --module pkg.mod x"},
+                                        {"python -O train.py", "python | --no_python python -O train.py"},
+                                        {"train.py --tag=#1", "python | train.py --tag=#1"},
+                                        {"./simulate 1", "python | --no_python ./simulate 1"},
+                                        {"train.py '|' \\; \"&&\"", "python | train.py '|' \\; \"&&\""}}) {
+    EXPECT_EQ(torchrun_target(command), target);
+  }
   for (const char* bad : {"a | b", "A=1 train.py", "cd x && train.py", "train.py > log", "train.py 'open",
                           "(x)", "train.py #x"}) {
     EXPECT_THROW(torchrun_target(bad), Error) << bad;
   }
-  EXPECT_EQ(torchrun_target("train.py '|' \\; \"&&\""), "python | train.py '|' \\; \"&&\"");
   LaunchSpec spec = spec_of("train.py");
   spec.launcher = "torchrun";
   spec.local_rank_arg = true;

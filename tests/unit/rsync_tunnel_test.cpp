@@ -1,5 +1,7 @@
 #include "ssh/rsync_tunnel.hpp"
 
+#include <utility>
+
 #include <gtest/gtest.h>
 
 namespace remote::ssh {
@@ -25,11 +27,13 @@ TEST(TransferProgress, TakesNothingElse) {
 }
 
 TEST(RemoteSpec, IsUnderTheHomeFolderAndPlain) {
-  EXPECT_EQ(remote_spec("~/my project"), "remote:my project");
-  EXPECT_EQ(remote_spec("~"), "remote:.");
-  EXPECT_EQ(remote_spec("/abs/it's"), "remote:/abs/it's");
-  EXPECT_EQ(remote_spec("~/a\\b"), "remote:a\\b");
-  EXPECT_EQ(remote_spec("~/a*\\b"), "remote:a\\*\\\\b");
+  for (const auto& [path, spec] : {std::pair{"~/my project", "remote:my project"},
+                                   {"~", "remote:."},
+                                   {"/abs/it's", "remote:/abs/it's"},
+                                   {"~/a\\b", "remote:a\\b"},
+                                   {"~/a*\\b", "remote:a\\*\\\\b"}}) {
+    EXPECT_EQ(remote_spec(path), spec);
+  }
 }
 
 }  // namespace

@@ -9,11 +9,7 @@ namespace remote::ssh {
 namespace {
 
 ConfigQuery query(const std::string& host) {
-  ConfigQuery result;
-  result.host = host;
-  result.local_user = "me";
-  result.home = "/home/me";
-  return result;
+  return {.host = host, .user = "", .local_user = "me", .home = "/home/me", .exec = {}};
 }
 
 HostOptions read(const std::string& text, const std::string& host) {

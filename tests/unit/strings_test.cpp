@@ -2,40 +2,61 @@
 
 #include <gtest/gtest.h>
 
+#include "base/clock.hpp"
+
 namespace remote {
 namespace {
 
+struct GlobCase {
+  const char* pattern;
+  std::vector<std::string> matched;
+  std::vector<std::string> refused;
+};
+
 TEST(Glob, MatchesWholeNames) {
-  EXPECT_TRUE(glob_match("gpu-*", "gpu-12"));
-  EXPECT_TRUE(glob_match("*", ""));
-  EXPECT_TRUE(glob_match("gpu-?", "gpu-1"));
-  EXPECT_FALSE(glob_match("gpu-?", "gpu-12"));
-  EXPECT_FALSE(glob_match("gpu", "gpu-1"));
-  EXPECT_FALSE(glob_match("GPU", "gpu"));
+  const std::vector<GlobCase> cases = {
+      {"gpu-*", {"gpu-12"}, {}},
+      {"*", {"", "a/b", ".hidden"}, {}},
+      {"gpu-?", {"gpu-1"}, {"gpu-12"}},
+      {"gpu", {"gpu"}, {"gpu-1"}},
+      {"GPU", {}, {"gpu"}},
+      // sets
+      {"gpu-[1-3]", {"gpu-2"}, {"gpu-4"}},
+      {"gpu-[!13]", {"gpu-2"}, {"gpu-3"}},
+      {"gpu-[^13]", {"gpu-2"}, {"gpu-3"}},
+      {"[]a]", {"]"}, {}},
+      {"[a-]", {"-"}, {}},
+      // A slash, a backslash and a dot mean nothing.
+      {"a?b", {"a/b"}, {}},
+      {"a\\*", {"a\\bc"}, {"a*"}},
+      // A set without an end is its characters.
+      {"[ab", {"[ab"}, {"a"}},
+      {"*[", {"gpu["}, {}},
+  };
+  for (const GlobCase& one : cases) {
+    for (const std::string& name : one.matched) {
+      EXPECT_TRUE(glob_match(one.pattern, name)) << one.pattern << " and " << name;
+    }
+    for (const std::string& name : one.refused) {
+      EXPECT_FALSE(glob_match(one.pattern, name)) << one.pattern << " and " << name;
+    }
+  }
 }
 
-TEST(Glob, Sets) {
-  EXPECT_TRUE(glob_match("gpu-[1-3]", "gpu-2"));
-  EXPECT_FALSE(glob_match("gpu-[1-3]", "gpu-4"));
-  EXPECT_TRUE(glob_match("gpu-[!13]", "gpu-2"));
-  EXPECT_TRUE(glob_match("gpu-[^13]", "gpu-2"));
-  EXPECT_FALSE(glob_match("gpu-[!13]", "gpu-3"));
-  EXPECT_TRUE(glob_match("[]a]", "]"));
-  EXPECT_TRUE(glob_match("[a-]", "-"));
+TEST(Clock, ReadsTheOneFormOfAnInstant) {
+  const std::int64_t instant = 1795246200;
+  EXPECT_EQ(format_utc(instant), "2026-11-21T07:30:00Z");
+  EXPECT_EQ(parse_utc("2026-11-21T07:30:00Z"), instant);
+  EXPECT_EQ(parse_utc("1970-01-01T00:00:00Z"), 0);
+  for (const char* bad :
+       {"", "2026-11-21", "2026-11-21T7:30:00Z", "2026-02-30T00:00:00Z", "2026-11-21T24:00:00Z",
+        "2026-11-21T07:30:00Z ", " 2026-11-21T07:30:00Z", "1969-12-31T23:59:59Z"}) {
+    EXPECT_EQ(parse_utc(bad), std::nullopt) << bad;
+  }
 }
 
-TEST(Glob, SlashBackslashAndDotMeanNothing) {
-  EXPECT_TRUE(glob_match("*", "a/b"));
-  EXPECT_TRUE(glob_match("a?b", "a/b"));
-  EXPECT_TRUE(glob_match("*", ".hidden"));
-  EXPECT_TRUE(glob_match("a\\*", "a\\bc"));
-  EXPECT_FALSE(glob_match("a\\*", "a*"));
-}
-
-TEST(Glob, ASetWithoutEndIsItsCharacters) {
-  EXPECT_TRUE(glob_match("[ab", "[ab"));
-  EXPECT_FALSE(glob_match("[ab", "a"));
-  EXPECT_TRUE(glob_match("*[", "gpu["));
+TEST(LowerCase, ChangesAsciiAlone) {
+  EXPECT_EQ(lower_case("GPU-1 \xC3\x84 [Z]"), "gpu-1 \xC3\x84 [z]");
 }
 
 TEST(Counted, OneAndMore) {

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/utf8.hpp"
+#include "base/strings.hpp"
 #include "ui/text_width.hpp"
 
 namespace remote::ui {

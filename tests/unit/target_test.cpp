@@ -84,6 +84,8 @@ TEST_F(TargetTest, JumpHostsBecomeAChain) {
   EXPECT_EQ(target.jumps[1].host.value, "::1");
   EXPECT_EQ(target.jumps[1].port.value, 2202);
   EXPECT_EQ(target.jumps[2].describe(), "tu@3.3.3.3:22");
+  server.proxy_jump.reset();
+  EXPECT_EQ(resolved("Host alias\n ProxyJump ssh://u@gate:2200\n").jumps.at(0).describe(), "u@gate:2200");
 }
 
 TEST_F(TargetTest, TheFirstHopMayBeBehindOthers) {

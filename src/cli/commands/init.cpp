@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "config/config.hpp"
 #include "config/validate.hpp"
 
 // remote init: makes a folder a project.
@@ -149,7 +150,7 @@ int init(Context& context, const InitOptions& options) {
   } else {
     project = gather(context, options, folder);
   }
-  if (const auto above = config::enclosing_project(folder)) {
+  if (const auto above = config::nearest_project(folder.parent_path())) {
     context.terminal.notice("note: " + above->string() + " is a project too; inside " + folder.string() +
                             " this one is taken from now on");
   }

@@ -1,0 +1,236 @@
+#include "ssh/agent.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <remote/error.hpp>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/strings.hpp"
+
+namespace remote::ssh {
+namespace {
+
+// draft-miller-ssh-agent, section 5.1
+constexpr char request_identities = 11;
+constexpr char identities_answer = 12;
+
+// A local socket, close-on-exec, and the address of `path`; no descriptor when the path is too long.
+UniqueFd local_socket(const std::string& path, sockaddr_un& address) {
+  address = {};
+  address.sun_family = AF_UNIX;
+  UniqueFd fd(path.size() < sizeof address.sun_path ? ::socket(AF_UNIX, SOCK_STREAM, 0) : -1);
+  if (fd) {
+    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+    ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  }
+  return fd;
+}
+
+// Reads exactly `size` bytes; false at the end, on an error, when `stop` becomes readable, or past the limit.
+bool read_exactly(int fd, int stop, int limit_ms, char* data, std::size_t size) {
+  while (size > 0) {
+    std::array<pollfd, 2> fds{{{fd, POLLIN, 0}, {stop, POLLIN, 0}}};
+    const int ready = ::poll(fds.data(), fds.size(), limit_ms);
+    if (ready == 0 || (ready < 0 && errno != EINTR) || fds[1].revents != 0) {
+      return false;
+    }
+    if (fds[0].revents == 0) {
+      continue;
+    }
+    const ssize_t count = ::read(fd, data, size);
+    if (count <= 0) {
+      return false;
+    }
+    data += count;
+    size -= static_cast<std::size_t>(count);
+  }
+  return true;
+}
+
+std::optional<std::string> take_string(std::string_view& data) {
+  const auto size = take_agent_number(data);
+  if (!size || data.size() < *size) {
+    return std::nullopt;
+  }
+  std::string text(data.substr(0, *size));
+  data.remove_prefix(*size);
+  return text;
+}
+
+}  // namespace
+
+std::string agent_number(std::uint32_t value) {
+  std::string text(sizeof value, '\0');
+  const std::uint32_t ordered = htonl(value);
+  std::memcpy(text.data(), &ordered, sizeof ordered);
+  return text;
+}
+
+std::optional<std::uint32_t> take_agent_number(std::string_view& data) {
+  std::uint32_t ordered = 0;
+  if (data.size() < sizeof ordered) {
+    return std::nullopt;
+  }
+  std::memcpy(&ordered, data.data(), sizeof ordered);
+  data.remove_prefix(sizeof ordered);
+  return ntohl(ordered);
+}
+
+UniqueFd connect_agent(const std::string& path) {
+  sockaddr_un address{};
+  UniqueFd fd = local_socket(path, address);
+  if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    fd.reset();
+  }
+  return fd;
+}
+
+std::optional<std::string> read_agent_message(int fd, int stop, std::chrono::milliseconds limit) {
+  const int limit_ms = limit.count() > 0 ? static_cast<int>(limit.count()) : -1;
+  std::array<char, 4> head{};
+  if (!read_exactly(fd, stop, limit_ms, head.data(), head.size())) {
+    return std::nullopt;
+  }
+  std::string_view view(head.data(), head.size());
+  const std::uint32_t size = take_agent_number(view).value_or(0);
+  if (size == 0 || size > longest_agent_message) {
+    return std::nullopt;
+  }
+  std::string body(size, '\0');
+  if (!read_exactly(fd, stop, limit_ms, body.data(), body.size())) {
+    return std::nullopt;
+  }
+  return body;
+}
+
+bool send_agent_message(int fd, const std::string& body) {
+  const std::string message = agent_number(static_cast<std::uint32_t>(body.size())) + body;
+  return write_all(fd, message);
+}
+
+std::string filter_identities(std::string_view answer, const std::set<std::string>& keys) {
+  std::string kept;
+  std::uint32_t count = 0;
+  if (!answer.empty() && answer.front() == identities_answer) {
+    answer.remove_prefix(1);
+    const std::uint32_t listed = take_agent_number(answer).value_or(0);
+    for (std::uint32_t i = 0; i < listed; ++i) {
+      const auto key = take_string(answer);
+      const auto comment = take_string(answer);
+      if (!key || !comment) {
+        break;
+      }
+      if (keys.contains(*key)) {
+        kept += agent_number(static_cast<std::uint32_t>(key->size())) + *key;
+        kept += agent_number(static_cast<std::uint32_t>(comment->size())) + *comment;
+        ++count;
+      }
+    }
+  }
+  return identities_answer + agent_number(count) + kept;
+}
+
+AgentFilter::AgentFilter(std::string agent) : agent_(std::move(agent)), folder_("remote-agent-") {
+  sockaddr_un address{};
+  listener_ = local_socket(path(), address);
+  if (!listener_ ||
+      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
+      ::listen(listener_.get(), 4) != 0) {
+    throw Error("cannot use the SSH agent", std::strerror(errno));
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+AgentFilter::~AgentFilter() {
+  stop_.write.reset();  // the read end becomes readable, for every poll
+  thread_.join();
+}
+
+void AgentFilter::show(std::set<std::string> keys) {
+  const std::lock_guard lock(mutex_);
+  keys_ = std::move(keys);
+}
+
+void AgentFilter::run() {
+  for (;;) {
+    std::array<pollfd, 2> fds{{{listener_.get(), POLLIN, 0}, {stop_.read.get(), POLLIN, 0}}};
+    if ((::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) || fds[1].revents != 0) {
+      return;
+    }
+    if (fds[0].revents != 0) {
+      const UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
+      if (client) {
+        serve(client.get());
+      }
+    }
+  }
+}
+
+// One client at a time: libssh opens a new connection only after it has closed, or forgotten, the last.
+void AgentFilter::serve(int client) {
+  const UniqueFd real = connect_agent(agent_);
+  if (!real) {
+    return;
+  }
+  while (const auto request = read_agent_message(client, stop_.read.get())) {
+    if (!send_agent_message(real.get(), *request)) {
+      return;
+    }
+    auto answer = read_agent_message(real.get(), stop_.read.get());
+    if (!answer) {
+      return;
+    }
+    const std::lock_guard lock(mutex_);
+    if (request->front() == request_identities && !keys_.empty()) {
+      answer = filter_identities(*answer, keys_);
+    }
+    if (!send_agent_message(client, *answer)) {
+      return;
+    }
+  }
+}
+
+KeyAgent::KeyAgent() : folder_("remote-keys-") {
+  SubprocessSpec spec;
+  // The agent ends with the command that it is given, and that ends with us: when its stdin does.
+  spec.argv = {"ssh-agent", "-a", socket().string(),
+               "sh",        "-c", "echo \"$SSH_AGENT_PID\"; exec cat >/dev/null"};
+  spec.pipe_stdin = spec.pipe_stdout = true;
+  spec.new_session = true;  // Ctrl-C is ours to handle
+  keeper_.emplace(spec);
+  std::array<char, 32> line{};
+  // The line is written at once, so one read(2) gets all of it.
+  const ssize_t count =
+      uninterrupted([&] { return ::read(keeper_->stdout_fd.get(), line.data(), line.size()); });
+  const auto pid =
+      parse_number<pid_t>(trim({line.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))}));
+  if (!pid) {
+    throw Error("cannot hand keys on", "ssh-agent did not start");
+  }
+  agent_ = *pid;
+}
+
+KeyAgent::~KeyAgent() {
+  if (agent_ > 1) {
+    ::kill(agent_, SIGTERM);
+  }
+}
+
+bool KeyAgent::add(const std::filesystem::path& key, const Cancel& cancel) {
+  SubprocessSpec spec;
+  spec.argv = {"ssh-add", "-q", "--", key.string()};
+  spec.set_env = {{"SSH_AUTH_SOCK", socket().string()}, {"SSH_ASKPASS_REQUIRE", "never"}, {"DISPLAY", ""}};
+  spec.new_session = true;  // no terminal to ask on
+  return run_subprocess(spec, {}, cancel).status.success();
+}
+
+}  // namespace remote::ssh
