@@ -21,8 +21,8 @@ class CommandJobClean : public ::testing::Test {
     words.insert(words.begin(), "job-clean");
     return world.run(words, terminals);
   }
-  bool there(const jobs::Job& job) { return fs::exists(world.there(job.server) / ".jobs" / job.id.text()); }
-  bool here(const jobs::Job& job) { return fs::exists(world.store().job_folder(job.id)); }
+  bool there(const Job& job) { return fs::exists(world.there(job.server) / ".jobs" / job.id.text()); }
+  bool here(const Job& job) { return fs::exists(world.store().job_folder(job.id)); }
   CommandWorld world;
 };
 
@@ -64,7 +64,7 @@ TEST_F(CommandJobClean, OnATerminalItShowsThemAndAsks) {
 }
 
 TEST_F(CommandJobClean, ManyJobsAreShownInPart) {
-  std::vector<jobs::Job> jobs(22);
+  std::vector<Job> jobs(22);
   std::ranges::generate(jobs, [] { return old_record("true"); });
   world.store().add(jobs);
   const CommandResult result = clean({}, screen("n\n"));
@@ -73,7 +73,7 @@ TEST_F(CommandJobClean, ManyJobsAreShownInPart) {
 }
 
 TEST_F(CommandJobClean, YoungOnesStayWithOlder) {
-  std::vector<jobs::Job> old = {old_record("true")};  // of a folder that is gone there already
+  std::vector<Job> old = {old_record("true")};  // of a folder that is gone there already
   world.store().add(old);
   const auto young = world.ended_job("a", "true");
   EXPECT_THAT(clean({"--older", "1", "--yes"}), Ends(0, "", "no jobs removed\n"));

@@ -20,7 +20,7 @@ class CommandJobKill : public ::testing::Test {
     words.insert(words.begin(), "job-kill");
     return world.run(words, terminals);
   }
-  std::string state(int key) { return std::string(to_string(world.store().find(std::to_string(key)).state)); }
+  std::string state(int key) { return std::string(to_string(world.stored(key).state)); }
   CommandWorld world;
 };
 

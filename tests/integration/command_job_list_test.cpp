@@ -85,7 +85,7 @@ TEST(CommandJobList, TagsAreAllNeeded) {
 
 TEST(CommandJobList, HiddenOnesAreShownWhenAskedFor) {
   CommandWorld world;
-  std::vector<jobs::Job> jobs = {old_record("seen"), old_record("unseen")};
+  std::vector<Job> jobs = {old_record("seen"), old_record("unseen")};
   jobs[1].hidden = true;
   world.store().add(jobs);
   EXPECT_THAT(keys_of(world.run({"job-list", "--stopped", "--json"})), ElementsAre(1));
@@ -116,9 +116,9 @@ TEST(CommandJobList, RsyncBringsTheOutputToo) {
   CommandWorld world;
   const auto job = world.ended_job("a", "echo brought");
   EXPECT_THAT(world.run({"job-list", "--stopped"}), Ends(0, HasSubstr("succeeded"), ""));
-  EXPECT_FALSE(std::filesystem::exists(world.store().out_file(job.id)));
+  EXPECT_FALSE(std::filesystem::exists(world.brought(job, "job.out")));
   EXPECT_THAT(world.run({"job-list", "--stopped", "--rsync"}), Ends(0, HasSubstr("succeeded"), ""));
-  EXPECT_EQ(read_file(world.store().out_file(job.id)), "brought\n");
+  EXPECT_EQ(read_file(world.brought(job, "job.out")), "brought\n");
 }
 
 TEST(CommandJobList, WatchShowsItAnewUntilItIsInterrupted) {
@@ -148,7 +148,7 @@ TEST(CommandJobList, StatesAreColouredOnATerminal) {
 
 TEST(CommandJobList, WhatARecordSaysDoesNotReachTheTerminalRaw) {
   CommandWorld world;
-  std::vector<jobs::Job> jobs = {old_record("echo \033]0;title\007")};
+  std::vector<Job> jobs = {old_record("echo \033]0;title\007")};
   world.store().add(jobs);
   const CommandResult result = world.run({"job-list", "--stopped", "--color", "never"}, screen());
   EXPECT_THAT(result.out, AllOf(Not(HasSubstr("\033")), HasSubstr("\\x1b]0;title")));
@@ -156,7 +156,7 @@ TEST(CommandJobList, WhatARecordSaysDoesNotReachTheTerminalRaw) {
 
 TEST(CommandJobList, ARecordThatCannotBeReadIsAWarning) {
   CommandWorld world;
-  std::vector<jobs::Job> jobs = {old_record("good"), old_record("bad")};
+  std::vector<Job> jobs = {old_record("good"), old_record("bad")};
   world.store().add(jobs);
   write_file_atomic(world.store().record_file(jobs[1].id), "{");
   std::filesystem::remove(world.store().folder() / "index");

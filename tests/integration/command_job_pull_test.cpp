@@ -18,7 +18,7 @@ using ::testing::StartsWith;
 class CommandJobPull : public ::testing::Test {
  protected:
   CommandJobPull() {
-    std::vector<jobs::Job> job = {old_record("wrote files")};
+    std::vector<Job> job = {old_record("wrote files")};
     world.store().add(job);
     make_folders(world.there("a") / "out/a b");
     write_file_atomic(world.there("a") / "out/a b/x [1].pt", "one\n");
@@ -122,11 +122,11 @@ TEST(CommandJobRsync, BringsTheOutputOfTheServersThatAreNamed) {
   const auto second = world.ended_job("b", "echo two");
   EXPECT_THAT(world.run({"job-rsync", "--server", "a"}),
               Ends(0, "", "the output of 1 job is in .remote/jobs\n"));
-  EXPECT_EQ(read_file(world.store().out_file(first.id)), "one\n");
-  EXPECT_EQ(read_file(world.store().err_file(first.id)), "err\n");
-  EXPECT_FALSE(fs::exists(world.store().out_file(second.id)));
+  EXPECT_EQ(read_file(world.brought(first, "job.out")), "one\n");
+  EXPECT_EQ(read_file(world.brought(first, "job.err")), "err\n");
+  EXPECT_FALSE(fs::exists(world.brought(second, "job.out")));
   EXPECT_THAT(world.run({"job-rsync"}), Ends(0, "", "the output of 2 jobs is in .remote/jobs\n"));
-  EXPECT_EQ(read_file(world.store().out_file(second.id)), "two\n");
+  EXPECT_EQ(read_file(world.brought(second, "job.out")), "two\n");
 }
 
 TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {
@@ -139,14 +139,14 @@ TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {
   world.cut_off({"b"});
   EXPECT_THAT(world.run({"job-rsync"}),
               Ends(1, "", AllOf(HasSubstr("error: b: "), Not(HasSubstr("is in .remote")))));
-  EXPECT_EQ(read_file(world.store().out_file(first.id)), "one\n");
+  EXPECT_EQ(read_file(world.brought(first, "job.out")), "one\n");
 }
 
 TEST(CommandJobRsync, WithADelayItGoesOnUntilItIsInterrupted) {
   CommandWorld world;
   const auto job = world.job("a", "echo one; until test -e go; do sleep 0.01; done; echo two; sleep 1000");
   const auto running = world.start({"job-rsync", "--delay", "1"});
-  const auto out = [&] { return read_file_if_there(world.store().out_file(job.id)).value_or(""); };
+  const auto out = [&] { return read_file_if_there(world.brought(job, "job.out")).value_or(""); };
   until([&] { return out() == "one\n"; }, "the output");
   write_file_atomic(world.there("a") / "go", "");
   until([&] { return out() == "one\ntwo\n"; }, "the rest of the output");

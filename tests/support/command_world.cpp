@@ -14,6 +14,7 @@
 #include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/cli.hpp"
+#include "jobs/select.hpp"
 #include "project/core.hpp"
 #include "support/paths.hpp"
 
@@ -153,9 +154,9 @@ CommandResult RunningCommand::wait() {
           err_screen_ ? err_screen_->finish() : err_.text()};
 }
 
-jobs::Job old_record(const std::string& command) {
+Job old_record(const std::string& command) {
   constexpr std::int64_t an_hour = 3600;
-  jobs::Job job;
+  Job job;
   job.id = JobId::random();
   job.server = "a";
   job.command = command;
@@ -182,20 +183,24 @@ std::unique_ptr<RunningCommand> CommandWorld::start(std::vector<std::string> wor
   return std::make_unique<RunningCommand>(std::move(words), servers_, terminals);
 }
 
-jobs::Job CommandWorld::job(const std::string& server, const std::string& command,
-                            const std::vector<std::string>& more) {
+Job CommandWorld::stored(int key) const {
+  return jobs::select(store().list().jobs, {.names = {std::to_string(key)}}).at(0);
+}
+
+Job CommandWorld::job(const std::string& server, const std::string& command,
+                      const std::vector<std::string>& more) {
   std::vector<std::string> words = {"--json", "job-run", "--server", server, "--cmd", command};
   words.insert(words.end(), more.begin(), more.end());
   const CommandResult result = run(words);
   EXPECT_EQ(result.code, 0) << result;
-  return store().find(std::to_string(result.json().at("key").get<int>()));
+  return stored(result.json().at("key").get<int>());
 }
 
-jobs::Job CommandWorld::ended_job(const std::string& server, const std::string& command,
-                                  const std::vector<std::string>& more) {
-  const std::string key = std::to_string(job(server, command, more).key);
-  EXPECT_NE(run({"--quiet", "job-wait", "--job", key}).code, 130);
-  return store().find(key);
+Job CommandWorld::ended_job(const std::string& server, const std::string& command,
+                            const std::vector<std::string>& more) {
+  const int key = job(server, command, more).key;
+  EXPECT_NE(run({"--quiet", "job-wait", "--job", std::to_string(key)}).code, 130);
+  return stored(key);
 }
 
 void CommandWorld::configure(const std::string& yaml) {

@@ -129,7 +129,7 @@ class RunningCommand {
 };
 
 // The record of a job of server `a` that succeeded an hour ago, without a folder there.
-jobs::Job old_record(const std::string& command);
+Job old_record(const std::string& command);
 
 // A project whose servers `a` and `b` are pretended and have its folder, for commands that run in this
 // process, with an empty home folder of their own. Nothing of a command is left behind: LocalServers ends
@@ -154,12 +154,16 @@ class CommandWorld {
   // From now on there is no way to these servers.
   void cut_off(const std::vector<std::string>& names) { servers_->set_faults({.unreachable = names}); }
   jobs::Store store() const { return jobs::Store(project_ / ".remote/jobs"); }
+  // The record of the job with this key, and a file of its folder in .remote/jobs.
+  Job stored(int key) const;
+  std::filesystem::path brought(const Job& job, const char* file) const {
+    return store().job_folder(job.id) / file;
+  }
   // Starts a job with `job-run`, which has to succeed; its record. `more`: further options.
-  jobs::Job job(const std::string& server, const std::string& command,
-                const std::vector<std::string>& more = {});
+  Job job(const std::string& server, const std::string& command, const std::vector<std::string>& more = {});
   // The same, and waits for its end.
-  jobs::Job ended_job(const std::string& server, const std::string& command,
-                      const std::vector<std::string>& more = {});
+  Job ended_job(const std::string& server, const std::string& command,
+                const std::vector<std::string>& more = {});
 
  private:
   TempFolder temp_{"remote-command-"};
