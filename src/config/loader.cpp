@@ -170,8 +170,8 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
     const std::size_t more = names.size() > shown ? names.size() - shown : 0;
     names.resize(names.size() - more);
     throw Error::usage(
-        "no server " + printable(glob),
-        "there are: " + join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : ""), near);
+        "no server '" + printable(glob) + "'",
+        "there are " + join(names, ", ") + (more > 0 ? " and " + std::to_string(more) + " more" : ""), near);
   }
   std::vector<Server> servers;
   std::ranges::copy_if(config.servers, std::back_inserter(servers), [&](const Server& server) {

@@ -11,7 +11,6 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-
 #include "jobs/kill.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"

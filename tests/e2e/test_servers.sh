@@ -54,7 +54,7 @@ EOF
 fi
 
 code 2 servers --server thrid
-grep -q 'there are: first, second' "$work/err" || fail "the names are not told"
+grep -q 'there are first, second' "$work/err" || fail "the names are not told"
 
 # one that cannot be resolved does not hide the others
 printf '  third: {hostname: loop}\n' >>.remote/configs.yaml

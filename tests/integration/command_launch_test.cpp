@@ -164,7 +164,8 @@ TEST_F(CommandLaunch, WrongOptionsAreRefusedBeforeAnyServerIsAsked) {
   EXPECT_THAT(launch({}), Refused("remote launch: --cmd is required"));
   EXPECT_THAT(launch({"--cmd", " "}), Refused("launch: --cmd is empty"));
   for (const char* number : {"0", "-1", "many", "5000"}) {
-    EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", number}), Refused("--nproc-per-node")) << number;
+    EXPECT_THAT(launch({"--cmd", "true", "--nproc-per-node", number}), Refused("wrong nproc_per_node"))
+        << number;
   }
   EXPECT_THAT(launch({"--cmd", "true", "--master-port", "70000"}), Refused("--master-port"));
   EXPECT_THAT(launch({"--cmd", "true", "--launcher", "slurp"}), Refused("--launcher"));

@@ -101,7 +101,8 @@ TEST(CommandUsage, AProjectWithoutServersSaysSo) {
                                              {"prepare"},
                                              {"servers"},
                                              {"authorize"}}) {
-    EXPECT_THAT(world.run(words), Refused("add one under 'servers:', or run `remote sandbox up`"))
+    EXPECT_THAT(world.run(words),
+                Refused("add one under 'servers:'; for practice servers, run `remote sandbox up`"))
         << words.front();
   }
 }
@@ -122,8 +123,7 @@ TEST(CommandUsage, AnUnknownServerIsWrongUsageForEveryCommandThatTakesOne) {
                                              {"authorize"}}) {
     std::vector<std::string> all = words;
     all.insert(all.end(), {"--server", "c"});
-    EXPECT_THAT(world.run(all), Refused("--server c: no server has this name; there are: a, b"))
-        << words.front();
+    EXPECT_THAT(world.run(all), Refused("no server 'c': there are a, b")) << words.front();
   }
   EXPECT_EQ(world.servers().commands(), 0);
 }

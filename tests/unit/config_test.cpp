@@ -458,7 +458,7 @@ TEST(Config, SelectServers) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_THAT(error.message(), HasSubstr("there are: gpu-1, gpu-2, cpu"));
+    EXPECT_THAT(error.message(), HasSubstr("there are gpu-1, gpu-2, cpu"));
     EXPECT_THAT(error.hint(), HasSubstr("gpu-1"));
   }
   try {
