@@ -27,7 +27,7 @@ struct LaunchRequest {
   std::string launcher = "ranks";         // one of launchers()
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
-  bool enable_stacks = false;             // let stacks() read Python stacks without py-spy
+  std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
   bool verify_sync = false;               // start only if the project is the same on all servers
   bool end_others = true;                 // when a rank fails, end the others
   std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves

@@ -84,6 +84,8 @@ struct JobRequest {
   std::string server;  // a name, or a glob that names one server
   Env env{};
   std::vector<std::string> tags{};
+  // Give its Python processes a sitecustomize (docs/protocol.md, "Stacks"): stacks() reads their stacks
+  // without py-spy, and a torch that was built without libuv does without it.
   bool enable_stacks = false;
 };
 

@@ -243,7 +243,8 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
-    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env, request_.enable_stacks);
+    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
+                               request_.enable_stacks.value_or(request_.python));
     job.job.command = launch::mask_command(request_.command);
     job.job.tags = process.tags;
     job.job.launch = JobId::parse(plan.run_id);

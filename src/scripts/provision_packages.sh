@@ -34,6 +34,36 @@ check_system() { # check_system PIP-ARGUMENTS...
     "set python: {manager: venv, system_site_packages: true} in configs.yaml, or install the distribution's packages (system_packages)"
 }
 
+# Whether an environment that sees the system's packages has all that requirements.txt names. The distribution's packages
+# ask in their metadata for more than they need, which pip would fetch. Lines that only pip understands are left to pip.
+requirements_are_met() {
+  "$python" - 2>/dev/null <<'EOF'
+import importlib.metadata, os, re, sys
+try:
+    from packaging.requirements import Requirement
+except ImportError:
+    from pip._vendor.packaging.requirements import Requirement
+sys.path[:] = [folder for folder in sys.path if folder]  # not the project's own folder
+settings = os.path.join(sys.prefix, "pyvenv.cfg")
+if os.path.exists(settings):
+    with open(settings, encoding="utf-8") as file:
+        if not re.search(r"(?mi)^include-system-site-packages\s*=\s*true", file.read()):
+            sys.exit(1)
+with open("requirements.txt", encoding="utf-8") as file:
+    for line in file:
+        line = re.sub(r"(^|\s)#.*$", "", line).strip()
+        if not line:
+            continue
+        wanted = Requirement(line)
+        if wanted.url or wanted.extras:
+            sys.exit(1)
+        if wanted.marker and not wanted.marker.evaluate():
+            continue
+        if not wanted.specifier.contains(importlib.metadata.version(wanted.name), prereleases=True):
+            sys.exit(1)
+EOF
+}
+
 pip_install() { # pip_install PIP-ARGUMENTS...
   if [ "$MANAGER" = uv ]; then
     uv=$(find_uv) || fail "uv was not found on this server"
@@ -80,7 +110,15 @@ pipenv_install() { # pipenv_install PIP-ARGUMENTS...
 [ "$KIND" = pipenv ] || rm -f "$SCRIPTS/pipenv"
 case $KIND in
   none) ;;
-  requirements) pip_install "$@" -r requirements.txt ;;
+  requirements)
+    # Constraints are pip's matter.
+    case " $* " in *' --constraint '*) met=no ;; *) requirements_are_met && met=yes || met=no ;; esac
+    if [ "$met" = yes ]; then
+      say step "the environment has all of it"
+    else
+      pip_install "$@" -r requirements.txt
+    fi
+    ;;
   pyproject) pip_install "$@" -e . ;;
   pipenv) pipenv_install "$@" ;;
 esac

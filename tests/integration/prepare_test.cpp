@@ -2,6 +2,7 @@
 // pipenv. Nothing reaches the network: wheels are made here, and conda's installer is a stand-in that behaves
 // as Miniconda's does, served over HTTP on loopback.
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <remote/error.hpp>
 
@@ -23,6 +24,23 @@ TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   const PrepareReport again = prepare_once();
   EXPECT_EQ(again.setup, StepResult::skipped);
   EXPECT_THAT(again.files.changed, IsEmpty());
+}
+
+// As Debian's torch does, which names exact versions of packages that it runs without.
+TEST_F(PrepareTest, WhatTheSystemsPackagesAskForIsNotFetched) {
+  use(config::PythonManager::system);
+  prepare_once();
+  const fs::path site = in_environment("python -m site --user-site || true");
+  const fs::path metadata = site / "tinywheel-1.0.dist-info/METADATA";
+  write(metadata, "Metadata-Version: 2.1\nName: tinywheel\nVersion: 1.0\nRequires-Dist: found-nowhere==7\n");
+  write(here("requirements.txt"), "# what we need\ntinywheel>=1  # that is all\n");
+  EXPECT_EQ(prepare_once().packages, StepResult::done);
+  write(here("requirements.txt"), "tinywheel>=2\n");
+  EXPECT_THROW(prepare_once(), Error);
+  // The project's own files are no packages.
+  fs::rename(site / "tinywheel-1.0.dist-info", here("tinywheel-2.0.dist-info"));
+  write(here("tinywheel-2.0.dist-info/METADATA"), "Metadata-Version: 2.1\nName: tinywheel\nVersion: 2.0\n");
+  EXPECT_THROW(prepare_once(), Error);
 }
 
 TEST_F(PrepareTest, MakesTheProjectsFolderWhereverItIs) {
@@ -156,8 +174,15 @@ TEST_F(PrepareTest, PipenvWhereThereIsAPipfile) {
     GTEST_SKIP() << "pipenv is not installed";
   }
   use(config::PythonManager::system);
-  make_wheel(here("my wheels"), "1.0");
-  write(here("Pipfile"), "[packages]\ntinywheel = {path = \"./my wheels/tinywheel-1.0-py3-none-any.whl\"}\n");
+  // Newer ones ask an index also for a package whose file is named.
+  const WebFolder www;
+  config_.python.no_index = false;
+  config_.python.find_links.clear();
+  make_wheel(www.folder() / "simple/tinywheel", "1.0");
+  write(here("Pipfile"),
+        fmt::format("[[source]]\nname = \"here\"\nurl = \"{}/simple\"\nverify_ssl = false\n\n"
+                    "[packages]\ntinywheel = \"*\"\n",
+                    www.url()));
   const PrepareReport report = prepare_well();
   EXPECT_EQ(report.package_source, "pipenv");
   EXPECT_EQ(report.packages, StepResult::done);

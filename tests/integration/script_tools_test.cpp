@@ -103,6 +103,40 @@ TEST_P(JobTools, StacksOfAPreparedProgram) {
   EXPECT_TRUE(stacks(id).empty());
 }
 
+// A torch that is built without libuv refuses a store that asks for it, which is the default since torch 2.4.
+TEST_P(JobTools, ATorchWithoutLibuvDoesWithout) {
+  const fs::path torch = place() / "torch";
+  fs::create_directories(torch / "distributed");
+  std::ofstream(torch / "_C.py")
+      << "import sys, types\n"
+         "def _c10d_init():\n"
+         "    sys.modules['torch._C._distributed_c10d'] = module\n"
+         "    return True\n"
+         "class TCPStore:\n"
+         "    def __init__(self, host, port, use_libuv=True):\n"
+         "        if use_libuv:\n"
+         "            raise RuntimeError('PyTorch was build without libuv support')\n"
+         "        if port == 0:\n"
+         "            raise RuntimeError('another reason')\n"
+         "        self.at = (host, port)\n"
+         "module = types.ModuleType('torch._C._distributed_c10d')\n"
+         "module.TCPStore = TCPStore\n";
+  std::ofstream(torch / "__init__.py") << "import torch._C\n";
+  std::ofstream(torch / "distributed/__init__.py") << "import torch\n"
+                                                      "torch._C._c10d_init()\n"
+                                                      "from torch._C._distributed_c10d import TCPStore\n";
+  const std::string work =
+      "exec /usr/bin/python3 -c 'from torch.distributed import TCPStore\n"
+      "print(TCPStore(\"here\", port=7).at)\ntry:\n  TCPStore(\"here\", 0)\nexcept RuntimeError as e:\n  "
+      "print(e)'";
+  const JobId id = start(work, {{"PYTHONPATH", "."}}, enable_stacks_text(".jobs"));
+  until_ended(id);
+  EXPECT_EQ(file(id, "job.out"), "('here', 7)\nanother reason\n") << file(id, "job.err");
+  const JobId plain = start(work, {{"PYTHONPATH", "."}});
+  until_ended(plain);
+  EXPECT_NE(file(plain, "job.err").find("libuv"), std::string::npos);
+}
+
 TEST_P(JobTools, StacksNeverSignalTheUnprepared) {
   const JobId python = start(program);
   const JobId other = start("exec sleep 60");
