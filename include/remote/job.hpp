@@ -129,11 +129,10 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 };
 
-// Which jobs are meant. A job has to fit all four.
+// Which jobs are meant. A job has to fit all three.
 struct JobSelection {
   std::vector<std::string> names{};  // keys, or unambiguous starts of ids (4 digits or more); any of them
   std::vector<std::string> tags{};   // all of them
-  std::vector<JobState> states{};    // any of them; none means all
   bool hidden = true;                // whether hidden jobs count; one that is named always does
 };
 

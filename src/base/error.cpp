@@ -6,7 +6,6 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 
 namespace remote {
 namespace {

@@ -1,7 +1,6 @@
 #include "base/files.hpp"
 
 #include <array>
-#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -13,8 +12,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/hashing.hpp"
 #include "base/log.hpp"
-#include "base/random.hpp"
 
 namespace remote {
 namespace fs = std::filesystem;
@@ -261,14 +260,17 @@ std::string local_user() {
   return name ? *name : environment("USER").value_or("root");
 }
 
-fs::path expand_home(std::string_view path) {
+std::string local_host() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+fs::path expand_home(std::string_view path, const fs::path& home) {
   if (path == "~") {
-    return home_folder();
+    return home;
   }
-  if (path.starts_with("~/")) {
-    return home_folder() / path.substr(2);
-  }
-  return fs::path(path);
+  return path.starts_with("~/") ? home / path.substr(2) : fs::path(path);
 }
 
 }  // namespace remote

@@ -114,10 +114,13 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-// "~" and "~/x" replaced by $HOME (or the password database's home folder).
-std::filesystem::path expand_home(std::string_view path);
+// $HOME, or the password database's home folder.
 std::filesystem::path home_folder();
+// "~" and "~/x" replaced by `home`.
+std::filesystem::path expand_home(std::string_view path, const std::filesystem::path& home = home_folder());
 // The login name of the user who runs this process.
 std::string local_user();
+// This machine's name for itself.
+std::string local_host();
 
 }  // namespace remote

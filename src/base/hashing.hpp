@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,7 +9,7 @@
 
 struct evp_md_ctx_st;
 
-// Digests and base64, by libcrypto.
+// Digests and base64, by libcrypto; random numbers, by the system.
 
 namespace remote {
 
@@ -33,5 +35,10 @@ std::string hmac_sha1(std::string_view key, std::string_view data);
 std::string base64_encode(std::string_view data);
 // nullopt when there is another character than those of base64; the padding may be missing.
 std::optional<std::string> base64_decode(std::string_view text);
+
+// `digits` lower-case hexadecimal digits from the system's random source; fit for ids and tokens.
+std::string random_hex(std::size_t digits);
+// A number in [low, high].
+std::uint32_t random_between(std::uint32_t low, std::uint32_t high);
 
 }  // namespace remote

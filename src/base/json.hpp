@@ -2,15 +2,15 @@
 
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 // The one way by which JSON becomes text. JSON is UTF-8, but what servers and users say may be any bytes. A
 // byte that is not UTF-8 becomes U+FFFD; dump() of nlohmann::json would throw.
 
 namespace remote {
 
-// Indented by two spaces, with a newline at the end.
-std::string dump_json(const nlohmann::json& value);
-std::string dump_json(const nlohmann::ordered_json& value);
+// A value of nlohmann's json or ordered_json, indented by two spaces, with a newline at the end.
+template <typename Json>
+std::string dump_json(const Json& value) {
+  return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
 
 }  // namespace remote

@@ -3,7 +3,7 @@
 #include <atomic>
 #include <mutex>
 
-#include "base/visible.hpp"
+#include "base/strings.hpp"
 
 namespace remote {
 namespace {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <charconv>
 #include <cstddef>
 #include <optional>
@@ -45,6 +46,45 @@ std::string last_lines(std::string_view text, std::size_t count);
 // Appends to a text of which only the end is wanted: its last 64 to 128 KiB are kept.
 void append_end(std::string& text, std::string_view data);
 
+// Cuts bytes that come in pieces of any size into lines. They end with '\n' or '\r', as what programs print
+// about their progress does. A line is cut off after `longest` bytes. One thread.
+class LineCutter {
+ public:
+  static constexpr std::size_t longest = 65536;
+
+  // A line that begins with `mark` ends only at '\n'. With an empty mark every line ends at both.
+  explicit LineCutter(std::string_view mark = {}) : mark_(mark) {}
+
+  // Calls take(std::string_view) for every line that has come to its end, without that end.
+  template <typename Take>
+  void add(std::string_view data, const Take& take) {
+    while (!data.empty()) {
+      const std::size_t end = data.find_first_of("\r\n");
+      append(data.substr(0, end));
+      if (end == std::string_view::npos) {
+        return;
+      }
+      if (data[end] == '\r' && marked()) {
+        append("\r");
+      } else {
+        const std::string line = std::move(line_);
+        line_.clear();
+        take(std::string_view(line));
+      }
+      data.remove_prefix(end + 1);
+    }
+  }
+  // What came after the last line's end.
+  std::string_view rest() const { return line_; }
+
+ private:
+  bool marked() const { return !mark_.empty() && line_.starts_with(mark_); }
+  void append(std::string_view data) { line_ += data.substr(0, longest - std::min(line_.size(), longest)); }
+
+  std::string_view mark_;
+  std::string line_;
+};
+
 // One character of a UTF-8 text. A byte that begins no well-formed character (cut short, overlong, a
 // surrogate, beyond U+10FFFF) is a character of its own: length 1, valid false, code U+FFFD.
 struct Utf8Char {
@@ -58,6 +98,15 @@ Utf8Char utf8_at(std::string_view text, std::size_t at);
 
 // Where the first byte stands that is not UTF-8; nullopt when all of the text is.
 std::optional<std::size_t> first_invalid_utf8(std::string_view text);
+
+// Text from outside (a server, a job, a file) made safe for a terminal, where it could move the cursor,
+// change the window's title or reverse the direction of a line. Control characters become "\x1b" and the
+// like, characters that change the direction "\u202e", and bytes that are not UTF-8 "\xff". After `longest`
+// characters of the text the rest becomes "…". Newlines and tabs become "\n" and "\t": it is fit for one
+// line.
+std::string visible_line(std::string_view text, std::size_t longest = std::string_view::npos);
+// The same, but newlines and tabs stay.
+std::string visible_text(std::string_view text, std::size_t longest = std::string_view::npos);
 
 // Whether a variable's name suggests a secret (TOKEN, PASSWORD, SECRET, KEY, CREDENTIAL …), and the mask
 // shown instead of its value.

@@ -7,9 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <sstream>
-#include <string>
 #include <string_view>
-#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

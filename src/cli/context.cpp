@@ -10,9 +10,8 @@
 #include <poll.h>
 
 #include "base/files.hpp"
-#include "base/visible.hpp"
+#include "base/strings.hpp"
 #include "cli/show/events.hpp"
-#include "cli/show/hint.hpp"
 #include "cli/show/jobs.hpp"
 
 namespace remote::cli {
@@ -38,6 +37,35 @@ fs::path self_path() {
     throw Error("cannot find this program's own file", error.message());
   }
   return path;
+}
+
+// The option or command that does the remedy; empty for none.
+std::string words_of(Remedy remedy, const std::string& detail) {
+  switch (remedy) {
+    case Remedy::none:
+      return "";
+    case Remedy::make_project:
+      return "run `remote init` in the project's folder, or name it with --project DIR";
+    case Remedy::add_server:
+      return "for practice servers, run `remote sandbox up`";
+    case Remedy::make_key:
+      return "--generate makes it";
+    case Remedy::send_project:
+      return "send it with `remote rsync`";
+    case Remedy::choose_port:
+      return detail.empty() ? "name one: --master-port PORT"
+                            : "leave --master-port out, or use one that is free: " + detail;
+    case Remedy::pass_local_rank:
+      return "or add --use-env";
+    case Remedy::start_job:
+      return "start one: remote job-run --cmd … --server …";
+    case Remedy::list_jobs:
+      return "see: remote job-list";
+    case Remedy::follow_job:
+      return detail.empty() ? "name one: remote job-tail --job KEY"
+                            : "follow it with: remote job-tail --job " + detail;
+  }
+  return "";
 }
 
 }  // namespace
@@ -110,6 +138,11 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
     throw Error(undone, "not confirmed");
   }
+}
+
+std::string hint_of(const Error& error) {
+  const std::string words = words_of(error.remedy(), error.remedy_detail());
+  return error.hint() + (error.hint().empty() || words.empty() ? "" : "; ") + words;
 }
 
 std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most) {

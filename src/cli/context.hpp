@@ -83,6 +83,10 @@ inline nlohmann::json or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
+// What to try after the error: its own hint, then the option or command that does its remedy. Empty if there
+// is nothing to say.
+std::string hint_of(const Error& error);
+
 // The first of these texts, which are foreign, and a line that counts the others.
 std::vector<std::string> first_lines(const std::vector<std::string>& texts, std::size_t most);
 

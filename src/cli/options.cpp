@@ -69,10 +69,7 @@ void JobOptions::add(CLI::App& command, Context& context, const std::string& tag
 }
 
 JobSelection JobOptions::selection() const {
-  JobSelection selection;
-  selection.names = keys;
-  selection.tags = tags;
-  return selection;
+  return {.names = keys, .tags = tags};
 }
 
 }  // namespace remote::cli

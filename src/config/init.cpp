@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "config/config.hpp"
 #include "config/init_templates.hpp"

@@ -14,7 +14,6 @@
 #include <yaml-cpp/parser.h>
 
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 
 namespace remote::config {
 namespace {

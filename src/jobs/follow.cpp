@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <list>
 #include <map>
 #include <memory>
@@ -15,7 +14,6 @@
 #include "base/log.hpp"
 #include "jobs/follow_connection.hpp"
 #include "jobs/places.hpp"
-#include "ssh/errors.hpp"
 
 // Workers: each follows jobs of one server over a connection of its own, and makes it anew when it breaks.
 

@@ -10,7 +10,6 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "jobs/transitions.hpp"
-#include "ssh/errors.hpp"
 
 namespace remote::jobs {
 

@@ -9,12 +9,10 @@
 
 #include "base/strings.hpp"
 #include "jobs/job_fields.hpp"
-#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-constexpr std::string_view header = "remote job index 5\n";
 constexpr std::size_t checksum_digits = 16;
 
 // In the manner of FNV-1a, but eight bytes at a step: listing ten thousand jobs sums up megabytes. It guards
@@ -189,10 +187,6 @@ Fingerprint Fingerprint::of(const struct stat& info) {
           static_cast<std::uint64_t>(info.st_size)};
 }
 
-std::string_view index_header() {
-  return header;
-}
-
 std::string index_line(const Fingerprint& print, const Job& job) {
   std::string line = fmt::format("{}\t{}\t{}", print.inode, print.mtime_ns, print.size);
   LineWriter columns(line);
@@ -202,11 +196,11 @@ std::string index_line(const Fingerprint& print, const Job& job) {
 
 Index::Index(std::string text) : text_(std::move(text)) {
   std::string_view left = text_;
-  if (!left.starts_with(header)) {
+  if (!left.starts_with(index_header)) {
     bad_ = left.empty() ? 0 : 1;
     return;
   }
-  left.remove_prefix(header.size());
+  left.remove_prefix(index_header.size());
   rows_.reserve(left.size() / 256);
   while (!left.empty()) {
     const std::size_t end = left.find('\n');

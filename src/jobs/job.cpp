@@ -1,9 +1,12 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
 #include <remote/job.hpp>
 
-#include "base/random.hpp"
+#include "base/clock.hpp"
+#include "base/hashing.hpp"
+#include "jobs/job_fields.hpp"
 
 namespace remote {
 namespace {
@@ -47,4 +50,83 @@ bool Job::has_tag(std::string_view tag) const {
   return std::ranges::find(tags, tag) != tags.end();
 }
 
+namespace jobs {
+namespace {
+
+using Kind = JobReason::Kind;
+
+// '#' stands for the number and '*' for the text. Those without a sentence are put together below.
+struct Sentence {
+  Kind kind;
+  std::string_view name;
+  std::string_view text;
+};
+
+constexpr std::array sentences{
+    Sentence{Kind::none, "none", ""},
+    Sentence{Kind::after_rank, "after_rank", "ended after rank #"},
+    Sentence{Kind::after_loss, "after_loss", "ended after the loss of *"},
+    Sentence{Kind::by_user, "by_user", ""},
+    Sentence{Kind::by_launch, "by_launch", ""},
+    Sentence{Kind::out_of_memory, "out_of_memory", "out of memory"},
+    Sentence{Kind::server_out_of_memory, "server_out_of_memory", "the server ran out of memory meanwhile"},
+    Sentence{Kind::never_started, "never_started", "never started"},
+    Sentence{Kind::not_started, "not_started", "not started: *"},
+    Sentence{Kind::no_result, "no_result", "ended without a result"},
+    Sentence{Kind::folder_gone, "folder_gone", "its folder is gone from the server"},
+    Sentence{Kind::processes_gone, "processes_gone", "supervisor and processes are gone"},
+    Sentence{Kind::server_restarted, "server_restarted", "server restarted"},
+    Sentence{Kind::waiting, "waiting", "waiting: *"},
+    Sentence{Kind::told_to_end, "told_to_end", "told to end, but its process # is not gone"},
+    Sentence{Kind::unsupervised, "unsupervised", "its supervisor is gone"},
+    Sentence{Kind::no_lifeline, "no_lifeline", "no lifeline: *"},
+    Sentence{Kind::no_answer, "no_answer", ""},
+    Sentence{Kind::other, "other", "*"},
+};
+
+const Sentence& sentence_of(Kind kind) {
+  return *std::ranges::find(sentences, kind, &Sentence::kind);
+}
+
+// "SIGTERM by ada@laptop, then SIGKILL"
+std::string stop_text(const JobReason& reason) {
+  std::string text = signal_name(reason.number);
+  const std::string by = reason.kind == Kind::by_launch ? "launch" : reason.text;
+  if (!by.empty()) {
+    text += " by " + by;
+  }
+  if (reason.result) {
+    text += (reason.result->signal() ? ", then " : ", ") + reason.result->describe();
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string reason_text(const JobReason& reason) {
+  if (reason.kind == Kind::by_user || reason.kind == Kind::by_launch) {
+    return stop_text(reason);
+  }
+  if (reason.kind == Kind::no_answer) {
+    return reason.last_state ? fmt::format("no answer; last news {} ago: {}", format_duration(reason.number),
+                                           to_string(*reason.last_state))
+                             : "no answer, and no news yet";
+  }
+  std::string text(sentence_of(reason.kind).text);
+  if (const std::size_t place = text.find_first_of("#*"); place != std::string::npos) {
+    text.replace(place, 1, text[place] == '*' ? reason.text : std::to_string(reason.number));
+  }
+  return text;
+}
+
+std::string_view kind_name(JobReason::Kind kind) {
+  return sentence_of(kind).name;
+}
+
+std::optional<JobReason::Kind> parse_kind(std::string_view name) {
+  const auto found = std::ranges::find(sentences, name, &Sentence::name);
+  return found == sentences.end() ? std::nullopt : std::optional(found->kind);
+}
+
+}  // namespace jobs
 }  // namespace remote

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
 
 #include <remote/job.hpp>
 
@@ -10,6 +13,15 @@
 // unknown is a std::optional.
 
 namespace remote::jobs {
+
+// The sentence that stands for a job's reason, in listings and beside the typed reason in job.json:
+// "ended after rank 2", "SIGTERM by ada@laptop, exit 1", "" for none. May quote what a server said: show it
+// through visible_text().
+std::string reason_text(const JobReason& reason);
+
+// A kind's name in job.json and in the index: "after_rank".
+std::string_view kind_name(JobReason::Kind kind);
+std::optional<JobReason::Kind> parse_kind(std::string_view name);
 
 template <typename AnyReason, typename Visitor>
 void visit_fields_of_reason(AnyReason& reason, Visitor& visit) {

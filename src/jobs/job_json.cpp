@@ -10,7 +10,6 @@
 #include "base/json.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/places.hpp"
-#include "jobs/reason_text.hpp"
 
 namespace remote::jobs {
 namespace {

@@ -1,6 +1,5 @@
 #include "jobs/protocol.hpp"
 
-#include <algorithm>
 #include <cctype>
 #include <iterator>
 

@@ -99,9 +99,8 @@ std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& select
   std::vector<Job> chosen;
   for (const Job& job : jobs) {
     const bool is_named = named.contains(job.id);
-    const bool state_fits = selection.states.empty() || std::ranges::count(selection.states, job.state) > 0;
     if ((named.empty() || is_named) && (is_named || selection.hidden || !job.hidden) &&
-        has_all(job, selection.tags) && state_fits) {
+        has_all(job, selection.tags)) {
       chosen.push_back(job);
     }
   }
@@ -123,16 +122,8 @@ Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selecti
           .mended_by(near.empty() ? Remedy::list_jobs : Remedy::none);
     }
   }
-  std::vector<std::string> states;
-  for (const JobState state : selection.states) {
-    states.emplace_back(to_string(state));
-  }
-  std::string reason = "no job";
-  reason += states.empty() ? "" : " that is " + join(states, " or ");
-  reason += selection.tags.empty() ? "" : " has the tags " + join(selection.tags, ", ");
-  reason += states.empty() && selection.tags.empty()    ? " fits"
-            : states.empty() || !selection.tags.empty() ? ""
-                                                        : " is there";
+  const std::string reason =
+      selection.tags.empty() ? "no job fits" : "no job has the tags " + join(selection.tags, ", ");
   return Error::usage("no job to act on", reason).mended_by(Remedy::list_jobs);
 }
 

@@ -11,7 +11,7 @@
 namespace remote::jobs {
 
 // The jobs that fit, in the order given, each once. A name that fits none or several is an Error (usage) that
-// lists what comes near. Tags and states that fit none give an empty list: see nothing_selected.
+// lists what comes near. Tags that fit none give an empty list: see nothing_selected.
 std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& selection);
 
 // The error for a command that needs at least one job and got none: says which tag nobody has, and what

@@ -2,11 +2,9 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <remote/cancel.hpp>
-#include <remote/error.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 

@@ -7,7 +7,6 @@
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "jobs/places.hpp"
-#include "jobs/protocol.hpp"
 
 namespace remote::jobs {
 namespace {

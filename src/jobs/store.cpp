@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 #include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"

@@ -11,8 +11,8 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/hashing.hpp"
 #include "base/log.hpp"
-#include "base/random.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_json.hpp"
 
@@ -257,7 +257,7 @@ void append_index(const fs::path& folder, const std::string& lines, const Step& 
   std::string text = lines;
   char last = '\n';
   if (info.st_size == 0) {
-    text.insert(0, index_header());
+    text.insert(0, index_header);
   } else if (::pread(fd.get(), &last, 1, info.st_size - 1) == 1 && last != '\n') {
     text.insert(0, "\n");  // a line that was cut short must not spoil ours
   }
@@ -265,18 +265,17 @@ void append_index(const fs::path& folder, const std::string& lines, const Step& 
 }
 
 void write_index(const fs::path& folder, const std::vector<StoredJob>& jobs, const Step& step) {
-  step("write index");
-  std::string text(index_header());
+  std::string text(index_header);
   for (const StoredJob& stored : jobs) {
     text += index_line(stored.print, stored.job);
   }
-  const fs::path temporary = folder / fmt::format(".index.{}.tmp", random_hex(8));
-  UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   // Not synced: after a crash of the machine its checksums tell what is left of it.
-  const bool good = fd && write_all(fd.get(), text) && ::close(fd.release()) == 0;
-  step("rename index");
-  if (!good || ::rename(temporary.c_str(), (folder / "index").c_str()) != 0) {
-    ::unlink(temporary.c_str());
+  FileBatch batch(folder, Sync::no, step);
+  try {
+    batch.put(folder / "index", text);
+    batch.commit(false);
+  } catch (const Error& error) {
+    log_info("", "{}", error.message());
   }
 }
 

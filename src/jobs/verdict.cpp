@@ -1,10 +1,7 @@
 #include "jobs/verdict.hpp"
 
 #include <limits>
-#include <optional>
 #include <tuple>
-
-#include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
 #include "jobs/places.hpp"

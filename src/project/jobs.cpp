@@ -2,12 +2,9 @@
 // wrote.
 
 #include <algorithm>
-#include <array>
 #include <set>
 
 #include <fmt/format.h>
-#include <pwd.h>
-#include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
@@ -128,11 +125,7 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
 }
 
 std::string user_at_host() {
-  std::array<char, 256> host{};
-  ::gethostname(host.data(), host.size() - 1);
-  const passwd* entry =
-      ::getpwuid(::getuid());  // NOLINT(concurrency-mt-unsafe): before any thread is started
-  return fmt::format("{}@{}", entry != nullptr ? entry->pw_name : "someone", host.data());
+  return local_user() + "@" + local_host();
 }
 
 KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"

@@ -2,7 +2,6 @@
 
 #include "base/files.hpp"
 #include "jobs/select.hpp"
-#include "launch/plan.hpp"
 #include "project/core.hpp"
 #include "ssh/pool.hpp"
 

@@ -1,12 +1,9 @@
 #include "sandbox/config.hpp"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
-#include <pwd.h>
 #include <remote/error.hpp>
-#include <unistd.h>
 
 #include "base/files.hpp"
 #include "config/init_templates.hpp"
@@ -56,17 +53,6 @@ void write_config(const Sandbox& sandbox, const std::string& text) {
 
 }  // namespace
 
-std::string user_name() {
-  passwd entry{};
-  passwd* found = nullptr;
-  std::array<char, 16384> buffer{};
-  if (::getpwuid_r(::getuid(), &entry, buffer.data(), buffer.size(), &found) != 0 || found == nullptr) {
-    throw Error("cannot start practice servers", "user id " + std::to_string(::getuid()) + " has no name",
-                "sshd needs an entry for it in /etc/passwd");
-  }
-  return found->pw_name;
-}
-
 std::string sandbox_servers_yaml(const std::vector<SandboxServer>& servers, const std::string& user) {
   std::string text = "servers:\n";
   for (const SandboxServer& server : servers) {
@@ -91,7 +77,7 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
 
 SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers) {
   const std::string text =
-      std::string(head) + sandbox_servers_yaml(servers, user_name()) + std::string(python);
+      std::string(head) + sandbox_servers_yaml(servers, local_user()) + std::string(python);
   const auto there = read_file_if_there(config_file(sandbox));
   if (!there) {
     write_config(sandbox, text);
@@ -112,7 +98,7 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
   if (const std::size_t at = there->find(config::config_server_example);
       at != std::string::npos && there->find("\npython:") == std::string::npos) {
     std::string filled = *there;
-    filled.replace(at, config::config_server_example.size(), sandbox_servers_yaml(servers, user_name()));
+    filled.replace(at, config::config_server_example.size(), sandbox_servers_yaml(servers, local_user()));
     write_config(sandbox, filled + "\n" + std::string(python));
     return {SandboxConfigState::updated, {}, {}};
   }

@@ -39,7 +39,4 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
 // Removes configs.yaml if it is as the sandbox wrote it; false when it is not. Call before Sandbox::purge().
 bool remove_config(const Sandbox& sandbox);
 
-// The name of the user that runs this, for `username`.
-std::string user_name();
-
 }  // namespace remote::sandbox

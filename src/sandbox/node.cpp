@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <regex>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -17,7 +18,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
@@ -76,16 +77,10 @@ int sshd_version(const fs::path& program) {
   spec.argv = {program.string(), "-V"};
   const ExecResult result = run_subprocess(spec);
   const std::string text = result.out + result.err;
-  const std::string_view mark = "OpenSSH_";
-  const std::size_t start = text.find(mark);
-  if (start == std::string::npos) {
-    return 0;
-  }
-  const std::string_view rest = std::string_view(text).substr(start + mark.size());
-  const auto parts = split(rest.substr(0, rest.find_first_not_of("0123456789.")), '.');
-  const auto major = parts.empty() ? std::nullopt : parse_number<int>(parts[0]);
-  const auto minor = parts.size() < 2 ? std::nullopt : parse_number<int>(parts[1]);
-  return major && minor ? *major * 100 + *minor : 0;
+  std::smatch parts;
+  return std::regex_search(text, parts, std::regex("OpenSSH_([0-9]{1,4})\\.([0-9]{1,2})"))
+             ? std::stoi(parts[1]) * 100 + std::stoi(parts[2])
+             : 0;
 }
 
 // Whether this is root with a locked password, as Debian's installer leaves it for those who use sudo.

@@ -3,10 +3,8 @@
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <remote/cancel.hpp>
-#include <sys/types.h>
 
 #include "sandbox/processes.hpp"
 #include "sandbox/sandbox.hpp"

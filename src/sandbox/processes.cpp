@@ -101,17 +101,18 @@ std::optional<Process> find_process(pid_t pid) {
 
 #else
 
+static std::vector<Process> run_ps(std::vector<std::string> which) {
+  which.insert(which.begin(), "ps");
+  which.insert(which.end(), {"-o", "pid=,ppid=,stat=,lstart=,command="});
+  return parse_ps(run_subprocess({.argv = std::move(which), .set_env = {{"LC_ALL", "C"}}}).out);
+}
+
 std::vector<Process> list_processes(std::string_view) {
-  return parse_ps(run_subprocess({.argv = {"ps", "-axo", "pid=,ppid=,stat=,lstart=,command="},
-                                  .set_env = {{"LC_ALL", "C"}}})
-                      .out);
+  return run_ps({"-ax"});
 }
 
 std::optional<Process> find_process(pid_t pid) {
-  const auto found = parse_ps(
-      run_subprocess({.argv = {"ps", "-p", std::to_string(pid), "-o", "pid=,ppid=,stat=,lstart=,command="},
-                      .set_env = {{"LC_ALL", "C"}}})
-          .out);
+  const auto found = run_ps({"-p", std::to_string(pid)});
   return !found.empty() && !found[0].zombie ? std::optional(found[0]) : std::nullopt;
 }
 
@@ -120,29 +121,19 @@ std::optional<Process> find_process(pid_t pid) {
 std::vector<Process> parse_ps(std::string_view text) {
   std::vector<Process> result;
   for (const std::string& line : split(text, '\n')) {
-    std::string_view rest = line;
-    const auto word = [&rest] {
-      rest = rest.substr(std::min(rest.find_first_not_of(' '), rest.size()));
-      const std::size_t end = std::min(rest.find(' '), rest.size());
-      const std::string_view taken = rest.substr(0, end);
-      rest.remove_prefix(end);
-      return std::string(taken);
-    };
-    Process process;
-    const auto pid = parse_number<pid_t>(word());
-    const auto parent = parse_number<pid_t>(word());
-    if (!pid || !parent) {
+    // PID, PPID, state, start ("Sat Nov 21 10:25:39 2026") and the command line
+    const std::vector<std::string> words = split_words(line);
+    const auto pid = words.size() < 8 ? std::nullopt : parse_number<pid_t>(words[0]);
+    const auto parent = pid ? parse_number<pid_t>(words[1]) : std::nullopt;
+    if (!parent) {
       continue;
     }
+    Process process;
     process.pid = *pid;
     process.parent = *parent;
-    process.zombie = word().starts_with('Z');
-    std::vector<std::string> start;  // "Sat Nov 21 10:25:39 2026"
-    for (int i = 0; i < 5; ++i) {
-      start.push_back(word());
-    }
-    process.start = join(start, " ");
-    process.command = std::string(trim(rest));
+    process.zombie = words[2].starts_with('Z');
+    process.start = join({words.begin() + 3, words.begin() + 8}, " ");
+    process.command = join({words.begin() + 8, words.end()}, " ");
     result.push_back(std::move(process));
   }
   return result;

@@ -32,7 +32,7 @@ std::vector<Process> list_processes(std::string_view mark = {});
 // nullopt when there is no such process, or only its zombie.
 std::optional<Process> find_process(pid_t pid);
 
-// The output of `ps -axo pid=,ppid=,stat=,lstart=,command=`.
+// The output of `ps -o pid=,ppid=,stat=,lstart=,command=`.
 std::vector<Process> parse_ps(std::string_view text);
 
 // The processes that `roots` names and all that descend from them, of one list.

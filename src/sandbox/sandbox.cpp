@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"

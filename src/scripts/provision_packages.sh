@@ -3,9 +3,9 @@
 # provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), and LOCKED
 # (1: there is a Pipfile.lock).
 : "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}"
-cd "$PROJECT" || fail "there is no folder $PROJECT" "run: remote rsync"
+cd "$PROJECT" || fail "there is no folder $PROJECT" "send the project there first"
 lock_home
-python=$(env_python) || fail "there is no Python environment here" "run: remote setup"
+python=$(env_python) || fail "there is no Python environment here" "set the server up first"
 mkdir -p "$ENV_PREFIX" || fail "cannot write to $ENV_PREFIX"
 rm -f "$PACKAGES_STAMP"
 PIP_DISABLE_PIP_VERSION_CHECK=1

@@ -1,4 +1,4 @@
-# Runs one command in the foreground of an SSH channel; after guard.sh. Set before: project, command, and environment,
+# Runs one command in the foreground of an SSH channel; after guard.sh and job.sh. Set before: project, command, and environment,
 # which is the sh text that exports the variables and enters the Python environment.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
@@ -8,12 +8,8 @@ printf '\n@remote1 run\n'
 printf '\n@remote1 run\n' >&2
 
 cd -- "$project" 2>/dev/null || {
-  echo "remote: the project's folder $project is not on this server; run: remote rsync" >&2
+  echo "remote: the project's folder $project is not on this server; send it there first" >&2
   exit 127
 }
 eval "$environment" || exit 127
-# --norc: within a session of sshd, bash -c reads .bashrc, which may print, and undo what was set here.
-if command -v bash >/dev/null 2>&1; then
-  exec bash --norc -c -- "$command"
-fi
-exec sh -c -- "$command"
+job_command "$command"

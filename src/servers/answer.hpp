@@ -11,7 +11,6 @@
 
 #include <remote/error.hpp>
 
-#include "base/line_cutter.hpp"
 #include "base/strings.hpp"
 
 // What the scripts of src/scripts answer: lines on stdout that begin with "@remote1 " (docs/protocol.md). It

@@ -1,29 +1,22 @@
 #include "servers/authorize.hpp"
 
 #include <chrono>
-#include <optional>
 #include <vector>
 
 #include <remote/error.hpp>
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "ssh/agent.hpp"
 
 namespace remote::servers {
 namespace {
 
 constexpr std::size_t longest_key = std::size_t{64} * 1024;
 
-// The type that a key's binary form begins with: a length of four bytes, then the name.
-std::optional<std::string> inner_type(const std::string& binary) {
-  if (binary.size() < 4) {
-    return std::nullopt;
-  }
-  std::size_t length = 0;
-  for (int i = 0; i < 4; ++i) {
-    length = length << 8U | static_cast<unsigned char>(binary[static_cast<std::size_t>(i)]);
-  }
-  return length <= binary.size() - 4 ? std::optional(binary.substr(4, length)) : std::nullopt;
+// What a key of this type begins with in its binary form: a length of four bytes, then the name.
+std::string type_field(const std::string& type) {
+  return ssh::agent_number(static_cast<std::uint32_t>(type.size())) + type;
 }
 
 Error not_a_key(const std::string& file, const std::string& reason) {
@@ -52,7 +45,7 @@ PublicKey parse_public_key(std::string_view text, const std::string& file) {
     }
     const auto binary =
         words.size() >= 2 && line.size() <= longest_key ? base64_decode(words[1]) : std::nullopt;
-    if (!binary || inner_type(*binary) != words[0]) {
+    if (!binary || !binary->starts_with(type_field(words[0]))) {
       throw not_a_key(file, "it holds no public key in OpenSSH's form");
     }
     if (words[0].find("-cert-v0") != std::string::npos) {

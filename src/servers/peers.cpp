@@ -7,11 +7,10 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/python_env.hpp"
-#include "ssh/errors.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
 namespace remote::servers {
@@ -54,13 +53,6 @@ struct VerifyAnswer {
     }
   }
 };
-
-std::string with_slash(std::string path) {
-  if (!path.ends_with('/')) {
-    path += '/';
-  }
-  return path;
-}
 
 // Keeps the agent away from every other command of the connection.
 class Forwarding {
@@ -155,7 +147,7 @@ Peers::Part::Part(Peers& peers, ssh::Connection& connection, const config::Serve
   self_.server = server.name;
   self_.login = connection.login();
   self_.host = server.internal_address.value_or(self_.login.host);
-  self_.path = ssh::remote_spec(with_slash(peers.config_.project_path_on(server)));
+  self_.path = project_spec(peers.config_, server);
 }
 
 Peers::Part::~Part() {

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <set>
 
-#include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/login_shell.hpp"

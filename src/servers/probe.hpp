@@ -3,7 +3,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 
 #include "servers/action.hpp"
 

@@ -43,6 +43,29 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
+// rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
+std::vector<std::string> not_excluded(const config::Config& config, const std::set<std::string>& names,
+                                      const Cancel& cancel) {
+  const TempFolder tree;
+  for (const std::string& name : names) {
+    // One that cannot be made here is not listed, and stays on the server.
+    const fs::path path = tree.path() / name;
+    std::error_code ignored;
+    fs::create_directories(path.parent_path(), ignored);
+    if (!name.ends_with('/')) {
+      std::ofstream(path).flush();
+    }
+    cancel.check();
+  }
+  std::vector<std::string> left;
+  for (std::string& name : selected_names(config, tree.path(), cancel)) {
+    if (names.contains(name)) {
+      left.push_back(std::move(name));
+    }
+  }
+  return left;
+}
+
 }  // namespace
 
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
@@ -99,33 +122,6 @@ std::optional<std::string> ProjectTree::digest(const std::string& name, const Ca
   }
   return digests_.emplace(name, digest.hex()).first->second;
 }
-
-namespace {
-
-// rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
-std::vector<std::string> not_excluded(const config::Config& config, const std::set<std::string>& names,
-                                      const Cancel& cancel) {
-  const TempFolder tree;
-  for (const std::string& name : names) {
-    // One that cannot be made here is not listed, and stays on the server.
-    const fs::path path = tree.path() / name;
-    std::error_code ignored;
-    fs::create_directories(path.parent_path(), ignored);
-    if (!name.ends_with('/')) {
-      std::ofstream(path).flush();
-    }
-    cancel.check();
-  }
-  std::vector<std::string> left;
-  for (std::string& name : selected_names(config, tree.path(), cancel)) {
-    if (names.contains(name)) {
-      left.push_back(std::move(name));
-    }
-  }
-  return left;
-}
-
-}  // namespace
 
 SentFiles::SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
     : config_(config),

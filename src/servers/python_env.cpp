@@ -5,8 +5,6 @@
 #include <set>
 #include <vector>
 
-#include <remote/error.hpp>
-
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"

@@ -22,25 +22,12 @@ bool is_loopback(const std::string& address) {
   return address.starts_with("127.") || address == "::1";
 }
 
-// Characters that have a meaning in rsync's patterns, made plain.
-std::string pattern_of(std::string_view name) {
-  std::string pattern;
-  const bool wild = name.find_first_of("*?[") != std::string_view::npos;
-  for (const char c : name) {
-    if (wild && std::string_view("*?[\\").find(c) != std::string_view::npos) {
-      pattern += '\\';
-    }
-    pattern += c;
-  }
-  return pattern;
-}
-
 // rsync's rules that put these names at risk, and nothing else.
 std::string deletion_rules(const std::vector<std::string>& names) {
   std::string rules;
   for (const std::string& name : names) {
     if (name.find_first_of("\r\n") == std::string::npos) {  // else it would be two rules
-      rules += "R /" + pattern_of(name) + "\n";
+      rules += "R /" + ssh::rsync_pattern(name) + "\n";
     }
   }
   return rules + "P *\n";
@@ -49,14 +36,15 @@ std::string deletion_rules(const std::vector<std::string>& names) {
 // Patterns that never go to a server whatever exclude.txt says, as rsync reads them.
 std::vector<std::string> always_excluded(const config::Config& config) {
   std::vector<std::string> patterns = {
-      "/" + pattern_of(config.remote_jobs_folder_name), "/" + pattern_of(config.remote_scripts_folder_name),
+      "/" + ssh::rsync_pattern(config.remote_jobs_folder_name),
+      "/" + ssh::rsync_pattern(config.remote_scripts_folder_name),
       // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
       "/.remote", ".rsync-partial"};
   const bool in_project = config.python.manager == config::PythonManager::venv ||
                           config.python.manager == config::PythonManager::uv;
   const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
   if (in_project && !folder.starts_with('/') && !folder.starts_with('~')) {
-    patterns.push_back("/" + pattern_of(folder));  // each server makes its own
+    patterns.push_back("/" + ssh::rsync_pattern(folder));  // each server makes its own
   }
   return patterns;
 }
@@ -211,6 +199,11 @@ std::vector<std::string> peer_arguments(const SyncOptions& options) {
   return arguments;
 }
 
+std::string project_spec(const config::Config& config, const config::Server& server) {
+  const std::string path = config.project_path_on(server);
+  return ssh::remote_spec(path.ends_with('/') ? path : path + '/');
+}
+
 std::vector<std::string> selection_arguments(const config::Config& config) {
   std::vector<std::string> arguments = {"-L"};
   // The first rule that matches wins: ours stand before the user's.
@@ -246,11 +239,7 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   if (options.dry_run) {
     arguments.emplace_back("-n");
   }
-  std::string path = config.project_path_on(server);
-  if (!path.ends_with('/')) {
-    path += '/';
-  }
-  return run(connection, std::move(arguments), {(config.project / "").string(), ssh::remote_spec(path)},
+  return run(connection, std::move(arguments), {(config.project / "").string(), project_spec(config, server)},
              options, "cannot send the project", cancel);
 }
 

@@ -1,9 +1,7 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +43,9 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
 // What differs between the project here and on the server, by content; nothing is changed.
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
                                      const config::Server& server, SyncOptions options, const Cancel& cancel);
+
+// The project's folder on the server, as rsync takes it: with a slash at its end.
+std::string project_spec(const config::Config& config, const config::Server& server);
 
 // rsync's options that select what of the project goes to a server: what symlinks lead to, nothing excluded.
 std::vector<std::string> selection_arguments(const config::Config& config);

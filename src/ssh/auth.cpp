@@ -12,9 +12,7 @@
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "ssh/agent.hpp"
-#include "ssh/errors.hpp"
 
 namespace remote::ssh {
 namespace fs = std::filesystem;

@@ -9,10 +9,9 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/hashing.hpp"
 #include "base/log.hpp"
-#include "base/random.hpp"
 #include "ssh/auth.hpp"
-#include "ssh/errors.hpp"
 #include "ssh/host_keys.hpp"
 #include "ssh/jump.hpp"
 #include "ssh/libssh.hpp"

@@ -14,7 +14,6 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
-#include "base/random.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "ssh/ssh_config.hpp"

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
-#include <sys/stat.h>
 
 #include "base/files.hpp"
 #include "ssh/libssh.hpp"

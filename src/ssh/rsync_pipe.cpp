@@ -1,7 +1,6 @@
 #include "ssh/rsync_pipe.hpp"
 
 #include <array>
-#include <cerrno>
 #include <cstdint>
 #include <cstring>
 
@@ -9,7 +8,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
@@ -57,11 +55,7 @@ bool read_all(int fd, char* data, std::size_t size) {
 }  // namespace
 
 bool send_offer(int socket, const std::vector<std::string>& command, int from_rsync, int to_rsync) {
-  std::string body;
-  for (const std::string& word : command) {
-    body += word;
-    body += '\0';
-  }
+  const std::string body = join(command, std::string_view("\0", 1));
   FdMessage offer;
   offer.size = static_cast<std::uint32_t>(body.size());
   offer.fds = {from_rsync, to_rsync};
@@ -97,11 +91,7 @@ std::optional<PipeOffer> receive_offer(int socket) {
   if (!read_all(socket, body.data(), body.size())) {
     return std::nullopt;
   }
-  for (std::size_t at = 0; at < body.size();) {
-    const std::size_t end = body.find('\0', at);
-    offer.command.push_back(body.substr(at, end - at));
-    at = end == std::string::npos ? body.size() : end + 1;
-  }
+  offer.command = split(body, '\0');
   return offer;
 }
 

@@ -5,17 +5,14 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
 #include <memory>
 #include <thread>
 
-#include <fcntl.h>
 #include <poll.h>
 #include <remote/error.hpp>
 #include <unistd.h>
 
 #include "base/files.hpp"
-#include "base/line_cutter.hpp"
 #include "base/log.hpp"
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
@@ -190,12 +187,10 @@ void RsyncTunnel::feed_server() {
     if (room == 0) {
       return;
     }
-    const ssize_t count = ::read(from_rsync_.get(), buffer.data(), room);
+    const ssize_t count = uninterrupted([&] { return ::read(from_rsync_.get(), buffer.data(), room); });
     if (count > 0) {
       channel_->write({buffer.data(), static_cast<std::size_t>(count)});
       sent_ += static_cast<std::size_t>(count);
-    } else if (count < 0 && errno == EINTR) {
-      continue;
     } else if (count < 0 && errno == EAGAIN) {
       return;
     } else {
@@ -295,6 +290,20 @@ RsyncResult RsyncTunnel::run(const Cancel& cancel) {
   return std::move(result_);
 }
 
+// "12.34MB/s" in bytes; rsync's units are of 1024.
+std::optional<double> parse_rate(std::string_view text) {
+  text.remove_suffix(std::string_view("/s").size());
+  double unit = 1;
+  for (const char* name : {"kB", "MB", "GB", "TB"}) {
+    unit *= 1024;
+    if (text.ends_with(name)) {
+      const auto number = parse_number<double>(text.substr(0, text.size() - 2));
+      return number ? std::optional(*number * unit) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
@@ -311,35 +320,21 @@ std::string remote_spec(std::string_view path) {
   } else if (path == "~" || path.empty()) {
     path = ".";
   }
-  // The server's rsync takes these as a pattern, and the backslash as its escape in patterns alone.
-  const bool pattern = path.find_first_of("*?[") != std::string_view::npos;
-  std::string spec = "remote:";
-  for (const char c : path) {
-    if (pattern && std::string_view("*?[\\").find(c) != std::string_view::npos) {
-      spec += '\\';
-    }
-    spec += c;
-  }
-  return spec;
+  return "remote:" + rsync_pattern(path);  // the server's rsync takes it as a pattern
 }
 
-namespace {
-
-// "12.34MB/s" in bytes; rsync's units are of 1024.
-std::optional<double> parse_rate(std::string_view text) {
-  text.remove_suffix(std::string_view("/s").size());
-  double unit = 1;
-  for (const char* name : {"kB", "MB", "GB", "TB"}) {
-    unit *= 1024;
-    if (text.ends_with(name)) {
-      const auto number = parse_number<double>(text.substr(0, text.size() - 2));
-      return number ? std::optional(*number * unit) : std::nullopt;
+std::string rsync_pattern(std::string_view name) {
+  // The backslash is the escape in patterns alone.
+  const bool wild = name.find_first_of("*?[") != std::string_view::npos;
+  std::string pattern;
+  for (const char c : name) {
+    if (wild && std::string_view("*?[\\").find(c) != std::string_view::npos) {
+      pattern += '\\';
     }
+    pattern += c;
   }
-  return std::nullopt;
+  return pattern;
 }
-
-}  // namespace
 
 std::optional<TransferProgress> parse_rsync_progress(std::string_view line) {
   const std::vector<std::string> words = split_words(line);

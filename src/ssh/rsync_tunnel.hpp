@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -44,6 +43,8 @@ RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const
 
 // A path on the server as an argument of rsync. "~/x" and "x" are under the home folder.
 std::string remote_spec(std::string_view path);
+// A name in which no character has a meaning for rsync's patterns.
+std::string rsync_pattern(std::string_view name);
 
 // A line of --info=progress2; nullopt for any other line.
 std::optional<TransferProgress> parse_rsync_progress(std::string_view line);

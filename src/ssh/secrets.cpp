@@ -7,7 +7,6 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
-#include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
 namespace remote::ssh {

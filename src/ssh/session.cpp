@@ -1,15 +1,12 @@
 #include "ssh/session.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <thread>
-#include <utility>
 
 #include <libssh/server.h>  // ssh_send_keepalive
 
 #include "base/log.hpp"
-#include "ssh/errors.hpp"
 
 namespace remote::ssh {
 namespace {

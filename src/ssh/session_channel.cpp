@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "ssh/errors.hpp"
-
 namespace remote::ssh {
 namespace {
 

@@ -147,13 +147,7 @@ fs::path expand_path(std::string_view text, const Tokens& tokens, const fs::path
     path.replace(start, end - start + 1, replacement);
     start += replacement.size();
   }
-  if (path == "~") {
-    return home;
-  }
-  if (path.starts_with("~/")) {
-    return home / path.substr(2);
-  }
-  return path;
+  return expand_home(path, home);
 }
 
 const ConfigValue* HostOptions::find(std::string_view key) const {

@@ -24,12 +24,6 @@ namespace {
 constexpr std::size_t longest_chain = 8;
 constexpr std::array default_keys{"id_ed25519", "id_ecdsa", "id_rsa"};
 
-std::string local_host() {
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  return name.data();
-}
-
 int parse_port(const std::string& text, const std::string& origin) {
   const auto port = parse_number<int>(text);
   if (!port || *port < 1 || *port > 65535) {

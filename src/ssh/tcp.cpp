@@ -15,10 +15,9 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "base/log.hpp"
-#include "ssh/errors.hpp"
+#include "ssh/connection.hpp"
 
 namespace remote::ssh {
 namespace {

@@ -6,8 +6,6 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "base/visible.hpp"
-#include "ui/text_width.hpp"
 
 namespace remote::ui {
 namespace {

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/visible.hpp"
-#include "ui/text_width.hpp"
+#include "base/strings.hpp"
 
 namespace remote::ui {
 namespace {

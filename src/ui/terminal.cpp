@@ -13,9 +13,10 @@
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
+#include <uniwidth.h>
 
 #include "base/files.hpp"
-#include "base/visible.hpp"
+#include "base/strings.hpp"
 
 namespace remote::ui {
 namespace {
@@ -40,6 +41,10 @@ std::string paint(bool color, Style style, std::string_view text) {
   return "\033[" + code + "m" + std::string(text) + "\033[0m";
 }
 
+std::size_t width_of(char32_t code) {
+  return static_cast<std::size_t>(std::max(0, ::uc_width(code, "UTF-8")));  // -1: a control character
+}
+
 // A line without its end; nullopt when the input ends before it.
 std::optional<std::string> read_line(int fd) {
   std::string line;
@@ -54,6 +59,33 @@ std::optional<std::string> read_line(int fd) {
 }
 
 }  // namespace
+
+std::size_t display_width(std::string_view text) {
+  std::size_t width = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Char c = utf8_at(text, at);
+    width += width_of(c.code);
+    at += c.length;
+  }
+  return width;
+}
+
+std::string shorten(std::string_view text, std::size_t width) {
+  std::size_t used = 0;
+  std::size_t cut = 0;  // end of what fits beside the "…"
+  for (std::size_t at = 0; at < text.size();) {
+    const Utf8Char c = utf8_at(text, at);
+    used += width_of(c.code);
+    if (used > width) {
+      return width == 0 ? std::string() : std::string(text.substr(0, cut)) + "…";
+    }
+    at += c.length;
+    if (used + 1 <= width) {
+      cut = at;
+    }
+  }
+  return std::string(text);
+}
 
 Terminal::Terminal(const Descriptors& streams)
     : streams_(streams),

@@ -13,6 +13,13 @@ namespace remote::ui {
 enum class Color { automatic, always, never };
 enum class Style { plain, bold, dim, red, green, yellow, blue, magenta, cyan };
 
+// How many cells of a terminal a text takes: CJK and emoji take two, combining marks none. Whatever the
+// locale says: the text is UTF-8. Control characters count nothing (see visible_line()).
+std::size_t display_width(std::string_view text);
+
+// The text, or as much of its beginning as fits into `width` cells with "…" behind it.
+std::string shorten(std::string_view text, std::size_t width);
+
 // The descriptors of a terminal or of what stands in for one. Not closed by those who use them.
 struct Descriptors {
   int in = 0;

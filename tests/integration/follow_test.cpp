@@ -11,7 +11,6 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "ssh/errors.hpp"
 #include "support/job_world.hpp"
 #include "support/processes.hpp"
 #include "support/waiting.hpp"

@@ -3,7 +3,6 @@
 
 #include "jobs/kill.hpp"
 #include "jobs/refresh.hpp"
-#include "ssh/errors.hpp"
 #include "support/job_world.hpp"
 #include "support/waiting.hpp"
 

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"

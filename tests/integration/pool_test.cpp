@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
-#include "ssh/errors.hpp"
 #include "support/local_connection.hpp"
 
 namespace remote {

@@ -70,7 +70,7 @@ TEST(Processes, ReadsWhatPsPrints) {
   EXPECT_EQ(list[1].pid, 412);
   EXPECT_EQ(list[1].parent, 1);
   EXPECT_EQ(list[1].start, "Sat Nov 21 10:25:39 2026");
-  EXPECT_EQ(list[1].command, "sshd: /usr/sbin/sshd -D  [listener]");
+  EXPECT_EQ(list[1].command, "sshd: /usr/sbin/sshd -D [listener]");
   EXPECT_FALSE(list[1].zombie);
   EXPECT_TRUE(list[2].zombie);
 }

@@ -15,7 +15,6 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
-#include "ssh/errors.hpp"
 #include "ssh/pool.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"

@@ -12,7 +12,6 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-#include "ssh/errors.hpp"
 #include "ssh/session.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"

@@ -8,7 +8,6 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "ssh/errors.hpp"
 #include "support/test_sshd.hpp"
 
 namespace remote {

@@ -11,7 +11,7 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
     bad=1
   fi
 }
-only src/base/json.cpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
+only src/base/json.hpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
 only src/cli/cli.cpp 'spdlog' 'base/log.hpp'
 only src/servers/answer.hpp '^([^/]|/[^/])*@remote1' 'answer_mark of servers/answer.hpp, or a script of src/scripts'
@@ -19,7 +19,7 @@ only src/servers/answer.hpp '^([^/]|/[^/])*@remote1' 'answer_mark of servers/ans
 # shellcheck disable=SC2016  # the backquote stands in the messages
 if grep -rnE --include='*.cpp' --include='*.hpp' '^[^/]*"[^"]*(`remote [a-z]|remote job-|(use|add|leave|name|with|instead:) --[a-z])' src include |
   grep -v -e ^src/cli/ -e ^src/sandbox/; then
-  echo "  instead: Error::mended_by(); src/cli/show/hint.cpp has the words"
+  echo "  instead: Error::mended_by(); hint_of() in src/cli/context.cpp has the words"
   bad=1
 fi
 # The library is a guest in its program: it ends no process, changes no environment, no handler and no terminal.

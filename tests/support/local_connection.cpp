@@ -15,7 +15,6 @@
 
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "ssh/errors.hpp"
 #include "support/processes.hpp"
 
 namespace remote::test {

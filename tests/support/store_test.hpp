@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
-#include "base/random.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/store.hpp"
 

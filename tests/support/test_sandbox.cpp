@@ -43,7 +43,7 @@ config::Config TestSandbox::config() const {
     entry.name = server.name;
     entry.hostname = "127.0.0.1";
     entry.port = server.port;
-    entry.username = sandbox::user_name();
+    entry.username = local_user();
     entry.private_key = sandbox_.private_key();
     entry.known_hosts = sandbox_.known_hosts();
     config.servers.push_back(std::move(entry));

@@ -5,7 +5,7 @@
 #include <remote/error.hpp>
 
 #include "jobs/index.hpp"
-#include "jobs/reason_text.hpp"
+#include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -42,7 +42,7 @@ Job through_json(const Job& job) {
 }
 
 std::optional<Job> through_index(const Job& job) {
-  const Index index(std::string(index_header()) + index_line({1, 2, 3}, job));
+  const Index index(std::string(index_header) + index_line({1, 2, 3}, job));
   const Index::Row* row = index.find(job.id);
   return row == nullptr ? std::nullopt : Index::job(*row);
 }

@@ -1,8 +1,8 @@
-#include "ui/lines.hpp"
-
 #include <gtest/gtest.h>
 
-namespace remote::ui {
+#include "cli/show/output.hpp"
+
+namespace remote::cli {
 namespace {
 
 TEST(LineAssembler, MakesWholeLinesOutOfPieces) {
@@ -47,4 +47,4 @@ TEST(LineAssembler, BreaksEndlessLines) {
 }
 
 }  // namespace
-}  // namespace remote::ui
+}  // namespace remote::cli

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "cli/show/hint.hpp"
+#include "cli/context.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -59,11 +59,10 @@ TEST(Select, NamesAreKeysOrStartsOfIds) {
   }
 }
 
-TEST(Select, AllTagsMustFitAndAnyState) {
+TEST(Select, AllTagsMustFit) {
   EXPECT_EQ(keys(select(some, {.tags = {"train.py"}})), (Keys{5, 6}));
   EXPECT_EQ(keys(select(some, {.tags = {"train.py", "master"}})), Keys{5});
   EXPECT_EQ(keys(select(some, {.tags = {"train.py", "nobody"}})), Keys{});
-  EXPECT_EQ(keys(select(some, {.states = {JobState::failed, JobState::succeeded}})), (Keys{1, 2}));
   EXPECT_EQ(keys(select(some, {.names = {"1", "5"}, .tags = {"train.py"}})), Keys{5});
 }
 
@@ -102,9 +101,6 @@ TEST(Select, NothingSelectedNamesTheTag) {
   EXPECT_EQ(cli::hint_of(typo), "did you mean 'mnist.py'?");
   EXPECT_EQ(nothing_selected(some, {.tags = {"other", "master"}}).reason(),
             "no job has the tags other, master");
-  EXPECT_EQ(nothing_selected(some, {.states = {JobState::lost}}).reason(), "no job that is lost is there");
-  EXPECT_EQ(nothing_selected(some, {.tags = {"other"}, .states = {JobState::lost}}).reason(),
-            "no job that is lost has the tags other");
   EXPECT_EQ(nothing_selected({}, {}).reason(), "there are no jobs");
   EXPECT_EQ(cli::hint_of(nothing_selected({}, {})), "start one: remote job-run --cmd … --server …");
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include "base/strings.hpp"
-#include "ui/text_width.hpp"
 
 namespace remote::ui {
 namespace {

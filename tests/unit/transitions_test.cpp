@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "jobs/reason_text.hpp"
+#include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
 namespace {

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/show/jobs.hpp"
-#include "jobs/reason_text.hpp"
+#include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
 namespace {

@@ -1,7 +1,6 @@
-#include "base/visible.hpp"
-
 #include <gtest/gtest.h>
 
+#include "base/strings.hpp"
 #include "ui/terminal.hpp"
 
 namespace remote {

@@ -12,7 +12,6 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 

@@ -10,7 +10,6 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "ui/progress.hpp"

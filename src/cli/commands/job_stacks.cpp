@@ -8,7 +8,6 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 

@@ -1,8 +1,6 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
 // `remote job-run --cmd C --server S`: C as a job that outlives the connection.
 
-#include <optional>
-
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 

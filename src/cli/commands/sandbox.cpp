@@ -63,7 +63,7 @@ void report_config(Context& context, const sandbox::Sandbox& sandbox,
         ".remote/configs.yaml is yours and does not name all of them. It needs these under its `servers:` "
         "(and,\n"
         "unless conda is wanted on them, `python: {manager: venv, system_site_packages: true}`):");
-    context.terminal.err("\n" + sandbox::sandbox_servers_yaml(result.lacking, sandbox::user_name()) + "\n");
+    context.terminal.err("\n" + sandbox::sandbox_servers_yaml(result.lacking, local_user()) + "\n");
   }
 }
 

@@ -1,6 +1,7 @@
 #include "cli/completion/completion.hpp"
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <CLI/App.hpp>
@@ -8,9 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "base/visible.hpp"
 #include "cli/options.hpp"
-#include "ui/text_width.hpp"
 
 // `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
 //   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
@@ -156,6 +155,79 @@ const CLI::Option* next_positional(const Position& at) {
   return nullptr;
 }
 
+std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
+  std::vector<Completion::Word> names;
+  std::set<std::string> tags;
+  for (const Job& job : project.jobs({.ask = false})) {
+    if (kind == NameKind::jobs) {
+      names.push_back({std::to_string(job.key), fmt::format("{} on {}: {}", to_string(job.state), job.server,
+                                                            ui::shorten(job.command, 60))});
+    }
+    tags.insert(job.tags.begin(), job.tags.end());
+  }
+  if (kind == NameKind::tags) {
+    for (const std::string& tag : tags) {
+      names.push_back({tag, ""});
+    }
+  }
+  return names;
+}
+
+// The project's names; none where there is no project or its files cannot be read: a shell at a prompt is
+// no place for errors. Reads files only, never asks a server.
+std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
+  std::vector<Completion::Word> names;
+  if (kind == NameKind::signals) {
+    for (const char* name : {"TERM", "INT", "HUP", "KILL", "QUIT", "USR1", "USR2"}) {
+      names.push_back({name, ""});
+    }
+    return names;
+  }
+  context.on_event = [](const Event&) {};
+  try {
+    Project& project = context.project();
+    if (kind != NameKind::servers) {
+      return job_names(project, kind);
+    }
+    for (const ServerInfo& server : project.servers()) {
+      names.push_back({server.name, server.hostname});
+    }
+  } catch (const Error&) {
+    // then there are none
+  }
+  return names;
+}
+
+std::string print(const Completion& completion) {
+  constexpr std::array heads{":words\n", ":files\n", ":folders\n"};  // in the order of the kinds
+  std::string out = heads.at(static_cast<std::size_t>(completion.kind));
+  for (const Completion::Word& word : completion.words) {
+    if (visible_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
+      out += word.text + "\t" + visible_line(word.description) + "\n";
+    }
+  }
+  return out;
+}
+
+void answer(Context& context, const CLI::App& root, std::vector<std::string> words) {
+  const std::string what = words.empty() ? "" : words.front();
+  const auto names = [&context](NameKind kind) { return names_of(context, kind); };
+  if (what == "servers" || what == "jobs") {
+    for (const Completion::Word& name : names(what == "servers" ? NameKind::servers : NameKind::jobs)) {
+      context.terminal.out(name.text + "\n");
+    }
+    return;
+  }
+  if (what != "line") {
+    throw Error::usage("__complete", "takes servers, jobs, or line and words");
+  }
+  words.erase(words.begin());
+  if (std::string project = project_on_line(words); !project.empty()) {
+    context.options.project = std::move(project);
+  }
+  context.terminal.out(print(complete(root, words, context.completers, names)));
+}
+
 }  // namespace
 
 Completion complete(const CLI::App& root, const std::vector<std::string>& words,
@@ -218,90 +290,6 @@ std::string project_on_line(const std::vector<std::string>& words) {
   }
   return plain;
 }
-
-namespace {
-
-std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
-  std::vector<Completion::Word> names;
-  std::set<std::string> tags;
-  for (const Job& job : project.jobs({.ask = false})) {
-    if (kind == NameKind::jobs) {
-      names.push_back({std::to_string(job.key), fmt::format("{} on {}: {}", to_string(job.state), job.server,
-                                                            ui::shorten(job.command, 60))});
-    }
-    tags.insert(job.tags.begin(), job.tags.end());
-  }
-  if (kind == NameKind::tags) {
-    for (const std::string& tag : tags) {
-      names.push_back({tag, ""});
-    }
-  }
-  return names;
-}
-
-// The project's names; none where there is no project or its files cannot be read: a shell at a prompt is
-// no place for errors. Reads files only, never asks a server.
-std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
-  std::vector<Completion::Word> names;
-  if (kind == NameKind::signals) {
-    for (const char* name : {"TERM", "INT", "HUP", "KILL", "QUIT", "USR1", "USR2"}) {
-      names.push_back({name, ""});
-    }
-    return names;
-  }
-  context.on_event = [](const Event&) {};
-  try {
-    Project& project = context.project();
-    if (kind != NameKind::servers) {
-      return job_names(project, kind);
-    }
-    for (const ServerInfo& server : project.servers()) {
-      names.push_back({server.name, server.hostname});
-    }
-  } catch (const Error&) {
-    // then there are none
-  }
-  return names;
-}
-
-std::string print(const Completion& completion) {
-  switch (completion.kind) {
-    case Completion::Kind::files:
-      return ":files\n";
-    case Completion::Kind::folders:
-      return ":folders\n";
-    case Completion::Kind::words:
-      break;
-  }
-  std::string out = ":words\n";
-  for (const Completion::Word& word : completion.words) {
-    if (visible_line(word.text) == word.text) {  // a name that would write on the terminal is not offered
-      out += word.text + "\t" + visible_line(word.description) + "\n";
-    }
-  }
-  return out;
-}
-
-void answer(Context& context, const CLI::App& root, std::vector<std::string> words) {
-  const std::string what = words.empty() ? "" : words.front();
-  const auto names = [&context](NameKind kind) { return names_of(context, kind); };
-  if (what == "servers" || what == "jobs") {
-    for (const Completion::Word& name : names(what == "servers" ? NameKind::servers : NameKind::jobs)) {
-      context.terminal.out(name.text + "\n");
-    }
-    return;
-  }
-  if (what != "line") {
-    throw Error::usage("__complete", "takes servers, jobs, or line and words");
-  }
-  words.erase(words.begin());
-  if (std::string project = project_on_line(words); !project.empty()) {
-    context.options.project = std::move(project);
-  }
-  context.terminal.out(print(complete(root, words, context.completers, names)));
-}
-
-}  // namespace
 
 void add_completion(CLI::App& app, Context& context) {
   auto shell = std::make_shared<std::string>();

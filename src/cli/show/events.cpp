@@ -8,8 +8,6 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
-#include "cli/show/hint.hpp"
 #include "cli/show/jobs.hpp"
 
 namespace remote::cli {

@@ -10,9 +10,8 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
-#include "base/visible.hpp"
+#include "jobs/job_fields.hpp"
 #include "jobs/job_json.hpp"
-#include "jobs/reason_text.hpp"
 #include "launch/command.hpp"
 
 namespace remote::cli {
