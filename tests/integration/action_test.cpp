@@ -6,29 +6,13 @@
 #include <gtest/gtest.h>
 
 #include "support/local_connection.hpp"
+#include "support/words_answer.hpp"
 
 namespace remote::servers {
 namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
-
-struct Words {
-  std::vector<std::string> words;
-  void take(AnswerLine& line) {
-    if (line.kind() != "word") {
-      line.refuse_kind();
-    }
-    words.emplace_back(line.word());
-    line.end();
-  }
-};
-
-struct Printed : Words {
-  std::vector<std::string> others;
-  ExecResult ended;
-  void other(std::string_view line) { others.emplace_back(line); }
-};
 
 // How an action fails.
 std::string failure_of(ssh::Connection& connection, const Action<Words>& action) {

@@ -1,6 +1,5 @@
 // `remote init`: off a terminal, and the dialogue on one.
 
-#include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include "base/files.hpp"
@@ -9,12 +8,6 @@
 
 namespace remote::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 class CommandInit : public ::testing::Test {
  protected:

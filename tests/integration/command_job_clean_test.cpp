@@ -2,18 +2,10 @@
 
 #include <algorithm>
 
-#include <gtest/gtest.h>
-
 #include "support/command_world.hpp"
 
 namespace remote::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 class CommandJobClean : public ::testing::Test {
  protected:

@@ -1,7 +1,5 @@
 // `remote job-kill`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/processes.hpp"
@@ -9,10 +7,6 @@
 
 namespace remote::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 class CommandJobKill : public ::testing::Test {
  protected:

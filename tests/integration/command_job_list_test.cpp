@@ -1,20 +1,11 @@
 // `remote job-list`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::ElementsAre;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 std::vector<int> keys_of(const CommandResult& result) {
   std::vector<int> keys;

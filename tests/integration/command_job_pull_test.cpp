@@ -1,19 +1,11 @@
 // `remote job-pull` and `remote job-rsync`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 class CommandJobPull : public ::testing::Test {
  protected:

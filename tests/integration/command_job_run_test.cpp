@@ -1,16 +1,10 @@
 // `remote job-run`.
 
-#include <gtest/gtest.h>
-
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
 
 TEST(CommandJobRun, SaysTheKeyAndHowToFollow) {
   CommandWorld world;

@@ -1,17 +1,11 @@
 // `remote job-stacks`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::StartsWith;
 
 TEST(CommandJobStacks, WithoutARunningJobIsWrongUsage) {
   CommandWorld world;

@@ -1,16 +1,11 @@
 // `remote job-tail` and `remote job-wait`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
 
 TEST(CommandJobTail, ShowsTheLastLinesAndEndsAsTheJob) {
   CommandWorld world;

@@ -1,18 +1,11 @@
 // `remote prepare` and its steps: `setup`, `rsync` and `update-packages`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
 
 class CommandPrepare : public ::testing::Test {
  protected:

@@ -1,18 +1,11 @@
 // `remote run`.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::UnorderedElementsAre;
 
 TEST(CommandRun, OneServersOutputIsPassedOnAsItIsAndItsCodeIsTheEnd) {
   CommandWorld world;

@@ -1,18 +1,9 @@
 // What of `remote sandbox` needs no sshd, and `remote completion`.
 
-#include <gtest/gtest.h>
-
 #include "support/command_world.hpp"
 
 namespace remote::test {
 namespace {
-
-namespace fs = std::filesystem;
-using ::testing::AllOf;
-using ::testing::Contains;
-using ::testing::HasSubstr;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 TEST(CommandSandbox, StatusOfNone) {
   CommandWorld world;

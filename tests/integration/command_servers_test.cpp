@@ -1,19 +1,10 @@
 // `remote servers`, which asks no server.
 
-#include <gtest/gtest.h>
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::Contains;
-using ::testing::Each;
-using ::testing::HasSubstr;
-using ::testing::MatchesRegex;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 const char* const two_servers =
     "name: proj\n"

@@ -1,17 +1,9 @@
 // What all commands share: help, the version, the global options, and what is said of wrong usage.
 
-#include <gtest/gtest.h>
-
 #include "support/command_world.hpp"
 
 namespace remote::test {
 namespace {
-
-using ::testing::AllOf;
-using ::testing::HasSubstr;
-using ::testing::IsEmpty;
-using ::testing::Not;
-using ::testing::StartsWith;
 
 TEST(CommandUsage, HelpAndVersionGoToStdout) {
   CommandWorld world;

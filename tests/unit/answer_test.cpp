@@ -9,6 +9,7 @@
 
 #include "base/login_shell.hpp"
 #include "servers/action.hpp"
+#include "support/words_answer.hpp"
 
 namespace remote::servers {
 namespace {
@@ -81,23 +82,6 @@ TEST(AnswerLine, RefusesWhatItDoesNotUnderstand) {
                       }),
               HasSubstr("no such number"));
 }
-
-struct Words {
-  std::vector<std::string> words;
-  void take(AnswerLine& line) {
-    if (line.kind() != "word") {
-      line.refuse_kind();
-    }
-    words.emplace_back(line.word());
-    line.end();
-  }
-};
-
-struct Printed : Words {
-  std::vector<std::string> others;
-  ExecResult ended;
-  void other(std::string_view line) { others.emplace_back(line); }
-};
 
 TEST(ReadAnswer, TakesMarkedLinesUpToTheClosingOne) {
   EXPECT_THAT(
