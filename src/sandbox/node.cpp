@@ -125,7 +125,15 @@ std::string config_text(const fs::path& sandbox, const SandboxNode& node, int po
   }
   const auto word = [](const fs::path& path) { return sshd_word(path.string()); };
   // sshd takes % as the start of a token here.
-  const auto key_file = [](const fs::path& path) { return sshd_word(replace_all(path.string(), "%", "%%")); };
+  const auto key_file = [&sshd](const fs::path& path) {
+    std::string text = replace_all(path.string(), "%", "%%");
+    if (sshd.version >= 1000) {  // which takes it for a glob pattern
+      for (const char* special : {"\\", "*", "?", "["}) {
+        text = replace_all(text, special, std::string("\\") + special);
+      }
+    }
+    return sshd_word(text);
+  };
   const std::string sftp = sftp_server();
   std::vector<std::string> lines = {"# Written by `remote sandbox up`."};
   lines.insert(lines.end(), options.sshd_config.begin(), options.sshd_config.end());

@@ -220,7 +220,7 @@ TEST_F(SshAuth, TheRightKeyOfManyInTheAgentIsFound) {
   // All of them is too many, and that is said.
   config::Server server = sshd.server(client.key());
   server.private_key.reset();
-  EXPECT_THAT(log_in(*connector(), server), HasSubstr("private_key"));
+  EXPECT_THAT(log_in(*connector(), server), HasSubstr("private_key")) << sshd.log();
   // With IdentitiesOnly, only what the configuration names is offered.
   write_file_atomic(client.ssh_config(),
                     fmt::format("IdentitiesOnly yes\nIdentityFile {}\n", keys.back().string()));
