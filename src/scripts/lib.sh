@@ -150,41 +150,49 @@ gpu_pids() {
   done
 }
 
-# scan_cookies: " PID:ID PID:ID …" of all processes that carry a job's cookie, into $cookies. The line on
-# grep's stdin proves that this grep sees past a NUL byte (busybox's does not; then the shell reads, slowly).
+# scan_cookies: " PID:ID PID:ID …" of this login's processes that carry a job's cookie, into $cookies. Another user's process
+# may carry any variable, so it is nobody's. Only a whole variable counts, not one that mentions the cookie in its
+# name or value. grep -z ends its lines with NUL bytes, which the shell drops. The lines from grep's stdin prove that this grep
+# and this shell do so, and that it takes no line within a value for a variable; other servers have a slower way.
 scan_cookies() {
   cookies=' '
-  sc_proof=00000000000000000000000000000000
-  sc_found=$(
-    printf 'x\000REMOTE_JOB_ID=%s\n' "$sc_proof" |
-      grep -aosH 'REMOTE_JOB_ID=[0-9a-f]\{32\}' - /proc/[0-9]*/environ 2>/dev/null
-  )
-  case $sc_found in
-    *"=$sc_proof"*)
-      for sc_word in $sc_found; do
+  sc_cookie='REMOTE_JOB_ID=[0-9a-f]\{32\}'
+  sc_proof=REMOTE_JOB_ID=00000000000000000000000000000000
+  {
+    sc_found=$(
+      printf 'x\000%s\000y\n%s\nz\000%s\000' $sc_proof $sc_proof $sc_proof |
+        grep -zaxsH "$sc_cookie" - /proc/[0-9]*/environ
+    )
+  } 2>/dev/null
+  sc_proof="(standard input):$sc_proof"
+  sc_rest=${sc_found#"$sc_proof$sc_proof"}
+  case "$sc_found:$sc_rest" in
+    "$sc_proof$sc_proof$sc_rest:" | "$sc_proof$sc_proof$sc_rest:/proc/"*)
+      sc_blanks=$IFS
+      IFS=/
+      for sc_word in $sc_rest; do
         case $sc_word in
-          /proc/*)
-            sc_pid=${sc_word#/proc/}
-            cookies="$cookies${sc_pid%%/*}:${sc_word##*=} "
-            ;;
+          environ:*) [ ! -O "/proc/$sc_pid" ] || cookies="$cookies$sc_pid:${sc_word##*=} " ;;
+          *) sc_pid=$sc_word ;;
         esac
       done
+      IFS=$sc_blanks
       ;;
     *)
       for sc_file in /proc/[0-9]*/environ; do
+        [ -O "$sc_file" ] || continue
         sc_text=
         {
-          # read drops NUL bytes, which is all that is needed here
+          # read drops NUL bytes
           while IFS= read -r sc_part || [ -n "$sc_part" ]; do
             sc_text="$sc_text$sc_part "
           done <"$sc_file"
         } 2>/dev/null
         case $sc_text in
           *REMOTE_JOB_ID=*)
-            sc_text=${sc_text#*REMOTE_JOB_ID=}
+            sc_text=$(tr '\n\000' '?\n' 2>/dev/null <"$sc_file" | sed -n "/^$sc_cookie\$/{p;q;}")
             sc_pid=${sc_file#/proc/}
-            sc_rest=${sc_text#????????????????????????????????}
-            cookies="$cookies${sc_pid%%/*}:${sc_text%"$sc_rest"} "
+            [ -z "$sc_text" ] || cookies="$cookies${sc_pid%%/*}:${sc_text#*=} "
             ;;
         esac
       done
