@@ -79,7 +79,7 @@ struct StatusReply {
   JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
-  std::string reason;      // why it is queued or unknown; may be ""
+  std::string reason;      // why it is queued or unknown, or what is odd about a running one; may be ""
   bool supervised = true;  // false: the job lives, its supervisor does not
   bool left = false;       // it was told to end and has a result, but its process `pid` lives on
   std::optional<ExitStatus> result;

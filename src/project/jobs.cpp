@@ -11,7 +11,6 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
-
 #include "jobs/kill.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
@@ -183,7 +182,9 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
         return all;
       });
   for (const Brought& one : brought) {
-    if (is_final(one.job.state)) {
+    // A lost job may be found again.
+    if (is_final(one.job.state) && one.job.state != JobState::lost &&
+        std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
       write_file_atomic(complete(one.job), "");
     }
   }

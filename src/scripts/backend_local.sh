@@ -75,16 +75,7 @@ local_start() {
 
 #part state
 
-scanned='' gpu_asked=''
-
-# carries_cookie ID [BESIDE]: whether a process of the job lives, other than BESIDE; into $ck_pid.
-carries_cookie() {
-  if [ -z "$scanned" ]; then
-    scan_cookies
-    scanned=1
-  fi
-  cookie_pid "$@"
-}
+gpu_asked=
 
 # holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
 # laptop waits 3 s for the whole answer.
@@ -167,7 +158,7 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs=$(cd "$jobs" && pwd -P)
+  real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P)
   for rm_id; do
     eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
     if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then

@@ -2,6 +2,7 @@
 # Ends jobs: sh .../.jobs/.bin/ender-DIGEST.sh SIGNAL GRACE_S BY ID... It is kill.sh as a program, which the lifeline runs.
 # shellcheck disable=SC2034  # the functions are in what is included
 jobs=${0%/.bin/*}
+project=${jobs%/*}
 #include lib.sh
 #include backends
 #include kill.sh

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID for each, kill_finish. All jobs of a call are
 # ended side by side.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2034,SC2154
 
 kill_begin() {
   # a loss of the connection must not stop this half-way
@@ -14,8 +14,13 @@ kill_begin() {
 
 kill_one() {
   phase=starting
-  if facts "$1" && [ "$f_end" != never ]; then
-    state_of "$1" brief
+  if facts "$1"; then
+    [ "$f_end" = never ] || state_of "$1" brief
+  elif carries_cookie "$1"; then
+    phase=running f_sid=- # which session is its own is not known
+  elif unseen "$1"; then
+    say "kill $1 refused 0 $reason"
+    return
   fi
   if [ "$phase" = starting ] && [ -z "$f_sup" ]; then
     # not there, or not yet: from now on it never starts, unless its supervisor was quicker
@@ -26,7 +31,6 @@ kill_one() {
     nap 0.1
     facts "$1" || give_up "cannot write in $jobs: no right to, or the disk is full"
   fi
-  [ -x "$f_dir/" ] || give_up "job $1 is another user's: its folder cannot be read"
   if [ "$f_end" = never ] || [ "$f_sup" = claimed ]; then
     say "kill $1 none 0"
     return

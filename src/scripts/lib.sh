@@ -6,6 +6,7 @@
 LC_ALL=C
 export LC_ALL
 unset REMOTE_JOB_ID
+scanned=
 
 # One line of the answer.
 say() {
@@ -74,11 +75,12 @@ alive() {
   esac
 }
 
-# facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there.
+# facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there. Fails for a folder
+# that is not to be seen.
 facts() {
   f_dir=$jobs/$1
   f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended='' f_backend=local
-  [ -d "$f_dir" ] || return 1
+  [ -d "$f_dir" ] && [ -x "$f_dir" ] || return 1
   [ ! -e "$f_dir/backend" ] || read -r f_backend 2>/dev/null <"$f_dir/backend" || f_backend=local
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
@@ -95,6 +97,20 @@ state_of() {
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
     *) reason="this version of remote does not know its backend $f_backend" ;;
   esac
+}
+
+# unseen ID: whether it cannot be told that the job has no folder, because the project's is not there (moved, not mounted) or
+# there is no right to look; why, into $reason.
+unseen() {
+  reason=
+  if ! [ -d "$project" ]; then
+    reason="cannot see the folder of the project, $project"
+  else
+    for un_dir in "$project" "$jobs" "$jobs/$1"; do
+      [ -x "$un_dir" ] || ! [ -d "$un_dir" ] || reason="no right to look into $un_dir"
+    done
+  fi
+  [ -n "$reason" ]
 }
 
 # for_backend NAME ID: notes that the job is this backend's: in $ids_NAME, and its name in $used.
@@ -200,8 +216,13 @@ scan_cookies() {
   esac
 }
 
-# cookie_pid ID [BESIDE]: a living process of this job by its cookie, other than BESIDE, into $ck_pid.
-cookie_pid() {
+# carries_cookie ID [BESIDE]: whether a process of the job lives by its cookie, other than BESIDE; into $ck_pid. The
+# processes are looked at once, unless $scanned is cleared.
+carries_cookie() {
+  if [ -z "$scanned" ]; then
+    scan_cookies
+    scanned=1
+  fi
   for ck_word in $cookies; do
     if [ "${ck_word#*:}" = "$1" ]; then
       ck_pid=${ck_word%%:*}

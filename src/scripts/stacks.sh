@@ -5,7 +5,6 @@
 # shellcheck disable=SC2154
 
 stacks_begin() {
-  scan_cookies
   # of the server or of the project's environment; never from the PATH of the process that is looked at
   st_pyspy=$(
     command -v py-spy && exit
@@ -134,7 +133,7 @@ process() {
     return
   fi
   # as the process has it open, without symlinks
-  pr_file=$(cd "$f_dir" && pwd -P)/stacks
+  pr_file=$(cd "$f_dir" 2>/dev/null && pwd -P)/stacks
   if by_signal "$2" "$pr_file"; then
     say "process $1 $2 $3 faulthandler"
     tail -c "+$((bs_from + 1))" "$pr_file" | show "$2"
@@ -147,7 +146,9 @@ process() {
 # stacks_one ID: its Python processes whose parent is none of the same rank: the ranks themselves, not the data
 # loaders that they forked.
 stacks_one() {
-  if ! facts "$1" || [ -n "$f_end" ]; then
+  carries_cookie "$1"
+  so_carried=$?
+  if { ! facts "$1" && [ $so_carried != 0 ]; } || [ -n "$f_end" ]; then
     say "ended $1"
     return
   fi
