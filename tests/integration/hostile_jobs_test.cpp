@@ -104,6 +104,48 @@ TEST_P(HostileJobs, OnlyTheWholeVariableIsTheCookie) {
   }
 }
 
+// What stands in .bin is run for every job.
+TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
+  const JobId first = start("true");
+  wait_end(first);
+  expect_nothing_left();
+  const fs::path bin = place() / ".jobs/.bin";
+  const fs::path supervisor = fs::directory_iterator(bin)->path();
+  const std::string text = read_file(supervisor);
+  const fs::path mark = servers.home("a") / "mark";
+  const std::string evil = "touch '" + mark.string() + "'\n";
+  const auto expect_it_is_made_anew = [&](const char* what) {
+    SCOPED_TRACE(what);
+    EXPECT_EQ(wait_end(start("exit 3")).result, ExitStatus::exited(3));
+    EXPECT_FALSE(fs::exists(mark));
+    EXPECT_FALSE(fs::is_symlink(supervisor));
+    EXPECT_EQ(read_file(supervisor), text);
+    for (const fs::path& path : {bin, supervisor}) {
+      EXPECT_EQ(fs::status(path).permissions() & (fs::perms::group_write | fs::perms::others_write),
+                fs::perms::none);
+    }
+  };
+  std::ofstream(supervisor) << evil;
+  expect_it_is_made_anew("another text");
+  fs::permissions(supervisor, fs::perms::others_write, fs::perm_options::add);
+  expect_it_is_made_anew("a file that others may write to");
+  fs::permissions(bin, fs::perms::group_write, fs::perm_options::add);
+  expect_it_is_made_anew("a folder that others may write to");
+  fs::rename(supervisor, bin / "other");
+  fs::create_symlink("other", supervisor);
+  expect_it_is_made_anew("a link");
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(supervisor.c_str(), 65534, 65534), 0);
+    expect_it_is_made_anew("another user's file");
+    ASSERT_EQ(::chown(bin.c_str(), 65534, 65534), 0);
+    EXPECT_THROW(start_all({{JobId::random(), "true", "", {}}}), Error);
+    ASSERT_EQ(::chown(bin.c_str(), ::geteuid(), ::getegid()), 0);
+  }
+  fs::rename(bin, servers.home("a") / "bin elsewhere");
+  fs::create_symlink(servers.home("a") / "bin elsewhere", bin);
+  EXPECT_THROW(start_all({{JobId::random(), "true", "", {}}}), Error);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shells, HostileJobs, test::every_shell, test::shell_name);
 
 }  // namespace
