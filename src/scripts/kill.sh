@@ -45,25 +45,27 @@ kill_one() {
       return
       ;;
   esac
+  rs_mine=
   [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets $1"
   for_backend "$f_backend" "$1"
-  eval "had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
+  eval "had_$1=\$f_end count_$1=0 stop_$1=\$rs_mine sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
   eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
+  [ "$f_backend" = local ] || eval "main_$1=" # its own backend knows it
 }
 
 # record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
-# supervisor took for it; who renames that first, has it.
+# supervisor took for it; who renames that first, has it. Sets $rs_mine when it is this one.
 record_stop() {
   if mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
-    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop"
+    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop" && rs_mine=1
     rm -f "$f_dir/.stop.$$"
   else
     (
       umask 077
       set -C
       printf '%s\n' "$1" >"$f_dir/stop"
-    )
+    ) && rs_mine=1
   fi
 }
 
@@ -222,7 +224,13 @@ kill_finish() {
     gpu_holders
   fi
   for id in $targets; do
-    eval "had=\$had_$id count=\$count_$id main=\$main_$id"
+    eval "had=\$had_$id count=\$count_$id main=\$main_$id mine=\$stop_$id last="
+    [ -z "$main" ] || eval "last=\${sent_$main:-}"
+    last=${last#*:}
+    # It had ended before, also where only what it left behind got a signal: then its end is not this kill's.
+    if [ "$count" = 0 ] || { [ -n "$main" ] && [ -z "$last" ]; }; then
+      had=1
+    fi
     # shellcheck disable=SC2086
     left_of "$id" $members $closing
     held=
@@ -242,14 +250,12 @@ kill_finish() {
     fi
     facts "$id"
     [ -n "$f_end" ] || state_of "$id" brief
-    if [ -z "$f_end" ] && [ "$phase" != ended ]; then
+    if [ -z "$f_end$had" ] && [ "$phase" != ended ]; then
       # its supervisor is dead; this is the only one left to tell
-      last=
-      [ -n "$main" ] && eval "last=\${sent_$main:-}"
-      last=${last#*:}
       put_result "$id" "signal ${last:-$signal} $(now)"
     fi
-    if [ -n "$had" ] || [ "$count" = 0 ]; then
+    if [ -n "$had" ]; then
+      [ -z "$mine" ] || rm -f "$f_dir/stop"
       say "kill $id ended $count"
     else
       say "kill $id killed $count"

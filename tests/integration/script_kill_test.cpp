@@ -128,6 +128,42 @@ TEST_P(JobKill, LeftoversOfAnEndedJobAreEnded) {
   EXPECT_FALSE(status(id).stop_signal);
 }
 
+TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
+  // nothing is left and there is no result
+  const JobId lost = start("echo up; exec sleep 1000");
+  until_out(lost, "up");
+  ::kill(supervisor_of(lost), SIGKILL);
+  ::kill(std::stoi(file(lost, "job.pid")), SIGKILL);
+  expect_nothing_left();
+  KillReply reply = kill(lost);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.signalled, 0);
+  EXPECT_EQ(status(lost).phase, Phase::gone);
+  EXPECT_FALSE(status(lost).stop_signal);
+
+  // only what it left behind is there to be ended
+  const JobId orphaned = start("setsid sleep 1000 & echo up; exec sleep 1000");
+  until_out(orphaned, "up");
+  ::kill(supervisor_of(orphaned), SIGKILL);
+  ::kill(std::stoi(file(orphaned, "job.pid")), SIGKILL);
+  until([&] { return servers.processes().size() == 1; }, "the child alone");
+  reply = kill(orphaned);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.signalled, 1);
+  EXPECT_EQ(status(orphaned).phase, Phase::gone);
+
+  // it failed by itself; its supervisor, which was stopped, tells so once the kill lets it go on
+  const JobId failed = start("echo up; exec sleep 1000");
+  until_out(failed, "up");
+  const pid_t supervisor = supervisor_of(failed);
+  ::kill(supervisor, SIGSTOP);
+  ::kill(std::stoi(file(failed, "job.pid")), SIGSEGV);
+  reply = kill(failed);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(status(failed).result, ExitStatus::signalled(SIGSEGV));
+  EXPECT_FALSE(status(failed).stop_signal);
+}
+
 TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
   servers.add_program("nvidia-smi", "cat \"$HOME/gpu_pids\"\n");
   const JobId id = start("exec sleep 1000");
