@@ -286,8 +286,12 @@ local_members() {
         lk_more=1
       fi
       lk_id=${lk_own#*:}
-      eval "lk_sup=\$sup_$lk_id:\$sup_start_$lk_id"
-      if [ "$1:$5" != "$lk_sup" ]; then
+      eval "lk_sup=\$sup_$lk_id lk_start=\$sup_start_$lk_id lk_main=\$main_$lk_id"
+      # The supervisor has one child that is the job's; another is its own helper and goes with it.
+      if [ "$2" = "$lk_sup" ] && [ -n "$lk_main" ] && [ "$1" != "$lk_main" ]; then
+        continue
+      fi
+      if [ "$1:$5" != "$lk_sup:$lk_start" ]; then
         members="$members $1:$5:$lk_id"
         eval "mine_$1=$5:$lk_id"
       fi

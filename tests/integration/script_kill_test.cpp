@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "support/processes.hpp"
 #include "support/script_test.hpp"
 
 // What kill.sh ends and leaves alone, under every sh that servers have.
@@ -162,6 +163,23 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
   EXPECT_EQ(status(failed).result, ExitStatus::signalled(SIGSEGV));
   EXPECT_FALSE(status(failed).stop_signal);
+}
+
+// As on a disk that has become read-only: the supervisor tries for ten minutes to write the result.
+TEST_P(JobKill, ASupervisorThatCannotWriteTheResultIsEndedToo) {
+  const JobId id = start("ulimit -c 0; echo up; exec sleep 1000");
+  until_out(id, "up");
+  until([&] { return fs::exists(folder(id) / ".stop"); }, "the room for the result");
+  fs::remove(folder(id) / ".result");
+  fs::create_directory(folder(id) / ".result");
+  const int pid = std::stoi(file(id, "job.pid"));
+  ::kill(pid, SIGKILL);
+  until([&] { return servers.processes().size() == 2 && !test::lives(pid); }, "the supervisor and its sleep");
+  const KillReply reply = kill(id, SIGTERM, 0);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.survivors, std::vector<std::string>{});
+  expect_nothing_left();
+  EXPECT_EQ(status(id).phase, Phase::gone);
 }
 
 TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
