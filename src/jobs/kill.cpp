@@ -21,7 +21,10 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);
     }
-    entries.push_back({job, reply->outcome, reply->signalled, reply->survivors, reply->reason});
+    // What is not there any more, but once ran there, was started.
+    const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
+    entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
+                       reply->survivors, reply->reason});
   }
   return entries;
 }
