@@ -9,11 +9,18 @@ namespace {
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& place,
                                        const KillRequest& order, const Cancel& cancel) {
+  std::vector<JobId> claim;  // those that may not have started yet
+  for (const Job& job : place.jobs) {
+    if (job.state == JobState::starting) {
+      claim.push_back(job.id);
+    }
+  }
   connection.expect();  // the question how the jobs are then
-  const KillAnswer answer = servers::run_action(
-      connection,
-      kill_action(place.folder, place.ids(), order.signal, static_cast<int>(order.grace.count()), order.by),
-      cancel);
+  const KillAnswer answer =
+      servers::run_action(connection,
+                          kill_action(place.folder, place.ids(), order.signal,
+                                      static_cast<int>(order.grace.count()), order.by, backends(), claim),
+                          cancel);
   std::vector<KillResult::Entry> entries;
   for (const Job& job : refresh_over(connection, store, place.jobs, cancel)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);

@@ -9,6 +9,6 @@ project=${jobs%/*}
 kill_begin "$1" "$2" "$3"
 shift 3
 for asked; do
-  kill_one "$asked"
+  kill_one "$asked" 0
 done
 kill_finish

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID for each, kill_finish. All jobs of a call are
-# ended side by side.
+# Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID CLAIM(0|1) for each, kill_finish. All jobs of a call are
+# ended side by side. CLAIM: it may not have started yet, and then not even its project's folder need be there.
 # shellcheck disable=SC2034,SC2154
 
 kill_begin() {
@@ -18,7 +18,7 @@ kill_one() {
     [ "$f_end" = never ] || state_of "$1" brief
   elif carries_cookie "$1"; then
     phase=running f_sid=- # which session is its own is not known
-  elif unseen "$1"; then
+  elif [ "$2" != 1 ] && unseen "$1"; then
     say "kill $1 refused 0 $reason"
     return
   fi
@@ -29,7 +29,11 @@ kill_one() {
       return
     fi
     nap 0.1
-    facts "$1" || give_up "cannot write in $jobs: no right to, or the disk is full"
+    if ! facts "$1"; then
+      unseen "$1" || reason="cannot write in $jobs: no right to, or the disk is full"
+      say "kill $1 refused 0 $reason"
+      return
+    fi
   fi
   if [ "$f_end" = never ] || [ "$f_sup" = claimed ]; then
     say "kill $1 none 0"

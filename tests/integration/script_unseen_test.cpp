@@ -50,7 +50,8 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
   const fs::path elsewhere = servers.home("a") / "elsewhere";
   fs::rename(place(), elsewhere);
   EXPECT_EQ(status(ended).phase, Phase::unknown);
-  EXPECT_NE(status(ended).reason.find("the folder of the project"), std::string::npos) << status(ended).reason;
+  EXPECT_NE(status(ended).reason.find("the folder of the project"), std::string::npos)
+      << status(ended).reason;
   EXPECT_EQ(status(running).phase, Phase::running);
   EXPECT_EQ(clean(ended).outcome, CleanReply::Outcome::failed);
   EXPECT_EQ(kill(ended).outcome, KillReply::Outcome::refused);
@@ -63,6 +64,18 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
   EXPECT_FALSE(fs::exists(place())) << "nothing is made in its place";
   fs::rename(elsewhere, place());
   EXPECT_EQ(status(running).phase, Phase::ended);
+}
+
+// A launch that is interrupted before the first byte of its start has come.
+TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
+  const JobId id = JobId::random();
+  const auto kill_it = [&](const std::vector<JobId>& claim) {
+    return run(kill_action(jobs_folder, {id}, SIGTERM, 0, "ada", backends(), claim)).jobs.at(0).outcome;
+  };
+  EXPECT_EQ(kill_it({}), KillReply::Outcome::refused);
+  EXPECT_FALSE(fs::exists(place()));
+  EXPECT_EQ(kill_it({id}), KillReply::Outcome::none);
+  EXPECT_EQ(start_all({{id, "echo late", "", {}}}).at(0).outcome, StartReply::Outcome::exists);
 }
 
 TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
