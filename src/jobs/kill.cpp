@@ -9,11 +9,18 @@ namespace {
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& place,
                                        const KillRequest& order, const Cancel& cancel) {
+  std::vector<JobId> claim;  // those that may not have started yet
+  for (const Job& job : place.jobs) {
+    if (job.state == JobState::starting) {
+      claim.push_back(job.id);
+    }
+  }
   connection.expect();  // the question how the jobs are then
-  const KillAnswer answer = servers::run_action(
-      connection,
-      kill_action(place.folder, place.ids(), order.signal, static_cast<int>(order.grace.count()), order.by),
-      cancel);
+  const KillAnswer answer =
+      servers::run_action(connection,
+                          kill_action(place.folder, place.ids(), order.signal,
+                                      static_cast<int>(order.grace.count()), order.by, backends(), claim),
+                          cancel);
   std::vector<KillResult::Entry> entries;
   for (const Job& job : refresh_over(connection, store, place.jobs, cancel)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
@@ -21,7 +28,10 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);
     }
-    entries.push_back({job, reply->outcome, reply->signalled, reply->survivors, reply->reason});
+    // What is not there any more, but once ran there, was started.
+    const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
+    entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
+                       reply->survivors, reply->reason});
   }
   return entries;
 }

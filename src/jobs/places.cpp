@@ -16,12 +16,25 @@ std::string job_folder_text(const Job& job) {
   return fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
 }
 
+bool in_reach(const config::Config& config, const Job& job) {
+  const auto found = std::ranges::find(config.servers, job.server, &config::Server::name);
+  return found != config.servers.end() && job.remote_folder == remote_folder_for(config, *found);
+}
+
 const config::Server& server_of(const config::Config& config, const Job& job) {
   const auto found = std::ranges::find(config.servers, job.server, &config::Server::name);
   if (found == config.servers.end()) {
     throw Error(fmt::format("cannot ask about job {}", job.key),
                 fmt::format("configs.yaml has no server '{}' any more", job.server),
                 "put the server back into configs.yaml to reach its jobs")
+        .on(job.server);
+  }
+  if (const RemoteFolder ours = remote_folder_for(config, *found); job.remote_folder != ours) {
+    throw Error(
+        fmt::format("cannot ask about job {}", job.key),
+        fmt::format("its record places it in {}/{}, and configs.yaml in {}/{}", job.remote_folder.project,
+                    job.remote_folder.jobs_folder, ours.project, ours.jobs_folder),
+        "put 'name', 'remote_path' and 'remote_jobs_folder_name' back to reach the jobs of that time")
         .on(job.server);
   }
   return *found;

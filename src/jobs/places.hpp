@@ -22,7 +22,11 @@ RemoteFolder remote_folder_for(const config::Config& config, const config::Serve
 // "~/name/.jobs/<id>", as remote_path_word() takes it.
 std::string job_folder_text(const Job& job);
 
-// The server of a job. Throws Error, which names the job, when configs.yaml has that server no longer.
+// Whether server_of() has a server for this job.
+bool in_reach(const config::Config& config, const Job& job);
+// The server of a job. Throws Error, which names the job, when configs.yaml has that server no longer, or
+// another place there for jobs than the job's record: a record may come from somebody else, and no folder is
+// looked into, brought or removed because a record names it.
 const config::Server& server_of(const config::Config& config, const Job& job);
 
 // What the jobs of one start share the start lock by (Store::hold_start).

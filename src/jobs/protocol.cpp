@@ -106,6 +106,13 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
   }
 }
 
+void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids,
+               const std::vector<JobId>& claim) {
+  for (const JobId& id : ids) {
+    script.call(function, {id.text(), std::ranges::find(claim, id) != claim.end() ? "1" : "0"});
+  }
+}
+
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")}};
   return table;
@@ -145,18 +152,15 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   script.call("status_begin").call("status_sizes", texts);
-  for (const JobId& id : ids) {
-    const bool claimed = std::ranges::find(claim, id) != claim.end();
-    script.call("status_one", {id.text(), claimed ? "1" : "0"});
-  }
+  call_each(script, "status_one", ids, claim);
   script.call("say", {"end"});
   action.timeout = std::chrono::seconds(10);
   return action;
 }
 
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
-                                        int grace_s, const std::string& by,
-                                        const std::vector<Backend>& known) {
+                                        int grace_s, const std::string& by, const std::vector<Backend>& known,
+                                        const std::vector<JobId>& claim) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
   }
@@ -165,7 +169,7 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
   action.what = "end of " + counted(ids.size(), "job");
   action.script = job_script(folder, "kill.sh", known, {"state", "end"});
   action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), percent_encode(by)});
-  call_each(action.script, "kill_one", ids);
+  call_each(action.script, "kill_one", ids, claim);
   action.script.call("kill_finish");
   action.timeout = std::chrono::seconds(grace_s + 30);
   return action;

@@ -79,7 +79,7 @@ struct StatusReply {
   JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
-  std::string reason;      // why it is queued or unknown; may be ""
+  std::string reason;      // why it is queued or unknown, or what is odd about a running one; may be ""
   bool supervised = true;  // false: the job lives, its supervisor does not
   bool left = false;       // it was told to end and has a result, but its process `pid` lives on
   std::optional<ExitStatus> result;
@@ -135,10 +135,13 @@ struct KillAnswer {
 // Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
 // look. All jobs end side by side, within grace_s + 2 seconds. It is for ending jobs only: KILL follows also
 // when a job handles the signal and goes on. A job that had ended keeps its result and is `ended`; what it
-// left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start.
+// left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start;
+// where even the project's folder is missing, that is made sure of for the ids in `claim`, and the others are
+// `refused`.
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
                                         int grace_s, const std::string& by,
-                                        const std::vector<Backend>& known = backends());
+                                        const std::vector<Backend>& known = backends(),
+                                        const std::vector<JobId>& claim = {});
 
 // What `by` says when the launch itself ends its jobs, because it was not completed.
 inline constexpr std::string_view by_launch = "launch";
@@ -193,6 +196,9 @@ servers::Script job_script(const RemoteFolder& folder, std::string_view file,
 
 // Adds FUNCTION ID for each of the jobs.
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids);
+// The same with a second word: 1 for those in `claim`, else 0.
+void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids,
+               const std::vector<JobId>& claim);
 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);

@@ -64,11 +64,15 @@ std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store
 
 News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
              milliseconds limit, const Cancel& cancel) {
-  const auto groups = group_by(
-      jobs, [](const Job& job) { return is_final(job.state) ? std::nullopt : std::optional(job.server); });
+  using Place = std::pair<std::string, RemoteFolder>;
+  const auto groups = group_by(jobs, [&](const Job& job) {
+    // a lost one may have been found again
+    const bool asked = job.state == JobState::lost ? in_reach(config, job) : !is_final(job.state);
+    return asked ? std::optional(Place(job.server, job.remote_folder)) : std::nullopt;
+  });
   const auto outcomes = servers::fan_out(
-      groups, [](const Group<std::string>& group) { return group.key; },
-      [&](const Group<std::string>& group, std::size_t) {
+      groups, [](const Group<Place>& group) { return group.key.first; },
+      [&](const Group<Place>& group, std::size_t) {
         const auto begin = clock::now();
         std::vector<Job> mine;
         for (const std::size_t i : group.indices) {

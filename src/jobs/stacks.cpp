@@ -10,6 +10,7 @@
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "scripts/scripts.hpp"
+#include "servers/python_env.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -111,11 +112,12 @@ void drop_agents(std::vector<ProcessDump>& dumps) {
 
 }  // namespace
 
-servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
+servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                            const std::string& activate) {
   servers::Action<StacksAnswer> action;
   action.what = "stacks of " + counted(ids.size(), "job");
   action.script = job_script(folder, "stacks.sh");
-  action.script.call("stacks_begin");
+  action.script.set("activate", activate).call("stacks_begin");
   call_each(action.script, "stacks_one", ids);
   action.script.call("say", {"end"});
   action.timeout = std::chrono::minutes(5);  // py-spy and the signal may take 23 s a process
@@ -176,8 +178,9 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
   StacksResult result;
   const auto entries = at_places(
       config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
+        const std::string activate = servers::activation(config, server_of(config, place.jobs.front()));
         std::vector<ProcessDump> dumps =
-            servers::run_action(connection, stacks_action(place.folder, place.ids()), cancel).dumps;
+            servers::run_action(connection, stacks_action(place.folder, place.ids(), activate), cancel).dumps;
         drop_agents(dumps);
         std::vector<Entry> found;
         for (const Job& job : place.jobs) {

@@ -33,7 +33,9 @@ struct StacksAnswer {
   void take(servers::AnswerLine& line);
 };
 
-servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids);
+// py-spy is looked for on the server's PATH, then in the environment that the sh text `activate` enters.
+servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                            const std::string& activate = "");
 
 // The threads of a dump of py-spy or faulthandler.
 std::vector<ThreadStack> parse_threads(const ProcessDump& dump);

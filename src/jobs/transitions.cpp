@@ -72,6 +72,9 @@ JobReason running_reason(const StatusReply& reply) {
   if (!reply.supervised) {
     return {.kind = Kind::unsupervised};
   }
+  if (!reply.reason.empty()) {
+    return {.kind = Kind::other, .text = reply.reason};
+  }
   return reply.lifeline.empty()
              ? JobReason()
              : JobReason{.kind = Kind::no_lifeline, .text = lifeline_trouble(reply.lifeline)};
@@ -142,7 +145,8 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   }
   using Phase = StatusReply::Phase;
   const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
-                                reply.phase == Phase::gone || reply.phase == Phase::rebooted;
+                                reply.phase == Phase::gone || reply.phase == Phase::rebooted ||
+                                reply.phase == Phase::unknown;
   if (job.state == JobState::lost && says_nothing_new) {
     return job;
   }

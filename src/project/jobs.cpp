@@ -175,7 +175,9 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
         return all;
       });
   for (const Brought& one : brought) {
-    if (is_final(one.job.state)) {
+    // A lost job may be found again.
+    if (is_final(one.job.state) && one.job.state != JobState::lost &&
+        std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
       write_file_atomic(complete(one.job), "");
     }
   }

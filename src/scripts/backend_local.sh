@@ -75,16 +75,7 @@ local_start() {
 
 #part state
 
-scanned='' gpu_asked=''
-
-# carries_cookie ID [BESIDE]: whether a process of the job lives, other than BESIDE; into $ck_pid.
-carries_cookie() {
-  if [ -z "$scanned" ]; then
-    scan_cookies
-    scanned=1
-  fi
-  cookie_pid "$@"
-}
+gpu_asked=
 
 # holds_gpu PID: whether GPU memory of this dead process is still held. It takes the driver a while to tell, and the
 # laptop waits 3 s for the whole answer.
@@ -167,7 +158,7 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs=$(cd "$jobs" && pwd -P)
+  real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P)
   for rm_id; do
     eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
     if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then
@@ -295,8 +286,12 @@ local_members() {
         lk_more=1
       fi
       lk_id=${lk_own#*:}
-      eval "lk_sup=\$sup_$lk_id:\$sup_start_$lk_id"
-      if [ "$1:$5" != "$lk_sup" ]; then
+      eval "lk_sup=\$sup_$lk_id lk_start=\$sup_start_$lk_id lk_main=\$main_$lk_id"
+      # The supervisor has one child that is the job's; another is its own helper and goes with it.
+      if [ "$2" = "$lk_sup" ] && [ -n "$lk_main" ] && [ "$1" != "$lk_main" ]; then
+        continue
+      fi
+      if [ "$1:$5" != "$lk_sup:$lk_start" ]; then
         members="$members $1:$5:$lk_id"
         eval "mine_$1=$5:$lk_id"
       fi

@@ -9,7 +9,11 @@ clean_one() {
   esac
   [ ${#1} = 32 ] || give_up "'$1' is no job"
   if [ -L "$jobs/$1" ] || ! facts "$1"; then
-    if [ -e "$jobs/$1" ] || [ -L "$jobs/$1" ]; then
+    if carries_cookie "$1"; then
+      say "clean $1 running it still runs (pid $ck_pid), but its folder is not there or cannot be seen"
+    elif unseen "$1"; then
+      say "clean $1 failed $reason"
+    elif [ -e "$jobs/$1" ] || [ -L "$jobs/$1" ]; then
       say "clean $1 failed $jobs/$1 is not a folder"
     else
       say "clean $1 none"

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID for each, kill_finish. All jobs of a call are
-# ended side by side.
-# shellcheck disable=SC2154
+# Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID CLAIM(0|1) for each, kill_finish. All jobs of a call are
+# ended side by side. CLAIM: it may not have started yet, and then not even its project's folder need be there.
+# shellcheck disable=SC2034,SC2154
 
 kill_begin() {
   # a loss of the connection must not stop this half-way
@@ -14,8 +14,13 @@ kill_begin() {
 
 kill_one() {
   phase=starting
-  if facts "$1" && [ "$f_end" != never ]; then
-    state_of "$1" brief
+  if facts "$1"; then
+    [ "$f_end" = never ] || state_of "$1" brief
+  elif carries_cookie "$1"; then
+    phase=running f_sid=- # which session is its own is not known
+  elif [ "$2" != 1 ] && unseen "$1"; then
+    say "kill $1 refused 0 $reason"
+    return
   fi
   if [ "$phase" = starting ] && [ -z "$f_sup" ]; then
     # not there, or not yet: from now on it never starts, unless its supervisor was quicker
@@ -24,9 +29,12 @@ kill_one() {
       return
     fi
     nap 0.1
-    facts "$1" || give_up "cannot write in $jobs: no right to, or the disk is full"
+    if ! facts "$1"; then
+      unseen "$1" || reason="cannot write in $jobs: no right to, or the disk is full"
+      say "kill $1 refused 0 $reason"
+      return
+    fi
   fi
-  [ -x "$f_dir/" ] || give_up "job $1 is another user's: its folder cannot be read"
   if [ "$f_end" = never ] || [ "$f_sup" = claimed ]; then
     say "kill $1 none 0"
     return
@@ -41,25 +49,27 @@ kill_one() {
       return
       ;;
   esac
+  rs_mine=
   [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
   targets="$targets $1"
   for_backend "$f_backend" "$1"
-  eval "had_$1=\$f_end count_$1=0 sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
+  eval "had_$1=\$f_end count_$1=0 stop_$1=\$rs_mine sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
   eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
+  [ "$f_backend" = local ] || eval "main_$1=" # its own backend knows it
 }
 
 # record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
-# supervisor took for it; who renames that first, has it.
+# supervisor took for it; who renames that first, has it. Sets $rs_mine when it is this one.
 record_stop() {
   if mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
-    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop"
+    printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop" && rs_mine=1
     rm -f "$f_dir/.stop.$$"
   else
     (
       umask 077
       set -C
       printf '%s\n' "$1" >"$f_dir/stop"
-    )
+    ) && rs_mine=1
   fi
 }
 
@@ -218,7 +228,13 @@ kill_finish() {
     gpu_holders
   fi
   for id in $targets; do
-    eval "had=\$had_$id count=\$count_$id main=\$main_$id"
+    eval "had=\$had_$id count=\$count_$id main=\$main_$id mine=\$stop_$id last="
+    [ -z "$main" ] || eval "last=\${sent_$main:-}"
+    last=${last#*:}
+    # It had ended before, also where only what it left behind got a signal: then its end is not this kill's.
+    if [ "$count" = 0 ] || { [ -n "$main" ] && [ -z "$last" ]; }; then
+      had=1
+    fi
     # shellcheck disable=SC2086
     left_of "$id" $members $closing
     held=
@@ -238,14 +254,12 @@ kill_finish() {
     fi
     facts "$id"
     [ -n "$f_end" ] || state_of "$id" brief
-    if [ -z "$f_end" ] && [ "$phase" != ended ]; then
+    if [ -z "$f_end$had" ] && [ "$phase" != ended ]; then
       # its supervisor is dead; this is the only one left to tell
-      last=
-      [ -n "$main" ] && eval "last=\${sent_$main:-}"
-      last=${last#*:}
       put_result "$id" "signal ${last:-$signal} $(now)"
     fi
-    if [ -n "$had" ] || [ "$count" = 0 ]; then
+    if [ -n "$had" ]; then
+      [ -z "$mine" ] || rm -f "$f_dir/stop"
       say "kill $id ended $count"
     else
       say "kill $id killed $count"

@@ -6,6 +6,7 @@
 LC_ALL=C
 export LC_ALL
 unset REMOTE_JOB_ID
+scanned=
 
 # One line of the answer.
 say() {
@@ -74,11 +75,12 @@ alive() {
   esac
 }
 
-# facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there.
+# facts ID: what the job's folder says, into f_*. An empty or half-written file counts as not there. Fails for a folder
+# that is not to be seen.
 facts() {
   f_dir=$jobs/$1
   f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended='' f_backend=local
-  [ -d "$f_dir" ] || return 1
+  [ -d "$f_dir" ] && [ -x "$f_dir" ] || return 1
   [ ! -e "$f_dir/backend" ] || read -r f_backend 2>/dev/null <"$f_dir/backend" || f_backend=local
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
@@ -95,6 +97,20 @@ state_of() {
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
     *) reason="this version of remote does not know its backend $f_backend" ;;
   esac
+}
+
+# unseen ID: whether it cannot be told that the job has no folder, because the project's is not there (moved, not mounted) or
+# there is no right to look; why, into $reason.
+unseen() {
+  reason=
+  if ! [ -d "$project" ]; then
+    reason="cannot see the folder of the project, $project"
+  else
+    for un_dir in "$project" "$jobs" "$jobs/$1"; do
+      [ -x "$un_dir" ] || ! [ -d "$un_dir" ] || reason="no right to look into $un_dir"
+    done
+  fi
+  [ -n "$reason" ]
 }
 
 # for_backend NAME ID: notes that the job is this backend's: in $ids_NAME, and its name in $used.
@@ -150,41 +166,49 @@ gpu_pids() {
   done
 }
 
-# scan_cookies: " PID:ID PID:ID …" of all processes that carry a job's cookie, into $cookies. The line on
-# grep's stdin proves that this grep sees past a NUL byte (busybox's does not; then the shell reads, slowly).
+# scan_cookies: " PID:ID PID:ID …" of this login's processes that carry a job's cookie, into $cookies. Another user's process
+# may carry any variable, so it is nobody's. Only a whole variable counts, not one that mentions the cookie in its
+# name or value. grep -z ends its lines with NUL bytes, which the shell drops. The lines from grep's stdin prove that this grep
+# and this shell do so, and that it takes no line within a value for a variable; other servers have a slower way.
 scan_cookies() {
   cookies=' '
-  sc_proof=00000000000000000000000000000000
-  sc_found=$(
-    printf 'x\000REMOTE_JOB_ID=%s\n' "$sc_proof" |
-      grep -aosH 'REMOTE_JOB_ID=[0-9a-f]\{32\}' - /proc/[0-9]*/environ 2>/dev/null
-  )
-  case $sc_found in
-    *"=$sc_proof"*)
-      for sc_word in $sc_found; do
+  sc_cookie='REMOTE_JOB_ID=[0-9a-f]\{32\}'
+  sc_proof=REMOTE_JOB_ID=00000000000000000000000000000000
+  {
+    sc_found=$(
+      printf 'x\000%s\000y\n%s\nz\000%s\000' $sc_proof $sc_proof $sc_proof |
+        grep -zaxsH "$sc_cookie" - /proc/[0-9]*/environ
+    )
+  } 2>/dev/null
+  sc_proof="(standard input):$sc_proof"
+  sc_rest=${sc_found#"$sc_proof$sc_proof"}
+  case "$sc_found:$sc_rest" in
+    "$sc_proof$sc_proof$sc_rest:" | "$sc_proof$sc_proof$sc_rest:/proc/"*)
+      sc_blanks=$IFS
+      IFS=/
+      for sc_word in $sc_rest; do
         case $sc_word in
-          /proc/*)
-            sc_pid=${sc_word#/proc/}
-            cookies="$cookies${sc_pid%%/*}:${sc_word##*=} "
-            ;;
+          environ:*) [ ! -O "/proc/$sc_pid" ] || cookies="$cookies$sc_pid:${sc_word##*=} " ;;
+          *) sc_pid=$sc_word ;;
         esac
       done
+      IFS=$sc_blanks
       ;;
     *)
       for sc_file in /proc/[0-9]*/environ; do
+        [ -O "$sc_file" ] || continue
         sc_text=
         {
-          # read drops NUL bytes, which is all that is needed here
+          # read drops NUL bytes
           while IFS= read -r sc_part || [ -n "$sc_part" ]; do
             sc_text="$sc_text$sc_part "
           done <"$sc_file"
         } 2>/dev/null
         case $sc_text in
           *REMOTE_JOB_ID=*)
-            sc_text=${sc_text#*REMOTE_JOB_ID=}
+            sc_text=$(tr '\n\000' '?\n' 2>/dev/null <"$sc_file" | sed -n "/^$sc_cookie\$/{p;q;}")
             sc_pid=${sc_file#/proc/}
-            sc_rest=${sc_text#????????????????????????????????}
-            cookies="$cookies${sc_pid%%/*}:${sc_text%"$sc_rest"} "
+            [ -z "$sc_text" ] || cookies="$cookies${sc_pid%%/*}:${sc_text#*=} "
             ;;
         esac
       done
@@ -192,8 +216,13 @@ scan_cookies() {
   esac
 }
 
-# cookie_pid ID [BESIDE]: a living process of this job by its cookie, other than BESIDE, into $ck_pid.
-cookie_pid() {
+# carries_cookie ID [BESIDE]: whether a process of the job lives by its cookie, other than BESIDE; into $ck_pid. The
+# processes are looked at once, unless $scanned is cleared.
+carries_cookie() {
+  if [ -z "$scanned" ]; then
+    scan_cookies
+    scanned=1
+  fi
   for ck_word in $cookies; do
     if [ "${ck_word#*:}" = "$1" ]; then
       ck_pid=${ck_word%%:*}

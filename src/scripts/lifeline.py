@@ -104,6 +104,7 @@ class Job:
         self.rank = rank
         self.ended = False
         self.failed = False
+        self.supervisor = self.main = ()
         # The supervisor holds .alive open for writing: its end comes as an end of file, at once and for nothing.
         try:
             self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
@@ -120,16 +121,18 @@ class Job:
             return None
         result = self.result()
         if result is None:
-            if not os.path.isdir(self.folder):
-                self.ended = True  # removed
-                return None
             if read_words(os.path.join(self.folder, "backend")):
                 return None  # not `local`: its processes need not be on this machine
-            supervisor = read_words(os.path.join(self.folder, "supervisor"))
-            if len(supervisor) < 3 or lives(supervisor[0], supervisor[1]):
+            # Where the folder is not to be seen any more, what it told before counts.
+            seen = os.path.isdir(self.folder)
+            self.supervisor = read_words(os.path.join(self.folder, "supervisor")) or self.supervisor
+            self.main = read_words(os.path.join(self.folder, "job.pid")) or self.main
+            if seen and len(self.supervisor) < 3:
                 return None
-            main = read_words(os.path.join(self.folder, "job.pid"))
-            if len(main) == 2 and lives(main[0], main[1]):
+            if any(len(process) > 1 and lives(*process[:2]) for process in (self.supervisor, self.main)):
+                return None
+            if not seen:
+                self.ended = True  # removed
                 return None
             result = self.result() or ["gone", "0", str(int(time.time()))]
         self.ended = True

@@ -1,10 +1,17 @@
 #!/bin/sh
 # The Python stacks of running jobs: stacks_begin, stacks_one ID for each. Processes are only read, except that
 # signal 50 goes to those that catch it and have the file for its answer open: they were started with --enable-stacks.
+# Set before: activate, the sh text that enters the project's Python environment.
 # shellcheck disable=SC2154
 
 stacks_begin() {
-  scan_cookies
+  # of the server or of the project's environment; never from the PATH of the process that is looked at
+  st_pyspy=$(
+    command -v py-spy && exit
+    exec 2>/dev/null
+    eval "$activate" >/dev/null
+    command -v py-spy
+  )
   st_tab=$(printf '\t')
   most_bytes=262144
 }
@@ -29,16 +36,14 @@ is_python() {
   grep -q 'libpython[0-9.]*\.so' "/proc/$1/maps" 2>/dev/null
 }
 
-# by_pyspy PID: py-spy of the server or of the process's own environment.
 by_pyspy() {
-  variable "$1" PATH
-  py_program=$(PATH=$va_value:$PATH command -v py-spy) || {
+  [ -n "$st_pyspy" ] || {
     py_why='there is no py-spy'
     return 1
   }
   py_limit=
   command -v timeout >/dev/null 2>&1 && py_limit='timeout 20'
-  if py_text=$($py_limit "$py_program" dump --pid "$1" 2>&1) && [ -n "$py_text" ]; then
+  if py_text=$($py_limit "$st_pyspy" dump --pid "$1" 2>&1) && [ -n "$py_text" ]; then
     return 0
   fi
   py_why="py-spy failed: $(printf '%s' "$py_text" | tr '\n' ' ' | tr '\000-\037\177' '?' | head -c 200)"
@@ -128,7 +133,7 @@ process() {
     return
   fi
   # as the process has it open, without symlinks
-  pr_file=$(cd "$f_dir" && pwd -P)/stacks
+  pr_file=$(cd "$f_dir" 2>/dev/null && pwd -P)/stacks
   if by_signal "$2" "$pr_file"; then
     say "process $1 $2 $3 faulthandler"
     tail -c "+$((bs_from + 1))" "$pr_file" | show "$2"
@@ -141,7 +146,9 @@ process() {
 # stacks_one ID: its Python processes whose parent is none of the same rank: the ranks themselves, not the data
 # loaders that they forked.
 stacks_one() {
-  if ! facts "$1" || [ -n "$f_end" ]; then
+  carries_cookie "$1"
+  so_carried=$?
+  if { ! facts "$1" && [ $so_carried != 0 ]; } || [ -n "$f_end" ]; then
     say "ended $1"
     return
   fi

@@ -12,21 +12,53 @@ start_begin() {
   [ -d "$project" ] || mkdir -p "$project" 2>/dev/null || give_up "cannot make the folder $project"
   umask 077
   bin=$jobs/.bin/$supervisor_name
-  put_program "$bin" "$supervisor_text"
-  if [ -n "${lifeline-}" ]; then
-    put_program "$jobs/.bin/$ender_name" "$ender_text"
-    put_program "$jobs/.bin/$lifeline_name" "$lifeline_text"
-  fi
+  set -- "$supervisor_name" "$supervisor_text"
+  [ -z "${lifeline-}" ] || set -- "$@" "$ender_name" "$ender_text" "$lifeline_name" "$lifeline_text"
+  programs_are_ours "$@" || make_programs "$@"
   cd -P "$jobs" || give_up "cannot enter $jobs"
   used=
 }
 
-# put_program FILE TEXT: by rename, once.
-put_program() {
-  [ -s "$1" ] && return
-  {
-    { [ -d "$jobs/.bin" ] || mkdir -p "$jobs/.bin"; } && printf '%s\n' "$2" >"$1.$$" && mv -f "$1.$$" "$1"
-  } 2>/dev/null || give_up "cannot write in $jobs (no right to, or the disk is full)"
+# programs_are_ours NAME TEXT…: whether these stand in .bin with these texts, are this login's own like the folders they are
+# in, and nobody else may write to any of these. A digest in a file's name says nothing about who made the file.
+programs_are_ours() {
+  pr_names='' pr_texts='' pr_end='
+'
+  [ -O "$jobs" ] && [ -O "$jobs/.bin" ] && ! [ -L "$jobs/.bin" ] || return 1
+  while [ $# -gt 0 ]; do
+    [ -f "$jobs/.bin/$1" ] && [ -O "$jobs/.bin/$1" ] && ! [ -L "$jobs/.bin/$1" ] || return 1
+    pr_names="$pr_names $1"
+    pr_texts="$pr_texts$2$pr_end"
+    shift 2
+  done
+  # shellcheck disable=SC2012,SC2086  # no odd names here; two processes for all
+  pr_found=$(cd "$jobs/.bin" && ls -ld .. . $pr_names && echo && cat $pr_names && echo end) 2>/dev/null || return 1
+  pr_modes=$pr_end${pr_found%%"$pr_end$pr_end"*}
+  case $pr_modes in
+    *"$pr_end"?????w* | *"$pr_end"????????w*) return 1 ;;
+  esac
+  [ "$pr_end$pr_found" = "$pr_modes$pr_end$pr_end${pr_texts}end" ]
+}
+
+# make_programs NAME TEXT…: makes them anew, by rename. What was there before somebody else may have made.
+make_programs() {
+  [ -d "$jobs/.bin" ] || mkdir -p "$jobs/.bin" 2>/dev/null || give_up "cannot write in $jobs: no right to, or the disk is full"
+  for mp_dir in "$jobs" "$jobs/.bin"; do
+    [ -O "$mp_dir" ] || give_up "$mp_dir belongs to another user, who could change what runs from it; remove it, or use another folder"
+  done
+  ! [ -L "$jobs/.bin" ] || give_up "$jobs/.bin is a symbolic link, and programs are run from it: remove it"
+  chmod go-w "$jobs" "$jobs/.bin" 2>/dev/null
+  for mp_name; do
+    case $mp_name in
+      supervisor-*.sh | ender-*.sh | lifeline-*.py) mp_file=$jobs/.bin/$mp_name ;;
+      *)
+        {
+          rm -f "$mp_file.$$" && (set -C && printf '%s\n' "$mp_name" >"$mp_file.$$") && mv -f "$mp_file.$$" "$mp_file"
+        } 2>/dev/null || give_up "cannot write in $jobs (no right to, or the disk is full)"
+        ;;
+    esac
+  done
+  programs_are_ours "$@" || give_up "other users may change the programs in $jobs/.bin: look at who owns them, and at their modes"
 }
 
 start_one() {

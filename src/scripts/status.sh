@@ -50,8 +50,20 @@ status_sizes() {
 phase_of() {
   phase=none pid='' supervised=1 left='' reason=''
   if ! facts "$1"; then
+    if carries_cookie "$1"; then
+      phase=running pid=$ck_pid
+      reason="its folder is not there or cannot be seen"
+      return
+    fi
     [ "$2" = 1 ] && claim "$1" && return
-    facts "$1" || return
+    if ! facts "$1"; then
+      if unseen "$1"; then
+        phase=unknown
+      elif [ "$2" = 1 ]; then
+        phase=unknown reason="cannot write in $jobs"
+      fi
+      return
+    fi
   fi
   if [ "$f_end" = never ] || { [ -z "$f_end" ] && [ "$f_sup" = claimed ]; }; then
     return
@@ -89,7 +101,7 @@ status_moments() {
 
 # word TEXT: the text as one word.
 word() {
-  printf '%s' "$1" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+-' '?'
+  printf '%s' "$1" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+/~-' '?'
 }
 
 status_one() {

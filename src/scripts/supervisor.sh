@@ -68,6 +68,7 @@ command -v bash >/dev/null && shell=bash
 )
 code=$?
 exec 2>/dev/null
+unset REMOTE_JOB_ID # what is started below is none of the job's
 
 note=
 read -r note <.note

@@ -1,5 +1,8 @@
 // `remote job-pull` and `remote job-rsync`.
 
+#include <csignal>
+
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
@@ -119,6 +122,27 @@ TEST(CommandJobRsync, BringsTheOutputOfTheServersThatAreNamed) {
   EXPECT_FALSE(fs::exists(world.brought(second, "job.out")));
   EXPECT_THAT(world.run({"job-rsync"}), Ends(0, "", "the output of 2 jobs is in .remote/jobs\n"));
   EXPECT_EQ(read_file(world.brought(second, "job.out")), "two\n");
+}
+
+TEST(CommandJobRsync, WhatItTakesForCompleteIsThereAndOfAJobThatHasEnded) {
+  CommandWorld world;
+  const auto ended = world.ended_job("a", "echo out");
+  const auto lost = world.job("a", "echo begun; exec sleep 1000");
+  const fs::path folder = world.there("a") / ".jobs" / lost.id.text();
+  until([&] { return read_file_if_there(folder / "job.out") == "begun\n"; }, "its output");
+  const fs::path elsewhere = world.there("a") / "elsewhere";
+  fs::rename(folder, elsewhere);
+  for (const int pid : world.servers().processes()) {
+    ::kill(pid, SIGKILL);
+  }
+  until([&] { return world.servers().processes().empty(); }, "its end");
+  EXPECT_THAT(world.run({"job-rsync"}).code, 0);
+  EXPECT_EQ(world.stored(lost.key).state, JobState::lost);
+  EXPECT_TRUE(fs::exists(world.brought(ended, "complete")));
+  EXPECT_FALSE(fs::exists(world.brought(lost, "complete")));
+  fs::rename(elsewhere, folder);
+  EXPECT_THAT(world.run({"job-rsync"}).code, 0);
+  EXPECT_EQ(read_file(world.brought(lost, "job.out")), "begun\n");
 }
 
 TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {

@@ -56,5 +56,20 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
+TEST_F(KillJobs, AJobWhoseFolderIsGoneIsEndedAndWasStarted) {
+  const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
+  std::filesystem::remove_all(world.servers.home("a") / "proj/.jobs");
+  KillResult result = kill_all({jobs[0]});
+  ASSERT_EQ(result.entries.size(), 1U);
+  EXPECT_EQ(result.entries[0].outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(refresh_over(*world.servers.connect("a"), world.store, {jobs[1]}, Cancel()).at(0).state,
+            JobState::running);
+  EXPECT_EQ(kill_all({jobs[1]}).entries.at(0).outcome, KillReply::Outcome::killed);
+  EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
+  result = kill_all({jobs[0]});
+  EXPECT_EQ(result.entries.at(0).outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(result.entries.at(0).job.state, JobState::lost);
+}
+
 }  // namespace
 }  // namespace remote::jobs

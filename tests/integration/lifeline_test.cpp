@@ -190,6 +190,21 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
   expect_nothing_left();
 }
 
+TEST_P(LifelineTest, AJobWhoseFolderIsGoneIsNotTakenForEnded) {
+  const auto on_b = start("b", {"sleep 300", "until [ -e ~/go ]; do sleep 0.05; done"});
+  const auto on_a = start("a", {"until [ -e ~/go ]; do sleep 0.05; done; exit 3"});
+  until_told("a", on_a[0], "ok");
+  until_told("b", on_b[0], "ok");
+  fs::remove_all(servers.home("b") / "proj/.jobs" / on_b[0].text());
+  // the end of one lets the lifeline look at all
+  write_file_atomic(servers.home("b") / "go", "");
+  EXPECT_EQ(wait_end("b", on_b[1]).result, ExitStatus::exited(0));
+  EXPECT_EQ(status("b", on_b[0]).phase, Phase::running);
+  write_file_atomic(servers.home("a") / "go", "");
+  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(3));
+  expect_nothing_left();
+}
+
 TEST_P(LifelineTest, LossOfAMember) {
   expect_loss("b", "a");
 }

@@ -1,9 +1,10 @@
 #include "jobs/refresh.hpp"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 #include <remote/error.hpp>
 #include <sys/stat.h>
 
+#include "jobs/kill.hpp"
 #include "support/job_world.hpp"
 #include "support/waiting.hpp"
 
@@ -73,6 +74,29 @@ TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
   EXPECT_EQ(news.unsaved->reason(), "the disk is full");
   EXPECT_EQ(news.jobs[0].state, JobState::failed);
   EXPECT_EQ(news.jobs[1].state, JobState::running);
+}
+
+TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
+  const Job job = world.run("a", "exec sleep 300");
+  const std::filesystem::path elsewhere = world.servers.home("a") / "elsewhere";
+  std::filesystem::rename(world.folder(job), elsewhere);
+  News news = refresh_all({job});
+  EXPECT_EQ(news.jobs[0].state, JobState::running) << "its folder is gone, its processes are not";
+  EXPECT_THAT(news.jobs[0].reason.text, ::testing::HasSubstr("its folder"));
+  // as a program would have it that had looked at the folder alone
+  Job lost = job;
+  lost.state = JobState::lost;
+  lost.reason = {.kind = JobReason::Kind::folder_gone};
+  EXPECT_EQ(refresh_all({lost}).jobs[0].state, JobState::running);
+  std::filesystem::rename(elsewhere, world.folder(job));
+  news = refresh_all({lost});
+  EXPECT_EQ(news.jobs[0].state, JobState::running);
+  EXPECT_EQ(news.jobs[0].reason.kind, JobReason::Kind::none);
+  // what cannot be told now makes no news of it
+  std::filesystem::rename(world.servers.home("a") / "proj", elsewhere);
+  kill(world.config, world.store, world.servers, {job}, {.grace = seconds(2), .by = "ada"}, Cancel());
+  EXPECT_EQ(refresh_all({lost}).jobs[0], lost);
+  EXPECT_EQ(refresh_all({job}).jobs[0].state, JobState::unknown);
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "support/processes.hpp"
 #include "support/script_test.hpp"
 
 // What kill.sh ends and leaves alone, under every sh that servers have.
@@ -128,6 +129,59 @@ TEST_P(JobKill, LeftoversOfAnEndedJobAreEnded) {
   EXPECT_FALSE(status(id).stop_signal);
 }
 
+TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
+  // nothing is left and there is no result
+  const JobId lost = start("echo up; exec sleep 1000");
+  until_out(lost, "up");
+  ::kill(supervisor_of(lost), SIGKILL);
+  ::kill(std::stoi(file(lost, "job.pid")), SIGKILL);
+  expect_nothing_left();
+  KillReply reply = kill(lost);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.signalled, 0);
+  EXPECT_EQ(status(lost).phase, Phase::gone);
+  EXPECT_FALSE(status(lost).stop_signal);
+
+  // only what it left behind is there to be ended
+  const JobId orphaned = start("setsid sleep 1000 & echo up; exec sleep 1000");
+  until_out(orphaned, "up");
+  ::kill(supervisor_of(orphaned), SIGKILL);
+  ::kill(std::stoi(file(orphaned, "job.pid")), SIGKILL);
+  until([&] { return servers.processes().size() == 1; }, "the child alone");
+  reply = kill(orphaned);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.signalled, 1);
+  EXPECT_EQ(status(orphaned).phase, Phase::gone);
+
+  // it failed by itself; its supervisor, which was stopped, tells so once the kill lets it go on
+  const JobId failed = start("echo up; exec sleep 1000");
+  until_out(failed, "up");
+  const pid_t supervisor = supervisor_of(failed);
+  ::kill(supervisor, SIGSTOP);
+  ::kill(std::stoi(file(failed, "job.pid")), SIGSEGV);
+  reply = kill(failed);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(status(failed).result, ExitStatus::signalled(SIGSEGV));
+  EXPECT_FALSE(status(failed).stop_signal);
+}
+
+// As on a disk that has become read-only: the supervisor tries for ten minutes to write the result.
+TEST_P(JobKill, ASupervisorThatCannotWriteTheResultIsEndedToo) {
+  const JobId id = start("ulimit -c 0; echo up; exec sleep 1000");
+  until_out(id, "up");
+  until([&] { return fs::exists(folder(id) / ".stop"); }, "the room for the result");
+  fs::remove(folder(id) / ".result");
+  fs::create_directory(folder(id) / ".result");
+  const int pid = std::stoi(file(id, "job.pid"));
+  ::kill(pid, SIGKILL);
+  until([&] { return servers.processes().size() == 2 && !test::lives(pid); }, "the supervisor and its sleep");
+  const KillReply reply = kill(id, SIGTERM, 0);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
+  EXPECT_EQ(reply.survivors, std::vector<std::string>{});
+  expect_nothing_left();
+  EXPECT_EQ(status(id).phase, Phase::gone);
+}
+
 TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
   servers.add_program("nvidia-smi", "cat \"$HOME/gpu_pids\"\n");
   const JobId id = start("exec sleep 1000");
@@ -157,8 +211,10 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
   }
-  // a folder that is another's: nothing can be said, and nothing is
-  EXPECT_THROW(read_answer<KillAnswer>(connection->exec(request).out), Error);
+  // a folder that is another's: nothing can be said, and nothing is done
+  const KillReply refused = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
+  EXPECT_EQ(refused.outcome, KillReply::Outcome::refused);
+  EXPECT_NE(refused.reason.find("no right to look into"), std::string::npos) << refused.reason;
   // a folder that may be read, processes that are another's
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);

@@ -137,6 +137,7 @@ TEST_P(JobStart, TheJobHasDefaultSignalsAndUmaskAndNoForeignFile) {
 }
 
 TEST_P(JobStart, AClaimedIdNeverStarts) {
+  make_folders(place());
   const JobId id = JobId::random();
   EXPECT_EQ(status(id).phase, Phase::none);
   EXPECT_FALSE(fs::exists(folder(id)));
