@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -76,6 +78,12 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
                           "is it an SSH port? connect_timeout in configs.yaml allows more time");
       }
     }
+    const char* banner = ssh_get_serverbanner(session.get());
+    const std::string_view said = banner != nullptr ? banner : "";
+    if (!said.empty() && !said.starts_with("SSH-2.") && !said.starts_with("SSH-1.99")) {
+      throw Unreachable("cannot connect", fmt::format("{} does not speak SSH 2: it says '{}'", where, said),
+                        "is it an SSH port? `port` in configs.yaml sets another");
+    }
     const std::string reason = last_error(session.get(), "the connection was closed");
     if (reason.find("too large banner") != std::string::npos) {
       throw Unreachable("cannot connect", fmt::format("{} does not speak SSH", where),
@@ -83,7 +91,8 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     }
     // Before the server's version line nothing can have been wrong but the server's load; a server that
     // speaks something else is named as such by libssh.
-    if (ssh_get_serverbanner(session.get()) == nullptr || reason.find("Socket error") != std::string::npos) {
+    if (banner == nullptr ||
+        std::string_view(ssh_get_error(session.get())).find("Socket error") != std::string_view::npos) {
       throw Dropped("cannot connect", fmt::format("{} closed the connection before login: {}", where, reason),
                     "the server may be busy (MaxStartups in its sshd_config), or refuse this address");
     }

@@ -50,6 +50,7 @@ class Session final : public Connection {
   bool deliver_rest();
   bool take_input();
   bool overfull() const;
+  std::string why_closed() const;
   clock::time_point next_check() const;
   void check_link();
   bool note_traffic();

@@ -194,6 +194,20 @@ TEST_F(SshExec, AKilledServerIsUnreachable) {
   EXPECT_THROW(connection->open("true", {}), ssh::Unreachable);
 }
 
+TEST_F(SshExec, ALinkThatHasEndedIsNotCalledARefusal) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  sshd.signal_sessions(SIGKILL);
+  test::until([&] { return sshd.session_pids().empty(); }, "the end of the session");
+  try {
+    connection->open("true", {});
+    FAIL() << "there is nobody";
+  } catch (const ssh::Unreachable& error) {
+    EXPECT_EQ(error.message().find("Success"), std::string::npos) << error.message();
+    EXPECT_EQ(error.hint().find("MaxSessions"), std::string::npos) << error.hint();
+  }
+}
+
 TEST_F(SshExec, AFrozenServerIsNoticed) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
