@@ -173,7 +173,7 @@ void Session::drop_released() {
     const bool done = state->released() && !state->opening();
     if (done && state->refusal().empty()) {
       closed_at_ = clock::now();
-      abandoned_ = abandoned_ || (!state->spare() && !state->finished());
+      abandoned_ = abandoned_ || (!state->spare() && !state->finished() && !state->status());
     }
     return done;
   });
