@@ -107,7 +107,9 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
 class LibsshConnector final : public Connector {
  public:
   LibsshConnector(config::Config config, ConnectorOptions options)
-      : config_(std::move(config)), options_(std::move(options)), secrets_(options_.ask, config_.project) {
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        secrets_(options_.ask, options_.on_key_problem, config_.project) {
     initialise_libssh();
   }
 
@@ -146,6 +148,12 @@ class LibsshConnector final : public Connector {
   }
 
   std::unique_ptr<Session> connect_patiently(const Target& target, const Cancel& cancel) {
+    const bool may_ask = target.password.value.empty() && target.password_env.value.empty() &&
+                         target.password_command.value.empty() && !target.only_first_identity;
+    std::optional<Secrets::Expecting> expecting;
+    if (may_ask) {
+      expecting.emplace(secrets_, target.user.value, target.password_prompt());
+    }
     Patience patience(std::chrono::seconds(target.connect_timeout_s.value), cancel);
     return connect_target(target, patience);
   }
@@ -251,21 +259,18 @@ class LibsshConnector final : public Connector {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);
     }
-    authenticate(session.get(), target, secrets_, patience);
+    AcceptedKeys keys = authenticate(session.get(), target, secrets_, patience);
     log_info(target.name, "logged in after {}", watch.text());
-    LoginFacts login = login_of(session.get(), target);
+    LoginFacts login = login_of(session.get(), target, std::move(keys));
     return std::make_unique<Session>(std::move(session), std::move(login), std::move(transport.address),
                                      std::move(transport.keep));
   }
 
-  static LoginFacts login_of(ssh_session session, const Target& target) {
-    LoginFacts login{target.user.value,     target.host.value, target.port.value, {}, {},
-                     target.agent_socket(), target.name};
+  static LoginFacts login_of(ssh_session session, const Target& target, AcceptedKeys keys) {
+    LoginFacts login{target.user.value,    target.host.value,     target.port.value,     {},
+                     std::move(keys.keys), std::move(keys.files), target.agent_socket(), target.name};
     if (const KeyPtr key = make_key(ssh_get_server_publickey, session)) {
       login.host_key = key_type_name(key.get()) + " " + key_base64(key.get());
-    }
-    for (const auto& identity : target.identities) {
-      login.keys.push_back(identity.value);
     }
     return login;
   }

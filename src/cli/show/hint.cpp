@@ -24,6 +24,8 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "start one: remote job-run --cmd … --server …";
     case Remedy::list_jobs:
       return "see: remote job-list";
+    case Remedy::authorize_key:
+      return "`remote authorize` puts a public key on the servers";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;
