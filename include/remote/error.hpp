@@ -20,6 +20,7 @@ enum class Remedy {
   pass_local_rank,  // give the local rank to the ranks by LOCAL_RANK, not by an argument
   start_job,        // there are no jobs
   list_jobs,        // look at the jobs there are, or ask the servers again
+  authorize_key,    // the server does not take the key yet
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

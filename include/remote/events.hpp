@@ -34,6 +34,11 @@ struct NewHostKey {
   std::string warning;      // why it could not be saved in known_hosts; empty when it was
 };
 
+// Told before a password is asked for: a private key cannot be used, or a server does not take it.
+struct KeyProblem {
+  Error error;
+};
+
 // A job's record in the store cannot be read or written; the other jobs are not concerned.
 struct StoreProblem {
   std::string text;
@@ -162,8 +167,9 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, StoreProblem, SilentServer, PartFailed, LinkLost,
-                           LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
-                           StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event =
+    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, PartFailed, LinkLost,
+                 LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
+                 StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

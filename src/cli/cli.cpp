@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "ui/silence.hpp"
 
 namespace remote::cli {
 
@@ -45,6 +46,7 @@ extern "C" void on_signal(int number) {
   const int saved_errno = errno;
   Cancel* target = signal_target();
   if (target->cancelled() && number == SIGINT) {
+    ui::end_silence();
     ::_exit(130);
   }
   target->cancel();

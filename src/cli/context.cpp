@@ -59,6 +59,8 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "or add --use-env";
     case Remedy::start_job:
       return "start one: remote job-run --cmd … --server …";
+    case Remedy::authorize_key:
+      return "`remote authorize` puts a public key on the servers";
     case Remedy::list_jobs:
       return "see: remote job-list";
     case Remedy::follow_job:
@@ -93,7 +95,7 @@ Project& Context::project() {
     hooks.cancel = cancel;
     hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
     hooks.on_event = [this](const Event& event) { on_event(event); };
-    hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
+    hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
   }
   return *project_;
@@ -134,7 +136,7 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   for (const std::string& line : first_lines(lines, 20)) {
     terminal.err("  " + line + "\n");
   }
-  const auto answer = terminal.ask(question + " [y/N] ");
+  const auto answer = terminal.ask(question + " [y/N] ", cancel);
   if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
     throw Error(undone, "not confirmed");
   }

@@ -166,7 +166,7 @@ void Store::update(const std::vector<Job>& jobs) {
       if (!stored) {
         continue;
       }
-      Job merged = merge_news(stored->job, news);
+      Job merged = merge_news(stored->job, news, now_seconds());
       Job but_checked = merged;
       but_checked.checked_at = stored->job.checked_at;
       if (but_checked == stored->job &&

@@ -213,9 +213,11 @@ Job as_unanswered(const Job& job, std::int64_t now) {
   return shown;
 }
 
-Job merge_news(const Job& stored, const Job& news) {
-  const bool later = news.checked_at && (!stored.checked_at || *news.checked_at > *stored.checked_at);
-  const bool older = stored.checked_at && (!news.checked_at || *news.checked_at < *stored.checked_at);
+Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
+  const bool comparable = stored.checked_at && *stored.checked_at <= now;
+  const bool later = news.checked_at && (!comparable || *news.checked_at > *stored.checked_at);
+  const bool older =
+      stored.checked_at && (!news.checked_at || (comparable && *news.checked_at < *stored.checked_at));
   const bool leaves_lost = stored.state == JobState::lost && news.state != JobState::lost &&
                            news.state != JobState::starting && later;
   const bool keep = news.state == JobState::unknown || (is_final(stored.state) && !leaves_lost) || older ||

@@ -51,7 +51,9 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
 Job as_unanswered(const Job& job, std::int64_t now);
 
 // What to store when there is `news` of a job that is stored as `stored`. Key, id and created_at stay. News
-// that is older than the stored job, or local when a server has spoken, changes no state.
-Job merge_news(const Job& stored, const Job& news);
+// that is older than the stored job, or local when a server has spoken, changes no state. `now`: the clock by
+// which both were dated. It has been set back where the stored job is of its future, which then says nothing
+// about what is older.
+Job merge_news(const Job& stored, const Job& news, std::int64_t now);
 
 }  // namespace remote::jobs

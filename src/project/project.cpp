@@ -23,6 +23,7 @@ ssh::Connector& Core::connector() {
     ssh::ConnectorOptions options;
     options.ask = hooks.ask_secret;
     options.on_new_host_key = [this](const NewHostKey& key) { tell(key); };
+    options.on_key_problem = [this](const Error& error) { tell(KeyProblem{error}); };
     connector_ = std::make_unique<ssh::Pool>(ssh::make_connector(config, std::move(options)));
   }
   return *connector_;

@@ -12,6 +12,7 @@ argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, stan
 to start, on all servers of a launch at once.
 """
 import _socket as socket
+import errno
 import os
 import select
 import sys
@@ -27,7 +28,8 @@ except ImportError:
         from hashlib import sha256
 
 LINE_LIMIT = 4096
-STRANGERS = 64  # connections that have not proved anything yet
+STRANGERS = 256  # connections that have not proved anything yet
+CONNECT_SECONDS = 2
 PROOF_SECONDS = 10
 FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
 NEWS_SECONDS = 3  # and so long a member
@@ -59,20 +61,6 @@ def addresses(address, port):
     """As socket.getaddrinfo, which would import a lot for a name that is ASCII."""
     host = address.encode("ascii" if all(c < "\x80" for c in address) else "idna")
     return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
-
-
-def connect_to(address, port):
-    """As socket.create_connection, with a limit of two seconds."""
-    for family, kind, protocol, _, where in addresses(address, port):
-        sock = socket.socket(family, kind, protocol)
-        try:
-            sock.settimeout(2)
-            sock.connect(where)
-            return sock
-        except OSError as error:
-            sock.close()
-            failure = error
-    raise failure
 
 
 def read_words(path):
@@ -259,6 +247,9 @@ class Lifeline:
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.last_heard = {}  # of servers that have been here
         self.gone = {}  # servers that have said good bye, or are lost
+        self.ways = []  # a member's: addresses of the hub that are still to be tried, and since when one is
+        self.connecting = None
+        self.connecting_since = 0.0
         self.next_try = 0.0
         self.refused = ""
         self.next_beat = 0.0
@@ -327,30 +318,57 @@ class Lifeline:
                 return
 
     def accept(self):
-        try:
-            fd, _ = self.listener._accept()
-        except OSError:
-            return
-        sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
-        if sum(1 for link in self.links if link.name is None) >= STRANGERS:
-            sock.close()
-            return
-        self.add(Link(sock, self.token, True))
+        """Takes many at once: a member must not wait long behind strangers."""
+        for _ in range(STRANGERS // 4):
+            try:
+                fd, _ = self.listener._accept()
+            except OSError:
+                return
+            sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
+            strangers = [link for link in self.links if link.name is None]
+            if len(strangers) >= STRANGERS:
+                self.drop(strangers[0])  # a member proves itself within a round trip: who waits longest, is none
+            try:
+                self.add(Link(sock, self.token, True))
+            except OSError:
+                sock.close()
 
-    def connect(self):
-        now = time.monotonic()
-        patient = self.hub not in self.last_heard and now - self.start > self.time_to_come
-        # the hub's process may start a moment later than this one
-        soon = 0.05 if now - self.start < FIRST_SECONDS else 0.5
-        self.next_try = now + (30 if patient else min(soon, self.beat))
-        try:
-            sock = connect_to(self.address, self.port)
-        except OSError as error:
-            self.refused = self.refused or error.strerror or str(error)
-            return
-        finally:
-            self.last += time.monotonic() - now  # this wait was a known one: see forgive()
-        self.add(Link(sock, self.token, False))
+    def connect(self, now):
+        """Begins to connect to the hub, or looks how that stands; waits for nothing but a name's resolution."""
+        if self.connecting is None:
+            patient = self.hub not in self.last_heard and now - self.start > self.time_to_come
+            # the hub's process may start a moment later than this one
+            soon = 0.05 if now - self.start < FIRST_SECONDS else 0.5
+            self.next_try = now + (30 if patient else min(soon, self.beat))
+            try:
+                self.ways = self.ways or addresses(self.address, self.port)
+            except OSError as error:
+                self.refused = self.refused or error.strerror or str(error)
+                return
+            finally:
+                self.last += time.monotonic() - now  # this wait was a known one: see forgive()
+            family, kind, protocol, _, where = self.ways.pop(0)
+            self.connecting = socket.socket(family, kind, protocol)
+            self.connecting.setblocking(False)
+            self.connecting_since = now
+            failure = self.connecting.connect_ex(where)
+            if failure in (0, errno.EINPROGRESS, errno.EINTR):
+                self.poll.register(self.connecting.fileno(), select.POLLOUT)
+                return
+        else:
+            self.poll.unregister(self.connecting.fileno())
+            failure = self.connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+            if failure == 0 and now - self.connecting_since >= CONNECT_SECONDS:
+                failure = errno.ETIMEDOUT
+        sock, self.connecting = self.connecting, None
+        if failure:
+            sock.close()
+            self.refused = self.refused or os.strerror(failure)
+            if self.ways:
+                self.next_try = now
+        else:
+            self.ways = []
+            self.add(Link(sock, self.token, False))
 
     def add(self, link):
         self.links.append(link)
@@ -437,8 +455,12 @@ class Lifeline:
             if name not in self.gone and now - heard > self.timeout:
                 self.gone[name] = "lost"
                 self.end("loss of " + name, 0)
-        if not self.is_hub and not self.links and now >= self.next_try:
-            self.connect()
+        if not self.is_hub and not self.links:
+            if self.connecting is not None:
+                if now - self.connecting_since >= CONNECT_SECONDS:
+                    self.connect(now)
+            elif now >= self.next_try:
+                self.connect(now)
 
     def kill_jobs(self, now):
         """Ends what is left of this server's jobs, and what a failed one has left behind."""
@@ -524,14 +546,19 @@ class Lifeline:
             busy = self.killer is not None or self.by is not None
             beginning = not self.is_hub and self.status is None and now - self.start < FIRST_SECONDS
             pause = 0.05 if busy or beginning else min(0.5, self.beat)
-            for what in [self.watched[fd] for fd, _ in self.poll.poll(int(pause * 1000))]:
-                if what is self.listener:
-                    self.accept()
-                elif isinstance(what, Job):
+            ready = [fd for fd, _ in self.poll.poll(int(pause * 1000))]
+            if self.connecting is not None and self.connecting.fileno() in ready:
+                ready.remove(self.connecting.fileno())
+                self.connect(time.monotonic())
+            ready = [self.watched[fd] for fd in ready]
+            for what in ready:
+                if isinstance(what, Job):
                     self.drain(what)
                     next_look = 0.0
                 elif what in self.links:
                     self.serve(what)
+            if self.listener in ready:
+                self.accept()  # last, so that nobody gives way who has just proved itself
 
     def forgive(self, now):
         """When this process was stopped, or its whole server: its own sleep is nobody's silence."""

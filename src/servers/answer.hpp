@@ -88,6 +88,8 @@ class AnswerReader {
   explicit AnswerReader(Take take, Other other = {});
 
   void add(std::string_view data);
+  // Whether "@remote1 end" has come.
+  bool closed() const { return closed_; }
   // All has come. Throws Error when something was wrong.
   void finish() const;
   // The same for an answer that must end with "@remote1 end". `ended` says how the script ended, in case that

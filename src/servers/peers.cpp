@@ -57,10 +57,13 @@ struct VerifyAnswer {
 // Keeps the agent away from every other command of the connection.
 class Forwarding {
  public:
-  Forwarding(ssh::Connection& connection, const std::filesystem::path& socket) : connection_(connection) {
-    connection_.forward_agent(socket);
+  // `keys`: those with which this machine logged in at the source; without one there is nothing to hand on.
+  Forwarding(ssh::Connection& connection, const std::filesystem::path& socket,
+             const std::set<std::string>& keys)
+      : connection_(connection) {
+    connection_.forward_agent(keys.empty() ? std::filesystem::path() : socket, keys);
   }
-  ~Forwarding() { connection_.forward_agent({}); }
+  ~Forwarding() { connection_.forward_agent({}, {}); }
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
 
@@ -120,7 +123,7 @@ Peers::~Peers() = default;
 std::filesystem::path Peers::agent_for(const PeerSource& source, const Cancel& cancel) {
   const std::lock_guard lock(keys_mutex_);
   bool held = false;
-  for (const std::filesystem::path& key : source.login.keys) {
+  for (const std::filesystem::path& key : source.login.key_files) {
     if (!no_agent_ && tried_.insert(key).second) {
       std::error_code ignored;
       if (!std::filesystem::exists(key, ignored)) {
@@ -235,7 +238,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   action.guarded = true;
   action.max_output = std::size_t{256} << 20U;  // names of files
   action.log = options.log;
-  const Forwarding forwarding(connection_, peers_.agent_for(source, cancel));
+  const Forwarding forwarding(connection_, peers_.agent_for(source, cancel), source.login.keys);
   PullAnswer answer = run_action(connection_, action, cancel, PullAnswer{options.on_progress});
   if (!answer.failure.empty()) {
     throw give_up(answer.failure);

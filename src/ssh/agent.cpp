@@ -22,6 +22,7 @@ namespace {
 // draft-miller-ssh-agent, section 5.1
 constexpr char request_identities = 11;
 constexpr char identities_answer = 12;
+constexpr char sign_request = 13;
 
 // A local socket, close-on-exec, and the address of `path`; no descriptor when the path is too long.
 UniqueFd local_socket(const std::string& path, sockaddr_un& address) {
@@ -117,6 +118,20 @@ bool send_agent_message(int fd, const std::string& body) {
   return write_all(fd, message);
 }
 
+bool is_agent_list_request(std::string_view message) {
+  return message.size() == 1 && message.front() == request_identities;
+}
+
+std::optional<std::string> agent_signing_key(std::string_view message) {
+  if (message.empty() || message.front() != sign_request) {
+    return std::nullopt;
+  }
+  message.remove_prefix(1);
+  auto key = take_string(message);
+  const bool whole = key && take_string(message) && take_agent_number(message) && message.empty();
+  return whole ? std::move(key) : std::nullopt;
+}
+
 std::string filter_identities(std::string_view answer, const std::set<std::string>& keys) {
   std::string kept;
   std::uint32_t count = 0;
@@ -160,6 +175,11 @@ void AgentFilter::show(std::set<std::string> keys) {
   keys_ = std::move(keys);
 }
 
+std::string AgentFilter::last_signing_key() const {
+  const std::lock_guard lock(mutex_);
+  return last_signing_key_;
+}
+
 void AgentFilter::run() {
   for (;;) {
     std::array<pollfd, 2> fds{{{listener_.get(), POLLIN, 0}, {stop_.read.get(), POLLIN, 0}}};
@@ -190,7 +210,8 @@ void AgentFilter::serve(int client) {
       return;
     }
     const std::lock_guard lock(mutex_);
-    if (request->front() == request_identities && !keys_.empty()) {
+    last_signing_key_ = agent_signing_key(*request).value_or(last_signing_key_);
+    if (is_agent_list_request(*request) && !keys_.empty()) {
       answer = filter_identities(*answer, keys_);
     }
     if (!send_agent_message(client, *answer)) {

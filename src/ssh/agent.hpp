@@ -40,6 +40,13 @@ bool send_agent_message(int fd, const std::string& body);
 // No message is longer: what announces more is not an agent.
 inline constexpr std::size_t longest_agent_message = std::size_t{256} * 1024;
 
+// Whether the message asks for the list of keys.
+bool is_agent_list_request(std::string_view message);
+// The public key (wire format) with which the message asks for a signature; nullopt for any other message.
+std::optional<std::string> agent_signing_key(std::string_view message);
+// The body by which an agent says no.
+inline constexpr const char* agent_refusal = "\x05";
+
 // An SSH agent that shows only some of another agent's keys. libssh offers a server all keys of the agent,
 // one by one; with more than sshd's MaxAuthTries (6) in it the right one is never reached, and with
 // IdentitiesOnly the others must not be shown at all.
@@ -54,6 +61,9 @@ class AgentFilter {
   // From now on only these keys are shown: public keys in the wire format (the base64 of a .pub file,
   // decoded). An empty set shows all.
   void show(std::set<std::string> keys);
+  // The key with which the agent was last asked to sign: libssh asks only for a key that the server takes.
+  // Empty: it was not asked.
+  std::string last_signing_key() const;
   // The socket that libssh is to use as the agent's. Lives as long as this object.
   std::string path() const { return (folder_.path() / "agent").string(); }
 
@@ -62,8 +72,9 @@ class AgentFilter {
   void serve(int client);
 
   std::string agent_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards the next two
   std::set<std::string> keys_;
+  std::string last_signing_key_;
   TempFolder folder_;  // mode 0700
   UniqueFd listener_;
   Pipe stop_ = make_pipe();  // its writing end is closed to stop the thread

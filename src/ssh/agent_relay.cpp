@@ -61,8 +61,9 @@ AgentRelay::AgentRelay(ssh_session session) : session_(session) {
 
 AgentRelay::~AgentRelay() = default;
 
-void AgentRelay::use(const std::filesystem::path& socket) {
+void AgentRelay::use(const std::filesystem::path& socket, std::set<std::string> keys) {
   socket_ = socket.string();
+  keys_ = std::move(keys);
 }
 
 ssh_channel AgentRelay::on_open(ssh_session session, void* self) {
@@ -77,7 +78,8 @@ ssh_channel AgentRelay::on_open(ssh_session session, void* self) {
   return channel;
 }
 
-// Passes the next question on and its answer back; false when there is no whole question.
+// Passes the next question on, if it is permitted, and its answer back; false when there is no whole
+// question.
 bool AgentRelay::answer(Link& link) {
   std::string_view view = link.asked;
   const auto size = take_agent_number(view);
@@ -86,12 +88,21 @@ bool AgentRelay::answer(Link& link) {
   }
   const std::string question(view.substr(0, *size));
   link.asked.erase(0, 4 + std::size_t{*size});
-  if (!link.agent) {
-    link.agent = connect_agent(socket_);
-  }
+  const bool listing = is_agent_list_request(question);
+  const auto key = agent_signing_key(question);
   std::optional<std::string> reply;
-  if (on() && link.agent && send_agent_message(link.agent.get(), question)) {
-    reply = read_agent_message(link.agent.get(), -1, answer_limit);
+  if (!listing && (!key || !keys_.contains(*key))) {
+    reply = agent_refusal;
+  } else if (on()) {
+    if (!link.agent) {
+      link.agent = connect_agent(socket_);
+    }
+    if (link.agent && send_agent_message(link.agent.get(), question)) {
+      reply = read_agent_message(link.agent.get(), -1, answer_limit);
+    }
+    if (reply && listing) {
+      reply = filter_identities(*reply, keys_);
+    }
   }
   if (!reply) {
     link.ended = true;

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -14,7 +15,8 @@ namespace remote::ssh {
 
 // Agent forwarding on one session: channels that the server opens to reach our SSH agent. libssh says when
 // one comes; the questions are answered from serve(), message by message, because an agent's messages are
-// short. Used by the session's thread.
+// short. Two kinds reach the agent: the request for its list, whose answer is cut down to the permitted keys,
+// and the request to sign with one of these. Used by the session's thread.
 class AgentRelay {
  public:
   // From now on libssh tells of such channels. The object must outlive the session, but close() comes before
@@ -24,8 +26,9 @@ class AgentRelay {
   AgentRelay(const AgentRelay&) = delete;
   AgentRelay& operator=(const AgentRelay&) = delete;
 
-  // The agent's local socket; empty: channels are refused, and open ones get no more answers.
-  void use(const std::filesystem::path& socket);
+  // The agent's local socket, and the keys that may be used (wire format). An empty path: channels are
+  // refused, and open ones get no more answers.
+  void use(const std::filesystem::path& socket, std::set<std::string> keys);
   bool on() const { return !socket_.empty(); }
   // Answers what was asked; true when something was done.
   bool serve();
@@ -39,6 +42,7 @@ class AgentRelay {
   ssh_session session_;
   ssh_callbacks_struct callbacks_{};
   std::string socket_;
+  std::set<std::string> keys_;
   std::vector<std::unique_ptr<Link>> links_;
 };
 

@@ -1,5 +1,6 @@
 #include "ssh/auth.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <set>
@@ -30,14 +31,14 @@ class Login {
         patience_(patience),
         what_failed_("cannot log in as " + target.user.value) {}
 
-  void run() {
+  AcceptedKeys run() {
     // A server that wants several methods (AuthenticationMethods) accepts one and then names the next: so all
     // of them are tried again as long as one was accepted.
     constexpr int most_methods = 5;
     for (int round = 0; round < most_methods; ++round) {
       partial_ = false;
       if (try_all()) {
-        return;
+        return std::move(keys_);
       }
       if (!partial_) {
         break;
@@ -113,9 +114,20 @@ class Login {
     return !any_answer_ || (static_cast<unsigned>(ssh_userauth_list(session_, nullptr)) & method) != 0;
   }
 
-  bool try_key(ssh_key key, const std::string& what) {
-    return accepted(finish([&] { return ssh_userauth_publickey(session_, nullptr, key); }), what);
+  // `file` is where the key came from.
+  bool try_key(ssh_key key, const fs::path& file, const std::string& what) {
+    const int rc = finish([&] { return ssh_userauth_publickey(session_, nullptr, key); });
+    if (rc == SSH_AUTH_DENIED) {
+      refused_.push_back(what);
+    }
+    if (taken(rc)) {
+      keys_.keys.insert(base64_decode(key_base64(key)).value_or(""));
+      keys_.files.push_back(file);
+    }
+    return accepted(rc, what);
   }
+
+  static bool taken(int rc) { return rc == SSH_AUTH_SUCCESS || rc == SSH_AUTH_PARTIAL; }
 
   // A certificate for the key: <key>-cert.pub, or one that CertificateFile names.
   bool try_certificates(ssh_key key, const fs::path& file) {
@@ -129,7 +141,7 @@ class Login {
           fs::exists(candidate, ignored) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
       const KeyPtr with(ssh_key_dup(key));
       if (certificate && with && ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) == SSH_OK &&
-          try_key(with.get(), "certificate " + candidate.string())) {
+          try_key(with.get(), file, "certificate " + candidate.string())) {
         return true;
       }
     }
@@ -152,13 +164,15 @@ class Login {
     }
     if (!result.key) {
       if (!result.missing || target_.identities_given) {
-        problems_.push_back(fmt::format("key {}: {}", file.string(), result.problem));
-        missing_key_ = missing_key_ || result.missing;
+        const std::string hint =
+            result.missing ? fmt::format("correct the key's path ({})", origin_of(file)) : result.hint;
+        problems_.emplace_back("key " + file.string(), result.problem, hint);
+        key_hint_ = key_hint_.empty() ? hint : key_hint_;
       }
       return false;
     }
     return (!target_.only_first_identity && try_certificates(result.key.get(), file)) ||
-           try_key(result.key.get(), "key " + file.string());
+           try_key(result.key.get(), file, "key " + file.string());
   }
 
   bool try_files() {
@@ -212,8 +226,14 @@ class Login {
     if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
       return false;
     }
-    if (!only.empty() && !filter_) {
-      filter_.emplace(socket);
+    if (!filter_) {
+      try {
+        filter_.emplace(socket);
+      } catch (const Error&) {
+        if (!only.empty()) {
+          throw;
+        }
+      }
     }
     if (filter_) {
       filter_->show(std::move(only));
@@ -222,8 +242,11 @@ class Login {
     ssh_options_set(session_, SSH_OPTIONS_IDENTITY_AGENT, filter_ ? filter_->path().c_str() : socket.c_str());
     const int rc = finish([&] { return ssh_userauth_agent(session_, nullptr); });
     if (rc == SSH_AUTH_ERROR && alive()) {
-      problems_.emplace_back("the agent cannot be used");
+      problems_.emplace_back("the agent", "it cannot be used");
       return false;
+    }
+    if (taken(rc) && filter_) {
+      keys_.keys.insert(filter_->last_signing_key());
     }
     // libssh does not say whether the agent had any key, so nothing may have been refused.
     any_answer_ = any_answer_ || ssh_userauth_list(session_, nullptr) > 0;
@@ -271,14 +294,34 @@ class Login {
     if (!allows(SSH_AUTH_METHOD_PASSWORD)) {
       return try_typed_answers();
     }
-    const auto shared = secrets_.shared_password(target_.user.value, target_.describe());
-    patience_.restart();
+    const auto shared = shared_password();
     if (shared && try_password(*shared, "the typed password")) {
       return true;
     }
     // It may be another server's password: ask for this one's.
     const auto own = shared && allows(any_password) ? ask_own() : std::nullopt;
     return own && try_password(*own, "the second typed password");
+  }
+
+  // Before it asks, a person hears why no key will do.
+  std::optional<std::string> shared_password() {
+    for (const Error& problem : problems_) {
+      secrets_.tell_once(problem);
+    }
+    if (keys_.keys.empty() && !refused_.empty()) {
+      secrets_.tell_once(
+          Error("no key logs in", fmt::format("the server does not take {}", join(refused_, ", ")))
+              .mended_by(Remedy::authorize_key)
+              .on(target_.name));
+    }
+    auto text = secrets_.shared_password(target_.user.value, target_.password_prompt());
+    patience_.restart();
+    return text;
+  }
+
+  std::string origin_of(const fs::path& file) const {
+    const auto found = std::ranges::find(target_.identities, file, &config::Setting<fs::path>::value);
+    return found != target_.identities.end() ? found->origin : "";
   }
 
   // This server's own password, after it has refused the one for all; nullopt when none is typed.
@@ -321,7 +364,7 @@ class Login {
     }
     if (!password && for_password) {
       shared_used_ = true;
-      return secrets_.shared_password(target_.user.value, target_.describe());
+      return shared_password();
     }
     return secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
   }
@@ -351,8 +394,8 @@ class Login {
         }
         patience_.restart();
         if (!answer) {
-          problems_.push_back(
-              fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)));
+          problems_.emplace_back(
+              "", fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)));
           answer = "";
         }
         ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
@@ -388,16 +431,16 @@ class Login {
   [[noreturn]] void fail() {
     std::string reason = fmt::format("{} allows {}", target_.host.value, allowed_methods());
     reason += tried_.empty() ? "; there was nothing to try" : "; tried " + join(tried_, ", ");
-    if (!problems_.empty()) {
-      reason += "; " + join(problems_, "; ");
+    for (const Error& problem : problems_) {
+      reason += "; " + problem.message();
     }
-    throw Error(what_failed_, reason, hint());
+    const Error error(what_failed_, reason, hint());
+    throw refused_.empty() || !key_hint_.empty() ? error : error.mended_by(Remedy::authorize_key);
   }
 
   std::string hint() const {
-    if (missing_key_) {
-      const auto& key = target_.identities.front();
-      return fmt::format("correct the key's path ({})", key.origin);
+    if (!key_hint_.empty()) {
+      return key_hint_;
     }
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     const bool passwords = (methods & any_password) != 0;
@@ -419,18 +462,20 @@ class Login {
   Patience& patience_;
   const std::string what_failed_;
   std::vector<std::string> tried_;
-  std::vector<std::string> problems_;
-  std::optional<AgentFilter> filter_;
+  std::vector<Error> problems_;
+  std::optional<AgentFilter> filter_;  // it also tells which key it was
+  AcceptedKeys keys_;
   bool any_answer_ = false;
-  bool partial_ = false;      // something was accepted in this round
-  bool shared_used_ = false;  // the password that a person typed for all servers
-  bool missing_key_ = false;
+  bool partial_ = false;              // something was accepted in this round
+  bool shared_used_ = false;          // the password that a person typed for all servers
+  std::vector<std::string> refused_;  // keys
+  std::string key_hint_;              // what to do about the first key file that is of no use
 };
 
 }  // namespace
 
-void authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
-  Login(session, target, secrets, patience).run();
+AcceptedKeys authenticate(ssh_session session, const Target& target, Secrets& secrets, Patience& patience) {
+  return Login(session, target, secrets, patience).run();
 }
 
 }  // namespace remote::ssh

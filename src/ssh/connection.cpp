@@ -11,14 +11,21 @@
 namespace remote::ssh {
 namespace {
 
+// So long nothing has come when a command that has ended and whose output stays open is taken for over; the
+// second where nothing more is expected.
+constexpr std::chrono::milliseconds quiet_time{1000};
+constexpr std::chrono::milliseconds short_time{50};
+
 // Runs the command; `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
   using clock = std::chrono::steady_clock;
   const auto deadline = clock::now() + request.timeout;
   ExecResult result;
+  auto heard = clock::now();
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
+    heard = clock::now();
     if (received > request.max_output) {
       return;
     }
@@ -31,7 +38,14 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   const std::unique_ptr<Channel> channel = connection.open(request.command, sink);
   std::string_view input = request.input;
   bool input_open = true;
-  while (!channel->finished()) {
+  // sshd tells the command's end also while other processes hold its output, and the channel's end only
+  // after.
+  const auto rest = [&] {
+    const bool complete = request.complete && request.complete();
+    return std::chrono::ceil<std::chrono::milliseconds>(heard + (complete ? short_time : quiet_time) -
+                                                        clock::now());
+  };
+  while (!channel->finished() && !(channel->status() && rest().count() <= 0)) {
     if (input_open) {
       const std::size_t count = std::min(input.size(), channel->writable());
       if (count > 0) {
@@ -53,6 +67,9 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
                                              std::chrono::duration<double>(request.timeout).count()));
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
+    }
+    if (channel->status()) {
+      wait = std::min(wait, rest());
     }
     std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
     connection.pump(wait, also);

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,10 @@ struct ExecRequest {
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
   Sink sink{};                           // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
+  // True once nothing more is missing from the output. Then the command's end is the end, also where a
+  // process that a start file left in the background holds the output open; without it, a second of silence
+  // after the command's end is waited for.
+  std::function<bool()> complete{};
   std::size_t max_output = std::size_t{16}
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
 };
@@ -83,10 +88,11 @@ struct LoginFacts {
   std::string user;
   std::string host;
   int port = 22;
-  std::string host_key;                     // "ssh-ed25519 AAAA…": what the server showed, and was checked
-  std::vector<std::filesystem::path> keys;  // private key files that may have been used
-  std::string agent;                        // socket of the agent that may have been used; empty: none
-  std::string server;                       // its name in configs.yaml
+  std::string host_key;        // "ssh-ed25519 AAAA…": what the server showed, and was checked
+  std::set<std::string> keys;  // public keys that it accepted, in the wire format; none for a password
+  std::vector<std::filesystem::path> key_files;  // the private halves of those that were read from a file
+  std::string agent;                             // socket of the agent that may hold the others; empty: none
+  std::string server;                            // its name in configs.yaml
 };
 
 // An authenticated connection to one server. Owned and used by one thread (libssh forbids sharing a session).
@@ -125,9 +131,13 @@ class Connection {
   // How this connection logged in; empty fields where that is not known.
   virtual LoginFacts login() const { return {}; }
 
-  // Commands that are opened from now on may use the SSH agent behind this local socket (agent forwarding);
-  // an empty path: none, as at the beginning. Whoever is root on the server can use it too, while they run.
-  virtual void forward_agent(const std::filesystem::path& socket) { static_cast<void>(socket); }
+  // Commands that are opened from now on may use the SSH agent behind this local socket (agent forwarding) to
+  // list these keys (in the wire format) and to sign with them, and for nothing else. An empty path: none, as
+  // at the beginning. Whoever is root on the server can do the same, while they run.
+  virtual void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
+    static_cast<void>(socket);
+    static_cast<void>(keys);
+  }
 };
 
 }  // namespace remote::ssh

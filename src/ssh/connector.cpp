@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <mutex>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -75,6 +77,12 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
                           "is it an SSH port? connect_timeout in configs.yaml allows more time");
       }
     }
+    const char* banner = ssh_get_serverbanner(session.get());
+    const std::string_view said = banner != nullptr ? banner : "";
+    if (!said.empty() && !said.starts_with("SSH-2.") && !said.starts_with("SSH-1.99")) {
+      throw Unreachable("cannot connect", fmt::format("{} does not speak SSH 2: it says '{}'", where, said),
+                        "is it an SSH port? `port` in configs.yaml sets another");
+    }
     const std::string reason = last_error(session.get(), "the connection was closed");
     if (reason.find("too large banner") != std::string::npos) {
       throw Unreachable("cannot connect", fmt::format("{} does not speak SSH", where),
@@ -82,7 +90,8 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     }
     // Before the server's version line nothing can have been wrong but the server's load; a server that
     // speaks something else is named as such by libssh.
-    if (ssh_get_serverbanner(session.get()) == nullptr || reason.find("Socket error") != std::string::npos) {
+    if (banner == nullptr ||
+        std::string_view(ssh_get_error(session.get())).find("Socket error") != std::string_view::npos) {
       throw Dropped("cannot connect", fmt::format("{} closed the connection before login: {}", where, reason),
                     "the server may be busy (MaxStartups in its sshd_config), or refuse this address");
     }
@@ -97,7 +106,9 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
 class LibsshConnector final : public Connector {
  public:
   LibsshConnector(config::Config config, ConnectorOptions options)
-      : config_(std::move(config)), options_(std::move(options)), secrets_(options_.ask, config_.project) {
+      : config_(std::move(config)),
+        options_(std::move(options)),
+        secrets_(options_.ask, options_.on_key_problem, config_.project) {
     initialise_libssh();
   }
 
@@ -136,6 +147,12 @@ class LibsshConnector final : public Connector {
   }
 
   std::unique_ptr<Session> connect_patiently(const Target& target, const Cancel& cancel) {
+    const bool may_ask = target.password.value.empty() && target.password_env.value.empty() &&
+                         target.password_command.value.empty() && !target.only_first_identity;
+    std::optional<Secrets::Expecting> expecting;
+    if (may_ask) {
+      expecting.emplace(secrets_, target.user.value, target.password_prompt());
+    }
     Patience patience(std::chrono::seconds(target.connect_timeout_s.value), cancel);
     return connect_target(target, patience);
   }
@@ -241,21 +258,18 @@ class LibsshConnector final : public Connector {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);
     }
-    authenticate(session.get(), target, secrets_, patience);
+    AcceptedKeys keys = authenticate(session.get(), target, secrets_, patience);
     log_info(target.name, "logged in after {}", watch.text());
-    LoginFacts login = login_of(session.get(), target);
+    LoginFacts login = login_of(session.get(), target, std::move(keys));
     return std::make_unique<Session>(std::move(session), std::move(login), std::move(transport.address),
                                      std::move(transport.keep));
   }
 
-  static LoginFacts login_of(ssh_session session, const Target& target) {
-    LoginFacts login{target.user.value,     target.host.value, target.port.value, {}, {},
-                     target.agent_socket(), target.name};
+  static LoginFacts login_of(ssh_session session, const Target& target, AcceptedKeys keys) {
+    LoginFacts login{target.user.value,    target.host.value,     target.port.value,     {},
+                     std::move(keys.keys), std::move(keys.files), target.agent_socket(), target.name};
     if (const KeyPtr key = make_key(ssh_get_server_publickey, session)) {
       login.host_key = key_type_name(key.get()) + " " + key_base64(key.get());
-    }
-    for (const auto& identity : target.identities) {
-      login.keys.push_back(identity.value);
     }
     return login;
   }

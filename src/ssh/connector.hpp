@@ -7,6 +7,7 @@
 #include <string>
 
 #include <remote/cancel.hpp>
+#include <remote/error.hpp>
 
 #include "config/config.hpp"
 #include "ssh/connection.hpp"
@@ -41,6 +42,9 @@ struct ConnectorOptions {
   AskSecret ask;
   // Told of each host key that is accepted on first use: one call at a time, on the thread that connects.
   std::function<void(const NewHostKey&)> on_new_host_key;
+  // Told once of each key that is of no use, before a password is asked for: one call at a time, and none
+  // while `ask` is asking.
+  std::function<void(const Error&)> on_key_problem;
   std::filesystem::path user_config;  // default: ~/.ssh/config
   std::filesystem::path known_hosts;  // default: ssh_config's UserKnownHostsFile, else ~/.ssh/known_hosts
 };

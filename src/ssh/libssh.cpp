@@ -31,8 +31,16 @@ void initialise_libssh() {
 std::string last_error(ssh_session session, const std::string& otherwise) {
   const char* said = ssh_get_error(session);
   const std::string_view text = said != nullptr ? said : "";
-  // The second is what libssh leaves there after having waited for nothing in particular.
-  return text.empty() || text == "Connection not closed yet" ? otherwise : std::string(text);
+  // The others are what libssh leaves there after having waited for nothing in particular, and for a socket
+  // that the other side closed.
+  const bool nothing = text.empty() || text == "Connection not closed yet" ||
+                       text == "Socket error: Success" || text == "Socket error: disconnected";
+  return nothing ? otherwise : std::string(text);
+}
+
+bool link_ended(ssh_session session) {
+  return ssh_get_fd(session) < 0 || ssh_is_connected(session) == 0 ||
+         (ssh_get_status(session) & (SSH_CLOSED | SSH_CLOSED_ERROR)) != 0;
 }
 
 std::string fingerprint(ssh_key key) {

@@ -35,6 +35,9 @@ void initialise_libssh();
 // libssh's text for its last error, or `otherwise` when it has none.
 std::string last_error(ssh_session session, const std::string& otherwise = "no reason given");
 
+// Whether the link is gone, so that libssh's last error tells nothing else.
+bool link_ended(ssh_session session);
+
 // "SHA256:…", as ssh-keygen -l prints it.
 std::string fingerprint(ssh_key key);
 // "ssh-ed25519", "ecdsa-sha2-nistp256", …

@@ -1,7 +1,9 @@
 #include "ssh/secrets.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -13,6 +15,7 @@ namespace remote::ssh {
 namespace {
 
 constexpr int passphrase_attempts = 3;
+constexpr std::chrono::milliseconds time_to_begin{100};
 
 struct Passphrase {
   const std::string* text = nullptr;
@@ -47,10 +50,13 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     try {
       const auto text = read_file_if_there(file);
       result.missing = !text;
-      result.problem = text ? "" : "no such file";
+      result.problem = !text ? "no such file" : result.locked ? result.problem : "";
       content = text.value_or("");
     } catch (const Error& error) {
       result.problem = error.reason();
+      result.hint = std::filesystem::is_directory(file)
+                        ? "name a file"
+                        : "make it readable for you: chmod 600 " + file.string();
     }
   }
   if (!one.tried && result.problem.empty()) {
@@ -58,8 +64,13 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     result.key = import_key(content, none);
     result.locked = none.wanted && !result.key;
     if (!result.key) {
+      const bool is_public = make_key(ssh_pki_import_pubkey_file, file.c_str()) != nullptr;
       result.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
+                       : is_public ? "it is the public half of a key"
                                    : "it is not a private key in a form that is understood";
+      result.hint = none.wanted ? "`ssh-add " + file.string() + "` gives it to your agent"
+                    : is_public ? "name the private key, which usually stands beside it without .pub"
+                                : "";
     }
   }
   one.tried = true;
@@ -75,10 +86,11 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
       result.key = import_key(content, passphrase);
       result.locked = !result.key;
       result.problem = result.key ? "" : "wrong passphrase";
+      result.hint = result.key ? "" : result.hint;
     }
   }
-  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr), result.problem, result.missing,
-          result.locked};
+  return {KeyPtr(result.key ? ssh_key_dup(result.key.get()) : nullptr), result.problem, result.hint,
+          result.missing, result.locked};
 }
 
 std::optional<std::string> Secrets::ask(const std::string& prompt) {
@@ -89,14 +101,48 @@ std::optional<std::string> Secrets::ask(const std::string& prompt) {
   return ask_(prompt);
 }
 
-std::optional<std::string> Secrets::shared_password(const std::string& user, const std::string& where) {
-  TextEntry& one = entry(texts_, "user " + user);
-  const std::lock_guard lock(one.mutex);
-  if (!one.known) {
-    one.text = ask(fmt::format("Password for {}: ", where));
-    one.known = true;
+void Secrets::tell_once(const Error& problem) {
+  const std::lock_guard lock(ask_mutex_);
+  if (tell_ && told_.insert(problem.what_failed() + problem.reason()).second) {
+    tell_(problem);
   }
-  return one.text;
+}
+
+Secrets::Expecting::Expecting(Secrets& secrets, std::string user, std::string where)
+    : secrets_(secrets), login_(std::move(user), std::move(where)) {
+  const std::lock_guard lock(secrets_.mutex_);
+  secrets_.expected_.push_back(login_);
+}
+
+Secrets::Expecting::~Expecting() {
+  const std::lock_guard lock(secrets_.mutex_);
+  secrets_.expected_.erase(std::ranges::find(secrets_.expected_, login_));
+}
+
+std::optional<std::string> Secrets::shared_password(const std::string& user, const std::string& where) {
+  const std::lock_guard question(entry(users_, user));
+  std::vector<std::string> named{where};
+  {
+    std::unique_lock lock(mutex_);
+    if (const auto typed = typed_.find(where); typed != typed_.end()) {
+      return typed->second;
+    }
+    // The threads of the other servers may have begun a moment later: one question for all is wanted.
+    lock.unlock();
+    std::this_thread::sleep_for(time_to_begin);
+    lock.lock();
+    for (const auto& [other_user, other] : expected_) {
+      if (other_user == user && !typed_.contains(other) && std::ranges::find(named, other) == named.end()) {
+        named.push_back(other);
+      }
+    }
+  }
+  auto text = ask(fmt::format("Password for {}: ", join(named, ", ")));
+  const std::lock_guard lock(mutex_);
+  for (const std::string& one : named) {
+    typed_[one] = text;
+  }
+  return text;
 }
 
 std::string Secrets::from_command(const std::string& command, const Cancel& cancel) {

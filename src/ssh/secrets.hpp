@@ -1,10 +1,14 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "ssh/connector.hpp"
 #include "ssh/libssh.hpp"
@@ -16,13 +20,15 @@ namespace remote::ssh {
 // for waits for that answer.
 class Secrets {
  public:
-  Secrets(AskSecret ask, std::filesystem::path project)
-      : ask_(std::move(ask)), project_(std::move(project)) {}
+  // `tell` is told of keys that are of no use; it may be empty.
+  Secrets(AskSecret ask, std::function<void(const Error&)> tell, std::filesystem::path project)
+      : ask_(std::move(ask)), tell_(std::move(tell)), project_(std::move(project)) {}
 
   // What came of a key file: the key, or why there is none.
   struct KeyResult {
     KeyPtr key;           // a copy for the caller's thread alone
     std::string problem;  // "no such file", "wrong passphrase"
+    std::string hint;     // what to do about it; may be empty
     bool missing = false;
     bool locked = false;  // it needs a passphrase that nobody gave, or that is not known yet
   };
@@ -32,9 +38,24 @@ class Secrets {
   bool can_ask() const { return static_cast<bool>(ask_); }
   // Asks once; for prompts that are not to be shared (one-time codes).
   std::optional<std::string> ask(const std::string& prompt);
-  // The password for a user name: asked the first time, then the same for every server. `where` names the
-  // server in the prompt.
+  // A login that is under way and may need a password that a person types. `where` is what the prompt calls
+  // the server, "user@host:port", `user` the login name alone.
+  class Expecting {
+   public:
+    Expecting(Secrets& secrets, std::string user, std::string where);
+    ~Expecting();
+    Expecting(const Expecting&) = delete;
+    Expecting& operator=(const Expecting&) = delete;
+
+   private:
+    Secrets& secrets_;
+    std::pair<std::string, std::string> login_;
+  };
+  // The password for a login. One question is for all logins under way of this user name, and it names them:
+  // the answer is given to these and to no other.
   std::optional<std::string> shared_password(const std::string& user, const std::string& where);
+  // Tells of a key that is of no use, unless the same was told before.
+  void tell_once(const Error& problem);
   // The first line that a command prints; run once for all servers that name it.
   std::string from_command(const std::string& command, const Cancel& cancel);
 
@@ -58,11 +79,16 @@ class Secrets {
   }
 
   AskSecret ask_;
+  std::function<void(const Error&)> tell_;
   std::filesystem::path project_;
   std::mutex mutex_;      // guards the maps
   std::mutex ask_mutex_;  // one question at a time
   std::map<std::filesystem::path, KeyEntry> keys_;
   std::map<std::string, TextEntry> texts_;
+  std::map<std::string, std::mutex> users_;                    // one question a user name
+  std::vector<std::pair<std::string, std::string>> expected_;  // user and where, oldest first
+  std::map<std::string, std::optional<std::string>> typed_;    // by where
+  std::set<std::string> told_;
 };
 
 }  // namespace remote::ssh

@@ -148,6 +148,11 @@ void Session::wait_until_open(ChannelState& state) {
       throw_lost();
     }
   }
+  // libssh refuses by itself when the link has ended, and its words are of no use then.
+  if (!state.refusal().empty() && link_ended(session_.get())) {
+    lost_ = why_closed();
+    throw_lost();
+  }
 }
 
 std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, int port, Sink sink) {
@@ -165,7 +170,7 @@ void Session::drop_released() {
     const bool done = state->released() && !state->opening();
     if (done && state->refusal().empty()) {
       closed_at_ = clock::now();
-      abandoned_ = abandoned_ || (!state->spare() && !state->finished());
+      abandoned_ = abandoned_ || (!state->spare() && !state->finished() && !state->status());
     }
     return done;
   });
@@ -177,12 +182,12 @@ bool Session::idle() noexcept {
          std::ranges::all_of(channels_, [](const auto& state) { return state->spare(); });
 }
 
-void Session::forward_agent(const std::filesystem::path& socket) {
+void Session::forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
   if (!relay_ && !socket.empty()) {
     relay_ = std::make_unique<AgentRelay>(session_.get());
   }
   if (relay_) {
-    relay_->use(socket);
+    relay_->use(socket, keys);
   }
 }
 
@@ -205,6 +210,12 @@ bool Session::deliver_rest() {
   return std::ranges::count_if(serving, [](const auto& state) { return state->deliver(); }) > 0;
 }
 
+std::string Session::why_closed() const {
+  const char* farewell = ssh_get_disconnect_message(session_.get());
+  return farewell != nullptr ? std::string("the server ended it: ") + farewell
+                             : last_error(session_.get(), "the server closed it");
+}
+
 // Lets libssh read and write what it can without waiting. False when the link is gone; lost_ says why.
 bool Session::take_input() {
   // libssh closes its socket where it comes upon the link's end, and that may be within a write.
@@ -213,9 +224,7 @@ bool Session::take_input() {
     const int rc = ssh_event_dopoll(event_, 0);
     const int status = ssh_get_status(session_.get());
     if (closed || rc == SSH_ERROR || (status & (SSH_CLOSED | SSH_CLOSED_ERROR)) != 0) {
-      const char* farewell = ssh_get_disconnect_message(session_.get());
-      lost_ = farewell != nullptr ? std::string("the server ended it: ") + farewell
-                                  : last_error(session_.get(), "the server closed it");
+      lost_ = why_closed();
       return false;
     }
     if (rc == SSH_AGAIN) {

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,7 @@ class Session final : public Connection {
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
-  void forward_agent(const std::filesystem::path& socket) override;
+  void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override;
 
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
   // the link counts as dead. Together under 30 s.
@@ -48,6 +49,7 @@ class Session final : public Connection {
   bool serve_channels();
   bool deliver_rest();
   bool take_input();
+  std::string why_closed() const;
   bool overfull() const;
   clock::time_point next_check() const;
   void check_link();

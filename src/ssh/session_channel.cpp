@@ -116,6 +116,8 @@ bool ChannelState::proceed() {
     }
     if (rc == SSH_OK) {
       phase_ = Phase::open;
+    } else if (link_ended(session_)) {
+      return false;  // no refusal: the link has ended, as the session will find
     } else {
       refusal_ = last_error(session_);
       phase_ = Phase::refused;

@@ -270,6 +270,14 @@ std::string Target::describe() const {
   return fmt::format("{}@{}:{}", user.value, host.value, port.value);
 }
 
+std::string Target::password_prompt() const {
+  std::string text = describe();
+  for (const Target& jump : jumps) {
+    text += " via " + jump.describe();
+  }
+  return text;
+}
+
 std::string Target::agent_socket() const {
   if (!identity_agent.value.empty()) {
     return identity_agent.value == "none" ? "" : identity_agent.value;

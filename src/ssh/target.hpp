@@ -40,6 +40,9 @@ struct Target {
 
   // "user@host:port".
   std::string describe() const;
+  // The same with the way to it, as a question for its password calls it: "user@host:port via
+  // user@jump:port".
+  std::string password_prompt() const;
   // The SSH agent's socket; empty when there is none or it is switched off.
   std::string agent_socket() const;
 };

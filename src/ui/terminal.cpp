@@ -11,12 +11,12 @@
 #include <poll.h>
 #include <remote/error.hpp>
 #include <sys/ioctl.h>
-#include <termios.h>
 #include <unistd.h>
 #include <uniwidth.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
+#include "ui/silence.hpp"
 
 namespace remote::ui {
 namespace {
@@ -45,18 +45,33 @@ std::size_t width_of(char32_t code) {
   return static_cast<std::size_t>(std::max(0, ::uc_width(code, "UTF-8")));  // -1: a control character
 }
 
-// A line without its end; nullopt when the input ends before it.
-std::optional<std::string> read_line(int fd) {
+// A line without its end; nullopt when the input ends before it. Throws Interrupted.
+std::optional<std::string> read_line(int fd, const Cancel& cancel) {
   std::string line;
-  char c = 0;
-  while (::read(fd, &c, 1) == 1) {
+  for (;;) {
+    std::array<pollfd, 2> slots{{{fd, POLLIN, 0}, {cancel.fd(), POLLIN, 0}}};
+    ::poll(slots.data(), slots.size(), -1);
+    cancel.check();
+    if (slots[0].revents == 0) {
+      continue;
+    }
+    char c = 0;
+    const ssize_t count = uninterrupted([&] { return ::read(fd, &c, 1); });
+    if (count != 1) {
+      return std::nullopt;
+    }
     if (c == '\n') {
       return line;
     }
     line += c;
   }
-  return std::nullopt;
 }
+
+// What was typed without echo has not moved the cursor.
+struct NewLine {
+  int tty;
+  ~NewLine() { write_all(tty, "\n"); }
+};
 
 }  // namespace
 
@@ -192,29 +207,25 @@ void Terminal::warning(std::string_view line) {
   err(paint_err(Style::yellow, "warning:") + " " + visible_text(line) + "\n");
 }
 
-std::optional<std::string> Terminal::ask_secret(const std::string& prompt) {
+std::optional<std::string> Terminal::ask_secret(const std::string& prompt, const Cancel& cancel) {
   const UniqueFd tty(::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
-  termios before{};
-  if (!tty || ::tcgetattr(tty.get(), &before) != 0) {
+  if (!tty || ::isatty(tty.get()) != 1) {
     return std::nullopt;
   }
   const std::lock_guard lock(mutex_);
-  termios silent = before;
-  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-  ::tcsetattr(tty.get(), TCSAFLUSH, &silent);
+  cancel.check();
+  const NewLine after{tty.get()};
+  const Silence silence(tty.get());
   write_all(tty.get(), prompt);
-  auto answer = read_line(tty.get());
-  ::tcsetattr(tty.get(), TCSAFLUSH, &before);
-  write_all(tty.get(), "\n");
-  return answer;
+  return read_line(tty.get(), cancel);
 }
 
-std::optional<std::string> Terminal::ask(const std::string& prompt) {
+std::optional<std::string> Terminal::ask(const std::string& prompt, const Cancel& cancel) {
   if (!stdin_is_terminal()) {
     return std::nullopt;
   }
   err(prompt);
-  return read_line(streams_.in);
+  return read_line(streams_.in, cancel);
 }
 
 }  // namespace remote::ui

@@ -64,9 +64,10 @@ class Terminal {
   void warning(std::string_view line);
 
   // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
-  std::optional<std::string> ask_secret(const std::string& prompt);
-  // Asks on the terminal, with echo; nullopt when stdin is none.
-  std::optional<std::string> ask(const std::string& prompt);
+  // Throws Interrupted; the terminal echoes again, whatever ends the process (see Silence).
+  std::optional<std::string> ask_secret(const std::string& prompt, const Cancel& cancel);
+  // Asks on the terminal, with echo; nullopt when stdin is none. Throws Interrupted.
+  std::optional<std::string> ask(const std::string& prompt, const Cancel& cancel);
 
  private:
   bool wait_writable(int fd) const;

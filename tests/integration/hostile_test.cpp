@@ -402,7 +402,7 @@ TEST_F(Hostile, AnythingButSshOnThePortIsAClearErrorWithinTheTimeout) {
         Case{std::string(70000, 'x'), true, "does not speak SSH"}, Case{"noise\r\n", true, mute},
         Case{"SSH-2.0-odd\r\n\x01\x02garbage\n", true, "packet"},
         Case{"SSH-2.0-" + std::string(5000, 'v') + "\r\n", false, "does not speak SSH"},
-        Case{"SSH-1.5-old\r\n", false, "SSH-1.5-old"}}) {
+        Case{"SSH-1.5-old\r\n", false, "does not speak SSH 2: it says 'SSH-1.5-old'"}}) {
     const std::string name = one.text.substr(0, 20);
     const Talker talker(one.text, one.endless);
     configure(talker.port(), 1);

@@ -12,6 +12,8 @@
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
+#include "scripts/scripts.hpp"
+#include "support/cut_proxy.hpp"
 #include "support/local_connection.hpp"
 #include "support/processes.hpp"
 #include "support/test_sshd.hpp"
@@ -244,6 +246,65 @@ TEST_P(LifelineTest, AStrangerIsNotBelieved) {
   expect_nothing_left();
 }
 
+// Idle connections, thousands of them, as fast as they can be made; the newest thousand stay open.
+class Flood {
+ public:
+  explicit Flood(int port) : folder_("remote-flood-") {
+    SubprocessSpec spec;
+    spec.argv = {"python3", "-c",
+                 "import collections, os, resource, socket, sys\n"
+                 "most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+                 "resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))\n"
+                 "held, count = collections.deque(), 0\n"
+                 "while True:\n"
+                 "  s = socket.socket()\n"
+                 "  s.settimeout(0.2)\n"
+                 "  try: s.connect(('127.0.0.1', int(sys.argv[1])))\n"
+                 "  except OSError: s.close(); continue\n"
+                 "  held.append(s)\n"
+                 "  if len(held) > min(1000, most - 50): held.popleft().close()\n"
+                 "  count += 1\n"
+                 "  if count % 100 == 0:\n"
+                 "    open(sys.argv[2] + '.new', 'w').write(str(count))\n"
+                 "    os.rename(sys.argv[2] + '.new', sys.argv[2])\n",
+                 std::to_string(port), (folder_.path() / "count").string()};
+    process_.emplace(spec);
+  }
+  int count() const {
+    return parse_number<int>(read_file_if_there(folder_.path() / "count").value_or("0")).value_or(0);
+  }
+
+ private:
+  TempFolder folder_;
+  std::optional<Subprocess> process_;
+};
+
+TEST_P(LifelineTest, AMemberComesBackThroughThousandsOfStrangers) {
+  lifeline.timeout_s = 4;
+  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.02; done"});
+  test::CutProxy link(lifeline.port);
+  const Flood flood(lifeline.port);
+  lifeline.port = link.port();
+  const auto on_b = start("b", {"until [ -e ../end ]; do sleep 0.02; done"});
+  until_told("b", on_b[0], "ok");
+  EXPECT_TRUE(test::eventually([&] { return flood.count() >= 2000; }));
+  for (int i = 0; i < 3; ++i) {
+    const int taken = link.connections();
+    link.cut();
+    // Each time within the timeout, or the ranks would be ended.
+    EXPECT_TRUE(test::eventually([&] { return link.connections() > taken && told("b", on_b[0]) == "ok\n"; }));
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    EXPECT_TRUE(test::eventually([&] { return std::chrono::steady_clock::now() > until; }));
+  }
+  for (const char* server : {"a", "b"}) {
+    EXPECT_EQ(status(server, server[0] == 'a' ? on_a[0] : on_b[0]).phase, Phase::running) << server;
+    write_file_atomic(servers.home(server) / "end", "");
+  }
+  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(0));
+  expect_nothing_left();
+}
+
 TEST_P(LifelineTest, OrphansOfAKilledAgentAreEnded) {
   const auto on_a = start("a", {"sleep 300"});
   const auto on_b = start("b", {"setsid sleep 300 & setsid sleep 301 & wait"});
@@ -302,6 +363,35 @@ TEST_P(LifelineTest, OneServerAlone) {
   const auto on_a = start("a", {"sleep 300", "exit 1"});
   expect_ended_by("a", on_a[0], "rank 1");
   expect_nothing_left();
+}
+
+// An address that swallows what is sent there must not keep a member from what else it has to do.
+TEST(LifelineProcess, ConnectingIsNotWaitedFor) {
+  const TempFolder folder;
+  write_file_atomic(folder.path() / "lifeline.py", std::string(scripts::text("lifeline.py")));
+  SubprocessSpec spec;
+  spec.directory = folder.path();
+  spec.argv = {"python3", "-c",
+               "import lifeline, socket, time\n"
+               "hole = socket.socket()\n"
+               "hole.bind(('127.0.0.1', 0))\n"
+               "hole.listen(0)\n"
+               "full = [socket.socket() for _ in range(8)]\n"
+               "for one in full:\n"
+               "  one.setblocking(False)\n"
+               "  one.connect_ex(hole.getsockname())\n"
+               "member = lifeline.Lifeline({'token': ['x'], 'server': ['b'], 'servers': ['a', 'b'],\n"
+               "  'address': ['127.0.0.1'], 'port': [str(hole.getsockname()[1])], 'grace': ['0'],\n"
+               "  'timeout': ['60'], 'jobs': []}, '.', 'none')\n"
+               "begun = time.monotonic()\n"
+               "member.look_at_peers(begun)\n"
+               "assert time.monotonic() - begun < 1\n"
+               "assert member.connecting is not None and not member.links\n"
+               "member.look_at_peers(begun + 3)\n"
+               "assert member.connecting is None and member.refused\n"
+               "hole.accept()\n"};
+  const ExecResult result = run_subprocess(std::move(spec));
+  EXPECT_TRUE(result.status.success()) << result.err;
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, LifelineTest,

@@ -61,7 +61,7 @@ class PeersTest : public SandboxTest {
   // Without a key that could be forwarded.
   void forward_nothing() {
     for (test::WrappedConnection& connection : connections_) {
-      connection.told().keys.clear();
+      connection.told().key_files.clear();
       connection.told().agent.clear();
     }
   }

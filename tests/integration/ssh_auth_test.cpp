@@ -145,6 +145,7 @@ TEST_F(SshAuth, WithoutATerminalAnEncryptedKeyIsNamed) {
   TestSshd sshd(read_file(key.string() + ".pub"));
   const std::string text = log_in(*connector(), sshd.server(key));
   EXPECT_THAT(text, HasSubstr(key.string() + ": it is encrypted"));
+  EXPECT_THAT(text, HasSubstr("ssh-add " + key.string()));
 }
 
 TEST_F(SshAuth, AMissingKeyIsNamedWithItsLine) {
@@ -306,7 +307,10 @@ TEST_F(SshAuth, ATypedPasswordIsAskedForOnce) {
   const auto ask = connector(answering("pw"));
   EXPECT_THAT(log_in_to_all(*ask, {first.server("a"), second.server("b"), first.server("c")}),
               testing::IsEmpty());
-  EXPECT_EQ(questions.size(), 1U);
+  ASSERT_EQ(questions.size(), 1U);
+  for (const PasswordServer* server : {&first, &second}) {
+    EXPECT_THAT(questions[0], HasSubstr(fmt::format("ann@127.0.0.1:{}", server->port())));
+  }
   EXPECT_EQ(log_in(*ask, second.server("d", "bob")), "");  // another user has a password of his own
   EXPECT_EQ(questions.size(), 2U);
 }
@@ -320,9 +324,72 @@ TEST_F(SshAuth, AServerWithAnotherPasswordAsksForItsOwn) {
     return prompt.find("refused") != std::string::npos && prompt.find(port) != std::string::npos ? "other"
                                                                                                  : "pw";
   });
-  EXPECT_EQ(log_in(*ask, first.server("a")), "");
-  EXPECT_EQ(log_in(*ask, second.server("b")), "");
+  EXPECT_THAT(log_in_to_all(*ask, {first.server("a"), second.server("b")}), testing::IsEmpty());
   EXPECT_EQ(questions.size(), 2U);
+}
+
+TEST_F(SshAuth, ATypedPasswordGoesOnlyWhereTheQuestionNamedTheServer) {
+  PasswordServer first({.password = "pw", .prompts = {}, .echo = {}, .answers = {}});
+  PasswordServer later({.password = "other", .prompts = {}, .echo = {}, .answers = {}});
+  PasswordServer asking({.password = "", .prompts = {"Password: "}, .echo = {false}, .answers = {"third"}});
+  const auto ask = connector([&](const std::string& prompt) -> std::optional<std::string> {
+    questions.push_back(prompt);
+    return prompt.find(std::to_string(first.port())) != std::string::npos   ? "pw"
+           : prompt.find(std::to_string(later.port())) != std::string::npos ? "other"
+                                                                            : "third";
+  });
+  EXPECT_EQ(log_in(*ask, first.server("a")), "");
+  EXPECT_EQ(log_in(*ask, later.server("b")), "");
+  EXPECT_EQ(log_in(*ask, asking.server("c")), "");
+  EXPECT_EQ(later.attempts(), 1) << "the first server's password was tried there";
+  EXPECT_EQ(asking.attempts(), 1) << "the first server's password was tried there";
+  EXPECT_EQ(log_in(*ask, first.server("a")), "");  // is not asked again
+  EXPECT_EQ(questions.size(), 3U);
+}
+
+// Told, in this order: what is wrong with the key and what to do, then the question.
+TEST_F(SshAuth, WhyNoKeyWillDoIsToldBeforeAPasswordIsAskedFor) {
+  PasswordServer door({.password = "pw", .prompts = {}, .echo = {}, .answers = {}, .real = true});
+  make_folders(door.home() / ".ssh");
+  make_folders(client.folder() / "a folder");
+  test::make_key(client.folder() / "locked", "ed25519", "open sesame");
+  write_file_atomic(client.folder() / "rubbish", "hello\n");
+  struct Case {
+    std::filesystem::path key;
+    std::string said;
+    std::string hint;
+  };
+  const std::string folder = client.folder().string();
+  for (const Case& one : {Case{folder + "/nowhere", "no such file", "configs.yaml:17"},
+                          Case{folder + "/a folder", "directory", "name a file"},
+                          Case{folder + "/key.pub", "the public half of a key", "without .pub"},
+                          Case{folder + "/locked", "it is encrypted", "ssh-add " + folder + "/locked"},
+                          Case{folder + "/rubbish", "not a private key", ""},
+                          Case{client.key(), "the server does not take key " + client.key().string(), ""}}) {
+    std::vector<std::string> heard;
+    Remedy remedy = Remedy::none;
+    ssh::ConnectorOptions options = client.options();
+    options.on_key_problem = [&](const Error& error) {
+      heard.push_back(error.message() + " | " + error.hint());
+      remedy = error.remedy();
+    };
+    options.ask = [&](const std::string& prompt) -> std::optional<std::string> {
+      if (prompt.find("Passphrase") != std::string::npos) {
+        return "";
+      }
+      heard.push_back(prompt);
+      return "pw";
+    };
+    config::Server server = door.server("one");
+    server.private_key = one.key;
+    server.key_lines = {{"private_key", 17}};
+    EXPECT_EQ(log_in(*ssh::make_connector(client.config(), options), server), "");
+    ASSERT_EQ(heard.size(), 2U) << one.key;
+    EXPECT_THAT(heard[0], testing::AllOf(HasSubstr(one.said), HasSubstr(one.hint)));
+    EXPECT_THAT(heard[0], HasSubstr(one.key.string()));
+    EXPECT_THAT(heard[1], testing::StartsWith("Password for "));
+    EXPECT_EQ(remedy, one.key == client.key() ? Remedy::authorize_key : Remedy::none);
+  }
 }
 
 TEST_F(SshAuth, WithoutATerminalAPasswordServerGetsAHint) {

@@ -193,6 +193,50 @@ TEST_F(SshExec, AKilledServerIsUnreachable) {
   EXPECT_THROW(connection->open("true", {}), ssh::Unreachable);
 }
 
+TEST_F(SshExec, ALinkThatHasEndedIsNotCalledARefusal) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  sshd.signal_sessions(SIGKILL);
+  test::until([&] { return sshd.session_pids().empty(); }, "the end of the session");
+  try {
+    connection->open("true", {});
+    FAIL() << "there is nobody";
+  } catch (const ssh::Unreachable& error) {
+    EXPECT_EQ(error.message().find("Success"), std::string::npos) << error.message();
+    EXPECT_EQ(error.hint().find("MaxSessions"), std::string::npos) << error.hint();
+  }
+}
+
+// As ~/.bashrc may start one.
+TEST_F(SshExec, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheCommand) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  for (const bool knows_its_end : {false, true}) {
+    std::string heard;
+    ssh::ExecRequest request;
+    request.input = "sleep 300 & echo $! done; exit 3";
+    request.sink = [&](ssh::Stream, std::string_view data) { heard += data; };
+    request.timeout = 20s;
+    if (knows_its_end) {
+      request.complete = [&] { return heard.find("done") != std::string::npos; };
+    }
+    EXPECT_EQ(connection->exec(request).status, ExitStatus::exited(3));
+    const std::vector<std::string> words = split_words(heard);
+    ASSERT_EQ(words.size(), 2U) << heard;
+    EXPECT_TRUE(connection->idle()) << "the connection is of use for others";
+    ::kill(parse_number<pid_t>(words[0]).value(), SIGKILL);
+  }
+}
+
+// What it prints while it goes on is still passed on, as ssh(1) does.
+TEST_F(SshExec, WhatComesAfterTheCommandsEndIsPassedOn) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  ssh::ExecRequest request;
+  request.input = "(for i in 1 2 3 4 5 6 7 8; do sleep 0.2; echo $i; done) & echo 0";
+  EXPECT_EQ(connection->exec(request).out, "0\n1\n2\n3\n4\n5\n6\n7\n8\n");
+}
+
 TEST_F(SshExec, AFrozenServerIsNoticed) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);

@@ -367,7 +367,7 @@ TEST(Transitions, MergesWhatTwoProcessesHeard) {
     news.checked_at = table[i].news_at;
     news.key = 99;
     news.created_at = 1;
-    const Job merged = merge_news(stored, news);
+    const Job merged = merge_news(stored, news, 1000);
     EXPECT_EQ(to_string(merged.state), to_string(table[i].after)) << "row " << i;
     EXPECT_EQ(merged.key, stored.key);
     EXPECT_EQ(merged.created_at, stored.created_at);
@@ -381,11 +381,27 @@ TEST(Transitions, AFailuresMomentComesWithItsState) {
   Job news = stored_as(JobState::failed);
   news.checked_at = 6;
   news.failed_ms = 5500;
-  const Job failed = merge_news(stored, news);
+  const Job failed = merge_news(stored, news, 1000);
   EXPECT_EQ(failed.failed_ms, 5500);
   news.checked_at = 7;
   news.failed_ms = 5600;
-  EXPECT_EQ(merge_news(failed, news).failed_ms, 5500);
+  EXPECT_EQ(merge_news(failed, news, 1000).failed_ms, 5500);
+}
+
+TEST(Transitions, AClockThatWasSetBackHoldsNoNewsUp) {
+  Job stored = stored_as(JobState::running);
+  stored.checked_at = 4600;
+  Job news = stored_as(JobState::succeeded);
+  news.checked_at = 1000;
+  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::succeeded);
+  stored.state = JobState::lost;
+  news.state = JobState::running;
+  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::running);
+  // What was only said locally has no date, and is older than anything that a server said.
+  stored.state = JobState::running;
+  news.state = JobState::failed;
+  news.checked_at.reset();
+  EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::running);
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct InitOptions {
 
 // One line from the terminal, trimmed. The end of input ends the command, with nothing written.
 std::string ask(Context& context, const std::string& prompt) {
-  const auto answer = context.terminal.ask(prompt);
+  const auto answer = context.terminal.ask(prompt, context.cancel);
   context.cancel.check();
   if (!answer) {
     throw Error("init", "the input ended before all was answered", "nothing was written");

@@ -41,6 +41,12 @@ class Words {
       terminal_.warning(key.warning);
     }
   }
+  void operator()(const KeyProblem& event) {
+    terminal_.warning(event.error.message());
+    if (const std::string hint = hint_of(event.error); !hint.empty()) {
+      terminal_.notice(" hint: " + hint);
+    }
+  }
   void operator()(const LinkLost& event) {
     terminal_.notice(event.reached
                          ? fmt::format("{}: connection lost ({}); the job goes on there. Connecting again …",

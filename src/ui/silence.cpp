@@ -1,0 +1,74 @@
+#include "ui/silence.hpp"
+
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+
+#include <termios.h>
+
+namespace remote::ui {
+namespace {
+
+// Signals that end a process. SIGINT and SIGTERM are not among them: they cancel (see cli.cpp).
+constexpr std::array deadly = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
+
+// What the handler needs; written before `tty` is set.
+struct Saved {
+  std::atomic<int> tty{-1};
+  termios before{};
+  std::array<struct sigaction, deadly.size()> actions{};
+};
+
+Saved& saved() {
+  static Saved one;
+  return one;
+}
+
+extern "C" void on_deadly_signal(int number) {
+  end_silence();
+  std::signal(number, SIG_DFL);
+  std::raise(number);
+}
+
+}  // namespace
+
+void end_silence() noexcept {
+  Saved& one = saved();
+  const int saved_errno = errno;
+  if (const int tty = one.tty.exchange(-1); tty >= 0) {
+    ::tcsetattr(tty, TCSAFLUSH, &one.before);
+  }
+  errno = saved_errno;
+}
+
+Silence::Silence(int tty) {
+  Saved& one = saved();
+  if (::tcgetattr(tty, &one.before) != 0) {
+    return;
+  }
+  one.tty = tty;
+  struct sigaction action {};
+  action.sa_handler = on_deadly_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_NODEFER | SA_RESETHAND);
+  for (std::size_t i = 0; i < deadly.size(); ++i) {
+    ::sigaction(deadly.at(i), nullptr, &one.actions.at(i));
+    if (one.actions.at(i).sa_handler != SIG_IGN) {  // nohup
+      ::sigaction(deadly.at(i), &action, nullptr);
+    }
+  }
+  termios silent = one.before;
+  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+  ::tcsetattr(tty, TCSAFLUSH, &silent);
+}
+
+Silence::~Silence() {
+  end_silence();
+  for (std::size_t i = 0; i < deadly.size(); ++i) {
+    ::sigaction(deadly.at(i), &saved().actions.at(i), nullptr);
+  }
+}
+
+}  // namespace remote::ui

@@ -1,0 +1,117 @@
+// What a server can do with the SSH agent that is forwarded to it, and which key it gets to see.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "base/strings.hpp"
+#include "ssh/agent.hpp"
+#include "support/test_sshd.hpp"
+
+namespace remote {
+namespace {
+
+namespace fs = std::filesystem;
+using test::TestClient;
+using test::TestSshd;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string wire_form(const fs::path& key) {
+  return base64_decode(split_words(read_file(key.string() + ".pub")).at(1)).value();
+}
+
+// An agent with two keys, one of which logs in.
+class HostileAgent : public testing::Test {
+ protected:
+  HostileAgent() : sshd(client.public_key()), other(client.folder() / "other") {
+    ::unsetenv("SSH_AUTH_SOCK");
+    ::setenv("HOME", client.folder().c_str(), 1);
+    test::make_key(other);
+    EXPECT_TRUE(agent.add(client.key(), Cancel()));
+    EXPECT_TRUE(agent.add(other, Cancel()));
+  }
+  std::string keys_of_agent() const {
+    SubprocessSpec spec;
+    spec.argv = {"ssh-add", "-L"};
+    spec.set_env["SSH_AUTH_SOCK"] = agent.socket();
+    return run_subprocess(std::move(spec)).out;
+  }
+
+  TestClient client;
+  TestSshd sshd;
+  fs::path other;
+  ssh::KeyAgent agent;
+};
+
+// Run by the server: says for each message what kind of answer came, and how many keys the list has.
+constexpr const char* asker = R"(python3 -c '
+import os, socket, struct
+def text(data): return struct.pack(">I", len(data)) + data
+def ask(body):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect(os.environ["SSH_AUTH_SOCK"])
+    s.sendall(text(body))
+    f = s.makefile("rb")
+    size = f.read(4)
+    return f.read(struct.unpack(">I", size)[0]) if len(size) == 4 else b"\0"
+def sign(key, tail=b""): return bytes([13]) + text(key) + text(b"data") + struct.pack(">I", 0) + tail
+own, other = (bytes.fromhex(word) for word in ("OWN", "OTHER"))
+listing = ask(bytes([11]))
+print("list", listing[0], struct.unpack(">I", listing[1:5])[0], other in listing)
+for name, body in (("own", sign(own)), ("other", sign(other)), ("longer", sign(own, b"x")), ("list+", bytes([11, 0])),
+                   ("add-pkcs11", bytes([20]) + text(b"/tmp/evil.so") + text(b"")), ("lock", bytes([22]) + text(b"pw")),
+                   ("remove-all", bytes([19])), ("extension", bytes([27]) + text(b"query"))):
+    print(name, ask(body)[0])
+')";
+
+std::string hex(const std::string& data) {
+  std::string text;
+  for (const char c : data) {
+    constexpr const char* digits = "0123456789abcdef";
+    text += digits[static_cast<unsigned char>(c) >> 4U];
+    text += digits[static_cast<unsigned char>(c) & 15U];
+  }
+  return text;
+}
+
+TEST_F(HostileAgent, AServerMayListAndSignWithTheOneKeyAndNothingElse) {
+  const std::string before = keys_of_agent();
+  ASSERT_THAT(before, HasSubstr("\n"));
+  const auto connection = client.connector()->connect(sshd.server(client.key()), Cancel());
+  connection->forward_agent(agent.socket(), {wire_form(client.key())});
+  ssh::ExecRequest request;
+  request.input = asker;
+  for (const auto& [word, key] : {std::pair{"OWN", client.key()}, {"OTHER", other}}) {
+    request.input.replace(request.input.find(word), std::string_view(word).size(), hex(wire_form(key)));
+  }
+  const ExecResult result = connection->exec(request);
+  // 12: a list, 14: a signature, 5: refused
+  EXPECT_EQ(result.out,
+            "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
+            "extension 5\n")
+      << result.err;
+  EXPECT_EQ(keys_of_agent(), before) << "the agent was changed or locked";
+}
+
+TEST_F(HostileAgent, OnlyTheKeyThatLoggedInIsHandedOn) {
+  const auto by_file = client.connector()->connect(sshd.server(client.key()), Cancel())->login();
+  EXPECT_THAT(by_file.keys, ElementsAre(wire_form(client.key())));
+  EXPECT_THAT(by_file.key_files, ElementsAre(client.key()));
+
+  ::setenv("SSH_AUTH_SOCK", agent.socket().c_str(), 1);
+  config::Server server = sshd.server(client.key());
+  server.private_key.reset();
+  const auto by_agent = client.connector()->connect(server, Cancel())->login();
+  ::unsetenv("SSH_AUTH_SOCK");
+  EXPECT_THAT(by_agent.keys, ElementsAre(wire_form(client.key())));
+  EXPECT_THAT(by_agent.key_files, IsEmpty());
+  EXPECT_EQ(by_agent.agent, agent.socket());
+}
+
+}  // namespace
+}  // namespace remote
