@@ -232,7 +232,13 @@ TEST(Config, WrongTypesNameTheirPlace) {
   EXPECT_THAT(failure("host_keys: no"), HasSubstr("accept-new or strict"));
   EXPECT_THAT(failure("connect_timeout: 0"), HasSubstr("from 1 to 3600"));
   EXPECT_THAT(failure("system_packages: [git, '-y']"), HasSubstr("'-y' is no name of a package"));
-  EXPECT_THAT(failure("system_packages: 'git curl'"), HasSubstr("no name of a package"));
+  // apt takes the first three for "remove", and a pattern for all that fits it.
+  for (const char* name :
+       {"tmux-", "tmux-=1", "tmux-:amd64", "git curl", "*", "a/sid", "Git", "x=", "./x.deb", "x=1-"}) {
+    EXPECT_THAT(failure("system_packages: ['" + std::string(name) + "']"), HasSubstr("no name of a package"))
+        << name;
+  }
+  EXPECT_EQ(read("system_packages: [tmux=3.3a-3+b1, 'libc6:i386', libstdc++6]\n").system_packages.size(), 3U);
 }
 
 TEST(Config, Ports) {
