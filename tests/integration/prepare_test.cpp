@@ -82,6 +82,30 @@ TEST_F(PrepareTest, PipsErrorIsShownAndTheNextTimeItIsTriedAgain) {
   }
 }
 
+TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
+  use(config::PythonManager::venv);
+  make_wheel(here("my wheels"), "1.0");
+  write(here("requirements.txt"), "tinywheel\n");
+  prepare_well();
+  // The next requirements, and a newer wheel, stay here for now.
+  make_wheel(here("my wheels"), "2.0");
+  steps_.sync = false;
+  const auto install = [&] {
+    const PrepareReport report = prepare_well();
+    EXPECT_EQ(report.packages, StepResult::done);
+    return join(report.notes, "\n");
+  };
+  EXPECT_THAT(install(), HasSubstr("where my wheels/tinywheel-2.0-py3-none-any.whl is not what it is here"));
+  write(here("requirements.txt"), "tinywheel>1\n");
+  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  // It is not taken for done, neither before nor after the project was sent.
+  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  steps_.sync = true;
+  EXPECT_EQ(install(), "");
+  EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
+  EXPECT_EQ(prepare_well().packages, StepResult::skipped);
+}
+
 TEST_F(PrepareTest, AnEnvironmentMadeOtherwiseIsMadeAnewWithItsPackages) {
   use(config::PythonManager::venv);
   make_wheel(here("my wheels"), "1.0");
