@@ -106,6 +106,35 @@ TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
   EXPECT_EQ(prepare_well().packages, StepResult::skipped);
 }
 
+TEST_F(PrepareTest, WhatAnInterruptedTransferLeftGoesWithTheNextOne) {
+  struct Interrupting : Recorder {
+    explicit Interrupting(Cancel& to_cancel) : cancel(to_cancel) {}
+    void transfer(const TransferProgress& progress) override {
+      if (progress.bytes > 0) {
+        cancel.cancel();
+      }
+    }
+    Cancel& cancel;
+  };
+  use(config::PythonManager::system);
+  steps_.setup = steps_.packages = false;
+  write(there("deep/.rsync-partial/mine"), "a job's own, as nothing was interrupted");
+  prepare_well();
+  EXPECT_TRUE(fs::exists(there("deep/.rsync-partial/mine")));
+  write(here("deep/big"), std::string(50'000'000, 'x'));
+  steps_.sync_options.kilobytes_per_second = 5000;
+  Cancel cancel;
+  Interrupting listener(cancel);
+  EXPECT_THROW(prepare(*connection_, config_, server(), steps_, listener, cancel), Interrupted);
+  fs::remove(here("deep/big"));  // whatever the server has of it is of no use
+  connection_ = connect();
+  prepare_well();
+  EXPECT_FALSE(fs::exists(there("deep/.rsync-partial")));
+  write(there("deep/.rsync-partial/mine"), "again a job's");
+  prepare_well();
+  EXPECT_TRUE(fs::exists(there("deep/.rsync-partial/mine")));
+}
+
 TEST_F(PrepareTest, AnEnvironmentMadeOtherwiseIsMadeAnewWithItsPackages) {
   use(config::PythonManager::venv);
   make_wheel(here("my wheels"), "1.0");
