@@ -170,6 +170,23 @@ connect_timeout: 30
   EXPECT_EQ(config.connect_timeout_s, 30);
 }
 
+TEST(Config, AServersVariablesAndItsGpus) {
+  const Config config = read(
+      "servers:\n  a: {hostname: a, gpus: [2, 3], env: {NCCL_DEBUG: WARN, EMPTY: }}\n"
+      "  b: {hostname: b, gpus: 8}\n");
+  const Server& a = config.servers[0];
+  EXPECT_EQ(a.gpus, std::nullopt);
+  EXPECT_THAT(a.variables(), ElementsAre(std::pair("CUDA_VISIBLE_DEVICES", "2,3"),
+                                         std::pair("NCCL_DEBUG", "WARN"), std::pair("EMPTY", "")));
+  EXPECT_THAT(config.servers[1].variables(), IsEmpty());
+  EXPECT_THAT(config.warnings, IsEmpty());
+  for (const char* wrong : {"gpus: [2, 2]", "gpus: [-1]", "gpus: [x]", "gpus: {a: 1}", "env: x", "env: [A]",
+                            "env: {A B: 1}", "env: {A: [1]}"}) {
+    EXPECT_THAT(failure("servers: {a: {hostname: a, " + std::string(wrong) + "}}"), StartsWith("1:"))
+        << wrong;
+  }
+}
+
 TEST(Config, PathOfTheProjectOnAServer) {
   EXPECT_EQ(read("name: n m").project_path_on({}), "~/n m");
   EXPECT_EQ(parse("", "/p/demo/").name, "demo");
