@@ -50,7 +50,7 @@ TEST(CommandJobTail, AnInterruptIs130AndTheJobGoesOn) {
   running->interrupt();
   EXPECT_THAT(
       running->wait(),
-      Ends(130, "begun\n", "\nstopped following; the job goes on. To end: remote job-kill --job 1\n"));
+      Ends(130, "begun\n", "\nstopped following; the job goes on. To end it: remote job-kill --job 1\n"));
 }
 
 TEST(CommandJobTail, SeveralJobsHaveTheirKeysBeforeTheirLines) {
@@ -86,12 +86,23 @@ TEST(CommandJobTail, WhatCannotBeFollowedIsWrongUsageWithAHint) {
               Refused("error: no job '1': there are no jobs\n hint: start one: remote job-run"));
   world.job("a", "sleep 1000");
   EXPECT_THAT(world.run({"job-tail"}),
-              Refused("no running job is tagged master; running: 1\n hint: follow the "
-                      "newest with: remote job-tail --job 1"));
+              Refused("no running job is tagged master; running: 1\n hint: the newest is "
+                      "job 1; follow it with: remote job-tail --job 1"));
   EXPECT_THAT(world.run({"job-tail", "--tag", "x"}), Refused("no running job is tagged x; running: 1"));
   EXPECT_THAT(world.run({"job-tail", "--job", "9"}), Refused("the nearest keys are 1"));
   EXPECT_THAT(world.run({"job-tail", "--lines", "-1"}), Refused("--lines"));
   EXPECT_THAT(world.run({"job-tail", "--lines", "many"}), Refused("--lines"));
+}
+
+TEST(CommandJobTail, ATagFindsAJobThatHasEnded) {
+  CommandWorld world;
+  world.ended_job("a", "echo older", {"--tag", "x"});
+  world.ended_job("a", "echo ended", {"--tag", "x"});
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "x"}), Ends(0, "ended\n", ""));
+  // One that still runs as far as is known here.
+  world.job("a", "echo quick; exit 4", {"--tag", "y"});
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "y"}), Ends(4, "quick\n", ""));
+  EXPECT_THAT(world.run({"job-tail", "--tag", "nope"}), Refused("no job to follow"));
 }
 
 TEST(CommandJobTail, AJobIsFoundByTheBeginningOfItsId) {
