@@ -35,10 +35,16 @@ struct Server {
   std::optional<std::filesystem::path> known_hosts;  // absolute, like private_key; default: the user's own
   std::optional<std::string> proxy_jump;             // [USER@]HOST[:PORT], several with commas
   std::optional<std::string> internal_address;
-  std::optional<int> gpus;
+  std::optional<int> gpus;       // how many it is expected to have
+  std::vector<int> gpu_indices;  // or those that its jobs may use; none: all
+  std::vector<std::pair<std::string, std::string>> env;
   std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
   int line = 0;                            // where it stands in configs.yaml
   std::map<std::string, int> key_lines;    // key -> its line, for `remote servers`
+
+  // The variables of its commands and jobs, which those of a request override: `env`, and
+  // CUDA_VISIBLE_DEVICES where the GPUs are listed.
+  std::vector<std::pair<std::string, std::string>> variables() const;
 };
 
 enum class PythonManager { conda, venv, uv, system };

@@ -23,7 +23,8 @@ inline constexpr std::string_view config_tail = R"(
 #   port: 22
 #   proxy_jump: user@bastion     # [USER@]HOST[:PORT], several with commas
 #   internal_address: 10.0.0.4   # what the other servers reach it by; default: hostname
-#   gpus: 8                      # how many GPUs it is expected to have
+#   gpus: 8                      # how many GPUs it is expected to have, or which its jobs may use: [2, 3]
+#   env: {NCCL_DEBUG: WARN}      # variables of its commands and jobs
 #   known_hosts: FILE            # that holds its host key; default: ~/.ssh/known_hosts
 #   remote_path: ~/elsewhere     # the project's folder on the server; default: ~/NAME
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <regex>
 
 #include "base/strings.hpp"
 #include "config/section.hpp"
@@ -58,14 +59,19 @@ void read_folders(const Section& top, Config& config) {
   }
 }
 
+// NAME, NAME=VERSION or NAME:ARCHITECTURE. Nothing else: apt removes what is called "name-".
+bool is_package(const std::string& text) {
+  static const std::regex form("[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9][A-Za-z0-9.+:~-]*)?");
+  return text.size() <= 200 && !text.ends_with('-') && std::regex_match(text, form) &&
+         text.find("-=") == std::string::npos && text.find("-:") == std::string::npos;
+}
+
 void read_packages(const Section& top, Config& config) {
-  constexpr std::string_view allowed =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.:=~_";
   for (const auto& found : top.texts("system_packages")) {
     // These words become arguments of a command that runs as root.
-    if (found.value[0] == '-' || found.value.find_first_not_of(allowed) != std::string::npos) {
+    if (!is_package(found.value)) {
       throw top.error(found.mark, "'" + printable(found.value) + "' is no name of a package",
-                      "give one package an item of the list");
+                      "give one package an item of the list, as NAME or NAME=VERSION");
     }
     config.system_packages.push_back(found.value);
   }

@@ -81,7 +81,7 @@ const std::vector<std::string>& known_keys(Level level) {
         "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
         "host_keys", "connect_timeout"},
        {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
-        "proxy_jump", "internal_address", "gpus", "remote_path", "known_hosts"},
+        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index"}}};
   return keys.at(static_cast<std::size_t>(level));

@@ -1,4 +1,8 @@
+#include <algorithm>
+
 #include "base/files.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
 #include "config/section.hpp"
 #include "config/validate.hpp"
 
@@ -30,6 +34,42 @@ std::optional<std::filesystem::path> file_path(const Section& section, const cha
   return (config.project / expand_home(path)).lexically_normal();
 }
 
+void read_gpus(const Section& section, Server& server) {
+  const YamlNode* node = section.node("gpus");
+  if (node == nullptr || node->kind != YamlNode::Kind::list) {
+    server.gpus = section.number("gpus", 0, 1024);
+    return;
+  }
+  for (const auto& found : section.texts("gpus")) {
+    const auto index = parse_number<int>(found.value);
+    if (!index || *index < 0 || *index > 1023 || std::ranges::count(server.gpu_indices, *index) > 0) {
+      throw section.unfit("gpus", found, "a list holds the indices of GPUs, from 0 up, each once");
+    }
+    server.gpu_indices.push_back(*index);
+  }
+}
+
+void read_env(const Section& section, const std::string& file, Server& server) {
+  const YamlNode* node = section.node("env");
+  if (node == nullptr) {
+    return;
+  }
+  if (node->kind != YamlNode::Kind::map) {
+    throw section.error(node->mark, "'env' must be a map of variables", "write env: {NCCL_DEBUG: WARN}");
+  }
+  for (const YamlNode::Entry& entry : node->entries) {
+    if (entry.value->kind == YamlNode::Kind::list || entry.value->kind == YamlNode::Kind::map) {
+      throw config_error(file, entry.mark, "the value of '" + printable(entry.key) + "' must be a text", "");
+    }
+    try {
+      check_variable(entry.key);
+    } catch (const Error& error) {
+      throw config_error(file, entry.mark, error.what_failed(), error.reason());
+    }
+    server.env.emplace_back(entry.key, entry.value->text);
+  }
+}
+
 void read_passwords(const Section& section, Server& server) {
   std::string first;
   for (const auto& [key, target] : {std::pair{"password", &server.password},
@@ -53,6 +93,18 @@ void read_passwords(const Section& section, Server& server) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> Server::variables() const {
+  std::vector<std::pair<std::string, std::string>> all;
+  if (!gpu_indices.empty()) {
+    std::vector<std::string> indices;
+    std::ranges::transform(gpu_indices, std::back_inserter(indices),
+                           [](int index) { return std::to_string(index); });
+    all.emplace_back("CUDA_VISIBLE_DEVICES", join(indices, ","));
+  }
+  all.insert(all.end(), env.begin(), env.end());
+  return all;
+}
 
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings) {
@@ -80,7 +132,8 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   server.port = section.number("port", 1, 65535);
   server.proxy_jump = section.checked("proxy_jump", proxy_jump_problem);
   server.internal_address = host(section, "internal_address");
-  server.gpus = section.number("gpus", 0, 1024);
+  read_gpus(section, server);
+  read_env(section, file, server);
   server.remote_path = section.checked("remote_path", remote_path_problem);
   return server;
 }

@@ -150,6 +150,12 @@ Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::strin
       return *job;
     }
   }
+  if (const Job* job = tags.empty() ? nullptr : newest(ended)) {
+    const auto master = std::ranges::find_if(ended, [&](const Job* one) {
+      return one->launch && one->launch == job->launch && one->has_tag("master");
+    });
+    return master == ended.end() ? *job : **master;
+  }
   const std::string tagged = tags.empty() ? "master" : join(tags, ", ");
   const std::string reason =
       running.empty() ? "no job is running"

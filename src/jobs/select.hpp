@@ -19,7 +19,8 @@ std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& select
 Error nothing_selected(const std::vector<Job>& jobs, const JobSelection& selection);
 
 // What job-tail follows when nothing is named: the newest running (or else starting) job tagged `master`,
-// among those that have all `tags` too. Throws Error (usage) that names the running jobs and the last master.
+// among those that have all `tags` too. With tags that only ended jobs have, the newest of those. Throws
+// Error (usage) that names the running jobs and the last master.
 Job default_to_follow(const std::vector<Job>& jobs, const std::vector<std::string>& tags = {});
 
 }  // namespace remote::jobs

@@ -126,7 +126,7 @@ bool is_plain_command(std::string_view command) {
 
 std::string with_python(const std::string& command) {
   const auto words = read_words(command);
-  if (words.empty() || !words.front().text.ends_with(".py")) {
+  if (words.empty() || (!words.front().text.ends_with(".py") && !words.front().text.starts_with("-"))) {
     return command;
   }
   return "python " + command.substr(words.front().begin);

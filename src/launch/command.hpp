@@ -22,7 +22,8 @@ bool is_python(std::string_view word);
 // quotes, and no assignment in front. Only such a command can be handed to another program as arguments.
 bool is_plain_command(std::string_view command);
 
-// A command whose first word ends in .py gets the environment's `python` in front.
+// A command whose first word ends in .py, or is an option (of the interpreter: -m MODULE, -u FILE), gets the
+// environment's `python` in front.
 std::string with_python(const std::string& command);
 
 // The tags of a job that got none: the words of its command (without the interpreter and without secrets),

@@ -44,6 +44,21 @@ bool sets(const Env& env, std::string_view name) {
   return std::any_of(env.begin(), env.end(), [&](const auto& pair) { return pair.first == name; });
 }
 
+// How many GPUs a program sees by CUDA_VISIBLE_DEVICES: those before the first that there is not. `gpus`: how
+// many there are; 0: not known.
+int visible_gpus(const std::string& devices, int gpus) {
+  int count = 0;
+  for (const std::string& device : split(devices, ',')) {
+    const std::string name(trim(device));
+    const auto index = parse_number<int>(name);
+    if (name.empty() || name.starts_with('-') || (index && gpus > 0 && *index >= gpus)) {
+      break;
+    }
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 void EnvBuilder::set(const std::string& name, const std::string& value) {
@@ -63,15 +78,17 @@ void EnvBuilder::set_default(const Env& user, const std::string& name, const std
 }
 
 void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
+  Env user = node.env;
+  user.insert(user.end(), spec.env.begin(), spec.env.end());
   if (node.nproc > 1) {
-    env.set_default(spec.env, "OMP_NUM_THREADS", "1");
+    env.set_default(user, "OMP_NUM_THREADS", "1");
   }
-  env.set_default(spec.env, "PYTHONUNBUFFERED", "1");
+  env.set_default(user, "PYTHONUNBUFFERED", "1");
   if (node.interface) {
-    env.set_default(spec.env, "GLOO_SOCKET_IFNAME", *node.interface);
-    env.set_default(spec.env, "NCCL_SOCKET_IFNAME", *node.interface);
+    env.set_default(user, "GLOO_SOCKET_IFNAME", *node.interface);
+    env.set_default(user, "NCCL_SOCKET_IFNAME", *node.interface);
   }
-  for (const auto& [name, value] : spec.env) {
+  for (const auto& [name, value] : user) {
     env.set(name, value);
   }
 }
@@ -88,8 +105,13 @@ std::vector<std::string> tags_of(const LaunchSpec& spec, bool master) {
   return tags;
 }
 
-int resolve_nproc(const std::string& text, int gpus, int cpus) {
-  if (text == "auto") {
+int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env) {
+  if (text == "auto" || text == "gpu") {
+    const auto visible = std::find_if(env.rbegin(), env.rend(),
+                                      [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });
+    if (visible != env.rend()) {
+      gpus = visible_gpus(visible->second, gpus);
+    }
     return gpus > 0 ? gpus : std::max(cpus, 1);
   }
   const auto number = parse_number<int>(text);
@@ -124,6 +146,7 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
   check_env(spec.env);
   Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port, 0, {}};
   for (const Node& node : nodes) {
+    check_env(node.env);
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }

@@ -23,7 +23,7 @@ struct LaunchSpec {
   Env env{};           // the user's, in the order given; of two of the same name the later counts
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more
   bool local_rank_arg = false;      // append --local_rank=N to the command
-  bool torch = true;                // a Python command: tagged torch; a bare .py file gets `python` in front
+  bool torch = true;                // a Python command: tagged torch; see with_python
 };
 
 // One server of a launch, in order: the first is the master.
@@ -32,6 +32,7 @@ struct Node {
   int gpus = 0;
   int cpus = 0;
   int nproc = 1;                            // ranks on it
+  Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
   std::optional<std::string> interface {};  // the one that leads to the master, where that is known
 };
 
@@ -43,8 +44,9 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 // launcher that does not exist.
 bool needs_port(const std::string& launcher);
 
-// How many ranks --nproc-per-node means on a server: a number, or "auto": one a GPU, without GPUs one a
-// processor core. Throws Error (usage).
-int resolve_nproc(const std::string& text, int gpus, int cpus);
+// How many ranks --nproc-per-node means on a server: a number, or "auto" (torchrun's word "gpu" means the
+// same here): one a GPU, without GPUs one a processor core. Where `env` has CUDA_VISIBLE_DEVICES, only the
+// GPUs in it count. Throws Error (usage).
+int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env = {});
 
 }  // namespace remote::launch

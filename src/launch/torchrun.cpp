@@ -56,7 +56,7 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
                        "use the launcher ranks, which can hand over both")
         .mended_by(Remedy::pass_local_rank);
   }
-  const Parts parts = take_apart(spec.command);
+  const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);
   std::vector<PlannedProcess> processes;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {

@@ -88,4 +88,11 @@ std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& reque
 // "ada@laptop": who does this.
 std::string user_at_host();
 
+// What a command or job on a server gets: the server's variables, and those of the request, which win.
+inline Env job_env(const config::Server& server, const Env& request) {
+  Env env = server.variables();
+  env.insert(env.end(), request.begin(), request.end());
+  return env;
+}
+
 }  // namespace remote::project

@@ -68,7 +68,7 @@ class Launching {
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
-  void end_started(const std::vector<Job>& jobs);
+  void end_started(std::vector<Job>& jobs);
   void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
 
   Core& core_;
@@ -157,14 +157,21 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
                     servers_.front().name))
         .on(server.name);
   }
-  if (server.gpus && *server.gpus != answer.gpus) {
-    core_.tell(GpuCountDiffers{server.name, *server.gpus, answer.gpus});
+  // All that are expected, or at least those that are listed.
+  int expected = server.gpus.value_or(answer.gpus);
+  for (const int index : server.gpu_indices) {
+    expected = std::max(expected, index + 1);
   }
-  return {.server = server.name,
-          .gpus = answer.gpus,
-          .cpus = answer.cpus,
-          .nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus),
-          .interface = answer.interface};
+  if (expected != answer.gpus) {
+    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
+  }
+  return {
+      .server = server.name,
+      .gpus = answer.gpus,
+      .cpus = answer.cpus,
+      .nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, job_env(server, request_.env)),
+      .env = server.variables(),
+      .interface = answer.interface};
 }
 
 Plan Launching::plan() {
@@ -256,8 +263,8 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
 }
 
 // Ranks that started cannot get on without those that did not. Where the answer is missing they may have
-// started, or start later: what is ended before its start never starts.
-void Launching::end_started(const std::vector<Job>& jobs) {
+// started, or start later: what is ended before its start never starts. `jobs` become what they are then.
+void Launching::end_started(std::vector<Job>& jobs) {
   std::vector<Job> started;
   std::ranges::copy_if(jobs, std::back_inserter(started),
                        [](const Job& job) { return !is_final(job.state); });
@@ -268,8 +275,13 @@ void Launching::end_started(const std::vector<Job>& jobs) {
   KillRequest request;
   request.by = jobs::by_launch;
   // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
-  for (const Error& error : kill(core_, started, request, Cancel()).errors) {
+  const KillResult killed = kill(core_, started, request, Cancel());
+  for (const Error& error : killed.errors) {
     core_.tell(PartFailed{error});
+  }
+  for (const KillResult::Entry& entry : killed.entries) {
+    std::ranges::replace_if(
+        jobs, [&](const Job& job) { return job.id == entry.job.id; }, entry.job);
   }
 }
 
@@ -336,7 +348,8 @@ StartResult start(Core& core, const JobRequest& request) {
                        "a job runs on one server; name it in full");
   }
   const config::Server& server = servers.front();
-  jobs::NewJob job = new_job(core.config, server, request.command, request.env, request.enable_stacks);
+  jobs::NewJob job =
+      new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
   job.job.tags = request.tags;
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());

@@ -12,7 +12,8 @@ namespace {
 
 ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& request,
                   const ssh::Sink& output) {
-  const servers::ProcessSpec process{request.command, servers::activation(core.config, server), request.env};
+  const servers::ProcessSpec process{request.command, servers::activation(core.config, server),
+                                     job_env(server, request.env)};
   const auto connection = core.connector().connect(server, core.cancel());
   servers::CommandLog log(core.config, "run", server.name);
   const auto sink = [&](ssh::Stream stream, std::string_view data) {

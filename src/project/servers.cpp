@@ -78,6 +78,8 @@ void add_project(std::vector<ServerSetting>& lines, const ssh::Target& target, c
                    ""});
   if (server.gpus) {
     lines.push_back({"gpus", std::to_string(*server.gpus), at("gpus"), ""});
+  } else if (!server.gpu_indices.empty()) {
+    lines.push_back({"gpus", "only " + server.variables().front().second, at("gpus"), ""});
   }
 }
 

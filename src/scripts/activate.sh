@@ -49,6 +49,8 @@ if [ -f "$__project/Pipfile" ] && [ -f "$__scripts/pipenv" ] && IFS= read -r __e
   export PIPENV_ACTIVE
 fi
 PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH}
-export PYTHONPATH
+# What a program prints shows up at once, and is there when it is killed.
+PYTHONUNBUFFERED=${PYTHONUNBUFFERED-1}
+export PYTHONPATH PYTHONUNBUFFERED
 unset __env __project __scripts
 unset -f __enter

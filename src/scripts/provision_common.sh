@@ -92,8 +92,13 @@ find_uv() {
 }
 
 # Packages of the distribution that are listed and not there.
-missing_system_packages() { # missing_system_packages NAME...
+missing_system_packages() { # missing_system_packages NAME[=VERSION]...
   for package in "$@"; do
-    dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q '^install ok installed$' || printf ' %s' "$package"
+    # shellcheck disable=SC2016  # dpkg-query's own variables
+    case $package in
+      *=*) form='=${Version}' wanted="install ok installed=${package#*=}" ;;
+      *) form='' wanted='install ok installed' ;;
+    esac
+    dpkg-query -W -f="\${Status}$form\n" -- "${package%%=*}" 2>/dev/null | grep -Fqx -- "$wanted" || printf ' %s' "$package"
   done
 }

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Installs what the project asks for. After pip_options.sh, which makes pip's options the arguments, and
-# provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), and LOCKED
-# (1: there is a Pipfile.lock).
-: "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}"
+# provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), LOCKED
+# (1: there is a Pipfile.lock), and SOURCES, the files that the digest is of, as the laptop has them: lines
+# "sha256 HEX NAME" and "size BYTES NAME".
+: "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}" "${SOURCES?}"
 cd "$PROJECT" || fail "there is no folder $PROJECT" "send the project there first"
 lock_home
 python=$(env_python) || fail "there is no Python environment here" "set the server up first"
@@ -107,6 +108,25 @@ pipenv_install() { # pipenv_install PIP-ARGUMENTS...
   write_stamp "$SCRIPTS/pipenv" "$folder"
 }
 
+# The first file that is not here what it is on the laptop.
+different_source() {
+  printf '%s' "$SOURCES" | "$python" -c 'import hashlib, os, sys
+for line in os.fsdecode(getattr(sys.stdin, "buffer", sys.stdin).read()).split("\n")[:-1]:
+    kind, want, name = line.split(" ", 2)
+    try:
+        with open(name, "rb") as file:
+            have = str(os.fstat(file.fileno()).st_size) if kind == "size" else hashlib.sha256(file.read()).hexdigest()
+    except EnvironmentError:
+        have = None
+    if have != want:
+        sys.stdout.write(ascii(name)[1:-1])
+        break'
+}
+
+# Looked at first: a file that is sent meanwhile would pass for the one that was installed.
+if ! different=$(different_source); then
+  different=${SOURCES:+"what the project asks for"}
+fi
 [ "$KIND" = pipenv ] || rm -f "$SCRIPTS/pipenv"
 case $KIND in
   none) ;;
@@ -122,4 +142,8 @@ case $KIND in
   pyproject) pip_install "$@" -e . ;;
   pipenv) pipenv_install "$@" ;;
 esac
-write_stamp "$PACKAGES_STAMP" "$PACKAGES_DIGEST"
+if [ -z "$different" ]; then
+  write_stamp "$PACKAGES_STAMP" "$PACKAGES_DIGEST"
+else
+  say note "the packages are those of the project on the server, where $different is not what it is here: send the project, then update again"
+fi

@@ -22,9 +22,9 @@ install_system_packages() {
   fi
   export DEBIAN_FRONTEND=noninteractive
   # shellcheck disable=SC2086  # names of packages, one word each
-  as_root apt-get install -y $missing || {
+  as_root apt-get install -y -- $missing || {
     say step "apt-get update"
-    as_root apt-get update && as_root apt-get install -y $missing
+    as_root apt-get update && as_root apt-get install -y -- $missing
   } || fail "apt-get could not install$missing" "see the log; are the names right for this distribution?"
 }
 

@@ -1,5 +1,5 @@
-# Looks at paths before one of them is brought: pull_look PATH…, which answers with "pull KIND" for each: link, there or
-# missing.
+# Looks at paths before one of them is brought: pull_look PATH…, which answers with "pull KIND" for each: link (to a file),
+# folder_link, there or missing.
 # shellcheck shell=sh
 
 pull_look() {
@@ -8,6 +8,8 @@ pull_look() {
   for path; do
     if ! [ -e "$path" ]; then
       echo '@remote1 pull missing'
+    elif [ -L "$path" ] && [ -d "$path" ]; then
+      echo '@remote1 pull folder_link'
     elif [ -L "$path" ]; then
       echo '@remote1 pull link'
     else

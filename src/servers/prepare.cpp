@@ -1,10 +1,12 @@
 #include "servers/prepare.hpp"
 
 #include <chrono>
+#include <filesystem>
 #include <set>
 
 #include <remote/error.hpp>
 
+#include "base/files.hpp"
 #include "base/login_shell.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
@@ -75,6 +77,7 @@ class Preparation {
   void setup(bool done);
   void sync();
   void add_part(const Peers::Part& part);
+  void remove_partials();
   void remember(const SentFiles& sent, const std::vector<std::string>& gone);
   void packages(bool done);
 
@@ -162,7 +165,14 @@ void Preparation::sync() {
   options.on_progress = [this](const TransferProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
+  // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
+  const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);
+  const bool was_unfinished = std::filesystem::exists(unfinished);
   try {
+    if (!options.dry_run) {
+      make_folders(unfinished.parent_path());
+      write_file_atomic(unfinished, "");
+    }
     if (steps_.remove) {
       options.remove = sent.gone_here(cancel_);
     }
@@ -182,6 +192,10 @@ void Preparation::sync() {
     }
     if (!options.dry_run) {
       remember(sent, options.remove);
+      if (was_unfinished) {
+        remove_partials();
+      }
+      std::filesystem::remove(unfinished);
     }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
@@ -192,6 +206,20 @@ void Preparation::sync() {
     log.give_up(error.message());
     listener_.failed_output("", log.folder().string());
     throw;
+  }
+}
+
+// What is left of files that an earlier transfer did not finish: this one has sent them, or they are gone
+// here.
+void Preparation::remove_partials() {
+  Action<ProvisionAnswer> removal = action("provision_partials.sh", Script());
+  removal.what = "remove what an interrupted transfer left";
+  removal.max_output = most_answered;
+  removal.timeout = question_time;
+  try {
+    run_action(connection_, removal, cancel_, ProvisionAnswer{listener_});
+  } catch (const Error& error) {
+    report_.notes.push_back(error.message());
   }
 }
 

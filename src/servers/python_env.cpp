@@ -38,14 +38,50 @@ bool describes_a_package(const std::string& pyproject) {
   return false;
 }
 
-void add_requirements(Sha256& digest, const fs::path& file, std::set<fs::path>& seen) {
-  const fs::path path = file.lexically_normal();
-  if (!seen.insert(path).second) {
-    return;
+// The files that decide what is installed, a line each: "sha256 HEX NAME", or "size BYTES NAME" for a wheel.
+// Names are relative to the project, where they are in it.
+class Sources {
+ public:
+  explicit Sources(const fs::path& project) : project_(project) {}
+
+  // Returns the content.
+  std::string add_file(const std::string& name) {
+    const fs::path path = (project_ / name).lexically_normal();
+    const auto text = seen_.insert(path).second ? read_file_if_there(path) : std::nullopt;
+    if (text) {
+      lines_.insert("sha256 " + sha256_hex(*text) + " " + named(path));
+    }
+    return text.value_or("");
   }
-  const std::string text = read_file_if_there(path).value_or("");
-  digest.add_field(text);
-  for (const std::string& line : split(text, '\n')) {
+  // A file with those that it names.
+  void add_requirements(const std::string& name) {
+    for (const std::string& line : split(add_file(name), '\n')) {
+      if (const auto other = included(line)) {
+        add_requirements((project_ / name).parent_path() / *other);
+      }
+    }
+  }
+  void add_wheels(const std::string& folder) {
+    std::error_code error;
+    for (fs::directory_iterator entry(project_ / folder, error), end; !error && entry != end;
+         entry.increment(error)) {
+      std::error_code ignored;
+      const std::string name = entry->path().filename().string();
+      if ((name.ends_with(".whl") || name.ends_with(".tar.gz")) && entry->is_regular_file(ignored)) {
+        lines_.insert("size " + std::to_string(entry->file_size(ignored)) + " " +
+                      named(entry->path().lexically_normal()));
+      }
+    }
+  }
+  const std::set<std::string>& lines() const { return lines_; }
+
+ private:
+  std::string named(const fs::path& path) const {
+    const fs::path relative = path.lexically_relative(project_.lexically_normal());
+    return *relative.begin() == ".." ? path.string() : relative.string();
+  }
+  // The file that a line such as "-r more.txt" or "--constraint=limits.txt # why" names.
+  static std::optional<std::string> included(const std::string& line) {
     for (const std::string_view option : {"-r", "--requirement", "-c", "--constraint"}) {
       if (!line.starts_with(option)) {
         continue;
@@ -58,24 +94,47 @@ void add_requirements(Sha256& digest, const fs::path& file, std::set<fs::path>& 
       }
       name = trim(name.substr(0, name.find(" #")));
       if (!name.empty() && is_local(std::string(name))) {
-        add_requirements(digest, path.parent_path() / name, seen);
+        return std::string(name);
       }
     }
+    return std::nullopt;
   }
-}
 
-void add_wheels(Sha256& digest, const fs::path& folder) {
-  std::vector<std::string> found;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    std::error_code ignored;
-    const auto size = entry->is_regular_file(ignored) ? entry->file_size(ignored) : 0;
-    found.push_back(entry->path().filename().string() + " " + std::to_string(size));
+  const fs::path& project_;
+  std::set<fs::path> seen_;
+  std::set<std::string> lines_;
+};
+
+std::set<std::string> sources_of(const config::Config& config) {
+  const config::Python& python = config.python;
+  Sources sources(config.project);
+  switch (package_source(config)) {
+    case PackageSource::pipenv:
+      sources.add_file("Pipfile");
+      sources.add_file("Pipfile.lock");
+      break;
+    case PackageSource::requirements:
+      sources.add_requirements("requirements.txt");
+      break;
+    case PackageSource::pyproject:
+      for (const char* file : {"pyproject.toml", "setup.cfg", "setup.py"}) {
+        sources.add_file(file);
+      }
+      break;
+    case PackageSource::none:
+      return {};
   }
-  std::sort(found.begin(), found.end());
-  for (const std::string& file : found) {
-    digest.add_field(file);
+  for (const std::string& place : python.find_links) {
+    if (is_local(place) && !place.starts_with('/') && !place.starts_with('~')) {
+      sources.add_wheels(place);
+    }
   }
+  for (const std::string& file : python.constraints) {
+    if (is_local(file)) {
+      sources.add_requirements(file);
+    }
+  }
+  return sources.lines();
 }
 
 }  // namespace
@@ -204,23 +263,12 @@ std::string packages_digest(const config::Config& config) {
   const config::Python& python = config.python;
   const PackageSource source = package_source(config);
   Sha256 digest;
-  digest.add_field("packages 1").add_field(to_string(source)).add_field(setup_digest(config));
-  std::set<fs::path> seen;
-  switch (source) {
-    case PackageSource::pipenv:
-      digest.add_field(read_file(config.project / "Pipfile"));
-      digest.add_field(read_file_if_there(config.project / "Pipfile.lock").value_or(""));
-      break;
-    case PackageSource::requirements:
-      add_requirements(digest, config.project / "requirements.txt", seen);
-      break;
-    case PackageSource::pyproject:
-      for (const char* file : {"pyproject.toml", "setup.cfg", "setup.py"}) {
-        digest.add_field(read_file_if_there(config.project / file).value_or(""));
-      }
-      break;
-    case PackageSource::none:
-      return digest.hex();  // pip's options decide nothing
+  digest.add_field("packages 2").add_field(to_string(source)).add_field(setup_digest(config));
+  if (source == PackageSource::none) {
+    return digest.hex();  // pip's options decide nothing
+  }
+  for (const std::string& line : sources_of(config)) {
+    digest.add_field(line);
   }
   digest.add_field(python.index_url.value_or("")).add_field(python.no_index ? "no index" : "");
   for (const std::string& url : python.extra_index_urls) {
@@ -228,15 +276,9 @@ std::string packages_digest(const config::Config& config) {
   }
   for (const std::string& place : python.find_links) {
     digest.add_field("links").add_field(place);
-    if (is_local(place) && !place.starts_with('/') && !place.starts_with('~')) {
-      add_wheels(digest, config.project / place);
-    }
   }
   for (const std::string& file : python.constraints) {
     digest.add_field("constraint").add_field(file);
-    if (is_local(file)) {
-      add_requirements(digest, config.project / file, seen);
-    }
   }
   return digest.hex();
 }
@@ -250,8 +292,17 @@ Script packages_variables(const config::Config& config) {
   for (const std::string& place : python.constraints) {
     options.insert(options.end(), {"--constraint", place});
   }
+  // Of the files that are the server's own, nobody here can say what they hold.
+  std::string sources;
+  for (const std::string& line : sources_of(config)) {
+    const std::size_t name = line.find(' ', line.find(' ') + 1) + 1;
+    if (line[name] != '/' && line.find('\n') == std::string::npos) {
+      sources += line + "\n";
+    }
+  }
   Script script;
-  script.set("PACKAGES_DIGEST", packages_digest(config))
+  script.set("SOURCES", sources)
+      .set("PACKAGES_DIGEST", packages_digest(config))
       .set("KIND", to_string(package_source(config)))
       .set("LOCKED", fs::exists(config.project / "Pipfile.lock") ? "1" : "")
       .set("INDEX_URL", python.index_url.value_or(""))

@@ -107,17 +107,16 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
   throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_lines(err, 5));
 }
 
-// `paths` are the sources and the destination.
-SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
-               const std::vector<std::string>& paths, const TransferOptions& options, const std::string& what,
-               const Cancel& cancel) {
+// `paths` are the sources and the destination. What was done stands in `report`, also when it throws.
+void run(ssh::Connection& connection, std::vector<std::string> arguments,
+         const std::vector<std::string>& paths, const TransferOptions& options, const std::string& what,
+         const Cancel& cancel, SyncReport& report) {
   arguments.emplace_back("-r");
   if (!is_loopback(connection.peer_address())) {
     arguments.emplace_back("-z");
   }
   arguments.emplace_back("--");
   arguments.insert(arguments.end(), paths.begin(), paths.end());
-  SyncReport report;
   ssh::RsyncRequest request;
   request.args = std::move(arguments);
   request.on_line = [&report](std::string_view line) { add_rsync_line(report, line); };
@@ -130,7 +129,25 @@ SyncReport run(ssh::Connection& connection, std::vector<std::string> arguments,
   if (!result.status.success() && !(partial && only_harmless(result.err, report.warnings))) {
     throw_failure(what, result);
   }
-  return report;
+}
+
+// Links that rsync took for safe, and that lead out all the same: into .remote, or by way of other links.
+void remove_links_out(const fs::path& folder, SyncReport& report) {
+  const fs::path top = fs::weakly_canonical(folder);
+  std::erase_if(report.changed, [&](const std::string& name) {
+    const fs::path link = folder / name;
+    std::error_code error;
+    if (!fs::is_symlink(link, error)) {
+      return false;
+    }
+    const fs::path relative = fs::weakly_canonical(link, error).lexically_relative(top);
+    if (!error && *relative.begin() != ".." && std::ranges::none_of(relative, rules_this_machine)) {
+      return false;
+    }
+    fs::remove(link);
+    report.warnings.push_back(name + ": not brought, it is a link that leads out of the folder");
+    return true;
+  });
 }
 
 struct LookAnswer {
@@ -141,9 +158,12 @@ struct LookAnswer {
     if (line.kind() != "pull" || kinds.size() == wanted) {
       line.refuse_kind();
     }
-    kinds.push_back(line.choice<PathKind>(
-        line.word(), {{"missing", PathKind::missing}, {"there", PathKind::there}, {"link", PathKind::link}},
-        "a kind is wrong"));
+    kinds.push_back(line.choice<PathKind>(line.word(),
+                                          {{"missing", PathKind::missing},
+                                           {"there", PathKind::there},
+                                           {"link", PathKind::link},
+                                           {"folder_link", PathKind::folder_link}},
+                                          "a kind is wrong"));
     line.end();
   }
   void check() const {
@@ -155,10 +175,18 @@ struct LookAnswer {
 
 }  // namespace
 
+bool rules_this_machine(const fs::path& name) {
+  const std::string lower = lower_case(name.string());  // some file systems do not tell them apart
+  return lower == ".remote" || lower == ".git";
+}
+
 void add_rsync_line(SyncReport& report, std::string_view line) {
   constexpr std::string_view newer_mark = " is newer";
   if (!line.starts_with(item_mark)) {
-    if (line.ends_with(newer_mark)) {
+    if (line.starts_with("ignoring unsafe symlink ")) {
+      report.warnings.push_back("not brought, as it leads out of the folder: the link " +
+                                std::string(line.substr(line.find('"'))));
+    } else if (line.ends_with(newer_mark)) {
       report.newer.emplace_back(line.substr(0, line.size() - newer_mark.size()));
     } else if (line.find(deletion_skipped) != std::string_view::npos) {
       report.warnings.emplace_back("nothing was removed, because not all of the project could be read here");
@@ -239,8 +267,10 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   if (options.dry_run) {
     arguments.emplace_back("-n");
   }
-  return run(connection, std::move(arguments), {(config.project / "").string(), project_spec(config, server)},
-             options, "cannot send the project", cancel);
+  SyncReport report;
+  run(connection, std::move(arguments), {(config.project / "").string(), project_spec(config, server)},
+      options, "cannot send the project", cancel, report);
+  return report;
 }
 
 std::vector<std::string> differences(ssh::Connection& connection, const config::Config& config,
@@ -267,7 +297,15 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   make_folders(local_folder);
   std::vector<std::string> arguments = arguments_of(options);
   // A log is compared at both ends where it is there already, so that a file that was replaced comes anew.
-  arguments.emplace_back(options.append ? "--append-verify" : "--partial-dir=.rsync-partial");
+  if (options.append) {
+    arguments.emplace_back("--append-verify");
+  } else if (!options.partial_folder.empty()) {
+    arguments.push_back("--partial-dir=" + options.partial_folder.string());
+  }
+  // name1 makes it tell the links that it left out. The filters first: rsync refuses a file that the server
+  // sends against them.
+  arguments.insert(arguments.end(), {"--safe-links", "--info=name1", "--chmod=ug-s,o-w",
+                                     "--filter=- .[Rr][Ee][Mm][Oo][Tt][Ee]", "--filter=- .[Gg][Ii][Tt]"});
   if (options.copy_links) {
     arguments.emplace_back("-L");
   }
@@ -283,7 +321,15 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
     paths.push_back(paths.empty() ? spec : spec.substr(spec.find(':')));
   }
   paths.push_back((fs::absolute(local_folder) / "").string());
-  return run(connection, std::move(arguments), paths, options, "cannot bring the files here", cancel);
+  SyncReport report;
+  try {
+    run(connection, std::move(arguments), paths, options, "cannot bring the files here", cancel, report);
+  } catch (...) {
+    remove_links_out(local_folder, report);
+    throw;
+  }
+  remove_links_out(local_folder, report);
+  return report;
 }
 
 }  // namespace remote::servers

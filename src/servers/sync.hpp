@@ -56,7 +56,8 @@ std::vector<std::string> peer_arguments(const SyncOptions& options);
 // Adds what one line of rsync's output says, when it ran with these options.
 void add_rsync_line(SyncReport& report, std::string_view line);
 
-enum class PathKind { missing, there, link };
+// link: to a file; folder_link: to a folder.
+enum class PathKind { missing, there, link, folder_link };
 
 // What paths on the server are, in their order; "~/x" is in the home folder. Throws Error.
 std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std::string>& paths,
@@ -67,11 +68,17 @@ struct PullOptions : TransferOptions {
   bool links = true;                 // symlinks come too
   bool copy_links = false;           // what symlinks lead to, instead of the links
   std::vector<std::string> filters;  // rsync filter rules in order: "+ */", "- *.tmp"
+  // Where an interrupted transfer keeps what it has of a file; made if missing. Not used with `append`.
+  std::filesystem::path partial_folder = {};
 };
 
+// Whether a file or folder of this name holds what a program here believes and runs: `.remote` and `.git`.
+bool rules_this_machine(const std::filesystem::path& name);
+
 // Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its
-// end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated.
-// Throws Error.
+// end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated. What
+// rules_this_machine() is not brought, nor are links that lead out of `local_folder` (a warning names them),
+// nor the rights to act as the owner (setuid) or to write for everybody. Throws Error.
 SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
                      const std::filesystem::path& local_folder, const PullOptions& options,
                      const Cancel& cancel);

@@ -21,7 +21,7 @@ class CommandJobKill : public ::testing::Test {
 TEST_F(CommandJobKill, WithoutJobsThereIsNothingToEnd) {
   EXPECT_THAT(kill({"--yes"}), Ends(0, "", "no unfinished jobs; nothing to end\n"));
   EXPECT_THAT(kill({}), Ends(0, "", "no unfinished jobs; nothing to end\n"));
-  EXPECT_THAT(kill({"--tag", "x"}), Ends(0, "", "no unfinished job has these tags; nothing to end\n"));
+  EXPECT_THAT(kill({"--tag", "x"}), Refused("no job to act on: there are no jobs"));
   EXPECT_THAT(world.run({"--quiet", "--json", "job-kill"}), Ends(0, "[]\n", ""));
   EXPECT_THAT(kill({"--job", "1"}), Refused("no job '1'"));
 }
@@ -35,6 +35,14 @@ TEST_F(CommandJobKill, EndsTheOneThatIsNamedAndNoOther) {
   EXPECT_TRUE(lives(*second.pid));
   EXPECT_EQ(state(1), "killed");
   EXPECT_EQ(state(2), "running");
+}
+
+TEST_F(CommandJobKill, ATagThatNoJobHasIsAMistake) {
+  world.ended_job("a", "true", {"--tag", "x"});
+  EXPECT_THAT(kill({"--tag", "x"}), Ends(0, "", "no unfinished job has these tags; nothing to end\n"));
+  EXPECT_THAT(kill({"--tag", "nope"}), Refused("no job has the tag 'nope'"));
+  EXPECT_THAT(world.run({"job-clean", "--yes", "--tag", "nope"}), Refused("no job has the tag 'nope'"));
+  EXPECT_EQ(world.store().list().jobs.size(), 1U);
 }
 
 TEST_F(CommandJobKill, TagsAreAllNeeded) {

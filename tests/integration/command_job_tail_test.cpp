@@ -89,6 +89,17 @@ TEST(CommandJobTail, WhatCannotBeFollowedIsWrongUsageWithAHint) {
   EXPECT_THAT(world.run({"job-tail", "--lines", "many"}), Refused("--lines"));
 }
 
+TEST(CommandJobTail, ATagFindsAJobThatHasEnded) {
+  CommandWorld world;
+  world.ended_job("a", "echo older", {"--tag", "x"});
+  world.ended_job("a", "echo ended", {"--tag", "x"});
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "x"}), Ends(0, "ended\n", ""));
+  // One that still runs as far as is known here.
+  world.job("a", "echo quick; exit 4", {"--tag", "y"});
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--tag", "y"}), Ends(4, "quick\n", ""));
+  EXPECT_THAT(world.run({"job-tail", "--tag", "nope"}), Refused("no job to follow"));
+}
+
 TEST(CommandJobTail, AJobIsFoundByTheBeginningOfItsId) {
   CommandWorld world;
   const auto job = world.ended_job("a", "echo found");

@@ -1,6 +1,7 @@
 // `remote launch`, `remote torch-launch` and `remote helper-torch-launch`.
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
@@ -93,7 +94,9 @@ TEST_F(CommandLaunch, AnInterruptEndsTheFollowingAndNotTheRanks) {
   running->interrupt();
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.err, HasSubstr("stopped following; the ranks go on. To end them: remote job-kill\n"));
+  EXPECT_THAT(
+      result.err,
+      HasSubstr("stopped following; the ranks go on. To end them: remote job-kill --job 1 --job 2\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 2U);
 }
 
@@ -148,6 +151,102 @@ TEST_F(CommandLaunch, TagsTakeThePlaceOfTheWordsOfTheCommand) {
             nlohmann::json({"train.py", "distributed", "torch", "master"}));
   EXPECT_EQ(plan({"torch-launch", "--cmd", "train.py", "--tag", "x", "--tag", "y"}),
             nlohmann::json({"x", "y", "master"}));
+}
+
+TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
+  world.servers().add_program("nvidia-smi", "for i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: a\"; done\n");
+  const auto ranks = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"torch-launch", "--cmd", "-m pkg.train", "--dry-run", "--json"});
+    return world.run(words).json()["processes"];
+  };
+  EXPECT_EQ(ranks({}).size(), 16U);
+  EXPECT_EQ(ranks({"--nproc-per-node", "gpu", "-e", "CUDA_VISIBLE_DEVICES=2,3"}).size(), 4U);
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n"
+      "  a: {hostname: a, internal_address: 127.0.0.1, gpus: [5], env: {MINE: a}}\n"
+      "  b: {hostname: b, gpus: [1, 2]}\n");
+  const auto listed = ranks({});
+  ASSERT_EQ(listed.size(), 3U);
+  EXPECT_EQ(listed[0]["env"]["CUDA_VISIBLE_DEVICES"], "5");
+  EXPECT_EQ(listed[0]["env"]["MINE"], "a");
+  EXPECT_EQ(listed[1]["env"]["CUDA_VISIBLE_DEVICES"], "1,2");
+  EXPECT_EQ(listed[0]["command"], "python -m pkg.train");
+  EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "echo $MINE $CUDA_VISIBLE_DEVICES"}),
+              Ends(0, "a 5\n", ""));
+}
+
+TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
+  const CommandResult result = launch({"--cmd", "sleep 1000"});
+  EXPECT_EQ(result.lines().size(), 3U) << result;
+  EXPECT_THAT(result.err, StartsWith("2 ranks (one a server; --nproc-per-node changes that), master "));
+}
+
+// The last command that messages name.
+std::vector<std::string> printed_command(const std::string& text) {
+  const std::size_t at = text.rfind("remote job-");
+  return at == std::string::npos ? std::vector<std::string>{"no command"}
+                                 : split(text.substr(at + 7, text.find('\n', at) - at - 7), ' ');
+}
+
+TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
+  world.job("a", "sleep 1000");  // somebody else's
+  const auto running = [&] { return world.run({"--json", "job-list"}).json(); };
+  const CommandResult started = launch({"--cmd", "echo up; exec sleep 1000", "--nproc-per-node", "2"});
+  // "follow rank 0 with", and what the interrupt of that says of all four.
+  for (std::vector<std::string> words : {printed_command(started.err), {"job-tail", "--job", "4"}}) {
+    const auto following = world.start(words);
+    until([&] { return following->out().find("up\n") != std::string::npos; }, "the rank's output");
+    following->interrupt();
+    const CommandResult stopped = following->wait();
+    EXPECT_THAT(stopped.err, HasSubstr("the ranks go on. To end them: remote job-kill --job 2"));
+    if (words.back() == "4") {
+      EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
+    }
+  }
+  ASSERT_EQ(running().size(), 1U) << "all four, and nothing else";
+  EXPECT_EQ(running()[0]["key"], 1);
+  const auto one = world.start({"job-tail", "--job", "1"});
+  one->interrupt();
+  const CommandResult stopped = one->wait();
+  EXPECT_THAT(stopped.err, HasSubstr("the job goes on. To end it: "));
+  EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
+  EXPECT_EQ(running().size(), 0U);
+  // A verdict's "its output", and job-run's "follow it with".
+  const CommandResult failed =
+      launch({"--cmd", "echo one; exit 3", "--nproc-per-node", "1", "--server", "a", "--follow"});
+  EXPECT_THAT(world.run(printed_command(failed.err)).out, HasSubstr("one\n")) << failed;
+  const CommandResult job = world.run({"job-run", "--server", "a", "--cmd", "echo two"});
+  EXPECT_THAT(world.run(printed_command(job.err)).out, HasSubstr("two\n"));
+}
+
+TEST_F(CommandLaunch, WhatBecameOfOneThatFailedIsTold) {
+  world.servers().set_faults({.before = 4});
+  const CommandResult killed = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
+  world.servers().set_faults({});
+  EXPECT_EQ(killed.code, 1);
+  EXPECT_THAT(killed.err,
+              AllOf(HasSubstr("the launch failed: nothing of it runs\n"), Not(HasSubstr("follow rank 0"))));
+  EXPECT_THAT(killed.out, Not(HasSubstr("PID")));
+}
+
+TEST_F(CommandLaunch, WhatIsLeftOfOneThatFailedIsTold) {
+  world.servers().set_faults({.before = 4});
+  const CommandResult left =
+      launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1", "--on-failure", "leave"});
+  world.servers().set_faults({});
+  EXPECT_THAT(left.err, HasSubstr("of its 2 jobs may run. To end "));
+  EXPECT_EQ(world.run(printed_command(left.err)).code, 0);
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 0U);
+}
+
+TEST_F(CommandLaunch, OneThatIsInterruptedBeforeItsStartSaysThatNothingRuns) {
+  world.servers().add_program("nvidia-smi", "touch ~/asked\nexec sleep 1000\n");
+  const auto running = world.start({"launch", "--cmd", "true"});
+  until([&] { return std::filesystem::exists(world.servers().home("a") / "asked"); },
+        "the look at the server");
+  running->interrupt();
+  EXPECT_THAT(running->wait(), Ends(130, "", "nothing was started\n"));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
 }
 
 TEST_F(CommandLaunch, WrongOptionsAreRefusedBeforeAnyServerIsAsked) {

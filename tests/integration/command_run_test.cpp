@@ -15,6 +15,21 @@ TEST(CommandRun, OneServersOutputIsPassedOnAsItIsAndItsCodeIsTheEnd) {
   EXPECT_THAT(world.run({"run", "--server", "a", "--cmd", "kill -KILL $$"}), Ends(137, "", ""));
 }
 
+TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
+  CommandWorld world;
+  // Without an end of its own: only what was not held back is seen.
+  const auto running = world.start(
+      {"run", "--server", "a", "--cmd", "python3 -c 'import time; print(\"now\"); time.sleep(1000)'"});
+  until([&] { return running->out() == "now\n"; }, "the first line");
+  running->interrupt();
+  running->wait();
+  EXPECT_THAT(
+      world.run({"run", "--server", "a", "-e", "PYTHONUNBUFFERED=", "--cmd", "echo \"<$PYTHONUNBUFFERED>\""}),
+      Ends(0, "<>\n", ""));
+  world.ended_job("a", "echo \"<$PYTHONUNBUFFERED>\"");
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "--job", "1"}), Ends(0, "<1>\n", ""));
+}
+
 TEST(CommandRun, SeveralServersHaveTheirNamesBeforeWholeLines) {
   CommandWorld world;
   const CommandResult result = world.run({"run", "--cmd", "basename ~; printf end"});

@@ -199,8 +199,8 @@ echo "$* $DEBIAN_FRONTEND" >>"$HOME/apt.log"
 case $1 in
   update) : >"$HOME/lists" ;;
   install)
-    [ -e "$HOME/lists" ] || { echo "E: Unable to locate package $3" >&2; exit 100; }
-    : >"$HOME/installed.$3"
+    [ -e "$HOME/lists" ] || { echo "E: Unable to locate package $4" >&2; exit 100; }
+    : >"$HOME/installed.$4"
     ;;
 esac
 )sh");
@@ -215,9 +215,9 @@ for package in "$@"; do :; done
 
 TEST_F(SystemPackages, AreInstalledBySudoWithoutAPassword) {
   EXPECT_EQ(prepare_once().setup, StepResult::done);
-  EXPECT_EQ(
-      at_home("apt.log"),
-      "install -y libtest1 noninteractive\nupdate noninteractive\ninstall -y libtest1 noninteractive\n");
+  EXPECT_EQ(at_home("apt.log"),
+            "install -y -- libtest1 noninteractive\nupdate noninteractive\ninstall -y -- libtest1 "
+            "noninteractive\n");
   EXPECT_EQ(prepare_once().setup, StepResult::skipped);
   fs::remove(sandbox_.home(0) / "installed.libtest1");
   EXPECT_EQ(prepare_once().setup, StepResult::done) << "one that was removed is missed";

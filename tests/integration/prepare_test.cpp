@@ -100,6 +100,59 @@ TEST_F(PrepareTest, PipsErrorIsShownAndTheNextTimeItIsTriedAgain) {
   }
 }
 
+TEST_F(PrepareTest, WhatIsOnRecordIsWhatWasInstalled) {
+  use(config::PythonManager::venv);
+  make_wheel(here("my wheels"), "1.0");
+  write(here("requirements.txt"), "tinywheel\n");
+  prepare_well();
+  // The next requirements, and a newer wheel, stay here for now.
+  make_wheel(here("my wheels"), "2.0");
+  steps_.sync = false;
+  const auto install = [&] {
+    const PrepareReport report = prepare_well();
+    EXPECT_EQ(report.packages, StepResult::done);
+    return join(report.notes, "\n");
+  };
+  EXPECT_THAT(install(), HasSubstr("where my wheels/tinywheel-2.0-py3-none-any.whl is not what it is here"));
+  write(here("requirements.txt"), "tinywheel>1\n");
+  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  // It is not taken for done, neither before nor after the project was sent.
+  EXPECT_THAT(install(), HasSubstr("is not what it is here"));
+  steps_.sync = true;
+  EXPECT_EQ(install(), "");
+  EXPECT_EQ(in_environment("python -c 'import tinywheel; print(tinywheel.VALUE)'"), "2.0");
+  EXPECT_EQ(prepare_well().packages, StepResult::skipped);
+}
+
+TEST_F(PrepareTest, WhatAnInterruptedTransferLeftGoesWithTheNextOne) {
+  struct Interrupting : Recorder {
+    explicit Interrupting(Cancel& to_cancel) : cancel(to_cancel) {}
+    void transfer(const TransferProgress& progress) override {
+      if (progress.bytes > 0) {
+        cancel.cancel();
+      }
+    }
+    Cancel& cancel;
+  };
+  use(config::PythonManager::system);
+  steps_.setup = steps_.packages = false;
+  write(there("deep/.rsync-partial/mine"), "a job's own, as nothing was interrupted");
+  prepare_well();
+  EXPECT_TRUE(fs::exists(there("deep/.rsync-partial/mine")));
+  write(here("deep/big"), std::string(50'000'000, 'x'));
+  steps_.sync_options.kilobytes_per_second = 5000;
+  Cancel cancel;
+  Interrupting listener(cancel);
+  EXPECT_THROW(prepare(*connection_, config_, server(), steps_, listener, cancel), Interrupted);
+  fs::remove(here("deep/big"));  // whatever the server has of it is of no use
+  connection_ = connect();
+  prepare_well();
+  EXPECT_FALSE(fs::exists(there("deep/.rsync-partial")));
+  write(there("deep/.rsync-partial/mine"), "again a job's");
+  prepare_well();
+  EXPECT_TRUE(fs::exists(there("deep/.rsync-partial/mine")));
+}
+
 TEST_F(PrepareTest, AnEnvironmentMadeOtherwiseIsMadeAnewWithItsPackages) {
   use(config::PythonManager::venv);
   make_wheel(here("my wheels"), "1.0");

@@ -170,6 +170,23 @@ connect_timeout: 30
   EXPECT_EQ(config.connect_timeout_s, 30);
 }
 
+TEST(Config, AServersVariablesAndItsGpus) {
+  const Config config = read(
+      "servers:\n  a: {hostname: a, gpus: [2, 3], env: {NCCL_DEBUG: WARN, EMPTY: }}\n"
+      "  b: {hostname: b, gpus: 8}\n");
+  const Server& a = config.servers[0];
+  EXPECT_EQ(a.gpus, std::nullopt);
+  EXPECT_THAT(a.variables(), ElementsAre(std::pair("CUDA_VISIBLE_DEVICES", "2,3"),
+                                         std::pair("NCCL_DEBUG", "WARN"), std::pair("EMPTY", "")));
+  EXPECT_THAT(config.servers[1].variables(), IsEmpty());
+  EXPECT_THAT(config.warnings, IsEmpty());
+  for (const char* wrong : {"gpus: [2, 2]", "gpus: [-1]", "gpus: [x]", "gpus: {a: 1}", "env: x", "env: [A]",
+                            "env: {A B: 1}", "env: {A: [1]}"}) {
+    EXPECT_THAT(failure("servers: {a: {hostname: a, " + std::string(wrong) + "}}"), StartsWith("1:"))
+        << wrong;
+  }
+}
+
 TEST(Config, PathOfTheProjectOnAServer) {
   EXPECT_EQ(read("name: n m").project_path_on({}), "~/n m");
   EXPECT_EQ(parse("", "/p/demo/").name, "demo");
@@ -232,7 +249,13 @@ TEST(Config, WrongTypesNameTheirPlace) {
   EXPECT_THAT(failure("host_keys: no"), HasSubstr("accept-new or strict"));
   EXPECT_THAT(failure("connect_timeout: 0"), HasSubstr("from 1 to 3600"));
   EXPECT_THAT(failure("system_packages: [git, '-y']"), HasSubstr("'-y' is no name of a package"));
-  EXPECT_THAT(failure("system_packages: 'git curl'"), HasSubstr("no name of a package"));
+  // apt takes the first three for "remove", and a pattern for all that fits it.
+  for (const char* name :
+       {"tmux-", "tmux-=1", "tmux-:amd64", "git curl", "*", "a/sid", "Git", "x=", "./x.deb", "x=1-"}) {
+    EXPECT_THAT(failure("system_packages: ['" + std::string(name) + "']"), HasSubstr("no name of a package"))
+        << name;
+  }
+  EXPECT_EQ(read("system_packages: [tmux=3.3a-3+b1, 'libc6:i386', libstdc++6]\n").system_packages.size(), 3U);
 }
 
 TEST(Config, Ports) {

@@ -177,6 +177,48 @@ TEST(Plan, RefusesWhatCannotBe) {
   refused(spec, two);
 }
 
+TEST(Plan, OnlyVisibleGpusCount) {
+  const auto ranks = [](const std::string& devices, int gpus = 8) {
+    return resolve_nproc("auto", gpus, 16,
+                         {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
+  };
+  EXPECT_EQ(ranks("2,3"), 2);
+  EXPECT_EQ(ranks(" 2 , 3"), 2);
+  EXPECT_EQ(ranks("GPU-8932f937,MIG-4f1c"), 2);
+  EXPECT_EQ(ranks("0,9,1"), 1) << "what is behind one that is not there is not seen";
+  EXPECT_EQ(ranks("0,-1,1"), 1);
+  EXPECT_EQ(ranks("0,1", 0), 2) << "no nvidia-smi told how many there are";
+  EXPECT_EQ(ranks(""), 16);
+  EXPECT_EQ(ranks("-1"), 16);
+  EXPECT_EQ(resolve_nproc("3", 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
+  EXPECT_EQ(resolve_nproc("gpu", 2, 8), 2);
+}
+
+TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
+  LaunchSpec spec = spec_of("x");
+  spec.env = {{"MINE", "user"}};
+  std::vector<Node> nodes = two;
+  nodes[1].env = {{"MINE", "server"}, {"OMP_NUM_THREADS", "7"}, {"OTHER", "server"}};
+  const Plan plan = make_plan(spec, nodes);
+  EXPECT_EQ(value_of(plan.processes[0], "OTHER"), "(unset)");
+  EXPECT_EQ(value_of(plan.processes[0], "OMP_NUM_THREADS"), "1");
+  EXPECT_EQ(value_of(plan.processes[2], "OTHER"), "server");
+  EXPECT_EQ(value_of(plan.processes[2], "OMP_NUM_THREADS"), "7");
+  EXPECT_EQ(value_of(plan.processes[2], "MINE"), "user");
+  nodes[1].env = {{"RANK", "0"}};
+  EXPECT_THROW(make_plan(spec, nodes), Error);
+}
+
+TEST(Plan, OptionsOfTheInterpreterGetOne) {
+  EXPECT_EQ(with_python("-m pkg.train --lr 1"), "python -m pkg.train --lr 1");
+  EXPECT_EQ(with_python(" -u train.py"), "python -u train.py");
+  EXPECT_EQ(with_python("./run -u"), "./run -u");
+  EXPECT_EQ(make_plan(spec_of("-m pkg.train"), two).processes[0].command, "python -m pkg.train");
+  LaunchSpec other = spec_of("-m pkg.train");
+  other.torch = false;
+  EXPECT_EQ(make_plan(other, two).processes[0].command, "-m pkg.train");
+}
+
 TEST(Plan, ResolvesRanksPerServer) {
   EXPECT_EQ(resolve_nproc("3", 0, 8), 3);
   EXPECT_EQ(resolve_nproc("auto", 2, 8), 2);
@@ -196,6 +238,8 @@ std::string torchrun_target(const std::string& command) {
 }
 
 TEST(Torchrun, TakesTheCommandApart) {
+  EXPECT_EQ(torchrun_target("-m pkg.train --lr 1"), "python | --module pkg.train --lr 1");
+  EXPECT_EQ(torchrun_target("-u train.py"), "python | train.py");
   for (const auto& [command, target] : {std::pair{"python train.py --a 'b c'", "python | train.py --a 'b c'"},
                                         {"train.py", "python | train.py"},
                                         {"/opt/py/bin/python3 -u train.py", "/opt/py/bin/python3 | train.py"},

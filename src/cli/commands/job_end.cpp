@@ -83,6 +83,9 @@ int kill(Context& context, const KillArguments& arguments) {
   const std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection(),
                                                           .unfinished_only = arguments.jobs.keys.empty(),
                                                           .ask = false});
+  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // a tag that no job has, ended or not, is a mistake
+    context.project().jobs({.selection = arguments.jobs.selection(), .some = true, .ask = false});
+  }
   if (chosen.empty()) {
     context.terminal.notice(arguments.jobs.named() && arguments.jobs.keys.empty()
                                 ? "no unfinished job has these tags; nothing to end"
@@ -136,7 +139,8 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
 
 int clean(Context& context, const CleanArguments& arguments) {
   // A job that runs according to the record here may have ended meanwhile.
-  std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection()});
+  std::vector<Job> chosen =
+      context.project().jobs({.selection = arguments.jobs.selection(), .some = !arguments.jobs.tags.empty()});
   int left = 0;
   chosen = ended_ones(context, arguments, std::move(chosen), left);
   CleanResult result;

@@ -1,6 +1,9 @@
 // `remote torch-launch`, `helper-torch-launch` and `launch`: the same ranks on several servers as jobs.
 // `remote job-run --cmd C --server S`: C as a job that outlives the connection.
 
+#include <algorithm>
+#include <optional>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
@@ -20,6 +23,7 @@ enum class Kind { torch, helper, any };
 struct Arguments {
   Kind kind = Kind::torch;
   LaunchRequest request;
+  std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
   EnvOptions env;
   std::string on_failure = "kill";
   int failure_grace_s = 5;
@@ -29,10 +33,13 @@ struct Arguments {
   bool follow = false;
 };
 
-void show_started(Context& context, const LaunchResult& launched) {
+void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
   if (context.options.json) {
     context.terminal.out(jobs_json(launched.jobs));
     return;
+  }
+  if (!launched.errors.empty()) {
+    return;  // what became of it is told at the end
   }
   ui::Table table({{"KEY", true}, {"RANK", true}, "SERVER", {"PID", true}});
   for (const Job& job : launched.jobs) {
@@ -41,9 +48,19 @@ void show_started(Context& context, const LaunchResult& launched) {
   }
   context.terminal.out(table.text(context.terminal));
   const Plan& plan = launched.plan;
-  context.terminal.notice(fmt::format("{} ranks, master {}:{}; follow rank 0 with: remote job-tail --job {}",
-                                      plan.world_size, plan.master_addr, plan.master_port,
-                                      launched.jobs.front().key));
+  context.terminal.notice(
+      fmt::format("{} ranks{}, master {}:{}; follow rank 0 with: remote job-tail --job {}", plan.world_size,
+                  ranks_from, plan.master_addr, plan.master_port, launched.jobs.front().key));
+}
+
+// Says what became of a launch of which not all was started.
+void show_failed(Context& context, const LaunchResult& launched) {
+  const auto left = static_cast<std::size_t>(
+      std::ranges::count_if(launched.jobs, [](const Job& job) { return !is_final(job.state); }));
+  context.terminal.notice(
+      left == 0 ? "the launch failed: nothing of it runs"
+                : fmt::format("the launch failed: {} of its {} jobs may run. To end {}: {}", left,
+                              launched.jobs.size(), left == 1 ? "it" : "them", kill_command(launched.jobs)));
 }
 
 // Shows rank 0 until all ranks have ended, and the verdict. Returns the exit code.
@@ -63,6 +80,7 @@ LaunchRequest request_of(const Arguments& arguments) {
     throw Error::usage("launch", "--cmd is empty", "give the command that every rank runs");
   }
   request.env = arguments.env.collect();
+  request.nproc = arguments.nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   request.end_others = arguments.on_failure == "kill";
   request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
@@ -73,20 +91,32 @@ LaunchRequest request_of(const Arguments& arguments) {
 
 int run(Context& context, const Arguments& arguments) {
   const LaunchRequest request = request_of(arguments);
+  const std::string ranks_from =
+      arguments.kind == Kind::any && !arguments.nproc ? " (one a server; --nproc-per-node changes that)" : "";
   if (arguments.dry_run) {
     const Plan plan = context.project().plan(request);
     context.terminal.out(context.options.json ? plan_json(plan) : plan_text(plan));
     return 0;
   }
+  std::vector<Job> started;
   context.on_event = [&](const Event& event) {
     if (const auto* launched = std::get_if<Launched>(&event)) {
-      show_started(context, launched->result);
+      started = launched->result.jobs;
+      show_started(context, launched->result, ranks_from);
     } else {
       context.show(event);
     }
   };
-  const LaunchResult result = context.project().launch(request);
+  LaunchResult result;
+  try {
+    result = context.project().launch(request);
+  } catch (const Interrupted&) {
+    context.terminal.notice(started.empty() ? "nothing was started"
+                                            : "the ranks go on. To end them: " + kill_command(started));
+    throw;
+  }
   if (!result.errors.empty()) {
+    show_failed(context, result);
     context.cancel.check();
     return 1;
   }
@@ -109,7 +139,12 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   LaunchRequest& request = arguments.request;
   request.python = kind != Kind::any;
   add_cmd_option(command, request.command, "What every rank runs, in the project's folder");
-  command.add_option("--nproc-per-node", request.nproc, "Ranks a server; auto: one a GPU, else one a core")
+  command
+      .add_option(
+          "--nproc-per-node", arguments.nproc,
+          std::string("Ranks a server; auto (or gpu): one a GPU that CUDA_VISIBLE_DEVICES leaves, else one a "
+                      "core (default: ") +
+              (kind == Kind::any ? "1)" : "auto)"))
       ->type_name("N|auto");
   add_number_option(command, "--master-port", request.master_port,
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);

@@ -140,6 +140,16 @@ std::string describe(const Job& job) {
                   : fmt::format("job {} on {}", job.key, job.server);
 }
 
+std::string kill_command(const std::vector<Job>& jobs) {
+  std::string command = "remote job-kill";
+  for (const Job& job : jobs) {
+    if (!is_final(job.state)) {
+      command += fmt::format(" --job {}", job.key);
+    }
+  }
+  return command;
+}
+
 std::string jobs_json(const std::vector<Job>& jobs) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const Job& job : jobs) {

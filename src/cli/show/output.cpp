@@ -131,11 +131,15 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   try {
     result = context.project().follow(jobs, request);
   } catch (const Interrupted&) {
-    terminal.notice(single ? fmt::format("\nstopped following; the job goes on. To end it: remote job-kill "
-                                         "--job {}",
-                                         jobs.front().key)
-                           : fmt::format("\nstopped following; the {} go on. To end them: remote job-kill",
-                                         launch ? "ranks" : "jobs"));
+    std::vector<Job> rest = context.project().with_launch(jobs);
+    std::erase_if(rest, [](const Job& job) { return is_final(job.state); });
+    const char* what =
+        std::ranges::any_of(rest, [](const Job& job) { return job.launch.has_value(); }) ? "ranks" : "jobs";
+    terminal.notice(
+        rest.empty() ? "\nstopped following"
+        : rest.size() == 1
+            ? "\nstopped following; the job goes on. To end it: " + kill_command(rest)
+            : fmt::format("\nstopped following; the {} go on. To end them: {}", what, kill_command(rest)));
     throw;
   }
   for (OutputScreen& screen : screens) {

@@ -1,0 +1,166 @@
+// Bringing files that a job wrote. The server decides what its files are called and where its links lead, so
+// nothing here goes by its word alone.
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "base/strings.hpp"
+#include "jobs/places.hpp"
+#include "project/core.hpp"
+#include "servers/sync.hpp"
+
+namespace remote::project {
+namespace {
+
+namespace fs = std::filesystem;
+using servers::PathKind;
+
+// How long the part of a file that an interrupted transfer left is kept for a later one.
+constexpr std::chrono::hours partial_age{7 * 24};
+
+std::string full_path(const std::string& project, const std::string& asked) {
+  if (asked.empty()) {
+    throw Error::usage("cannot bring files", "a path is empty");
+  }
+  if (asked.starts_with('/') || asked.starts_with("~/")) {
+    return asked;
+  }
+  if (fs::path(asked).lexically_normal().begin()->string() == "..") {
+    throw Error::usage(fmt::format("cannot bring '{}'", asked), "it leads out of the project's folder",
+                       "to bring it all the same, name it in full: /… or ~/…");
+  }
+  std::string_view path = asked;
+  while (path.starts_with("./")) {
+    path.remove_prefix(2);
+  }
+  return path.empty() || path == "." ? project + "/" : fmt::format("{}/{}", project, path);
+}
+
+// The name under which a path comes here; empty where a folder's content comes, not the folder.
+std::string local_name(const std::string& path) {
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return name == "." || name == ".." ? "" : name;
+}
+
+std::vector<std::string> full_paths(const std::string& project, const PullRequest& request) {
+  std::vector<std::string> full;
+  std::set<std::string> names;
+  for (const std::string& path : request.paths) {
+    full.push_back(full_path(project, path));
+    const std::string name = local_name(full.back());
+    if (servers::rules_this_machine(name)) {
+      throw Error::usage(fmt::format("cannot bring '{}'", path),
+                         fmt::format("what is in '{}' decides what runs on this machine", name));
+    }
+    if (!name.empty() && !names.insert(name).second) {
+      throw Error::usage("cannot bring files",
+                         fmt::format("two of the paths would both become '{}' here", name),
+                         "bring them one after the other, each into a folder of its own");
+    }
+  }
+  return full;
+}
+
+// What one run of rsync brings.
+struct Part {
+  std::vector<std::string> paths;
+  fs::path to;
+  bool copy_links = false;
+};
+
+// A link that is named is followed, to a file or to a folder; links within folders are not. Looks at the
+// paths before anything is brought; throws Error that names what is missing.
+std::vector<Part> look(ssh::Connection& connection, const std::vector<std::string>& full,
+                       const PullRequest& request, const fs::path& to, const Cancel& cancel) {
+  const std::vector<PathKind> kinds = servers::look_at(connection, full, cancel);
+  std::vector<std::string> missing;
+  std::vector<Part> parts = {{{}, to, false}, {{}, to, true}};
+  for (std::size_t i = 0; i < full.size(); ++i) {
+    if (kinds[i] == PathKind::missing) {
+      missing.push_back("'" + request.paths[i] + "'");
+    } else if (kinds[i] == PathKind::folder_link) {
+      parts.push_back({{full[i] + "/"}, to / local_name(full[i]), false});
+    } else {
+      parts[kinds[i] == PathKind::link ? 1 : 0].paths.push_back(full[i]);
+    }
+  }
+  if (!missing.empty()) {
+    throw Error("cannot bring " + join(missing, ", "), "there is no such file or folder on the server",
+                fmt::format("paths are looked for in {}", request.job.remote_folder.project));
+  }
+  std::erase_if(parts, [](const Part& part) { return part.paths.empty(); });
+  return parts;
+}
+
+// The folder for what an interrupted transfer had of a file: one for each thing that is asked for, outside of
+// the folder that the files come into. Those that nobody asked for again are removed.
+fs::path partial_folder(const Core& core, const PullRequest& request, const fs::path& to) {
+  const fs::path all = core.config.local(".remote/sent/.pulls");
+  make_folders(all);
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(all, ignored)) {
+    if (fs::file_time_type::clock::now() - fs::last_write_time(entry, ignored) > partial_age) {
+      fs::remove_all(entry, ignored);
+    }
+  }
+  Sha256 digest;
+  digest.add_field(request.job.server).add_field(to.string());
+  for (const std::string& path : request.paths) {
+    digest.add_field(path);
+  }
+  return all / digest.hex().substr(0, 16);
+}
+
+// Adds what one part brought; names become relative to `to`.
+void add(SyncReport& report, SyncReport part, const fs::path& folder) {
+  for (const auto member : {&SyncReport::changed, &SyncReport::newer}) {
+    for (const std::string& name : part.*member) {
+      (report.*member).push_back((folder / name).lexically_normal().string());
+    }
+  }
+  std::ranges::move(part.warnings, std::back_inserter(report.warnings));
+  report.bytes += part.bytes;
+}
+
+}  // namespace
+
+SyncReport pull(Core& core, const PullRequest& request) {
+  const config::Server& server = jobs::server_of(core.config, request.job);
+  const std::vector<std::string> full = full_paths(request.job.remote_folder.project, request);
+  const fs::path to = fs::absolute(request.to).lexically_normal();
+  const fs::path real = fs::weakly_canonical(to);
+  if (std::ranges::any_of(real, servers::rules_this_machine)) {
+    throw Error::usage("cannot bring files into " + to.string(),
+                       "what is there decides what runs on this machine", "choose another folder");
+  }
+  try {
+    const auto connection = core.connector().connect(server, core.cancel());
+    servers::PullOptions options;
+    options.update = !request.force;
+    options.pipe_program = core.hooks.rsync_helper;
+    options.on_progress = core.one_at_a_time(request.on_progress);
+    SyncReport report;
+    const std::vector<Part> parts = look(*connection, full, request, to, core.cancel());
+    options.partial_folder = partial_folder(core, request, to);
+    for (const Part& part : parts) {
+      options.copy_links = part.copy_links;
+      if (part.to != to && fs::is_symlink(part.to)) {
+        fs::remove(
+            part.to);  // as rsync does: a folder takes the place of a link, which nothing is written through
+      }
+      add(report, servers::sync_from(*connection, part.paths, part.to, options, core.cancel()),
+          part.to.lexically_relative(to));
+    }
+    std::error_code ignored;
+    fs::remove_all(options.partial_folder, ignored);
+    return report;
+  } catch (const Error& error) {
+    throw error.on(server.name);
+  }
+}
+
+}  // namespace remote::project
