@@ -19,10 +19,15 @@ __enter() {
 # What `conda activate` does, without conda's half second: PATH, its variables, the hooks of the packages. A hook is
 # tried in a subshell first, because a syntax that this sh does not know would end the command.
 if [ -x "$__env/bin/python" ]; then
-  PATH=$__env/bin:$__conda/condabin:$PATH
+  # An environment of somebody else's conda may be all there is.
+  if [ -x "$__conda/bin/conda" ]; then
+    PATH=$__conda/condabin:$PATH
+    CONDA_EXE=$__conda/bin/conda CONDA_PYTHON_EXE=$__conda/bin/python
+    export CONDA_EXE CONDA_PYTHON_EXE
+  fi
+  PATH=$__env/bin:$PATH
   CONDA_PREFIX=$__env CONDA_DEFAULT_ENV=${__env##*/} CONDA_SHLVL=1
-  CONDA_EXE=$__conda/bin/conda CONDA_PYTHON_EXE=$__conda/bin/python
-  export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL CONDA_EXE CONDA_PYTHON_EXE
+  export PATH CONDA_PREFIX CONDA_DEFAULT_ENV CONDA_SHLVL
   for __hook in "$__env"/etc/conda/activate.d/*.sh; do
     # shellcheck disable=SC1090  # a package's own file
     if [ -f "$__hook" ] && (. "$__hook") </dev/null >/dev/null 2>&1; then . "$__hook"; fi

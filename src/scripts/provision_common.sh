@@ -6,10 +6,13 @@
 #   PROJECT_KEY  tells this project from others that share the environment
 # Lines on stdout that begin with "@remote1 " are for the caller: step, fail, hint, note, have.
 : "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}" "${PROJECT_KEY:?}"
-# The digests of what was set up, and of what was installed, are kept in the environment, so that they go with it.
-SETUP_STAMP=$ENV_PREFIX/.remote-setup
+# The digests of what was set up, and of what was installed, are kept in the environment, so that they go with it; those of
+# an environment that is not ours to write, beside it.
+STAMPS=$ENV_PREFIX
+[ ! -d "$ENV_PREFIX" ] || [ -w "$ENV_PREFIX" ] || STAMPS=$SCRIPTS
+SETUP_STAMP=$STAMPS/.remote-setup
 # shellcheck disable=SC2034  # the scripts behind this one use it
-PACKAGES_STAMP=$ENV_PREFIX/.remote-packages.$PROJECT_KEY
+PACKAGES_STAMP=$STAMPS/.remote-packages.$PROJECT_KEY
 umask 022
 exec 3>&1
 # The client is gone (guard.sh), and with it whoever reads our output: what EXIT traps clean up is cleaned up.
@@ -36,7 +39,7 @@ stamp_is() { # stamp_is FILE DIGEST
 write_stamp() { # write_stamp FILE LINE...
   stamp=$1
   shift
-  { printf '%s\n' "$@" >"$stamp.new" && mv -f "$stamp.new" "$stamp"; } || fail "cannot write $stamp"
+  { mkdir -p "${stamp%/*}" && printf '%s\n' "$@" >"$stamp.new" && mv -f "$stamp.new" "$stamp"; } || fail "cannot write $stamp"
 }
 
 # The interpreter of the environment; fails when there is none that is executable.

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Makes the Python environment. After provision_common.sh. Set by the caller: SETUP_DIGEST, VERSION (of Python,
-# may be empty), SITE_PACKAGES (1 or empty), FORCE (1 or empty), CONDA_URL, CONDA_SHA256_X86_64,
+# may be empty), ASKED_VERSION (the same, empty where configs.yaml names none), SITE_PACKAGES (1 or empty), FORCE (1 or empty), CONDA_URL, CONDA_SHA256_X86_64,
 # CONDA_SHA256_AARCH64 (may be empty), and the listed system packages as arguments.
-: "${SETUP_DIGEST:?}" "${SETUP_STAMP:?}" "${VERSION?}" "${SITE_PACKAGES?}" "${FORCE?}" "${CONDA_URL?}"
+: "${SETUP_DIGEST:?}" "${SETUP_STAMP:?}" "${VERSION?}" "${ASKED_VERSION?}" "${SITE_PACKAGES?}" "${FORCE?}" "${CONDA_URL?}"
 : "${CONDA_SHA256_X86_64?}" "${CONDA_SHA256_AARCH64?}"
 
 install_system_packages() {
@@ -53,8 +53,8 @@ can_keep_environment() {
     fail "$ENV_PREFIX is there and is no virtual environment" "move it away and run the command again"
   "$ENV_PREFIX/bin/python" -c 'import pip' >/dev/null 2>&1 ||
     fail "$ENV_PREFIX is there and has no working Python with pip" "move it away and run the command again"
-  [ -z "$VERSION" ] || python_is "$ENV_PREFIX/bin/python" "$VERSION" ||
-    fail "$ENV_PREFIX is there and has another Python than $VERSION" "move it away and run the command again"
+  [ -z "$ASKED_VERSION" ] || python_is "$ENV_PREFIX/bin/python" "$ASKED_VERSION" ||
+    fail "$ENV_PREFIX is there and has another Python than $ASKED_VERSION" "move it away and run the command again"
   adopted=adopted
   say note "took over $ENV_PREFIX, which was there already"
 }
@@ -149,6 +149,11 @@ install_conda() {
 }
 
 setup_conda() {
+  # An environment that is there, elsewhere, is used as it is: no conda of ours is needed for it.
+  case $ENV_PREFIX in
+    "$CONDA_ROOT"/*) ;;
+    *) can_keep_environment && return 0 ;;
+  esac
   if [ -e "$CONDA_ROOT.unfinished" ]; then
     say step "removing a half-finished Miniconda"
     rm -rf "$CONDA_ROOT" || fail "cannot remove $CONDA_ROOT"

@@ -216,6 +216,7 @@ Script setup_variables(const config::Config& config, const std::string& default_
   };
   Script script;
   script.set("VERSION", python.version.value_or(default_version))
+      .set("ASKED_VERSION", python.version.value_or(""))
       .set("SITE_PACKAGES", python.system_site_packages ? "1" : "")
       .set("FORCE", force ? "1" : "")
       .set("CONDA_URL", python.miniconda_url.empty() ? default_conda_url : python.miniconda_url)

@@ -263,6 +263,25 @@ TEST_F(CondaTest, InstalledOnceWithTheLaptopsVersion) {
   EXPECT_EQ(prepare_once().setup, StepResult::skipped);
 }
 
+TEST_F(CondaTest, AnEnvironmentElsewhereIsUsedAsItIs) {
+  const fs::path theirs = sandbox_.home(0) / "anaconda3/envs/torch";
+  SubprocessSpec spec;
+  spec.argv = {python, "-m", "venv", theirs.string()};
+  ASSERT_TRUE(run_subprocess(spec).status.success());
+  config_.python.environment = theirs.string();
+  steps_.default_python = "3.2";  // this machine's is of no concern there
+  steps_.force = true;
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_THAT(prepare_well().notes, Contains(HasSubstr("took over")));
+    EXPECT_EQ(in_environment("python -c 'import sys; print(sys.prefix)'"), theirs.string());
+    EXPECT_EQ(in_environment("echo \"$CONDA_PREFIX ${CONDA_EXE-none}\""), theirs.string() + " none");
+  }
+  EXPECT_FALSE(fs::exists(conda()));
+  EXPECT_THAT(www_.log(), Not(HasSubstr("GET")));
+  steps_.force = false;
+  EXPECT_EQ(prepare_well().setup, StepResult::skipped);
+}
+
 TEST_F(CondaTest, AWrongChecksumInstallsNothing) {
   config_.python.miniconda_sha256 = {{"x86_64", std::string(64, '0')}, {"aarch64", std::string(64, '0')}};
   const Error error = failure();
