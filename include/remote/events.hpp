@@ -44,6 +44,14 @@ struct SilentServer {
   Error error;
 };
 
+// A symbolic link that leads out of the project is not sent.
+struct LinkLeftOut {
+  enum class Why { not_allowed, secret, circle };  // secret: it leads to keys, and can never be allowed
+  std::string name;
+  std::string target;
+  Why why = Why::not_allowed;
+};
+
 // Something failed on one server or for one job; the call goes on for the others, and its result has the
 // error too.
 struct PartFailed {
@@ -162,8 +170,9 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event = std::variant<ConfigWarning, NewHostKey, StoreProblem, SilentServer, PartFailed, LinkLost,
-                           LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
-                           StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event =
+    std::variant<ConfigWarning, NewHostKey, StoreProblem, SilentServer, LinkLeftOut, PartFailed, LinkLost,
+                 LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
+                 StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -14,6 +14,7 @@
 #include "cli/show/events.hpp"
 #include "cli/show/hint.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/trust.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
@@ -66,9 +67,16 @@ Project& Context::project() {
     hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
     hooks.on_event = [this](const Event& event) { on_event(event); };
     hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt); };
+    hooks.allow = [this](const std::vector<Demand>& demands) { return ask_trust(demands); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
   }
   return *project_;
+}
+
+bool Context::ask_trust(const std::vector<Demand>& demands) {
+  show_demands(terminal, demands);
+  const auto answer = terminal.ask("Allow this, now and later? [y/N] ");
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 void Context::show(const Error& error) {
@@ -107,7 +115,7 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
     terminal.err("  " + line + "\n");
   }
   const auto answer = terminal.ask(question + " [y/N] ");
-  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+  if (answer != "y" && answer != "Y" && answer != "yes") {
     throw Error(undone, "not confirmed");
   }
 }

@@ -100,32 +100,29 @@ std::optional<std::string> ProjectTree::digest(const std::string& name, const Ca
   return digests_.emplace(name, digest.hex()).first->second;
 }
 
-namespace {
-
-// rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
-std::vector<std::string> not_excluded(const config::Config& config, const std::set<std::string>& names,
-                                      const Cancel& cancel) {
+std::set<std::string> excluded_names(const config::Config& config, const std::set<std::string>& names,
+                                     const Cancel& cancel) {
+  // rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
   const TempFolder tree;
+  std::set<std::string> excluded;
   for (const std::string& name : names) {
-    // One that cannot be made here is not listed, and stays on the server.
     const fs::path path = tree.path() / name;
-    std::error_code ignored;
-    fs::create_directories(path.parent_path(), ignored);
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
     if (!name.ends_with('/')) {
       std::ofstream(path).flush();
     }
+    const std::string plain = name.ends_with('/') ? name.substr(0, name.size() - 1) : name;
+    if (is_recordable(plain) && fs::exists(path, error)) {
+      excluded.insert(name);
+    }
     cancel.check();
   }
-  std::vector<std::string> left;
-  for (std::string& name : selected_names(config, tree.path(), cancel)) {
-    if (names.contains(name)) {
-      left.push_back(std::move(name));
-    }
+  for (const std::string& name : selected_names(config, tree.path(), cancel)) {
+    excluded.erase(name);
   }
-  return left;
+  return excluded;
 }
-
-}  // namespace
 
 SentFiles::SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
     : config_(config),
@@ -170,7 +167,13 @@ std::vector<std::string> SentFiles::gone_here(const Cancel& cancel) const {
   }
   // What was a file once and a folder later: the folder's files tell that it is one now.
   std::erase_if(names, [&names](const std::string& name) { return names.contains(name + "/"); });
-  return names.empty() ? std::vector<std::string>() : not_excluded(config_, names, cancel);
+  if (names.empty()) {
+    return {};
+  }
+  // One that cannot be tried here stays on the server.
+  const std::set<std::string> excluded = excluded_names(config_, names, cancel);
+  std::erase_if(names, [&](const std::string& name) { return excluded.contains(name); });
+  return {names.begin(), names.end()};
 }
 
 void SentFiles::update(const std::vector<std::string>& sent,

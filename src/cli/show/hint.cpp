@@ -24,6 +24,10 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "start one: remote job-run --cmd … --server …";
     case Remedy::list_jobs:
       return "see: remote job-list";
+    case Remedy::trust_settings:
+      return "if you want that, allow it with `remote trust`";
+    case Remedy::trust_folder:
+      return "or allow it as it is with `remote trust --folder`";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;
