@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
@@ -61,6 +63,12 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     if (!result.key) {
       result.problem = none.wanted ? "it is encrypted and nobody gave the passphrase"
                                    : "it is not a private key in a form that is understood";
+    }
+    struct stat info {};
+    if ((result.key || result.locked) && ::stat(file.c_str(), &info) == 0 && info.st_uid == ::geteuid() &&
+        (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+      result = {};  // as ssh does: who could read it may have taken it
+      result.problem = fmt::format("others may read it (mode {:04o}); chmod 600 it", info.st_mode & 07777U);
     }
   }
   one.tried = true;
