@@ -9,8 +9,8 @@
 
 namespace remote {
 
-// The path with all links followed, also one that leads to what does not exist yet. Empty where they lead in a
-// circle or cannot be read.
+// The path with all links followed, also one that leads to what does not exist yet. Empty where they lead in
+// a circle or cannot be read.
 std::filesystem::path resolved(const std::filesystem::path& path);
 
 // "it belongs to ada", "everyone may write to it": why a file may hold what somebody else put there. "" when
