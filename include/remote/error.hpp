@@ -21,6 +21,8 @@ enum class Remedy {
   start_job,        // there are no jobs
   list_jobs,        // look at the jobs there are, or ask the servers again
   authorize_key,    // the server does not take the key yet
+  trust_settings,   // the user must allow what the project asks of this machine
+  trust_folder,     // others can change the project's folder
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

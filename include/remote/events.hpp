@@ -49,6 +49,14 @@ struct SilentServer {
   Error error;
 };
 
+// A symbolic link that leads out of the project is not sent.
+struct LinkLeftOut {
+  enum class Why { not_allowed, secret, circle };  // secret: it leads to keys, and can never be allowed
+  std::string name;
+  std::string target;
+  Why why = Why::not_allowed;
+};
+
 // Something failed on one server or for one job; the call goes on for the others, and its result has the
 // error too.
 struct PartFailed {
@@ -168,8 +176,8 @@ struct ServerFailed {
 };
 
 using Event =
-    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, PartFailed, LinkLost,
-                 LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
+    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut, PartFailed,
+                 LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
                  StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

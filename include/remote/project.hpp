@@ -16,6 +16,7 @@
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
+#include <remote/trust.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
 //
@@ -34,6 +35,10 @@ struct Hooks {
   std::function<void(const Event&)> on_event{};
   // Asks for a password, a passphrase or a one-time code; nullopt: there is nobody to ask.
   std::function<std::optional<std::string>(const std::string& prompt)> ask_secret{};
+  // Asks whether the user allows what the project wants of this machine. Yes is remembered for these very
+  // values, outside the project; absent: no. A call that needs servers and may not have them is an Error
+  // (usage); symbolic links that were not allowed are not sent.
+  std::function<bool(const std::vector<Demand>&)> allow{};
   // Every call throws Interrupted soon after this was cancelled.
   Cancel cancel{};
   // The program that rsync starts as its remote shell: remote-rsync-pipe, of which find_package(remote) gives
@@ -170,6 +175,17 @@ class Project {
   ~Project();
   Project(Project&&) noexcept;
   Project& operator=(Project&&) noexcept;
+
+  // Why others can change the project in `folder`, so that it is refused; nullopt: it is the user's own.
+  static std::optional<Demand> folder_demand(const std::filesystem::path& folder);
+  // Allows this to the project in `folder`, now and later; takes back all that it was allowed.
+  static void allow(const std::filesystem::path& folder, const std::vector<Demand>& demands);
+  static void forget(const std::filesystem::path& folder);
+
+  // What the project wants of this machine and the user has not allowed.
+  std::vector<Demand> demands();
+  // Asks Hooks::allow about the settings now, not first when a server is needed. Throws Error (usage).
+  void require_trust();
 
   const std::filesystem::path& folder() const;
   const std::string& name() const;

@@ -33,7 +33,7 @@ std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, c
 }
 
 UniqueFd open_lock(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  UniqueFd fd(open_regular(path, O_RDWR | O_CREAT));
   if (!fd) {
     throw file_error("open the lock file", path, errno);
   }
@@ -148,8 +148,18 @@ bool write_all(int fd, std::string_view data) {
   return true;
 }
 
+UniqueFd open_regular(const fs::path& path, int flags, mode_t mode) {
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, mode));
+  struct stat info {};
+  if (fd && ::fstat(fd.get(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
+      path != "/dev/null") {
+    throw Error("cannot use " + path.string(), "it is not a regular file");
+  }
+  return fd;
+}
+
 std::optional<std::string> read_file_if_there(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const UniqueFd fd = open_regular(path, O_RDONLY);
   if (!fd) {
     if (errno == ENOENT || errno == ENOTDIR) {
       return std::nullopt;

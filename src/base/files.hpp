@@ -74,6 +74,10 @@ auto uninterrupted(const Call& call) {
 // Writes all bytes to a descriptor; false on an error (errno tells).
 bool write_all(int fd, std::string_view data);
 
+// Opens a file that is a regular one or /dev/null, close-on-exec. Never waits and never acts on a device: a
+// FIFO or a device is an Error at once. Empty where open(2) fails (errno tells why).
+UniqueFd open_regular(const std::filesystem::path& path, int flags, mode_t mode = 0644);
+
 // The whole file. Throws Error naming the file.
 std::string read_file(const std::filesystem::path& path);
 // nullopt when there is no such file; other errors throw.

@@ -170,14 +170,15 @@ std::string visible_text(std::string_view text, std::size_t longest) {
 bool looks_secret(std::string_view name) {
   const std::string lower = lower_case(name);
   for (const std::string_view word :
-       {"password", "passwd", "passphrase", "secret", "token", "credential", "apikey"}) {
+       {"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "sshpass"}) {
     if (lower.find(word) != std::string::npos) {
       return true;
     }
   }
-  // KEY and PASS only as whole words of the name: API_KEY is a secret, KEYBOARD and MONKEY are none.
+  // KEY, PASS and PAT only as whole words of the name: API_KEY is a secret, KEYBOARD and MONKEY are none.
   for (const std::string& word : split(lower, '_')) {
-    if (word == "key" || word == "keys" || word == "pass" || word == "pwd" || word == "auth") {
+    if (word == "key" || word == "keys" || word == "pass" || word == "pwd" || word == "auth" ||
+        word == "pat") {
       return lower != "pwd" && lower != "oldpwd";
     }
   }

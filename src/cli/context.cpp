@@ -13,6 +13,7 @@
 #include "base/strings.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/trust.hpp"
 
 namespace remote::cli {
 namespace fs = std::filesystem;
@@ -59,6 +60,10 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "or add --use-env";
     case Remedy::start_job:
       return "start one: remote job-run --cmd … --server …";
+    case Remedy::trust_settings:
+      return "if you want that, allow it with `remote trust`";
+    case Remedy::trust_folder:
+      return "or allow it as it is with `remote trust --folder`";
     case Remedy::authorize_key:
       return "`remote authorize` puts a public key on the servers";
     case Remedy::list_jobs:
@@ -96,9 +101,16 @@ Project& Context::project() {
     hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
     hooks.on_event = [this](const Event& event) { on_event(event); };
     hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };
+    hooks.allow = [this](const std::vector<Demand>& demands) { return ask_trust(demands); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
   }
   return *project_;
+}
+
+bool Context::ask_trust(const std::vector<Demand>& demands) {
+  show_demands(terminal, demands);
+  const auto answer = terminal.ask("Allow this, now and later? [y/N] ", cancel);
+  return answer == "y" || answer == "Y" || answer == "yes";
 }
 
 void Context::show(const Error& error) {

@@ -68,9 +68,12 @@ class Context {
   void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                const Error& cannot_ask);
 
- private:
+  // The folder of project(). Throws Error (usage).
   std::filesystem::path folder() const;
+  // Shows what a project wants, and asks on a terminal; false where there is none.
+  bool ask_trust(const std::vector<Demand>& demands);
 
+ private:
   const Environment environment_;
   std::optional<Project> project_;
 };

@@ -1,5 +1,7 @@
 #include "cli/options.hpp"
 
+#include <cstdlib>
+
 #include <CLI/App.hpp>
 
 #include "base/shell_quote.hpp"
@@ -28,8 +30,9 @@ void EnvOptions::add(CLI::App& command) {
   command.add_option("--env", words, "Sets a variable for the command: two words, repeatable")
       ->type_name("NAME VALUE")
       ->allow_extra_args(false);
-  command.add_option("-e", assignments, "The short form of --env")
-      ->type_name("NAME=VALUE")
+  command
+      .add_option("-e", assignments, "The short form of --env; NAME alone takes the value that it has here")
+      ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
 }
 
@@ -38,8 +41,13 @@ Env EnvOptions::collect() const {
   for (const std::string& assignment : assignments) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos) {
-      throw Error::usage("-e " + assignment, "there is no '=' in it",
-                         "write -e NAME=VALUE, or --env NAME VALUE");
+      const char* value = std::getenv(assignment.c_str());
+      if (value == nullptr) {
+        throw Error::usage("-e " + assignment, "there is no such variable here, and no '=' in it",
+                           "write -e NAME=VALUE, or set the variable");
+      }
+      all.emplace_back(assignment, value);
+      continue;
     }
     all.emplace_back(assignment.substr(0, equals), assignment.substr(equals + 1));
   }

@@ -4,8 +4,11 @@
 #include <fstream>
 #include <regex>
 
+#include <sys/stat.h>
+
 #include "base/strings.hpp"
 #include "config/section.hpp"
+#include "config/trust.hpp"
 #include "config/validate.hpp"
 
 namespace remote::config {
@@ -157,7 +160,18 @@ fs::path find_project(const fs::path& start) {
 }
 
 Config load(const fs::path& project) {
-  return parse(read_bounded(fs::absolute(project) / ".remote/configs.yaml"), project);
+  const std::string text = read_bounded(fs::absolute(project) / ".remote/configs.yaml");
+  check_folder(project);
+  Config config = parse(text, project);
+  struct stat info {};
+  if (::stat(config.file.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0 &&
+      std::ranges::any_of(config.servers, [](const Server& server) { return server.password.has_value(); })) {
+    config.warnings.push_back(
+        "configs.yaml: it holds a password, and others on this machine may read it; "
+        "chmod 600 " +
+        config.file.string());
+  }
+  return config;
 }
 
 std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs) {

@@ -119,7 +119,7 @@ Fingerprint FileBatch::put(const fs::path& path, std::string_view content) {
   File file;
   file.path = path;
   file.temporary = folder_ / fmt::format(".{}.{}.tmp", path.filename().string(), random_hex(8));
-  file.fd.reset(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+  file.fd.reset(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   struct stat info {};
   if (!file.fd || !write_all(file.fd.get(), content) || ::fstat(file.fd.get(), &info) != 0) {
     const Error error = file_error("write", path, errno);
@@ -249,7 +249,9 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
 void append_index(const fs::path& folder, const std::string& lines, const Step& step) {
   step("append index");
   const fs::path path = folder / "index";
-  const UniqueFd fd(::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0644));
+  // Not through a link: a project that was copied may have one that leads to a file of the user.
+  const UniqueFd fd(
+      ::open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW, 0600));
   struct stat info {};
   if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) {
     return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <fmt/format.h>
+
 #include "base/strings.hpp"
 
 namespace remote::launch {
@@ -59,6 +61,49 @@ struct Shown {
   bool masked = false;
 };
 
+// Masks what stands between two places of a text.
+std::string masked_between(std::string_view text, std::size_t begin, std::size_t end) {
+  return fmt::format("{}{}{}", text.substr(0, begin), secret_mask, text.substr(std::min(end, text.size())));
+}
+
+// A text without the password of a URL and the token of an "Authorization: Bearer" header.
+std::string mask_inside(std::string text) {
+  constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one
+  for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
+    const std::size_t user = at + 3;
+    const std::size_t end = text.find_first_of("/?#'\" \t", user);
+    const std::size_t sign = text.substr(0, end).rfind('@');
+    if (sign == std::string::npos || sign <= user) {
+      continue;
+    }
+    const std::size_t colon = text.find(':', user);
+    if (colon < sign) {
+      text = masked_between(text, colon + 1, sign);
+    } else if (sign - user >= shortest_token) {
+      text = masked_between(text, user, sign);
+    }
+  }
+  const std::string lower = lower_case(text);
+  for (const std::string_view scheme : {"bearer ", "authorization: basic "}) {
+    if (const std::size_t at = lower.find(scheme); at != std::string::npos) {
+      const std::size_t token = lower.find_first_not_of(' ', at + scheme.size());
+      if (token != std::string::npos) {
+        return masked_between(text, token, lower.find_first_of(" '\"", token));
+      }
+    }
+  }
+  return text;
+}
+
+// "-p X", which is a password but where it is a number (a port, a count), and sshpass's "-pX".
+bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
+  return words[i - 1].text == "-p" && words[i].text.find_first_not_of("0123456789") != std::string::npos;
+}
+bool is_sshpass_flag(const std::vector<Word>& words, std::size_t i) {
+  return words[i].text.size() > 2 && words[i].text.starts_with("-p") && i > 0 &&
+         (words[i - 1].text == "sshpass" || words[i - 1].text.ends_with("/sshpass"));
+}
+
 Shown show_word(const std::vector<Word>& words, std::size_t i) {
   const std::string& text = words[i].text;
   const std::size_t equals = text.find('=');
@@ -67,11 +112,16 @@ Shown show_word(const std::vector<Word>& words, std::size_t i) {
   }
   if (i > 0 && !text.starts_with("-")) {
     const std::string& before = words[i - 1].text;
-    if (before.starts_with("-") && before.find('=') == std::string::npos && names_secret(before)) {
+    if ((before.starts_with("-") && before.find('=') == std::string::npos && names_secret(before)) ||
+        follows_password_flag(words, i) || lower_case(before).ends_with("bearer")) {
       return {std::string(secret_mask), true};
     }
   }
-  return {text, false};
+  if (is_sshpass_flag(words, i)) {
+    return {"-p" + std::string(secret_mask), true};
+  }
+  std::string inside = mask_inside(text);
+  return {inside, inside != text};
 }
 
 }  // namespace
@@ -150,6 +200,10 @@ std::vector<std::string> default_tags(std::string_view command, const std::vecto
     add(tag);
   }
   return tags;
+}
+
+std::string mask_value(std::string_view name, std::string_view value) {
+  return looks_secret(name) ? std::string(secret_mask) : mask_inside(std::string(value));
 }
 
 std::string mask_command(std::string_view command) {

@@ -30,8 +30,11 @@ std::string with_python(const std::string& command);
 // then `extra`; each once.
 std::vector<std::string> default_tags(std::string_view command, const std::vector<std::string>& extra);
 
+// A variable's value as it may be shown.
+std::string mask_value(std::string_view name, std::string_view value);
+
 // A command as it may be shown and stored: what follows a word that names a secret (--token X, --api-key=X,
-// TOKEN=X) is masked. The rest is as it was.
+// TOKEN=X, -p X, Bearer X) and a URL's password are masked. The rest is as it was.
 std::string mask_command(std::string_view command);
 
 }  // namespace remote::launch

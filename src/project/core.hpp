@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -29,6 +30,10 @@ class Core {
   const Hooks hooks;
 
   const Cancel& cancel() const { return hooks.cancel; }
+  // Asks for what the settings want of this machine. Throws Error (usage) where it is not allowed.
+  void require_trust();
+  // Whether the user allows this; yes is remembered.
+  bool ask_for(const std::vector<Demand>& demands);
   // The connections of this project.
   ssh::Connector& connector();
 
@@ -51,6 +56,7 @@ class Core {
   }
 
  private:
+  std::atomic<bool> trusted_ = false;
   std::recursive_mutex callbacks_;  // a callback may call the Project, which calls back
   std::mutex connector_mutex_;
   std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
@@ -84,6 +90,11 @@ SyncReport pull(Core& core, const PullRequest& request);
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);
 CleanResult clean(Core& core, const std::vector<Job>& jobs);
 std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& request);
+
+// What the project wants and the user has not allowed: settings and links.
+std::vector<Demand> demands(Core& core);
+// The links that are not to be followed when the project is sent, by their names in it; asks and tells.
+std::vector<std::string> links_to_leave(Core& core);
 
 // "ada@laptop": who does this.
 std::string user_at_host();

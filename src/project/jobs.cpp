@@ -27,6 +27,9 @@ std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
 }
 
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs) {
+  if (jobs.empty()) {
+    return jobs;
+  }
   jobs::News news =
       jobs::refresh(core.config, core.store, core.connector(), std::move(jobs), ask_limit, core.cancel());
   for (const Error& error : news.silent) {

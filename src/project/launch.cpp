@@ -29,7 +29,7 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
-  job.job.command = command;
+  job.job.command = launch::mask_command(command);
   job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.process = {command, servers::activation(config, server), env};
   if (enable_stacks) {
@@ -102,6 +102,7 @@ void Launching::connect_all() {
 void Launching::verify_sync() {
   servers::SyncOptions options;
   options.pipe_program = core_.hooks.rsync_helper;
+  options.leave = links_to_leave(core_);
   const auto outcomes =
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
         return servers::differences(*connect(server), core_.config, server, options, core_.cancel());

@@ -61,6 +61,9 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   if (request.through_peers && servers.size() > 1) {
     steps.peers = &peers.emplace(core.config);
   }
+  if (steps.sync) {
+    steps.sync_options.leave = links_to_leave(core);
+  }
   std::vector<std::string> logs(servers.size());
   const auto outcomes =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {

@@ -1,6 +1,7 @@
 #include <remote/project.hpp>
 
 #include "base/files.hpp"
+#include "config/trust.hpp"
 #include "jobs/select.hpp"
 #include "project/core.hpp"
 #include "ssh/pool.hpp"
@@ -18,6 +19,7 @@ Core::Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Conne
 }
 
 ssh::Connector& Core::connector() {
+  require_trust();
   const std::lock_guard lock(connector_mutex_);
   if (!connector_) {
     ssh::ConnectorOptions options;
@@ -46,9 +48,15 @@ namespace {
 
 // A Core for one call, in which a link that breaks is an error and not a signal.
 struct InUse {
+  explicit InUse(Core& given) : core(given) {}
   Core& core;
   SigpipeGuard guard{};
   operator Core&() const { return core; }
+};
+
+// The same for a call that needs servers: whether it may is asked before anything is done.
+struct WithServers : InUse {
+  explicit WithServers(Core& given) : InUse(given) { core.require_trust(); }
 };
 
 }  // namespace
@@ -60,6 +68,26 @@ std::filesystem::path Project::find(const std::filesystem::path& start) {
 Project::Project(const std::filesystem::path& folder, Hooks hooks)
     : core_(std::make_unique<Core>(config::load(folder), std::move(hooks))) {}
 Project::Project(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+std::optional<Demand> Project::folder_demand(const std::filesystem::path& folder) {
+  return config::folder_demand(folder);
+}
+
+void Project::allow(const std::filesystem::path& folder, const std::vector<Demand>& demands) {
+  config::TrustStore(folder).allow(demands);
+}
+
+void Project::forget(const std::filesystem::path& folder) {
+  config::TrustStore(folder).forget();
+}
+
+std::vector<Demand> Project::demands() {
+  return project::demands(*core_);
+}
+
+void Project::require_trust() {
+  core_->require_trust();
+}
+
 Project::~Project() {
   const SigpipeGuard guard;
   core_.reset();  // its connections say goodbye
@@ -88,23 +116,23 @@ std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) 
 }
 
 std::vector<ServerRun> Project::run(const RunRequest& request) {
-  return project::run(InUse{*core_}, request);
+  return project::run(WithServers{*core_}, request);
 }
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
-  return project::prepare(InUse{*core_}, request);
+  return project::prepare(WithServers{*core_}, request);
 }
 
 Plan Project::plan(const LaunchRequest& request) {
-  return project::plan(InUse{*core_}, request);
+  return project::plan(WithServers{*core_}, request);
 }
 
 LaunchResult Project::launch(const LaunchRequest& request) {
-  return project::launch(InUse{*core_}, request);
+  return project::launch(WithServers{*core_}, request);
 }
 
 StartResult Project::start(const JobRequest& request) {
-  return project::start(InUse{*core_}, request);
+  return project::start(WithServers{*core_}, request);
 }
 
 std::vector<Job> Project::jobs(const JobsRequest& request) {
@@ -112,7 +140,7 @@ std::vector<Job> Project::jobs(const JobsRequest& request) {
 }
 
 std::vector<Job> Project::refresh(std::vector<Job> jobs) {
-  return project::refresh(InUse{*core_}, std::move(jobs));
+  return project::refresh(WithServers{*core_}, std::move(jobs));
 }
 
 std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
@@ -130,36 +158,36 @@ Job Project::newest_master(const std::vector<std::string>& tags) {
 }
 
 FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request) {
-  return project::follow(InUse{*core_}, jobs, request);
+  return project::follow(WithServers{*core_}, jobs, request);
 }
 
 FollowResult Project::wait(const std::vector<Job>& jobs,
                            std::function<void(std::size_t, const Job&)> on_ended) {
-  return project::wait(InUse{*core_}, jobs, std::move(on_ended));
+  return project::wait(WithServers{*core_}, jobs, std::move(on_ended));
 }
 
 KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request) {
-  return project::kill(InUse{*core_}, jobs, request, core_->cancel());
+  return project::kill(WithServers{*core_}, jobs, request, core_->cancel());
 }
 
 StacksResult Project::stacks(const std::vector<Job>& jobs) {
-  return project::stacks(InUse{*core_}, jobs);
+  return project::stacks(WithServers{*core_}, jobs);
 }
 
 SyncReport Project::pull(const PullRequest& request) {
-  return project::pull(InUse{*core_}, request);
+  return project::pull(WithServers{*core_}, request);
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs) {
-  return project::fetch_logs(InUse{*core_}, jobs);
+  return project::fetch_logs(WithServers{*core_}, jobs);
 }
 
 CleanResult Project::clean(const std::vector<Job>& jobs) {
-  return project::clean(InUse{*core_}, jobs);
+  return project::clean(WithServers{*core_}, jobs);
 }
 
 std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request) {
-  return project::authorize(InUse{*core_}, request);
+  return project::authorize(WithServers{*core_}, request);
 }
 
 }  // namespace remote

@@ -15,12 +15,14 @@
 #include <poll.h>
 #include <remote/error.hpp>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "config/trust.hpp"
 
 namespace remote::sandbox {
 namespace fs = std::filesystem;
@@ -182,6 +184,25 @@ std::string sshd_word(const std::string& text) {
   return "\"" + replace_all(replace_all(text, "\\", "\\\\"), "\"", "\\\"") + "\"";
 }
 
+void settle_key(const fs::path& file, const std::string& comment, const Cancel& cancel) {
+  const fs::path public_file = file.string() + ".pub";
+  const config::TrustStore store(file.parent_path());
+  const auto made = [&] {
+    return Demand{Demand::Kind::sandbox_key, "", file.string(),
+                  sha256_hex(read_file(file) + read_file(public_file)), ""};
+  };
+  struct stat info {};
+  if (::lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
+      (info.st_mode & 07777) == 0600 && fs::exists(public_file) && store.allows(made())) {
+    return;
+  }
+  std::error_code ignored;
+  fs::remove_all(file, ignored);
+  fs::remove_all(public_file, ignored);
+  make_key(file, comment, cancel);
+  store.allow({made()});
+}
+
 void make_key(const fs::path& file, const std::string& comment, const Cancel& cancel) {
   if (!find_program("ssh-keygen")) {
     throw Error("cannot make an SSH key", "ssh-keygen was not found on this machine",
@@ -241,9 +262,7 @@ std::optional<Process> SandboxNode::running() const {
 
 void SandboxNode::prepare(const Cancel& cancel) const {
   make_folders(home(), 0700);
-  if (!fs::exists(folder_ / "host_key")) {
-    make_key(folder_ / "host_key", name_, cancel);
-  }
+  settle_key(folder_ / "host_key", name_, cancel);
 }
 
 bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgram& sshd,

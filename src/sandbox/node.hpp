@@ -56,6 +56,10 @@ class SandboxNode {
 // A path as one word of sshd_config. Throws Error (usage) for a path that cannot stand there (newline).
 std::string sshd_word(const std::string& text);
 
+// Makes the key anew unless it is this user's, for nobody else to read, and made here before: a project that
+// was copied may bring keys that others know.
+void settle_key(const std::filesystem::path& file, const std::string& comment, const Cancel& cancel);
+
 // Makes an ed25519 key without passphrase, and FILE.pub beside it.
 void make_key(const std::filesystem::path& file, const std::string& comment, const Cancel& cancel);
 

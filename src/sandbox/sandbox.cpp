@@ -157,9 +157,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   make_folders(folder_, 0700);
   const FileLock lock(folder_ / "lock");
   write_file_atomic(folder_ / ".gitignore", "*\n");
-  if (!fs::exists(private_key())) {
-    make_key(private_key(), "remote sandbox", cancel);
-  }
+  settle_key(private_key(), "remote sandbox", cancel);
   if (!fs::exists(folder_ / "id")) {
     write_file_atomic(folder_ / "id", random_hex(12) + "\n");
   }

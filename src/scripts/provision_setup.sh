@@ -128,6 +128,9 @@ install_conda() {
     aarch64 | arm64) arch=aarch64 sum=$CONDA_SHA256_AARCH64 ;;
     *) fail "there is no Miniconda for this server's architecture, $arch" "set python: {manager: venv} in configs.yaml" ;;
   esac
+  [ -n "$sum" ] || [ -z "$CONDA_SHA256_X86_64$CONDA_SHA256_AARCH64" ] || fail \
+    "miniconda_sha256 in configs.yaml has no digest for this server's architecture, $arch" \
+    "add one: miniconda_sha256: {$arch: …}"
   url=$(printf '%s' "$CONDA_URL" | sed "s/{arch}/$arch/g")
   begin "$ENV_PREFIX"
   : >"$CONDA_ROOT.unfinished" || fail "cannot write $CONDA_ROOT.unfinished"

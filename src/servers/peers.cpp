@@ -227,8 +227,13 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
       .set("PROBE", probe ? "1" : "");
   std::string names;
   if (!probe) {
+    const auto is_left_out = [&](const std::string& name) {
+      return std::ranges::any_of(options.leave, [&](const std::string& link) {
+        return name == link || name.starts_with(link + "/");
+      });
+    };
     for (const std::string& name : peers_.tree_.names(cancel)) {
-      if (!source.unlike.contains(name)) {
+      if (!source.unlike.contains(name) && !is_left_out(name)) {
         names += name + "\n";
       }
     }

@@ -43,29 +43,6 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
-// rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
-std::vector<std::string> not_excluded(const config::Config& config, const std::set<std::string>& names,
-                                      const Cancel& cancel) {
-  const TempFolder tree;
-  for (const std::string& name : names) {
-    // One that cannot be made here is not listed, and stays on the server.
-    const fs::path path = tree.path() / name;
-    std::error_code ignored;
-    fs::create_directories(path.parent_path(), ignored);
-    if (!name.ends_with('/')) {
-      std::ofstream(path).flush();
-    }
-    cancel.check();
-  }
-  std::vector<std::string> left;
-  for (std::string& name : selected_names(config, tree.path(), cancel)) {
-    if (names.contains(name)) {
-      left.push_back(std::move(name));
-    }
-  }
-  return left;
-}
-
 }  // namespace
 
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
@@ -123,6 +100,32 @@ std::optional<std::string> ProjectTree::digest(const std::string& name, const Ca
   return digests_.emplace(name, digest.hex()).first->second;
 }
 
+Selection select_among(const config::Config& config, const std::set<std::string>& names,
+                       const Cancel& cancel) {
+  // rsync itself says what the user's patterns leave: it is shown a tree of empty files with these names.
+  const TempFolder tree;
+  Selection selection;
+  for (const std::string& name : names) {
+    const fs::path path = tree.path() / name;
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (!name.ends_with('/')) {
+      std::ofstream(path).flush();
+    }
+    if (is_recordable(name.substr(0, name.find_last_not_of('/') + 1)) && fs::exists(path, error)) {
+      selection.excluded.insert(name);
+    }
+    cancel.check();
+  }
+  for (std::string& name : selected_names(config, tree.path(), cancel)) {
+    selection.excluded.erase(name);
+    if (names.contains(name)) {
+      selection.selected.insert(std::move(name));
+    }
+  }
+  return selection;
+}
+
 SentFiles::SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
     : config_(config),
       folder_(config.local(".remote/sent")),
@@ -166,7 +169,12 @@ std::vector<std::string> SentFiles::gone_here(const Cancel& cancel) const {
   }
   // What was a file once and a folder later: the folder's files tell that it is one now.
   std::erase_if(names, [&names](const std::string& name) { return names.contains(name + "/"); });
-  return names.empty() ? std::vector<std::string>() : not_excluded(config_, names, cancel);
+  if (names.empty()) {
+    return {};
+  }
+  // One that cannot be tried here stays on the server.
+  const std::set<std::string> selected = select_among(config_, names, cancel).selected;
+  return {selected.begin(), selected.end()};
 }
 
 void SentFiles::update(const std::vector<std::string>& sent,

@@ -4,6 +4,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,16 @@ namespace remote::servers {
 // with a '/' at the end, relative to the folder. Throws Error.
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
                                         const Cancel& cancel);
+
+// What the project's patterns do with these names in it, files or folders with a '/' at the end. One that
+// cannot be tried here is in neither set.
+struct Selection {
+  std::set<std::string> selected;
+  std::set<std::string> excluded;
+};
+// Throws Error.
+Selection select_among(const config::Config& config, const std::set<std::string>& names,
+                       const Cancel& cancel);
 
 // What of the project goes to the servers, as rsync selects it: the names, and the contents' digests. Both
 // are found out when first asked for, once for all servers; any thread.

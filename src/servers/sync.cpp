@@ -238,9 +238,22 @@ std::vector<std::string> selection_arguments(const config::Config& config) {
   for (const std::string& pattern : always_excluded(config)) {
     arguments.push_back("--exclude=" + pattern);
   }
-  const fs::path exclude_file = config.local(config.exclude_file);
-  if (fs::exists(exclude_file)) {
-    arguments.push_back("--exclude-from=" + exclude_file.string());
+  const auto patterns = read_file_if_there(config.local(config.exclude_file));
+  if (!patterns) {
+    return arguments;
+  }
+  std::vector<std::string> lines = split(*patterns, '\n');
+  const auto clears = [](const std::string& line) { return trim(line) == "!"; };
+  const auto last = std::ranges::find_if(lines.rbegin(), lines.rend(), clears);
+  if (last == lines.rend()) {
+    arguments.push_back("--exclude-from=" + config.local(config.exclude_file).string());
+    return arguments;
+  }
+  // "!" takes back the patterns before it, and to rsync that would be ours, too.
+  for (auto line = last.base(); line != lines.end(); ++line) {
+    if (!trim(*line).empty() && !line->starts_with('#') && !line->starts_with(';')) {
+      arguments.push_back("--exclude=" + *line);
+    }
   }
   return arguments;
 }
@@ -257,6 +270,9 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
     write_file_atomic(file, deletion_rules(options.remove));
     merge = "--filter=merge " + file.string();
     arguments.insert(arguments.end(), {"--delete", merge});
+  }
+  for (const std::string& name : options.leave) {
+    arguments.push_back("--exclude=/" + ssh::rsync_pattern(name));
   }
   for (std::string& argument : selection_arguments(config)) {
     arguments.push_back(std::move(argument));

@@ -33,7 +33,8 @@ struct SyncOptions : TransferOptions {
   // Names that may be removed on the server where they are gone here, folders with a slash at the end (see
   // SentFiles); nothing else is. A folder that then holds other files stays.
   std::vector<std::string> remove;
-  int kilobytes_per_second = 0;  // 0: as fast as it goes
+  std::vector<std::string> leave;  // names that are not sent whatever the patterns say: links (see links.hpp)
+  int kilobytes_per_second = 0;    // 0: as fast as it goes
 };
 
 // Sends config.project to its folder on the server. What is above that folder must be there. Throws Error.

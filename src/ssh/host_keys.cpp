@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/ownership.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "ssh/ssh_config.hpp"
@@ -51,7 +52,7 @@ std::string fingerprint_of(const KnownKey& key) {
 // Opens a known_hosts file for appending, and locks it for as long as it is open. The file is never replaced,
 // so its own lock holds for all.
 UniqueFd open_locked(const fs::path& path) {
-  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  UniqueFd fd = open_regular(path, O_RDWR | O_CREAT | O_APPEND, 0600);
   // A file system may have no locks: one write(2) of a whole line is then all we can do.
   if (fd) {
     uninterrupted([&] { return ::flock(fd.get(), LOCK_EX); });
@@ -90,6 +91,29 @@ std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& 
     found.push_back({file, number, words[1], words[2], revoked});
   }
   return found;
+}
+
+int foreign_line(std::string_view text) {
+  int number = 0;
+  for (const std::string& line : split(text, '\n')) {
+    ++number;
+    std::vector<std::string> words = split_words(line);
+    if (words.empty() || words[0].starts_with('#')) {
+      continue;
+    }
+    if (words[0] == "@revoked" || words[0] == "@cert-authority") {
+      words.erase(words.begin());
+    }
+    const auto is_type = [](const std::string& word) {
+      return word.starts_with("ssh-") || word.starts_with("ecdsa-sha2-") || word.starts_with("sk-");
+    };
+    // A type in the first place, or an option with a value, is a line of authorized_keys.
+    if (words.size() < 3 || is_type(words[0]) || !is_type(words[1]) || !base64_decode(words[2]) ||
+        (!words[0].starts_with("|1|") && words[0].find_first_of("=|\"'`$();<>&") != std::string::npos)) {
+      return number;
+    }
+  }
+  return 0;
 }
 
 std::string hashed_name(const std::string& name) {
@@ -192,6 +216,15 @@ namespace {
               fmt::format("{} showed {}, but known is {}, which it did not offer", name, shown, told), hint);
 }
 
+// Why the file is no place for host keys; "" when it is one.
+std::string unfit_reason(const fs::path& file) {
+  if (resolved(file).filename().string().starts_with("authorized_keys")) {
+    return "it says who may log in to this machine";
+  }
+  const int line = foreign_line(read_file_if_there(file).value_or(""));
+  return line == 0 ? "" : fmt::format("line {} is none of a known_hosts file", line);
+}
+
 std::string write_failure(const fs::path& file, int error) {
   return fmt::format("the key could not be saved in {}: {}", file.string(), std::strerror(error));
 }
@@ -246,6 +279,11 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
   if (!locked) {
     fresh.warning = write_failure(file, errno);
     return fresh;
+  }
+  if (const std::string why = unfit_reason(file); !why.empty()) {
+    throw Error("the server's key cannot be saved", fmt::format("{}: {}", file.string(), why),
+                fmt::format("it would be added there ({}); name another file, or mend that line",
+                            target.known_hosts.origin));
   }
   // Another connection may have written it while we waited.
   found = known_keys(target);

@@ -31,6 +31,9 @@ std::string known_hosts_name(const std::string& host, int port);
 std::vector<KnownKey> find_known_keys(std::string_view text, const std::string& name,
                                       const std::filesystem::path& file);
 
+// The first line of a text that is neither empty, a comment nor of known_hosts form; 0: there is none.
+int foreign_line(std::string_view text);
+
 // The names hashed as HashKnownHosts does: "|1|salt|hash".
 std::string hashed_name(const std::string& name);
 

@@ -7,8 +7,11 @@
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
 namespace remote::ssh {
@@ -71,6 +74,12 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
       result.hint = none.wanted ? "`ssh-add " + file.string() + "` gives it to your agent"
                     : is_public ? "name the private key, which usually stands beside it without .pub"
                                 : "";
+    }
+    struct stat info {};
+    if ((result.key || result.locked) && ::stat(file.c_str(), &info) == 0 && info.st_uid == ::geteuid() &&
+        (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+      result = {};  // as ssh does: who could read it may have taken it
+      result.problem = fmt::format("others may read it (mode {:04o}); chmod 600 it", info.st_mode & 07777U);
     }
   }
   one.tried = true;

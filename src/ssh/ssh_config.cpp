@@ -10,6 +10,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/ownership.hpp"
 #include "base/strings.hpp"
 
 namespace remote::ssh {
@@ -241,7 +242,10 @@ class ConfigReader {
           continue;
         }
         try {
-          if (auto text = read_file_if_there(found.gl_pathv[i])) {
+          const std::string why = others_hand(fs::path(found.gl_pathv[i]));
+          if (!why.empty()) {
+            warn(origin, std::string(found.gl_pathv[i]) + " is passed by: " + why);
+          } else if (auto text = read_file_if_there(found.gl_pathv[i])) {
             read_source({found.gl_pathv[i], std::move(*text), from.include_base}, applies, depth + 1);
           }
         } catch (const Error& error) {
@@ -371,6 +375,10 @@ std::vector<ConfigSource> ssh_config_sources(const fs::path& user_config) {
       sources.push_back({path, std::move(*text), base});
     }
   };
+  // As ssh does: whoever can write there chooses what this machine runs (ProxyCommand).
+  if (const std::string why = others_hand(user_config); !why.empty()) {
+    throw Error::usage("cannot use " + user_config.string(), why, "chmod 600 " + user_config.string());
+  }
   add(user_config, user_config.parent_path());
   add("/etc/ssh/ssh_config", "/etc/ssh");
   return sources;

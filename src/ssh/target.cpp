@@ -211,9 +211,11 @@ class Resolver {
       target.known_hosts.value.push_back(home_ / ".ssh" / "known_hosts");
     }
     take(options, "hostkeyalias", target.host_key_alias, std::identity());
-    // "no" and "ask" are taken as accept-new: a changed key is never accepted here.
+    // "no" is taken as accept-new: a changed key is never accepted here. Who wants to be asked does not want
+    // a key to be accepted unseen.
     take(options, "stricthostkeychecking", target.host_keys, [](const std::string& text) {
-      return is_yes(text) ? config::HostKeys::strict : config::HostKeys::accept_new;
+      return is_yes(text) || lower_case(text) == "ask" ? config::HostKeys::strict
+                                                       : config::HostKeys::accept_new;
     });
     if (config_.host_keys == config::HostKeys::strict) {
       target.host_keys = {config::HostKeys::strict, "configs.yaml"};

@@ -24,6 +24,8 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 work=$(mktemp -d "${TMPDIR:-/tmp}/remote e2e.XXXXXX")
+XDG_STATE_HOME="$work/state" # what the user has allowed
+export XDG_STATE_HOME
 project="$work/my project"
 sandbox="$project/.remote/sandbox"
 mkdir "$project"

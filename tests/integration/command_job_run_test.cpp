@@ -73,7 +73,7 @@ TEST(CommandJobRun, WrongOptionsAreRefusedAndNothingIsRecorded) {
   EXPECT_THAT(world.run({"job-run", "--server", "*", "--cmd", "true"}),
               Refused("'*' names more than one server\n hint: a job runs on one server; name it in full"));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "true", "-e", "X"}),
-              Refused("-e X: there is no '=' in it"));
+              Refused("-e X: there is no such variable here, and no '=' in it"));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_EQ(world.servers().commands(), 0);
 }

@@ -72,6 +72,8 @@ class Hostile : public testing::Test {
           server_folder(name).string());
     }
     write_file_atomic(project() / ".remote/configs.yaml", text);
+    const Ended trusted = remote({"trust", "--yes"});  // known_hosts lies outside the project
+    ASSERT_EQ(trusted.code, 0) << trusted.err;
   }
 
   SubprocessSpec spec(const std::vector<std::string>& words, const std::string& tag) const {

@@ -35,6 +35,7 @@ TEST(LogOfCommands, NoSecretIsInIt) {
       "  a: {hostname: a, password: SECRET2}\n"
       "  b: {hostname: b, password_command: echo SECRET3}\n");
   write_file_atomic(world.project() / "requirements.txt", "# nothing\n");
+  ASSERT_EQ(world.run({"trust", "--yes"}).code, 0);
   const std::vector<std::vector<std::string>> commands{
       {"setup"},
       {"update-packages"},

@@ -282,6 +282,16 @@ TEST_F(CondaTest, AnEnvironmentElsewhereIsUsedAsItIs) {
   EXPECT_EQ(prepare_well().setup, StepResult::skipped);
 }
 
+TEST_F(CondaTest, AChecksumForAnotherArchitectureInstallsNothing) {
+#ifdef __x86_64__
+  config_.python.miniconda_sha256 = {{"aarch64", sha256_hex(installer)}};
+#else
+  config_.python.miniconda_sha256 = {{"x86_64", sha256_hex(installer)}};
+#endif
+  EXPECT_THAT(failure().reason(), HasSubstr("has no digest for this server's architecture"));
+  EXPECT_FALSE(fs::exists(conda()));
+}
+
 TEST_F(CondaTest, AWrongChecksumInstallsNothing) {
   config_.python.miniconda_sha256 = {{"x86_64", std::string(64, '0')}, {"aarch64", std::string(64, '0')}};
   const Error error = failure();

@@ -256,6 +256,11 @@ TEST_F(StoreFaults, ReadOnlyFolderCanBeListedAndSaysWhyItCannotBeWritten) {
   auto jobs = make_jobs(2);
   store_.add(jobs);
   fs::remove(folder_ / "index");
+  for (const auto& entry : fs::recursive_directory_iterator(folder_)) {
+    if (entry.is_regular_file()) {
+      fs::permissions(entry, fs::perms(0644));  // records are for their owner alone, and root becomes another
+    }
+  }
   fs::permissions(temp_.path(), fs::perms(0755));
   fs::permissions(folder_, fs::perms(0555));
   const pid_t pid = start_child([&] {

@@ -205,7 +205,7 @@ Job CommandWorld::ended_job(const std::string& server, const std::string& comman
 
 void CommandWorld::configure(const std::string& yaml) {
   make_folders(project_ / ".remote");
-  write_file_atomic(project_ / ".remote/configs.yaml", yaml);
+  write_file_atomic(project_ / ".remote/configs.yaml", yaml, 0600);
 }
 
 }  // namespace remote::test

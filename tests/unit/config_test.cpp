@@ -512,5 +512,12 @@ TEST(Config, DocumentationIsComplete) {
   }
 }
 
+TEST(Config, AnInstallerOverHttpWithoutADigestIsWarnedOf) {
+  const std::string url = "python: {miniconda_url: 'http://mirror/x.sh'";
+  EXPECT_THAT(parse(url + "}", "/p/demo").warnings, ElementsAre(HasSubstr("can be changed on its way")));
+  const std::string sum = ", miniconda_sha256: {x86_64: " + std::string(64, '0') + "}}";
+  EXPECT_THAT(parse(url + sum, "/p/demo").warnings, IsEmpty());
+}
+
 }  // namespace
 }  // namespace remote::config

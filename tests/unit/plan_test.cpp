@@ -272,6 +272,17 @@ TEST(Command, MasksSecretsAndNothingElse) {
   EXPECT_EQ(mask_command("x --password 'a b'  --db-password=\"c d\" y"),
             "x --password ********  --db-password=******** y");
   EXPECT_EQ(mask_command("x --token --verbose"), "x --token --verbose");
+  EXPECT_EQ(mask_command("mysql -p secret; ssh -p 22 h"), "mysql -p ******** ssh -p 22 h");
+  EXPECT_EQ(mask_command("sshpass -phunter2 ssh h"), "sshpass -p******** ssh h");
+  EXPECT_EQ(mask_command("SSHPASS=x GITHUB_PAT=y PATH=z"), "SSHPASS=******** GITHUB_PAT=******** PATH=z");
+  EXPECT_EQ(mask_command("git clone https://ada:pw@x.example/r:1@2 ssh://git@h/r"),
+            "git clone https://ada:********@x.example/r:1@2 ssh://git@h/r");
+  EXPECT_EQ(mask_command("curl https://0123456789abcdef0123456789@x.example/"),
+            "curl https://********@x.example/");
+  EXPECT_EQ(mask_command("curl -H 'Authorization: Bearer abc' u"),
+            "curl -H Authorization: Bearer ******** u");
+  EXPECT_EQ(mask_command("x Bearer abc y"), "x Bearer ******** y");
+  EXPECT_EQ(mask_value("DB", "postgres://u:p@h/d"), "postgres://u:********@h/d");
   const std::string plain = "  python 'a b' \"$X\" | tee \\\n é";
   EXPECT_EQ(mask_command(plain), plain);
 }

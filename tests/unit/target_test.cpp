@@ -60,6 +60,12 @@ TEST_F(TargetTest, SshConfigOverridesTheDefaults) {
   EXPECT_EQ(target.identity_agent.value, "none");
 }
 
+TEST_F(TargetTest, WhoWantsToBeAskedDoesNotAcceptUnseen) {
+  EXPECT_EQ(resolved("StrictHostKeyChecking ask\n").host_keys.value, config::HostKeys::strict);
+  EXPECT_EQ(resolved("StrictHostKeyChecking no\n").host_keys.value, config::HostKeys::accept_new);
+  EXPECT_EQ(resolved("StrictHostKeyChecking accept-new\n").host_keys.value, config::HostKeys::accept_new);
+}
+
 TEST_F(TargetTest, ConfigsYamlOverridesSshConfig) {
   server.username = "yaml";
   server.port = 8;

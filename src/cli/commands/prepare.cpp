@@ -18,6 +18,7 @@ int run(Context& context, const Arguments& arguments) {
   PrepareRequest request = arguments.request;
   request.through_peers = arguments.fan_out == "peers";
   std::vector<PrepareResult> results;
+  context.project().require_trust();  // a question does not go with the screen
   {
     const PrepareScreen screen(context, context.project().server_names(request.servers), request);
     results = context.project().prepare(request);

@@ -8,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "config/trust.hpp"
 #include "sandbox/config.hpp"
 #include "ui/table.hpp"
 
@@ -68,7 +69,9 @@ void report_config(Context& context, const sandbox::Sandbox& sandbox,
 }
 
 int sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
-  sandbox::Sandbox sandbox(sandbox_project(context));
+  const fs::path project = sandbox_project(context);
+  config::check_folder(project);
+  sandbox::Sandbox sandbox(project);
   const auto list = sandbox.up(options, context.cancel);
   std::size_t started = 0;
   for (const sandbox::SandboxServer& server : list) {

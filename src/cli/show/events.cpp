@@ -70,6 +70,7 @@ class Words {
                                        state_text(*event.failed))
                          : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
   }
+  void operator()(const LinkLeftOut& event);
   void operator()(const KeyMade& event) { terminal_.notice("made the key " + event.file); }
   template <typename Other>
   void operator()(const Other&) {}
@@ -78,6 +79,16 @@ class Words {
   Context& context_;
   ui::Terminal& terminal_;
 };
+
+void Words::operator()(const LinkLeftOut& event) {
+  using Why = LinkLeftOut::Why;
+  terminal_.warning(fmt::format(
+      "the link {} is not sent: {}", event.name,
+      event.why == Why::secret ? fmt::format("it leads to {}, where secrets are kept", event.target)
+      : event.why == Why::circle
+          ? "it leads in a circle"
+          : fmt::format("it leads out of the project, to {} (`remote trust` allows it)", event.target)));
+}
 
 void Words::operator()(const NoLifeline& event) {
   using Cause = NoLifeline::Cause;

@@ -89,7 +89,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
 }
 
 std::string shown_value(const std::string& name, const std::string& value) {
-  return looks_secret(name) ? std::string(secret_mask) : visible_line(value);
+  return visible_line(launch::mask_value(name, value));
 }
 
 // What all processes have in common.
@@ -224,7 +224,7 @@ std::string plan_json(const Plan& plan) {
   for (const PlannedProcess& process : plan.processes) {
     Json env = Json::object();
     for (const auto& [name, value] : process.env) {
-      env[name] = looks_secret(name) ? std::string(secret_mask) : value;
+      env[name] = launch::mask_value(name, value);
     }
     processes.push_back(Json{{"server", process.server},
                              {"node_rank", process.node_rank},

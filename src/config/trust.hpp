@@ -1,0 +1,49 @@
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/trust.hpp>
+
+#include "config/config.hpp"
+
+// What a project asks of this machine, and what of it the user has allowed.
+
+namespace remote::config {
+
+// Whether `path` is `folder` or lies in it. Both are taken as they are written.
+bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
+
+// What the user has allowed to one project: lines of digests in $XDG_STATE_HOME/remote/trusted, outside every
+// project. A project is known by its canonical path. Several processes may use it.
+class TrustStore {
+ public:
+  explicit TrustStore(const std::filesystem::path& project);
+
+  // Throw Error where the file cannot be read, or others may write to it.
+  bool allows(const Demand& demand) const;
+  // Those that were not allowed.
+  std::vector<Demand> not_allowed(std::vector<Demand> demands) const;
+  // Throw Error where the file cannot be written.
+  void allow(const std::vector<Demand>& demands) const;
+  void forget() const;  // all that this project was allowed
+
+ private:
+  std::string digest(const Demand& demand) const;
+
+  std::string project_;
+  std::filesystem::path file_;
+};
+
+// What the settings make this machine do, in the order of the file.
+std::vector<Demand> demands_of(const Config& config);
+
+// Why the project's folder, its .remote or configs.yaml cannot be believed; nullopt: they are the user's own.
+std::optional<Demand> folder_demand(const std::filesystem::path& project);
+
+// Throws Error (usage) for a project that others can change, unless the user has allowed it.
+void check_folder(const std::filesystem::path& project);
+
+}  // namespace remote::config

@@ -1,0 +1,97 @@
+// What the project wants of this machine, and what of it the user has allowed.
+
+#include "config/trust.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "project/core.hpp"
+#include "servers/links.hpp"
+
+namespace remote::project {
+namespace {
+
+using Link = servers::OutsideLink;
+
+Demand demand_of(const Link& link) {
+  return {Demand::Kind::link, "", link.name, link.target.string(), ""};
+}
+
+// Whether the hook says yes, which is then remembered.
+bool ask(Core& core, const std::vector<Demand>& demands) {
+  if (!core.hooks.allow || !core.hooks.allow(demands)) {
+    return false;
+  }
+  try {
+    config::TrustStore(core.config.project).allow(demands);
+  } catch (const Error& error) {
+    core.tell(ConfigWarning{error.message()});  // it holds for this time
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Core::ask_for(const std::vector<Demand>& demands) {
+  const std::lock_guard lock(callbacks_);
+  return ask(*this, demands);
+}
+
+void Core::require_trust() {
+  if (trusted_) {
+    return;
+  }
+  const std::lock_guard lock(callbacks_);  // one question, whoever comes first
+  const auto demands = config::TrustStore(config.project).not_allowed(config::demands_of(config));
+  if (!trusted_ && !demands.empty() && !ask(*this, demands)) {
+    throw Error::usage("this project is not trusted yet",
+                       "its configuration wants something of this machine that you have not allowed")
+        .mended_by(Remedy::trust_settings);
+  }
+  trusted_ = true;
+}
+
+std::vector<Demand> demands(Core& core) {
+  const config::TrustStore store(core.config.project);
+  std::vector<Demand> all = config::demands_of(core.config);
+  const auto allowed = [&](const Link& link) { return store.allows(demand_of(link)); };
+  for (const Link& link : servers::outside_links(core.config, allowed, core.cancel())) {
+    if (link.why == LinkLeftOut::Why::not_allowed) {
+      all.push_back(demand_of(link));
+    }
+  }
+  return store.not_allowed(std::move(all));
+}
+
+std::vector<std::string> links_to_leave(Core& core) {
+  const config::TrustStore store(core.config.project);
+  std::set<std::string> yes;  // names of links that were allowed just now
+  const auto allowed = [&](const Link& link) {
+    return yes.contains(link.name) || store.allows(demand_of(link));
+  };
+  std::vector<Link> links;
+  for (bool again = true; again;) {
+    links = servers::outside_links(core.config, allowed, core.cancel());
+    std::erase_if(
+        links, [&](const Link& link) { return link.why == LinkLeftOut::Why::not_allowed && allowed(link); });
+    std::vector<Demand> asked;
+    for (const Link& link : links) {
+      if (link.why == LinkLeftOut::Why::not_allowed) {
+        asked.push_back(demand_of(link));
+      }
+    }
+    // What lies behind a link that was just allowed may have links of its own.
+    again = !asked.empty() && core.ask_for(asked);
+    for (const Demand& demand : again ? asked : std::vector<Demand>()) {
+      yes.insert(demand.value);
+    }
+  }
+  std::vector<std::string> names;
+  for (const Link& link : links) {
+    core.tell(LinkLeftOut{link.name, link.target.string(), link.why});
+    names.push_back(link.name);
+  }
+  return names;
+}
+
+}  // namespace remote::project

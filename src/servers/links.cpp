@@ -1,0 +1,149 @@
+#include "servers/links.hpp"
+
+#include <algorithm>
+#include <array>
+#include <set>
+#include <string_view>
+
+#include "base/files.hpp"
+#include "config/trust.hpp"
+#include "servers/project_tree.hpp"
+
+namespace remote::servers {
+namespace fs = std::filesystem;
+using config::lies_in;
+using Why = LinkLeftOut::Why;
+namespace {
+
+// Where programs keep keys and passwords: names that mean so in every folder, and places in the home folder.
+constexpr std::array<std::string_view, 15> secret_names{
+    ".ssh",   ".gnupg",  ".aws",         ".kube",           ".docker",
+    ".azure", ".netrc",  ".pgpass",      ".pypirc",         ".git-credentials",
+    ".npmrc", ".kaggle", ".vault-token", ".password-store", ".mozilla"};
+constexpr std::array<std::string_view, 6> secret_places{".config/gcloud",      ".config/gh",
+                                                        ".config/rclone",      ".local/share/keyrings",
+                                                        ".local/state/remote", ".cache/huggingface/token"};
+
+bool holds_secrets(const fs::path& target) {
+  if (std::ranges::any_of(target, [](const fs::path& part) {
+        return std::ranges::find(secret_names, part.string()) != secret_names.end();
+      })) {
+    return true;
+  }
+  std::error_code ignored;
+  const fs::path home = fs::weakly_canonical(home_folder(), ignored);
+  const auto touches = [&](std::string_view name) {
+    const fs::path place = home / name;
+    return lies_in(target, place) || (lies_in(place, target) && fs::exists(place, ignored));
+  };
+  return std::ranges::any_of(secret_names, touches) || std::ranges::any_of(secret_places, touches);
+}
+
+class Walk {
+ public:
+  Walk(const fs::path& project, const std::function<bool(const OutsideLink&)>& allowed, const Cancel& cancel)
+      : project_(project), allowed_(allowed), cancel_(cancel) {}
+
+  // Whether any link leads elsewhere. Only entries are read, and the targets of links.
+  bool any() const {
+    std::error_code error;
+    for (fs::recursive_directory_iterator at(project_, error), end; !error && at != end;
+         at.increment(error)) {
+      cancel_.check();
+      if (at.depth() == 0 && at->path().filename() == ".remote") {
+        at.disable_recursion_pending();
+      } else if (at->is_symlink(error)) {
+        const fs::path target = fs::canonical(at->path(), error);
+        if (!error && !is_inside(target)) {
+          return true;
+        }
+      }
+      error.clear();  // a folder that cannot be read, a link to nowhere: rsync sends nothing of it
+    }
+    return false;
+  }
+
+  void visit(const fs::path& folder, const std::string& prefix, const fs::path& outside) {
+    cancel_.check();
+    above_.push_back(folder);
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      const std::string name = prefix + at->path().filename().string();
+      std::error_code bad;
+      if (name != ".remote" && at->is_symlink(bad)) {
+        const fs::path target = fs::canonical(at->path(), bad);
+        if (!bad) {
+          follow(name, target, outside);
+        }
+      } else if (name != ".remote" && !outside.empty() && holds_secrets(at->path())) {
+        found.push_back({name, at->path(), Why::secret});
+      } else if (name != ".remote" && at->is_directory(bad)) {
+        visit(at->path(), name + "/", outside);
+      }
+    }
+    above_.pop_back();
+  }
+
+  std::vector<OutsideLink> found;
+
+ private:
+  bool is_inside(const fs::path& target) const {
+    return lies_in(target, project_) && !lies_in(target, project_ / ".remote");
+  }
+
+  void follow(const std::string& name, const fs::path& target, const fs::path& outside) {
+    std::error_code ignored;
+    const bool folder = fs::is_directory(target, ignored);
+    const bool inside = is_inside(target);
+    const bool secret = !inside && (lies_in(target, project_) || holds_secrets(target));
+    if (secret) {
+      found.push_back({name, target, Why::secret});
+    } else if (folder && std::ranges::find(above_, target) != above_.end()) {
+      found.push_back({name, target, Why::circle});
+    } else if (inside || (!outside.empty() && lies_in(target, outside))) {
+      if (folder) {
+        visit(target, name + "/", inside ? fs::path() : outside);
+      }
+    } else {
+      found.push_back({name, target, Why::not_allowed});
+      if (folder && allowed_(found.back())) {
+        visit(target, name + "/", target);
+      }
+    }
+  }
+
+  const fs::path& project_;
+  const std::function<bool(const OutsideLink&)>& allowed_;
+  const Cancel& cancel_;
+  std::vector<fs::path> above_;
+};
+
+}  // namespace
+
+std::vector<OutsideLink> outside_links(const config::Config& config,
+                                       const std::function<bool(const OutsideLink&)>& allowed,
+                                       const Cancel& cancel) {
+  std::error_code error;
+  const fs::path project = fs::canonical(config.project, error);
+  if (error) {
+    throw Error("cannot look at " + config.project.string(), error.message());
+  }
+  Walk walk(project, allowed, cancel);
+  if (!walk.any()) {
+    return {};
+  }
+  walk.visit(project, "", {});
+  std::set<std::string> names;
+  for (const OutsideLink& link : walk.found) {
+    std::error_code ignored;
+    names.insert(link.name + (fs::is_directory(link.target, ignored) ? "/" : ""));
+  }
+  const std::set<std::string> excluded = select_among(config, names, cancel).excluded;
+  std::erase_if(walk.found, [&](const OutsideLink& link) {
+    return excluded.contains(link.name) || excluded.contains(link.name + "/");
+  });
+  std::ranges::sort(walk.found, {}, &OutsideLink::name);
+  return std::move(walk.found);
+}
+
+}  // namespace remote::servers
