@@ -17,7 +17,7 @@ clean_up() {
   umount "$home" 2>/dev/null || umount -l "$home" 2>/dev/null
 }
 mkdir -p .remote "$work/servers"
-mount -t tmpfs -o size=2m tmpfs .remote
+mount -t tmpfs -o size=2m,mode=755 tmpfs .remote
 fill() { cat /dev/zero >"$1/fill" 2>/dev/null || true; }
 error_says() { grep -q "^error: .*$1" "$work/err" || fail "the error does not say: $1"; }
 # states TAG: of the jobs, in the order of their keys
@@ -26,6 +26,7 @@ states() { of_jobs '" ".join(job["state"] for job in sorted(d, key=lambda job: j
 code 0 --project "$work/servers" sandbox up --nodes 2
 mount -t tmpfs -o size=2m tmpfs "$home"
 sed "s#\./\.remote/sandbox#$sandbox#" "$work/servers/.remote/configs.yaml" >.remote/configs.yaml
+code 0 trust --yes # known_hosts lies outside the project
 system_python
 echo one >file.txt
 code 0 prepare
@@ -42,9 +43,9 @@ error_says '/\.remote/jobs.*No space left'
 code 0 job-list --json
 [ "$(states old)" = "running running" ] || fail "the other jobs are $(states old)"
 [ -z "$(states new)" ] || fail "a job is listed that was not started"
-echo two >file.txt
+echo second >file.txt
 code 0 prepare # only its logs are missing
-[ "$(cat "$home"/*/file.txt)" = two ] || fail "prepare sent nothing"
+[ "$(cat "$home"/*/file.txt)" = second ] || fail "prepare sent nothing"
 rm .remote/fill
 code 0 job-run --server node-1 --tag again --cmd true
 code 0 job-wait --tag again
