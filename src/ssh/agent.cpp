@@ -180,6 +180,11 @@ std::string AgentFilter::last_signing_key() const {
   return last_signing_key_;
 }
 
+std::size_t AgentFilter::shown() const {
+  const std::lock_guard lock(mutex_);
+  return shown_;
+}
+
 void AgentFilter::run() {
   for (;;) {
     std::array<pollfd, 2> fds{{{listener_.get(), POLLIN, 0}, {stop_.read.get(), POLLIN, 0}}};
@@ -211,8 +216,12 @@ void AgentFilter::serve(int client) {
     }
     const std::lock_guard lock(mutex_);
     last_signing_key_ = agent_signing_key(*request).value_or(last_signing_key_);
-    if (is_agent_list_request(*request) && !keys_.empty()) {
-      answer = filter_identities(*answer, keys_);
+    if (is_agent_list_request(*request)) {
+      if (!keys_.empty()) {
+        answer = filter_identities(*answer, keys_);
+      }
+      std::string_view rest = std::string_view(*answer).substr(std::min<std::size_t>(1, answer->size()));
+      shown_ = take_agent_number(rest).value_or(0);
     }
     if (!send_agent_message(client, *answer)) {
       return;

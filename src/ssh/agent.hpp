@@ -64,6 +64,8 @@ class AgentFilter {
   // The key with which the agent was last asked to sign: libssh asks only for a key that the server takes.
   // Empty: it was not asked.
   std::string last_signing_key() const;
+  // How many keys were shown last.
+  std::size_t shown() const;
   // The socket that libssh is to use as the agent's. Lives as long as this object.
   std::string path() const { return (folder_.path() / "agent").string(); }
 
@@ -72,9 +74,10 @@ class AgentFilter {
   void serve(int client);
 
   std::string agent_;
-  mutable std::mutex mutex_;  // guards the next two
+  mutable std::mutex mutex_;  // guards the next three
   std::set<std::string> keys_;
   std::string last_signing_key_;
+  std::size_t shown_ = 0;
   TempFolder folder_;  // mode 0700
   UniqueFd listener_;
   Pipe stop_ = make_pipe();  // its writing end is closed to stop the thread

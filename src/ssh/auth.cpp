@@ -99,8 +99,10 @@ class Login {
 
   [[noreturn]] void broken() const {
     const std::string reason = last_error(session_, "it closed the connection");
-    // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries).
-    if (tried_.size() >= 6 || reason.find("Too many authentication") != std::string::npos) {
+    // Sometimes sshd's reason is lost with the link. By default it takes six attempts (MaxAuthTries), and
+    // libssh offers all of the agent's keys in one go.
+    if (tried_.size() + (filter_ ? filter_->shown() : 0) >= 6 ||
+        reason.find("Too many authentication") != std::string::npos) {
       throw Error(
           what_failed_, fmt::format("the server gave up after these attempts: {}", join(tried_, ", ")),
           "name the right key with `private_key` in configs.yaml, or set IdentitiesOnly in ~/.ssh/config");

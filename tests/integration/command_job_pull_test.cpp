@@ -2,7 +2,6 @@
 
 #include <csignal>
 
-
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
