@@ -2,7 +2,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
-#include <regex>
 
 #include <sys/stat.h>
 
@@ -64,9 +63,20 @@ void read_folders(const Section& top, Config& config) {
 
 // NAME, NAME=VERSION or NAME:ARCHITECTURE. Nothing else: apt removes what is called "name-".
 bool is_package(const std::string& text) {
-  static const std::regex form("[a-z0-9][a-z0-9+.-]*(:[a-z0-9]+)?(=[A-Za-z0-9][A-Za-z0-9.+:~-]*)?");
-  return text.size() <= 200 && !text.ends_with('-') && std::regex_match(text, form) &&
-         text.find("-=") == std::string::npos && text.find("-:") == std::string::npos;
+  constexpr std::string_view small = "abcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::string_view alphanumeric = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+  const auto is_word = [](std::string_view word, std::string_view first, const std::string& all) {
+    return !word.empty() && first.find(word[0]) != std::string_view::npos &&
+           word.find_first_not_of(all) == std::string_view::npos && !word.ends_with('-');
+  };
+  const std::string_view whole = text;
+  const std::size_t equals = whole.find('=');
+  const std::string_view before = whole.substr(0, equals);
+  const std::size_t colon = before.find(':');
+  return text.size() <= 200 && is_word(before.substr(0, colon), small, std::string(small) + "+.-") &&
+         (colon == std::string_view::npos || is_word(before.substr(colon + 1), small, std::string(small))) &&
+         (equals == std::string_view::npos ||
+          is_word(whole.substr(equals + 1), alphanumeric, std::string(alphanumeric) + ".+:~-"));
 }
 
 void read_packages(const Section& top, Config& config) {

@@ -4,8 +4,8 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
-#include <regex>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -79,9 +79,11 @@ int sshd_version(const fs::path& program) {
   spec.argv = {program.string(), "-V"};
   const ExecResult result = run_subprocess(spec);
   const std::string text = result.out + result.err;
-  std::smatch parts;
-  return std::regex_search(text, parts, std::regex("OpenSSH_([0-9]{1,4})\\.([0-9]{1,2})"))
-             ? std::stoi(parts[1]) * 100 + std::stoi(parts[2])
+  const std::size_t at = text.find("OpenSSH_");
+  int major = 0;
+  int minor = 0;
+  return at != std::string::npos && std::sscanf(text.c_str() + at, "OpenSSH_%4d.%2d", &major, &minor) == 2
+             ? major * 100 + minor
              : 0;
 }
 
