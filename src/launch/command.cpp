@@ -156,10 +156,10 @@ bool is_plain_command(std::string_view command) {
       quote = c == quote ? '\0' : quote;
     } else if (c == '\'' || c == '"') {
       quote = c;
-    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos) {
+    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos ||
+               // a comment would swallow what is put behind
+               (c == '#' && (at == 0 || blanks.find(command[at - 1]) != std::string_view::npos))) {
       return false;
-    } else if (c == '#' && (at == 0 || blanks.find(command[at - 1]) != std::string_view::npos)) {
-      return false;  // a comment would swallow what is put behind
     }
   }
   const auto words = read_words(command);
