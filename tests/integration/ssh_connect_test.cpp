@@ -131,10 +131,7 @@ TEST_F(SshConnect, ThePoolHandsOutAnIdleConnectionOnlyWhenItCanBeUsed) {
   EXPECT_EQ(hi(), "hi\n");
   EXPECT_EQ(sshd.session_pids(), first);
   // The server ends it.
-  for (const pid_t pid : first) {
-    ::kill(pid, SIGKILL);
-  }
-  ASSERT_TRUE(test::eventually([&] { return sshd.session_pids().empty(); }));
+  sshd.kill_sessions();
   EXPECT_EQ(hi(), "hi\n");
   // A command is left in the middle.
   const std::vector<pid_t> second = sshd.session_pids();

@@ -196,8 +196,7 @@ TEST_F(SshExec, AKilledServerIsUnreachable) {
 TEST_F(SshExec, ALinkThatHasEndedIsNotCalledARefusal) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
-  sshd.signal_sessions(SIGKILL);
-  test::until([&] { return sshd.session_pids().empty(); }, "the end of the session");
+  sshd.kill_sessions();
   try {
     connection->open("true", {});
     FAIL() << "there is nobody";
@@ -269,8 +268,7 @@ TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
   ASSERT_NE(session, nullptr);
   session->set_keepalive(1h, 1h);
   const auto channel = connection->open("cat >/dev/null", {});
-  sshd.signal_sessions(SIGKILL);
-  ASSERT_TRUE(test::eventually([&] { return sshd.session_pids().empty(); }));
+  sshd.kill_sessions();
   const std::string block(4096, 'x');
   for (int i = 0; i < 5; ++i) {
     channel->write(block);

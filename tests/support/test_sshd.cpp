@@ -1,5 +1,6 @@
 #include "support/test_sshd.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <stdexcept>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "support/processes.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -156,6 +158,11 @@ std::vector<pid_t> TestSshd::signal_sessions(int number) const {
     ::kill(session, number);
   }
   return sessions;
+}
+
+void TestSshd::kill_sessions() const {
+  const std::vector<pid_t> sessions = signal_sessions(SIGKILL);
+  until([&] { return std::ranges::none_of(sessions, lives); }, "the end of the sessions");
 }
 
 void pump_until_broken(ssh::Connection& connection) {

@@ -58,6 +58,9 @@ class TestSshd {
   std::vector<pid_t> session_pids() const;
   // Sends a signal to each of them; returns whom.
   std::vector<pid_t> signal_sessions(int number) const;
+  // Kills them, and waits until all have ended and thereby closed their links: a process that is just ending
+  // is not listed any more while its files are still open.
+  void kill_sessions() const;
   // Another host key on the same port, as after a reinstallation.
   void change_host_key(const std::string& type = "ed25519");
   void stop();
