@@ -1,5 +1,6 @@
 #include "cli/context.hpp"
 
+#include <optional>
 #include <utility>
 
 #ifdef __APPLE__
@@ -75,6 +76,10 @@ std::string words_of(Remedy remedy, const std::string& detail) {
   return "";
 }
 
+bool is_yes(const std::optional<std::string>& answer) {
+  return answer == "y" || answer == "Y" || answer == "yes";
+}
+
 }  // namespace
 
 Context::Context(Environment environment)
@@ -109,8 +114,7 @@ Project& Context::project() {
 
 bool Context::ask_trust(const std::vector<Demand>& demands) {
   show_demands(terminal, demands);
-  const auto answer = terminal.ask("Allow this, now and later? [y/N] ", cancel);
-  return answer == "y" || answer == "Y" || answer == "yes";
+  return is_yes(terminal.ask("Allow this, now and later? [y/N] ", cancel));
 }
 
 void Context::show(const Error& error) {
@@ -148,8 +152,7 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   for (const std::string& line : first_lines(lines, 20)) {
     terminal.err("  " + line + "\n");
   }
-  const auto answer = terminal.ask(question + " [y/N] ", cancel);
-  if (!answer || (*answer != "y" && *answer != "Y" && *answer != "yes")) {
+  if (!is_yes(terminal.ask(question + " [y/N] ", cancel))) {
     throw Error(undone, "not confirmed");
   }
 }

@@ -71,15 +71,18 @@ std::vector<Demand> TrustStore::not_allowed(std::vector<Demand> demands) const {
   if (demands.empty()) {
     return demands;
   }
-  const std::vector<std::string> lines = lines_of(file_);
+  if (!lines_) {
+    lines_ = lines_of(file_);
+  }
   std::erase_if(demands, [&](const Demand& demand) {
     const std::string wanted = digest(demand) + " ";
-    return std::ranges::any_of(lines, [&](const std::string& line) { return line.starts_with(wanted); });
+    return std::ranges::any_of(*lines_, [&](const std::string& line) { return line.starts_with(wanted); });
   });
   return demands;
 }
 
-void TrustStore::allow(const std::vector<Demand>& demands) const {
+void TrustStore::allow(const std::vector<Demand>& demands) {
+  lines_.reset();
   // The digest is what counts; the project's digest tells what to forget, its path is for people.
   const std::string whose = " " + sha256_hex(project_) + " " + visible_line(project_);
   replace_lines(file_, [&](std::vector<std::string>& lines) {
@@ -91,7 +94,8 @@ void TrustStore::allow(const std::vector<Demand>& demands) const {
   });
 }
 
-void TrustStore::forget() const {
+void TrustStore::forget() {
+  lines_.reset();
   const std::string whose = " " + sha256_hex(project_) + " ";
   replace_lines(file_, [&](std::vector<std::string>& lines) {
     std::erase_if(lines, [&](const std::string& line) { return line.find(whose) == 64; });

@@ -17,7 +17,8 @@ namespace remote::config {
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
 
 // What the user has allowed to one project: lines of digests in $XDG_STATE_HOME/remote/trusted, outside every
-// project. A project is known by its canonical path. Several processes may use it.
+// project. A project is known by its canonical path. Several processes may use the file; a store reads it
+// when it is first asked, and is used by one thread at a time.
 class TrustStore {
  public:
   explicit TrustStore(const std::filesystem::path& project);
@@ -27,14 +28,15 @@ class TrustStore {
   // Those that were not allowed.
   std::vector<Demand> not_allowed(std::vector<Demand> demands) const;
   // Throw Error where the file cannot be written.
-  void allow(const std::vector<Demand>& demands) const;
-  void forget() const;  // all that this project was allowed
+  void allow(const std::vector<Demand>& demands);
+  void forget();  // all that this project was allowed
 
  private:
   std::string digest(const Demand& demand) const;
 
   std::string project_;
   std::filesystem::path file_;
+  mutable std::optional<std::vector<std::string>> lines_;  // once it was read
 };
 
 // What the settings make this machine do, in the order of the file.

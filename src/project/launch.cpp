@@ -23,13 +23,13 @@
 namespace remote::project {
 namespace {
 
-// A command as a job on a server, in the project's environment there.
+// A command as a job on a server, in the project's environment there. The command that people are shown is
+// left to the caller.
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
                      const Env& env, bool enable_stacks) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
-  job.job.command = launch::mask_command(command);
   job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.process = {command, servers::activation(config, server), env};
   if (enable_stacks) {
@@ -249,11 +249,12 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
 
 std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
+  const std::string shown = launch::mask_command(request_.command);
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
                                request_.enable_stacks.value_or(request_.python));
-    job.job.command = launch::mask_command(request_.command);
+    job.job.command = shown;
     job.job.tags = process.tags;
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
@@ -351,6 +352,7 @@ StartResult start(Core& core, const JobRequest& request) {
   const config::Server& server = servers.front();
   jobs::NewJob job =
       new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
+  job.job.command = launch::mask_command(request.command);
   job.job.tags = request.tags;
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());

@@ -188,7 +188,7 @@ std::string sshd_word(const std::string& text) {
 
 void settle_key(const fs::path& file, const std::string& comment, const Cancel& cancel) {
   const fs::path public_file = file.string() + ".pub";
-  const config::TrustStore store(file.parent_path());
+  config::TrustStore store(file.parent_path());
   const auto made = [&] {
     return Demand{Demand::Kind::sandbox_key, "", file.string(),
                   sha256_hex(read_file(file) + read_file(public_file)), ""};

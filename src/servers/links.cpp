@@ -24,14 +24,14 @@ constexpr std::array<std::string_view, 6> secret_places{".config/gcloud",      "
                                                         ".config/rclone",      ".local/share/keyrings",
                                                         ".local/state/remote", ".cache/huggingface/token"};
 
-bool holds_secrets(const fs::path& target) {
+// `home`: the canonical path of the user's home folder.
+bool holds_secrets(const fs::path& target, const fs::path& home) {
   if (std::ranges::any_of(target, [](const fs::path& part) {
         return std::ranges::find(secret_names, part.string()) != secret_names.end();
       })) {
     return true;
   }
   std::error_code ignored;
-  const fs::path home = fs::weakly_canonical(home_folder(), ignored);
   const auto touches = [&](std::string_view name) {
     const fs::path place = home / name;
     return lies_in(target, place) || (lies_in(place, target) && fs::exists(place, ignored));
@@ -42,7 +42,10 @@ bool holds_secrets(const fs::path& target) {
 class Walk {
  public:
   Walk(const fs::path& project, const std::function<bool(const OutsideLink&)>& allowed, const Cancel& cancel)
-      : project_(project), allowed_(allowed), cancel_(cancel) {}
+      : project_(project), allowed_(allowed), cancel_(cancel) {
+    std::error_code ignored;
+    home_ = fs::weakly_canonical(home_folder(), ignored);
+  }
 
   // Whether any link leads elsewhere. Only entries are read, and the targets of links.
   bool any() const {
@@ -75,7 +78,7 @@ class Walk {
         if (!bad) {
           follow(name, target, outside);
         }
-      } else if (name != ".remote" && !outside.empty() && holds_secrets(at->path())) {
+      } else if (name != ".remote" && !outside.empty() && holds_secrets(at->path(), home_)) {
         found.push_back({name, at->path(), Why::secret});
       } else if (name != ".remote" && at->is_directory(bad)) {
         visit(at->path(), name + "/", outside);
@@ -95,7 +98,7 @@ class Walk {
     std::error_code ignored;
     const bool folder = fs::is_directory(target, ignored);
     const bool inside = is_inside(target);
-    const bool secret = !inside && (lies_in(target, project_) || holds_secrets(target));
+    const bool secret = !inside && (lies_in(target, project_) || holds_secrets(target, home_));
     if (secret) {
       found.push_back({name, target, Why::secret});
     } else if (folder && std::ranges::find(above_, target) != above_.end()) {
@@ -115,6 +118,7 @@ class Walk {
   const fs::path& project_;
   const std::function<bool(const OutsideLink&)>& allowed_;
   const Cancel& cancel_;
+  fs::path home_;
   std::vector<fs::path> above_;
 };
 

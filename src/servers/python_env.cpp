@@ -105,10 +105,10 @@ class Sources {
   std::set<std::string> lines_;
 };
 
-std::set<std::string> sources_of(const config::Config& config) {
+std::set<std::string> sources_of(const config::Config& config, PackageSource source) {
   const config::Python& python = config.python;
   Sources sources(config.project);
-  switch (package_source(config)) {
+  switch (source) {
     case PackageSource::pipenv:
       sources.add_file("Pipfile");
       sources.add_file("Pipfile.lock");
@@ -135,6 +135,30 @@ std::set<std::string> sources_of(const config::Config& config) {
     }
   }
   return sources.lines();
+}
+
+std::string digest_of(const config::Config& config, PackageSource source,
+                      const std::set<std::string>& sources) {
+  const config::Python& python = config.python;
+  Sha256 digest;
+  digest.add_field("packages 2").add_field(to_string(source)).add_field(setup_digest(config));
+  if (source == PackageSource::none) {
+    return digest.hex();  // pip's options decide nothing
+  }
+  for (const std::string& line : sources) {
+    digest.add_field(line);
+  }
+  digest.add_field(python.index_url.value_or("")).add_field(python.no_index ? "no index" : "");
+  for (const std::string& url : python.extra_index_urls) {
+    digest.add_field("extra").add_field(url);
+  }
+  for (const std::string& place : python.find_links) {
+    digest.add_field("links").add_field(place);
+  }
+  for (const std::string& file : python.constraints) {
+    digest.add_field("constraint").add_field(file);
+  }
+  return digest.hex();
 }
 
 }  // namespace
@@ -261,27 +285,8 @@ std::string to_string(PackageSource source) {
 }
 
 std::string packages_digest(const config::Config& config) {
-  const config::Python& python = config.python;
   const PackageSource source = package_source(config);
-  Sha256 digest;
-  digest.add_field("packages 2").add_field(to_string(source)).add_field(setup_digest(config));
-  if (source == PackageSource::none) {
-    return digest.hex();  // pip's options decide nothing
-  }
-  for (const std::string& line : sources_of(config)) {
-    digest.add_field(line);
-  }
-  digest.add_field(python.index_url.value_or("")).add_field(python.no_index ? "no index" : "");
-  for (const std::string& url : python.extra_index_urls) {
-    digest.add_field("extra").add_field(url);
-  }
-  for (const std::string& place : python.find_links) {
-    digest.add_field("links").add_field(place);
-  }
-  for (const std::string& file : python.constraints) {
-    digest.add_field("constraint").add_field(file);
-  }
-  return digest.hex();
+  return digest_of(config, source, sources_of(config, source));
 }
 
 Script packages_variables(const config::Config& config) {
@@ -293,9 +298,11 @@ Script packages_variables(const config::Config& config) {
   for (const std::string& place : python.constraints) {
     options.insert(options.end(), {"--constraint", place});
   }
+  const PackageSource source = package_source(config);
+  const std::set<std::string> lines = sources_of(config, source);
   // Of the files that are the server's own, nobody here can say what they hold.
   std::string sources;
-  for (const std::string& line : sources_of(config)) {
+  for (const std::string& line : lines) {
     const std::size_t name = line.find(' ', line.find(' ') + 1) + 1;
     if (line[name] != '/' && line.find('\n') == std::string::npos) {
       sources += line + "\n";
@@ -303,8 +310,8 @@ Script packages_variables(const config::Config& config) {
   }
   Script script;
   script.set("SOURCES", sources)
-      .set("PACKAGES_DIGEST", packages_digest(config))
-      .set("KIND", to_string(package_source(config)))
+      .set("PACKAGES_DIGEST", digest_of(config, source, lines))
+      .set("KIND", to_string(source))
       .set("LOCKED", fs::exists(config.project / "Pipfile.lock") ? "1" : "")
       .set("INDEX_URL", python.index_url.value_or(""))
       .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
