@@ -124,6 +124,9 @@ struct Job {
   // Time of the failure, of a job that failed or was killed, in milliseconds since the epoch. A process that
   // fails may need seconds to exit, so this can lie before ended_at. Not every server's clock allows it.
   std::optional<std::int64_t> failed_ms;
+  // Of a job that failed: what it last wrote to its stderr says that another rank was gone, as gloo, NCCL and
+  // torch say it. Its failure follows from another one, where there is another.
+  bool after_peer = false;
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;

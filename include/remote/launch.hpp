@@ -80,7 +80,7 @@ struct Verdict {
   std::optional<std::int64_t> ahead_ms;
   bool exact = false;                   // whether ahead_ms is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
-  std::string lost_server;              // the ranks were ended because this server was lost
+  std::string lost_server;              // the others ended because this server was lost
   int total = 0;
   int succeeded = 0;
   int ended = 0;    // by the launch, after the first failure

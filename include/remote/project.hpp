@@ -113,15 +113,20 @@ struct FollowRequest {
   bool silent = false;               // hand over no output: wait for the ends
   bool judge = false;                // where the jobs are one launch, find out which of them failed first
   std::chrono::seconds patience{0};  // how long a server that was not reached yet is tried again
+  // Where the jobs are one launch: a server that does not answer for so long is given up
+  // (FollowResult::gone), once all other ranks have ended since, or some were ended because it was lost.
+  std::chrono::seconds lost_after{60};
   // End the ranks of this launch that still run so long after one of them has failed. nullopt: leave them.
   std::optional<std::chrono::seconds> end_others{};
   OnOutput on_output{};                                     // by index into the jobs given
   std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
 };
 struct FollowResult {
-  std::vector<Job> jobs;           // as they are now
-  std::vector<Error> errors;       // what could not be followed to its end: a job or a server each
-  std::optional<Verdict> verdict;  // with FollowRequest::judge, once all were followed to their ends
+  std::vector<Job> jobs;      // as they are now
+  std::vector<Error> errors;  // what could not be followed to its end: a job or a server each
+  std::vector<std::string>
+      gone;  // servers that were given up: what is not known to have ended there is unknown
+  std::optional<Verdict> verdict;  // with FollowRequest::judge, once all have ended or are given up
 };
 
 struct PullRequest {

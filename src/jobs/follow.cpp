@@ -44,6 +44,7 @@ void work(FollowTask& task, Sharing& sharing) {
   int failures = 0;
   int refusals = 0;
   bool lost = false;
+  clock::time_point lost_since;
   const auto patient_until = clock::now() + task.options.patience;
   while (!sharing.waiting.empty()) {
     bool heard = false;
@@ -75,15 +76,23 @@ void work(FollowTask& task, Sharing& sharing) {
         throw;
       }
       if (!lost) {
+        lost_since = begin;
         task.events.link(LinkLost{sharing.server->name, error.reason(), reached});
       }
       lost = true;
-      // Once at once, then 0.2 s, 0.4 s … up to 10 s: a laptop that wakes up is back soon. A link that was of
+      if (task.losses.gives_up(sharing.server->name, lost_since)) {
+        const auto silent = std::chrono::duration_cast<std::chrono::seconds>(clock::now() - lost_since);
+        task.give_up(sharing.server->name, sharing.waiting,
+                     Error(fmt::format("no answer for {} s; it is not waited for any more", silent.count()),
+                           error.reason(), "remote job-list asks for its jobs again"));
+        return;
+      }
+      // Once at once, then 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up is back soon. A link that was of
       // use begins the count anew.
       if (heard || clock::now() - begin > std::chrono::seconds(10)) {
         failures = 0;
       }
-      const milliseconds pause(failures > 0 ? std::min(10000, 100 << std::min(failures, 7)) : 0);
+      const milliseconds pause(failures > 0 ? std::min(5000, 100 << std::min(failures, 7)) : 0);
       log_info(sharing.server->name, "{}; connecting again in {} ms", error.message(), pause.count());
       if (failures > 0) {
         nap(pause, task.cancel);
@@ -168,7 +177,7 @@ FollowResult follow(const config::Config& config, Store& store, ssh::Connector& 
                     const Cancel& cancel) {
   FollowTask task{config, connector, store, std::move(jobs), options, events, cancel};
   follow_all(task);
-  return {std::move(task.jobs), std::move(task.errors)};
+  return {std::move(task.jobs), std::move(task.errors), std::move(task.gone)};
 }
 
 }  // namespace remote::jobs

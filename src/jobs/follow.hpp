@@ -23,6 +23,10 @@ struct FollowOptions {
   std::vector<bool> silent;  // by index: only wait for this job's end; empty: none
   // How long a server that has not been reached yet is tried again, before that is an error.
   std::chrono::seconds patience{0};
+  // For the jobs of one launch: see Losses in follow_connection.hpp.
+  std::chrono::seconds lost_after{60};
+  std::chrono::seconds loss_grace{10};
+  std::vector<Job> ended{};  // ranks of that launch that are not followed, because they have ended
 };
 
 // What following tells, by index into the jobs given. Called from several threads, but for one job from one
@@ -30,13 +34,14 @@ struct FollowOptions {
 // memory.
 struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
-  std::function<void(std::size_t, const Job&)> ended;  // after all its output
+  std::function<void(std::size_t, const Job&)> ended;  // after all its output, or given up
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
 };
 
 struct FollowResult {
-  std::vector<Job> jobs;      // as they are now
-  std::vector<Error> errors;  // jobs and servers that could not be followed to the end
+  std::vector<Job> jobs;          // as they are now
+  std::vector<Error> errors;      // jobs and servers that could not be followed to the end
+  std::vector<std::string> gone;  // those servers of `errors` that were given up; their jobs are `unknown`
 };
 
 // Follows jobs until they have ended (or to the end of what is there). A broken link is made anew, and every

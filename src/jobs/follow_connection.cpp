@@ -96,6 +96,29 @@ void FollowTask::fail(const std::string& server, const Error& error) {
   errors.push_back(error.on(server));
 }
 
+void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const Error& why) {
+  const std::int64_t now = now_seconds();
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex);
+    first = std::ranges::find(gone, server) == gone.end();
+    if (first) {
+      gone.push_back(server);
+    }
+  }
+  if (first) {
+    fail(server, why);
+  }
+  while (const auto followed = waiting.next()) {
+    const Job unknown = as_unanswered(followed->job, now);
+    {
+      const std::lock_guard lock(mutex);
+      jobs[followed->index] = unknown;
+    }
+    events.ended(followed->index, unknown);
+  }
+}
+
 void FollowTask::done(const Followed& followed, const Job& now) {
   std::optional<Error> unsaved;
   try {
@@ -107,6 +130,7 @@ void FollowTask::done(const Followed& followed, const Job& now) {
     const std::lock_guard lock(mutex);
     jobs[followed.index] = now;
   }
+  losses.ended(followed.index, now);
   events.ended(followed.index, now);
   if (unsaved) {
     fail(now.server, *unsaved);

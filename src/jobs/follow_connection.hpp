@@ -1,9 +1,11 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -73,6 +75,34 @@ class WaitingJobs {
   std::deque<std::unique_ptr<Followed>> jobs_;
 };
 
+// Tells a server that is gone for good from a laptop that is away from it: by what the other servers of the
+// launch tell. Any thread.
+class Losses {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Losses(const std::vector<Job>& jobs, const FollowOptions& options);
+
+  void ended(std::size_t index, const Job& job, Clock::time_point now = Clock::now());
+  // Whether nobody need wait any more for this server, which has not answered since then: its launch's
+  // lifelines have ended ranks because it was lost, and the grace is over; or it has been silent for
+  // lost_after and the grace, and all ranks on other servers have ended meanwhile. Never where these are not
+  // the jobs of one launch, nor while no other server tells anything: the laptop may be without a network.
+  bool gives_up(const std::string& server, Clock::time_point silent_since,
+                Clock::time_point now = Clock::now()) const;
+
+ private:
+  void note(const Job& job, Clock::time_point now);
+
+  mutable std::mutex mutex_;
+  std::chrono::seconds lost_after_;
+  std::chrono::seconds grace_;  // so long after the others' ends a server may yet answer, and bring its own
+  bool one_launch_;
+  std::map<std::string, Clock::time_point> lost_;  // servers that the lifelines call lost, since when we know
+  std::map<std::size_t, std::string> running_;     // the server of each job that has not ended, by index
+  std::optional<Clock::time_point> last_end_;
+};
+
 // What the workers of one call share, and what following comes to. Any thread.
 struct FollowTask {
   const config::Config& config;
@@ -84,10 +114,14 @@ struct FollowTask {
   const Cancel& cancel;
   std::mutex mutex{};  // of jobs and errors
   std::vector<Error> errors{};
+  std::vector<std::string> gone{};
+  Losses losses{jobs, options};
 
   void fail(const std::string& server, const Error& error);
   // A job is done with: as it is now goes to the store, to `jobs` and to events.ended.
   void done(const Followed& followed, const Job& now);
+  // Nobody waits for this server and its jobs any more.
+  void give_up(const std::string& server, WaitingJobs& waiting, const Error& why);
 };
 
 // Follows the jobs that wait for a server over one connection to it. One thread.

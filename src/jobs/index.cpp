@@ -69,6 +69,7 @@ class LineWriter {
     field("signal", value ? value->signal() : std::nullopt);
   }
   void reason(const char* /*name*/, const JobReason& value) { visit_fields_of_reason(value, *this); }
+  void mark(const char* name, bool value) { field(name, value); }
   void folder(const char* name, const Job& job) {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);
@@ -121,6 +122,7 @@ class LineReader {
     }
   }
   void reason(const char* /*name*/, JobReason& value) { visit_fields_of_reason(value, *this); }
+  void mark(const char* name, bool& value) { field(name, value); }
   void folder(const char* name, Job& job) {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);

@@ -27,7 +27,7 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-inline constexpr std::string_view index_header = "remote job index 5\n";  // the first line
+inline constexpr std::string_view index_header = "remote job index 6\n";  // the first line
 std::string index_line(const Fingerprint& print, const Job& job);
 
 class Index {

@@ -53,6 +53,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("hidden", job.hidden);
   visit.folder("remote_folder", job);
   visit.milliseconds("failed_at_ms", job.failed_ms);
+  visit.mark("after_peer", job.after_peer);
 }
 
 }  // namespace remote::jobs

@@ -69,6 +69,11 @@ class Writer {
       object_[name] = *value;
     }
   }
+  void mark(const char* name, bool value) {
+    if (for_record_ && value) {
+      object_[name] = value;
+    }
+  }
   void folder(const char* name, const Job& job) { field(name, job_folder_text(job)); }
 
  private:
@@ -152,6 +157,7 @@ class Reader {
       value = found->get<std::int64_t>();
     }
   }
+  void mark(const char* name, bool& value) const { field(name, value); }
   void folder(const char* name, Job& job) const {
     std::string text;
     field(name, text);

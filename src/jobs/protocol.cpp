@@ -146,6 +146,7 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   servers::Action<StatusAnswer> action;
   action.what = "state of " + counted(ids.size(), "job");
   servers::Script& script = action.script = job_script(folder, "status.sh", known, {"state"});
+  script.add("peer_words.sh");
   if (await_lifeline && !ids.empty()) {
     script.call("await_lifeline", {ids.front().text()});
   }
@@ -155,6 +156,16 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   call_each(script, "status_one", ids, claim);
   script.call("say", {"end"});
   action.timeout = std::chrono::seconds(10);
+  return action;
+}
+
+servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const JobId& id, int lines) {
+  servers::Action<WorkersAnswer> action;
+  action.what = "failed workers of a job";
+  action.script = job_script(folder, "status.sh");
+  action.script.add("peer_words.sh").add("workers.sh").call("status_begin");
+  action.script.call("workers", {id.text(), std::to_string(lines)}).call("say", {"end"});
+  action.timeout = std::chrono::seconds(5);
   return action;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -87,7 +88,8 @@ struct StatusReply {
   std::optional<std::int64_t> ended_at;
   // The same clock in milliseconds, of a job that ended otherwise than with exit 0; not every server tells.
   std::optional<std::int64_t> wrote_ms;  // when it last wrote to its stderr, if it ever did
-  std::optional<std::int64_t> done_ms;   // when its result was written
+  std::optional<std::int64_t> done_ms;   // when it ended
+  bool after_peer = false;               // its last words on stderr say that another rank was gone
   std::optional<int> stop_signal;        // what job-kill asked for, if it did
   std::string stop_by;                   // who asked: "ada@laptop", or "rank 2" …
   std::string lifeline;        // why the launch's lifeline does not reach all servers; "" where it does
@@ -115,6 +117,29 @@ struct StatusAnswer {
 servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
                                             const std::vector<JobId>& claim, bool await_lifeline = false,
                                             const std::vector<Backend>& known = backends());
+
+// ---- What torchrun's workers said of their ends
+
+// A worker that failed, by its rank in the launch. Times are the server's.
+struct WorkerReply {
+  std::optional<std::int64_t> raised_ms;  // when it raised an exception that nobody caught
+  bool after_peer = false;                // which says that another rank was gone
+  std::vector<std::string> traceback;     // its last lines; foreign text
+  // By the agent:
+  std::optional<ExitStatus> result;
+  std::optional<std::int64_t> noticed_at;  // the second in which it noticed
+};
+
+struct WorkersAnswer {
+  StatusAnswer clock;  // without jobs
+  std::map<int, WorkerReply> workers;
+
+  void take(servers::AnswerLine& line);
+  void check() const { clock.check(); }
+};
+
+// Asks about the failed workers of a job that is an agent of torchrun; of any other job there are none.
+servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const JobId& id, int lines);
 
 // ---- Ending, and removing
 

@@ -92,6 +92,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.wrote_ms = moment(line, value);
   } else if (key == "done") {
     job.done_ms = moment(line, value);
+  } else if (key == "peer") {
+    job.after_peer = line.number_in(value, 0, 1) == 1;
   } else if (key == "stop") {
     job.stop_signal = line.number_in(value, 1, 64);
   } else if (key == "by") {
@@ -190,6 +192,33 @@ void StatusAnswer::take(AnswerLine& line) {
 void StatusAnswer::check() const {
   if (!has_now_) {
     throw Error("the server's answer is not understood", "its clock is missing");
+  }
+}
+
+void WorkersAnswer::take(AnswerLine& line) {
+  constexpr std::int64_t year_10000 = 253402300800;
+  if (line.kind() == "now") {
+    clock.take(line);
+    return;
+  }
+  const std::string kind(line.kind());
+  WorkerReply& worker = workers[line.number(0)];
+  if (kind == "raised") {
+    worker.raised_ms = line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000);
+    worker.after_peer = line.number_in(line.word(), 0, 1) == 1;
+    line.end();
+  } else if (kind == "text") {
+    const std::string_view text = line.rest();
+    if (!text.starts_with('|')) {
+      line.refuse("a line is wrong");
+    }
+    worker.traceback.emplace_back(text.substr(1));
+  } else if (kind == "exited") {
+    worker.result = result(line, line.word());
+    worker.noticed_at = line.number_in<std::int64_t>(line.word(), 0, year_10000);
+    line.end();
+  } else {
+    line.refuse_kind();
   }
 }
 

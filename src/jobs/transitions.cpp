@@ -86,6 +86,12 @@ void lose(Job& job, Kind why) {
   job.result.reset();
 }
 
+// Whether its last words on stderr can be about its end; true where their time is not known.
+bool soon_after_last_words(const StatusReply& reply) {
+  constexpr std::int64_t longest_exit = 10000;
+  return !reply.wrote_ms || !reply.done_ms || *reply.done_ms - *reply.wrote_ms <= longest_exit;
+}
+
 void apply_end(Job& job, const StatusReply& reply) {
   job.reason = {};
   if (!reply.result) {
@@ -106,6 +112,9 @@ void apply_end(Job& job, const StatusReply& reply) {
     return;
   }
   job.state = JobState::failed;
+  // Nobody's absence sends SIGKILL.
+  job.after_peer =
+      reply.after_peer && reply.result->shell_code() != 128 + sigkill && soon_after_last_words(reply);
   if (reply.oom) {
     // 137 is how a shell reports a child that SIGKILL ended.
     job.reason.kind =
@@ -126,7 +135,6 @@ Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t
 }
 
 std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
-  constexpr std::int64_t longest_exit = 10000;
   // The server's clock was read just before the result was written: this is how far apart the two may be.
   constexpr std::int64_t agree_s = 2;
   if (!reply.done_ms || !reply.ended_at || !reply.result ||
@@ -134,8 +142,7 @@ std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
     return std::nullopt;
   }
   const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.result->shell_code() <= 128 &&
-                          *reply.wrote_ms <= *reply.done_ms &&
-                          *reply.done_ms - *reply.wrote_ms <= longest_exit;
+                          *reply.wrote_ms <= *reply.done_ms && soon_after_last_words(reply);
   return last_words ? reply.wrote_ms : reply.done_ms;
 }
 
@@ -181,6 +188,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.result.reset();
       fresh.ended_at.reset();
       fresh.failed_ms.reset();
+      fresh.after_peer = false;
       fresh.reason = running_reason(reply);
       break;
     case Phase::ended:

@@ -1,10 +1,14 @@
 #include "jobs/verdict.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <tuple>
 
+#include "base/clock.hpp"
 #include "base/shell_quote.hpp"
 #include "jobs/places.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/transitions.hpp"
 #include "servers/action.hpp"
 
 namespace remote::jobs {
@@ -25,9 +29,36 @@ std::int64_t moment(const Job& job) {
 }
 
 // A job whose end is not known in time comes last; of two at the same time, the one that told its own end
-// comes before one that was found gone, and the lower rank first.
-auto order(const Job& job) {
-  return std::tuple(moment(job), job.state == JobState::lost, job.rank.value_or(0));
+// comes before one that was found gone, one that a signal ended before one that exited, and the lower rank
+// first.
+bool is_before(const Job& one, const Job& other) {
+  const auto order = [](const Job& job) {
+    const bool signalled = job.result && job.result->signal();
+    return std::tuple(moment(job), job.state == JobState::lost, !signalled, job.rank.value_or(0));
+  };
+  return order(one) < order(other);
+}
+
+// Of those that failed, the one whose failure the others followed from. The times alone do not tell: a rank
+// that SIGKILL ends says nothing, its supervisor may be slow to notice, and servers' clocks differ. What the
+// others say tells more: that a peer is gone.
+const Job* first_of(const std::vector<Job>& failures) {
+  constexpr std::int64_t longest_delay_ms = 5000;
+  const Job* earliest = nullptr;
+  const Job* by_itself = nullptr;
+  for (const Job& job : failures) {
+    if (earliest == nullptr || is_before(job, *earliest)) {
+      earliest = &job;
+    }
+    if (!job.after_peer && (by_itself == nullptr || is_before(job, *by_itself))) {
+      by_itself = &job;
+    }
+  }
+  if (by_itself == nullptr) {
+    return earliest;
+  }
+  const bool no_time = !by_itself->failed_ms && !by_itself->ended_at;
+  return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay_ms ? by_itself : earliest;
 }
 
 std::optional<std::int64_t> second_of(const Job& job) {
@@ -53,27 +84,42 @@ void measure(Verdict& verdict, const Job& first, const Job& job) {
 
 }  // namespace
 
-Verdict verdict_of(const std::vector<Job>& jobs) {
+Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
+                   const std::vector<std::string>& gone) {
   Verdict verdict;
   verdict.total = static_cast<int>(jobs.size());
-  const Job* first = nullptr;
+  std::vector<Job> failures = workers;
   for (const Job& job : jobs) {
-    if (failed(job) && (first == nullptr || order(job) < order(*first))) {
-      first = &job;
+    if (failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
+      failures.push_back(job);
     }
+  }
+  const Job* first = first_of(failures);
+  const bool lost = !gone.empty() && (first == nullptr || first->after_peer);
+  if (lost) {
+    first = nullptr;
   }
   if (first != nullptr) {
     verdict.first = *first;
+    for (const Job& job : failures) {
+      if (&job != first) {
+        measure(verdict, *first, job);
+      }
+    }
   }
   for (const Job& job : jobs) {
-    if (&job == first) {
+    if (failed(job)) {
+      ++verdict.aborted;
       continue;
     }
     if (job.state == JobState::succeeded) {
       ++verdict.succeeded;
-    } else if (failed(job)) {
-      ++verdict.aborted;
-    } else if (job.state != JobState::killed) {
+      continue;
+    }
+    if (first != nullptr) {
+      measure(verdict, *first, job);
+    }
+    if (job.state != JobState::killed) {
       ++verdict.unknown;
     } else if (job.reason.kind == Kind::after_rank) {
       ++verdict.ended;
@@ -83,11 +129,44 @@ Verdict verdict_of(const std::vector<Job>& jobs) {
     } else {
       ++verdict.killed;
     }
-    if (first != nullptr && job.state != JobState::succeeded) {
-      measure(verdict, *first, job);
-    }
+  }
+  verdict.aborted -= first != nullptr ? 1 : 0;
+  // Where all others succeeded, it may just be out of this machine's reach.
+  if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
+    verdict.lost_server = gone.front();
   }
   return verdict;
+}
+
+std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel) {
+  constexpr int sigabrt = 6;
+  constexpr int sigkill = 9;
+  const std::int64_t asked_ms = now_milliseconds();
+  const WorkersAnswer answer =
+      servers::run_action(connection, workers_action(agent.remote_folder, agent.id, 10), cancel);
+  const Clocks clocks = clocks_of(answer.clock, asked_ms, now_milliseconds());
+  std::vector<Worker> workers;
+  for (const auto& [rank, reply] : answer.workers) {
+    Worker worker{agent, reply.traceback};
+    Job& job = worker.job;
+    job.rank = rank;
+    job.result = reply.result.value_or(ExitStatus::exited(1));
+    const std::optional<int> signal = job.result->signal();
+    // What it wrote stands among the words of the others; a rank whose peer is gone may abort.
+    job.after_peer = reply.raised_ms ? reply.after_peer : signal == sigabrt;
+    if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
+      job.reason.kind = Kind::out_of_memory;
+    }
+    const auto at_ms = reply.raised_ms    ? reply.raised_ms
+                       : reply.noticed_at ? std::optional(*reply.noticed_at * 1000 + 999)
+                                          : std::nullopt;
+    job.failed_ms = at_ms && clocks.ahead_ms ? std::optional(*at_ms - *clocks.ahead_ms) : std::nullopt;
+    if (at_ms) {
+      job.ended_at = *at_ms / 1000 + clocks.local - clocks.server;
+    }
+    workers.push_back(std::move(worker));
+  }
+  return workers;
 }
 
 std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel) {

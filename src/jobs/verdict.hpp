@@ -10,9 +10,24 @@
 
 namespace remote::jobs {
 
-// From the jobs of a launch as they are now, all times on this machine's clock. Job::failed_ms tells which
-// one failed first, or the second of its end where that is not known. Asks nobody: last_lines is empty.
-Verdict verdict_of(const std::vector<Job>& jobs);
+// From the jobs of a launch as they are now, all times on this machine's clock. Of those that failed, the one
+// is the first that did so by itself (Job::after_peer) at the earliest time (Job::failed_ms, or the second of
+// its end where that is not known). `workers` are failed processes of jobs that are agents: they count in the
+// agent's place. `gone` are servers that were given up: one of them is the cause where no failure tells of
+// another. Asks nobody: last_lines is empty.
+Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers = {},
+                   const std::vector<std::string>& gone = {});
+
+// A process that failed under an agent of torchrun: the agent's job, with the rank, result and times of the
+// process.
+struct Worker {
+  Job job;
+  std::vector<std::string> last_lines;  // of the exception that ended it; foreign text
+};
+
+// The failed processes of an agent, as far as they are on record (src/scripts/sitecustomize.py). Throws
+// Error.
+std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 
 // The last lines that a job wrote to its stderr; foreign text. Throws Error.
 std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel);

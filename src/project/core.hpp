@@ -78,11 +78,13 @@ std::vector<Job> refresh(Core& core, std::vector<Job> jobs);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 
-FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request);
+// `ended`: ranks of the same launch that need no following.
+FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
+                    const std::vector<Job>& ended = {});
 FollowResult wait(Core& core, const std::vector<Job>& jobs,
                   std::function<void(std::size_t, const Job&)> on_ended);
 // The verdict about a launch, with the last lines that its first failed rank wrote.
-Verdict judge(Core& core, const std::vector<Job>& jobs);
+Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone);
 
 KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel);
 StacksResult stacks(Core& core, const std::vector<Job>& jobs);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
+#include "servers/fanout.hpp"
 
 namespace remote::project {
 namespace {
@@ -110,6 +112,7 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest
   options.lines = request.lines;
   options.follow = request.follow;
   options.patience = request.patience;
+  options.lost_after = request.lost_after;
   for (const Job& job : jobs) {
     options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
   }
@@ -118,7 +121,8 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest
 
 }  // namespace
 
-FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request) {
+FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
+                    const std::vector<Job>& ended) {
   std::optional<Ender> ender;
   std::jthread teller;
   if (request.end_others) {
@@ -140,15 +144,18 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     }
   };
   events.link = [&](const Event& event) { core.tell(event); };
-  jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(), jobs,
-                                             options_of(jobs, request), events, core.cancel());
+  jobs::FollowOptions options = options_of(jobs, request);
+  options.ended = ended;
+  jobs::FollowResult followed =
+      jobs::follow(core.config, core.store, core.connector(), jobs, options, events, core.cancel());
   FollowResult result;
   result.jobs = std::move(followed.jobs);
   result.errors = std::move(followed.errors);
+  result.gone = std::move(followed.gone);
   const bool known =
       request.follow || std::ranges::all_of(result.jobs, [](const Job& job) { return is_final(job.state); });
   if (request.judge && known && are_one_launch(result.jobs)) {
-    result.verdict = judge(core, result.jobs);
+    result.verdict = judge(core, result.jobs, result.gone);
   }
   return result;
 }
@@ -170,21 +177,61 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
   if (on_ended) {
     request.on_ended = [&](std::size_t index, const Job& job) { on_ended(where[index], job); };
   }
-  FollowResult result = follow(core, running, request);
+  std::vector<Job> ended;
+  std::ranges::copy_if(jobs, std::back_inserter(ended), [](const Job& job) { return is_final(job.state); });
+  FollowResult result = follow(core, running, request, ended);
   std::vector<Job> all = jobs;
   for (std::size_t i = 0; i < where.size(); ++i) {
     all[where[i]] = std::move(result.jobs[i]);
   }
   result.jobs = std::move(all);
-  if (are_one_launch(result.jobs) && result.errors.empty()) {
-    result.verdict = judge(core, result.jobs);
+  if (are_one_launch(result.jobs) && result.errors.size() == result.gone.size()) {
+    result.verdict = judge(core, result.jobs, result.gone);
   }
   return result;
 }
 
-Verdict judge(Core& core, const std::vector<Job>& jobs) {
-  Verdict verdict = jobs::verdict_of(jobs);
+namespace {
+
+// What failed below the agents of torchrun among these jobs. What a server does not tell is missing.
+std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
+  std::set<std::string> servers;
+  std::vector<Job> agents;
+  for (const Job& job : jobs) {
+    if (!servers.insert(job.server).second) {
+      return {};  // an agent is the only one on its server
+    }
+    if (job.state == JobState::failed) {
+      agents.push_back(job);
+    }
+  }
+  const auto outcomes = servers::fan_out(agents, &Job::server, [&](const Job& agent, std::size_t) {
+    const auto connection = core.connector().connect(jobs::server_of(core.config, agent), core.cancel(),
+                                                     std::chrono::ceil<std::chrono::seconds>(ask_limit));
+    return jobs::failed_workers(*connection, agent, core.cancel());
+  });
+  std::vector<jobs::Worker> workers;
+  for (const auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      workers.insert(workers.end(), outcome.value->begin(), outcome.value->end());
+    }
+  }
+  return workers;
+}
+
+}  // namespace
+
+Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone) {
+  const std::vector<jobs::Worker> workers = workers_of(core, jobs);
+  std::vector<Job> processes;
+  std::ranges::transform(workers, std::back_inserter(processes), &jobs::Worker::job);
+  Verdict verdict = jobs::verdict_of(jobs, processes, gone);
   if (!verdict.first) {
+    return verdict;
+  }
+  const auto worker = std::ranges::find(workers, *verdict.first, &jobs::Worker::job);
+  if (worker != workers.end()) {
+    verdict.last_lines = worker->last_lines;
     return verdict;
   }
   try {

@@ -1,10 +1,15 @@
-"""What a job's Python processes are given: their stacks can be read, and torch falls back from libuv. Python imports it by itself.
+"""What a job's Python processes are given: their stacks can be read, torch falls back from libuv, and what ends a worker of
+torchrun is on record. Python imports it by itself.
 
 On signal 50, a real-time signal that no program is known to use, faulthandler writes the stacks of all threads to
 the file `stacks` of the job's folder, also while the main thread hangs in C code.
 
 From torch 2.4 on, a TCPStore asks for libuv, and a torch that was built without it (Debian's) refuses. USE_LIBUV=0 does
 not reach torchrun's own stores, so that the store itself is taught to do without.
+
+Of torchrun's workers only the agent knows how they ended, and not even that knows what an exception said, unless the program
+uses a decorator of torch. An uncaught exception goes into the job's folder `failures` and, in the form that the agent reads,
+into the file that it has named for that; how the workers ended goes into `failures` when the agent gives up.
 
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
@@ -19,6 +24,74 @@ def _enable(folder):
         return
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     faulthandler.register(50, file=file, all_threads=True)
+
+
+def _record_failures(folder):
+    import os
+    import sys
+
+    job = os.path.dirname(folder)
+    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
+        return
+    rank = os.environ.get("RANK", "")
+    if "TORCHELASTIC_RUN_ID" in os.environ:
+        with open("/proc/%d/environ" % os.getppid(), "rb") as file:
+            if b"\0TORCHELASTIC_RUN_ID=" in b"\0" + file.read():
+                return  # a program that a worker has started
+        if not rank.isdigit():
+            return
+    else:
+        with open("/proc/self/cmdline", "rb") as file:
+            words = file.read().split(b"\0")
+        agents = (b"torch.distributed.run", b"torch.distributed.launch", b"torchrun")
+        if not any(os.path.basename(word) in agents for word in words[:8]):
+            return
+        rank = ""
+    failures = os.path.join(job, "failures")
+
+    def write(name, text):
+        os.makedirs(failures, 0o700, exist_ok=True)
+        part = os.path.join(failures, ".%s" % name)
+        with open(part, "w", errors="backslashreplace") as file:
+            file.write(text)
+        os.replace(part, os.path.join(failures, name))
+
+    def of_worker(kind, value, trace):
+        import json
+        import time
+        import traceback
+
+        now = time.time()
+        text = "".join(traceback.format_exception(kind, value, trace))
+        write("rank." + rank, "%d\n%s" % (now * 1000, text))
+        for_agent = os.environ.get("TORCHELASTIC_ERROR_FILE")
+        if for_agent and not os.path.exists(for_agent):
+            more = {"py_callstack": text, "timestamp": str(int(now))}
+            with open(for_agent + ".part", "w") as file:
+                json.dump({"message": {"message": "%s: %s" % (kind.__name__, value), "extraInfo": more}}, file)
+            os.replace(for_agent + ".part", for_agent)
+
+    def of_agent(kind, value, trace):
+        lines = []
+        for number, failure in getattr(value, "failures", {}).items():
+            code = failure.exitcode
+            how = ("signal", -code) if code < 0 else ("exit", code)
+            lines.append("%d %s %d %d\n" % ((number,) + how + (failure.timestamp,)))
+        if lines:
+            write("agent", "".join(lines))
+
+    note = of_worker if rank else of_agent
+    plain = sys.excepthook
+
+    def hook(kind, value, trace):
+        if issubclass(kind, Exception):
+            try:
+                note(kind, value, trace)
+            except Exception:
+                pass
+        plain(kind, value, trace)
+
+    sys.excepthook = hook
 
 
 def _fall_back_from_libuv():
@@ -92,7 +165,7 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (lambda: _enable(folder), _fall_back_from_libuv):
+    for part in (lambda: _enable(folder), lambda: _record_failures(folder), _fall_back_from_libuv):
         try:
             part()
         except Exception:

@@ -88,11 +88,13 @@ status_abandoned() {
   [ -z "$f_sup" ] && [ -z "$f_end" ] && put_result "$1" "never 0 $(now)"
 }
 
-# status_moments: when the job last wrote to its stderr and when its result was written, where this stat tells parts of a
-# second: the first failure of a launch is often less than a second ahead of the others.
+# status_moments: when the job last wrote to its stderr and when it ended, where this stat tells parts of a second: the first
+# failure of a launch is often less than a second ahead of the others.
 status_moments() {
+  sm_end=$f_dir/died
+  [ -e "$sm_end" ] || sm_end=$f_dir/result
   # shellcheck disable=SC2046
-  set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$f_dir/result" 2>/dev/null)
+  set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$sm_end" 2>/dev/null)
   case $#:$1:$2 in
     *[!0-9.:]*) ;;
     2:*.[0-9][0-9][0-9]:*.[0-9][0-9][0-9]) line="$line wrote=$1 done=$2" ;;
@@ -115,7 +117,10 @@ status_one() {
     if [ "$phase" = ended ]; then
       line="$line result=$f_end:$f_code"
       [ -z "$f_ended" ] || line="$line ended=$f_ended"
-      [ "$f_end $f_code" = 'exit 0' ] || status_moments
+      if [ "$f_end $f_code" != 'exit 0' ]; then
+        status_moments
+        tells_of_peer "$f_dir/job.err" && line="$line peer=1"
+      fi
     fi
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"

@@ -67,6 +67,9 @@ command -v bash >/dev/null && shell=bash
   exec $shell job.sh
 )
 code=$?
+# When it ended, for the order of failures: what follows here may take a while on a busy server, and by then others have
+# failed because of it.
+[ "$code" = 0 ] || true 2>/dev/null >died
 exec 2>/dev/null
 unset REMOTE_JOB_ID # what is started below is none of the job's
 

@@ -308,6 +308,41 @@ TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   EXPECT_EQ(heard.out[0], "a\n");
 }
 
+TEST_F(FollowJobs, AServerThatIsGoneForGoodIsGivenUpOnceTheOthersHaveEnded) {
+  std::vector<NewJob> entries{world.job("a", "until [ -e ~/go ]; do sleep 0.05; done; exit 1"),
+                              world.job("b", "echo b")};
+  entries[0].job.launch = entries[1].job.launch = JobId::random();
+  const std::vector<Job> jobs = world.run_all(std::move(entries));
+  class Gone : public ssh::Connector {
+   public:
+    explicit Gone(test::LocalServers& servers) : servers_(servers) {}
+    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                             ssh::ConnectLimit limit) override {
+      if (server.name == "b") {
+        throw ssh::Unreachable("cannot connect", "no route");
+      }
+      return servers_.connect(server, cancel, limit);
+    }
+
+   private:
+    test::LocalServers& servers_;
+  } connector(world.servers);
+  heard.on_link = [&](const Event&) { std::ofstream(world.servers.home("a") / "go") << ""; };
+  FollowOptions options;
+  options.patience = std::chrono::seconds(600);
+  options.lost_after = std::chrono::seconds(0);
+  options.loss_grace = std::chrono::seconds(1);
+  const FollowResult result =
+      follow(world.config, world.store, connector, jobs, options, heard.events(), Cancel());
+  ASSERT_EQ(result.errors.size(), 1U);
+  EXPECT_EQ(result.errors[0].server(), "b");
+  EXPECT_EQ(result.gone, std::vector<std::string>{"b"});
+  EXPECT_EQ(heard.ended[0].state, JobState::failed);
+  EXPECT_EQ(heard.ended[1].state, JobState::unknown);
+  EXPECT_EQ(result.jobs[1].state, JobState::unknown);
+  EXPECT_EQ(world.store.list().jobs.at(1).state, JobState::running) << "silence is not stored";
+}
+
 TEST_F(FollowJobs, WithPatienceAServerThatIsAwayAtFirstIsTriedAgain) {
   const std::vector<Job> jobs = world.run_all({world.job("b", "echo b")});
   class AwayAtFirst : public ssh::Connector {

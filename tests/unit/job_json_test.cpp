@@ -34,6 +34,7 @@ Job full_job() {
   job.hidden = true;
   job.remote_folder = {"/data/a b", ".jobs"};
   job.failed_ms = 1700000001042;
+  job.after_peer = true;
   return job;
 }
 

@@ -292,6 +292,20 @@ TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(killed), 52500);
 }
 
+TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
+  const auto after_peer = [](StatusReply reply) {
+    reply.after_peer = true;
+    return apply_status(stored_as(JobState::running), reply, clocks, alive).after_peer;
+  };
+  EXPECT_TRUE(after_peer(failed_at_50(exit1)));
+  EXPECT_TRUE(after_peer(failed_at_50(segv)));  // on its way out
+  EXPECT_FALSE(after_peer(failed_at_50(exit137)));
+  EXPECT_FALSE(after_peer(failed_at_50(exit0)));
+  StatusReply reply = failed_at_50(exit1);
+  reply.wrote_ms = *reply.done_ms - 10001;  // said long before
+  EXPECT_FALSE(after_peer(reply));
+}
+
 TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);

@@ -71,6 +71,56 @@ TEST(Verdict, PartsOfASecondDecideWithinIt) {
   EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
 }
 
+TEST(Verdict, OneThatTellsOfNoPeerIsTheCauseOfThoseThatDo) {
+  std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::failed, 101),
+                           rank(2, JobState::failed, 101), rank(3, JobState::failed, 101)};
+  for (Job& job : jobs) {
+    job.failed_ms = 101100 + *job.rank;
+    job.after_peer = job.rank != 2;
+  }
+  jobs[2].failed_ms = 101700;  // its supervisor was slow
+  EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
+  jobs[2].failed_ms = 106200;  // so late it was no cause
+  EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
+  jobs[2].failed_ms.reset();  // nobody knows when it was gone
+  jobs[2].ended_at.reset();
+  jobs[2].state = JobState::lost;
+  EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
+  jobs[2] = jobs[3];
+  EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
+}
+
+TEST(Verdict, AWorkerCountsInItsAgentsPlace) {
+  std::vector<Job> agents = {rank(0, JobState::failed, 101), rank(2, JobState::failed, 101)};
+  agents[0].failed_ms = 101100;
+  agents[1].failed_ms = 101300;
+  for (Job& agent : agents) {
+    agent.id = JobId::random();
+  }
+  Job worker = agents[1];
+  worker.rank = 3;
+  worker.failed_ms = 101050;
+  Job other = agents[1];
+  other.failed_ms = 101060;
+  const Verdict verdict = verdict_of(agents, {other, worker});
+  EXPECT_EQ(verdict.first, worker);
+  EXPECT_EQ(verdict.ahead_ms, 10);
+  EXPECT_EQ(cli::aftermath(verdict), "1 other aborted after it");
+}
+
+TEST(Verdict, AServerThatWasGivenUpIsTheCauseUnlessOneFailedByItself) {
+  std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(2, JobState::unknown, std::nullopt)};
+  jobs[0].after_peer = true;
+  const Verdict lost = verdict_of(jobs, {}, {"b"});
+  EXPECT_EQ(lost.first, std::nullopt);
+  EXPECT_EQ(lost.lost_server, "b");
+  EXPECT_EQ(cli::aftermath(lost), "1 other aborted after it, 1 is unknown");
+  jobs[0].after_peer = false;
+  EXPECT_EQ(verdict_of(jobs, {}, {"b"}).first, jobs[0]);
+  jobs[0].state = JobState::succeeded;
+  EXPECT_EQ(verdict_of(jobs, {}, {"b"}).lost_server, "");
+}
+
 TEST(Verdict, AJobOfWhichOnlyTheSecondIsKnownFailedAtItsEnd) {
   std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::failed, 101),
                            rank(2, JobState::failed, 102)};

@@ -68,6 +68,7 @@ int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>
   FollowRequest request;
   request.first_rank_only = true;
   request.judge = true;
+  request.lost_after = launch.lost_after;
   if (launch.end_others) {
     request.end_others = launch.failure_grace;
   }

@@ -48,10 +48,10 @@ class Words {
     }
   }
   void operator()(const LinkLost& event) {
-    terminal_.notice(event.reached
-                         ? fmt::format("{}: connection lost ({}); the job goes on there. Connecting again …",
-                                       event.server, event.reason)
-                         : fmt::format("{}: not reached ({}). Trying again …", event.server, event.reason));
+    terminal_.notice(
+        event.reached ? fmt::format("{}: connection lost ({}); what runs there may go on. Connecting again …",
+                                    event.server, event.reason)
+                      : fmt::format("{}: not reached ({}). Trying again …", event.server, event.reason));
   }
   void operator()(const LinkBack& event) {
     terminal_.notice(event.server + ": connected again, going on where it stopped");

@@ -118,12 +118,12 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
     screens[index].take(stream, data);
   };
-  request.on_ended = [&](std::size_t index, const Job& job) {
+  request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
     screens[index].finish();
     if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && screens[index].within_line()) {
       terminal.err("\n");  // what comes now is not the job's
     }
-    if (is_final(job.state) && !launch) {
+    if (!launch && (is_final(job.state) || (follow && job.state == JobState::unknown))) {
       terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
     }
   };

@@ -1,0 +1,14 @@
+# Part of status.sh and workers.sh.
+# shellcheck shell=sh
+
+# tells_of_peer FILE: whether the last words in it, those of the last traceback, say that another rank was gone: in the words
+# of gloo, NCCL, torch's stores and the system. Such a failure follows from another one.
+tells_of_peer() {
+  [ -s "$1" ] && [ -f "$1" ] || return 1
+  tail -c 16384 "$1" 2>/dev/null | LC_ALL=C sed -n 'H;/Traceback (most recent call last)/h;${g;p;}' | LC_ALL=C grep -q \
+    -e 'Connection reset' -e 'Connection closed' -e 'Connection refused' -e 'Connection was likely closed' \
+    -e 'Broken pipe' -e 'connectFullMesh failed' -e 'Socket Timeout' -e 'Socket closed' -e 'Dist\(Network\|Store\)Error' \
+    -e 'Timed out waiting [0-9]*ms for \(recv\|send\) operation' -e 'remote process exited' \
+    -e 'NCCL communicator was aborted' -e 'NCCL operations have failed or timed out' \
+    -e 'Watchdog caught collective operation timeout'
+}

@@ -1,0 +1,37 @@
+# What the processes below torchrun's agent have said of their ends (sitecustomize.py writes it): workers ID LINES.
+# A job writes these files itself, so that nothing in them is believed to be more than numbers and lines of text.
+# shellcheck shell=sh
+# shellcheck disable=SC2154
+
+# are_numbers WORD…
+are_numbers() {
+  for an_word; do
+    case $an_word in
+      '' | *[!0-9]* | ??????????????*) return 1 ;;
+    esac
+  done
+}
+
+# raised RANK FILE LINES: the first line of the file says when, in milliseconds; the others are a traceback.
+raised() {
+  rs_at=
+  read -r rs_at <"$2"
+  are_numbers "$1" "$rs_at" || return 0
+  rs_peer=0
+  tells_of_peer "$2" && rs_peer=1
+  say "raised $1 $rs_at $rs_peer"
+  tail -n +2 "$2" | tail -c 65536 | tail -n "$3" | cut -b -2000 | LC_ALL=C sed "s/^/@remote1 text $1 |/"
+}
+
+workers() {
+  cd "$jobs/$1/failures" 2>/dev/null || return 0
+  for wk_file in rank.*; do
+    [ -f "$wk_file" ] && raised "${wk_file#rank.}" "$wk_file" "$2"
+  done
+  [ -f agent ] || return 0
+  head -c 65536 agent | while read -r wk_rank wk_kind wk_code wk_time _; do
+    case $wk_kind in
+      exit | signal) are_numbers "$wk_rank" "$wk_code" "$wk_time" && say "exited $wk_rank $wk_kind:$wk_code $wk_time" ;;
+    esac
+  done
+}
