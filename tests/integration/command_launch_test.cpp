@@ -142,6 +142,20 @@ TEST_F(CommandLaunch, TheThreeCommandsDifferInTheCommandOfARank) {
   EXPECT_EQ(command({"helper-torch-launch", "--use-env"}), "python train.py");
 }
 
+TEST_F(CommandLaunch, TheStacksOfPythonCanBeReadByDefault) {
+  const auto enabled = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--cmd", "true", "--nproc-per-node", "1", "--server", "a", "--json"});
+    const std::string id = world.run(words).json().at(0)["id"];
+    return read_file(world.there("a") / ".jobs" / id / "job.sh").find("\nenable_stacks ") !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(enabled({"torch-launch"}));
+  EXPECT_TRUE(enabled({"helper-torch-launch"}));
+  EXPECT_TRUE(enabled({"launch", "--enable-stacks"}));
+  EXPECT_FALSE(enabled({"launch"}));
+  EXPECT_FALSE(enabled({"torch-launch", "--no-stacks"}));
+}
+
 TEST_F(CommandLaunch, TagsTakeThePlaceOfTheWordsOfTheCommand) {
   const auto plan = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--nproc-per-node", "1", "--server", "a", "--dry-run", "--json"});

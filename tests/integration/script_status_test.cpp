@@ -43,6 +43,34 @@ TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
   EXPECT_FALSE(fine.done_ms);
 }
 
+TEST_P(JobStatus, TellsWhoseLastWordsAreOfAPeer) {
+  const auto told = [&](const std::string& words, const std::string& end = "exit 1") {
+    return wait_end(start("printf '%b' '" + words + "' >&2; " + end)).after_peer;
+  };
+  const std::string traceback = "Traceback (most recent call last):\\n  File x\\n";
+  EXPECT_TRUE(told(traceback + "RuntimeError: [tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1\\n"));
+  EXPECT_TRUE(told("RuntimeError: Read error: Connection reset by peer"));
+  EXPECT_TRUE(told("torch.distributed.DistNetworkError: failed to recv, got 0 bytes\\n", "kill -6 $$"));
+  EXPECT_TRUE(told("[E] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)\\n"));
+  EXPECT_FALSE(told(traceback + "ValueError: a bad batch\\n"));
+  EXPECT_FALSE(told("Connection reset by peer, trying again\\n" + traceback + "ValueError: a bad batch\\n"));
+  EXPECT_FALSE(told(""));
+  EXPECT_FALSE(told("Connection reset by peer", "exit 0"));
+}
+
+// The result is written later than the process ends, and others end in between.
+TEST_P(JobStatus, TellsTheMomentOfAnEndAndNotOfItsRecord) {
+  const JobId id = start("exit 3");
+  wait_end(id);
+  const auto result = folder(id) / "result";
+  fs::last_write_time(result, fs::last_write_time(result) + std::chrono::seconds(1));
+  const StatusReply reply = status(id);
+  if (GetParam() != test::ServerShell::busybox) {
+    ASSERT_TRUE(reply.done_ms && reply.ended_at);
+    EXPECT_LT(*reply.done_ms, (*reply.ended_at + 1) * 1000);
+  }
+}
+
 TEST_P(JobStatus, TellsSignalsFromExitCodes) {
   std::vector<StartRequest> requests;
   std::vector<ExitStatus> expected;

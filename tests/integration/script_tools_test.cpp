@@ -1,3 +1,5 @@
+#include <sys/stat.h>
+
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
 #include "scripts/scripts.hpp"
@@ -194,6 +196,36 @@ TEST_P(JobTools, TellsTheLastLinesOfStderr) {
   EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
             "\n@remote1 stderr |" + std::string(2000, 'x') + "\n@remote1 stderr |\n@remote1 end\n");
   EXPECT_EQ(last(""), "\n@remote1 end\n");
+}
+
+TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
+  const JobId id = start("exit 1");
+  until_ended(id);
+  const auto workers = [&] { return run(workers_action(jobs_folder, id, 2)).workers; };
+  EXPECT_TRUE(workers().empty());
+  const fs::path failures = folder(id) / "failures";
+  fs::create_directory(failures);
+  std::ofstream(failures / "rank.3") << "1700000000123\nTraceback\n  File\nValueError: a bad batch\n";
+  std::ofstream(failures / "rank.0") << "1700000000456\nConnection closed by peer\n@remote1 end";
+  std::ofstream(failures / "agent") << "2 signal 9 1700000001\n3 exit 1 1700000002\n";
+  const auto told = workers();
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told.at(3).raised_ms, 1700000000123);
+  EXPECT_EQ(told.at(3).traceback, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
+  EXPECT_FALSE(told.at(3).after_peer);
+  EXPECT_EQ(told.at(3).result, ExitStatus::exited(1));
+  EXPECT_TRUE(told.at(0).after_peer);
+  EXPECT_EQ(told.at(0).traceback.back(), "@remote1 end");
+  EXPECT_EQ(told.at(2).result, ExitStatus::signalled(9));
+  EXPECT_EQ(told.at(2).noticed_at, 1700000001);
+  // The job writes these files, so that anything may stand there.
+  fs::create_directory(failures / "rank.7");
+  ASSERT_EQ(::mkfifo((failures / "rank.6").c_str(), 0600), 0);
+  std::ofstream(failures / "rank.1;echo") << "1\n";
+  std::ofstream(failures / "rank.5") << "$(touch x)\n";
+  std::ofstream(failures / "agent")
+      << "x exit 1 2\n3 exit 1 99999999999999999999\n3 exit 1 1700000002\n4 exit";
+  EXPECT_EQ(workers().size(), 2U);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, JobTools, test::every_shell, test::shell_name);

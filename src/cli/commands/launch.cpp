@@ -173,11 +173,13 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   command.add_flag("--dry-run", arguments.dry_run, "Show what would be started, and start nothing");
   command.add_flag("--verify-sync", request.verify_sync,
                    "Start only if every server has the project as it is here, compared by content");
-  command.add_flag("--enable-stacks,!--no-stacks", request.enable_stacks,
-                   kind == Kind::any
-                       ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
-                       : "The default here: job-stacks reads the Python stacks without py-spy, on "
-                         "signal 50; a torch without libuv does without it");
+  // Some versions of CLI11 set a std::optional<bool> also where the option was not given.
+  command.add_flag_function(
+      "--enable-stacks,!--no-stacks", [&request](std::int64_t count) { request.enable_stacks = count > 0; },
+      kind == Kind::any ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
+                        : "The default here: job-stacks reads the Python stacks without py-spy, on "
+                          "signal 50; a torch without libuv does without it, and the verdict knows "
+                          "torchrun's workers");
   command.add_flag("--follow", arguments.follow, "Follow rank 0 until all ranks have ended");
 }
 
