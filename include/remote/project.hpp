@@ -16,6 +16,7 @@
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
+#include <remote/terminal.hpp>
 #include <remote/trust.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
@@ -62,6 +63,16 @@ struct RunRequest {
   Env env{};
   OnOutput on_output{};
   std::function<void(std::size_t, const ServerRun&)> on_ended{};  // all of its output was handed over before
+  // Gives the command a terminal; its output is then one stream, `out`. Goes with one server only: else Error
+  // (usage). The command ends by SIGHUP when this side goes away.
+  std::optional<TerminalSide> terminal{};
+};
+
+struct ShellRequest {
+  std::string server;  // a name, or a glob that names one server
+  Env env{};
+  TerminalSide terminal{};
+  std::function<void(std::string_view)> on_output{};
 };
 
 struct PrepareRequest {
@@ -197,6 +208,8 @@ class Project {
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
 
   std::vector<ServerRun> run(const RunRequest& request);
+  // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.
+  ServerRun shell(const ShellRequest& request);
 
   std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
 

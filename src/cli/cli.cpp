@@ -25,16 +25,16 @@ namespace remote::cli {
 // Every command, in the order in which --help shows them. Each is defined in the file of its name;
 // add_prepare adds also the steps of prepare, and add_launch all that start launches.
 using AddCommand = void(CLI::App& app, Context& context);
-AddCommand add_init, add_servers, add_prepare, add_run, add_job_run, add_launch, add_job_list, add_job_tail,
-    add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
-    add_trust, add_sandbox, add_completion;
+AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
+    add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
+    add_job_stacks, add_trust, add_sandbox, add_completion;
 
 namespace {
 
-constexpr AddCommand* commands[] = {add_init,     add_servers,   add_prepare,   add_run,      add_job_run,
-                                    add_launch,   add_job_list,  add_job_tail,  add_job_kill, add_job_rsync,
-                                    add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
-                                    add_trust,    add_sandbox,   add_completion};
+constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,   add_run,       add_shell,
+                                    add_job_run,    add_launch,   add_job_list,  add_job_tail,  add_job_kill,
+                                    add_job_rsync,  add_job_wait, add_authorize, add_job_clean, add_job_pull,
+                                    add_job_stacks, add_trust,    add_sandbox,   add_completion};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -46,7 +46,7 @@ extern "C" void on_signal(int number) {
   const int saved_errno = errno;
   Cancel* target = signal_target();
   if (target->cancelled() && number == SIGINT) {
-    ui::end_silence();
+    ui::restore_terminal();
     ::_exit(130);
   }
   target->cancel();

@@ -119,6 +119,10 @@ std::vector<ServerRun> Project::run(const RunRequest& request) {
   return project::run(WithServers{*core_}, request);
 }
 
+ServerRun Project::shell(const ShellRequest& request) {
+  return project::shell(WithServers{*core_}, request);
+}
+
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
   return project::prepare(WithServers{*core_}, request);
 }

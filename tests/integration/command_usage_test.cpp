@@ -22,6 +22,7 @@ TEST(CommandUsage, HelpNamesEveryCommandButTheHiddenOne) {
                            "update-packages",
                            "prepare",
                            "run",
+                           "shell",
                            "job-run",
                            "launch",
                            "job-list",
