@@ -172,6 +172,15 @@ struct ServerInfo {
   std::optional<Error> error;
 };
 
+// How a server is now.
+struct ServerState {
+  std::string server;
+  std::optional<int> gpus;           // that it has; nullopt: it was not reached
+  std::optional<int> expected_gpus;  // as configs.yaml says; nullopt: it does not
+  std::size_t jobs = 0;              // of this project that have not ended, as far as is known
+  std::optional<Error> error;        // why it was not reached
+};
+
 // Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or
 // job is in its result. A Project may be used by one thread at a time; a callback counts as the thread that
 // it interrupts. Connections are made when they are needed, and kept while the Project lives.
@@ -206,6 +215,9 @@ class Project {
 
   // Asks no server.
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
+
+  // Connects to the servers, and asks them.
+  std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
 
   std::vector<ServerRun> run(const RunRequest& request);
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.

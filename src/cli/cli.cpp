@@ -1,5 +1,6 @@
 #include "cli/cli.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -18,11 +19,12 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "cli/help.hpp"
 #include "ui/silence.hpp"
 
 namespace remote::cli {
 
-// Every command, in the order in which --help shows them. Each is defined in the file of its name;
+// Every command. Help has them in the order of help.cpp. Each is defined in the file of its name;
 // add_prepare adds also the steps of prepare, and add_launch all that start launches.
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
@@ -228,9 +230,15 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.require_subcommand(1);
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
+  // The commands take it over.
+  const std::size_t width = std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+  app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
+    return help_text(*command, name, width);
+  });
   for (AddCommand* add : commands) {
     add(app, context);
   }
+  add_help(app, context);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);
