@@ -16,6 +16,7 @@
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
+#include <remote/terminal.hpp>
 #include <remote/trust.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
@@ -62,6 +63,16 @@ struct RunRequest {
   Env env{};
   OnOutput on_output{};
   std::function<void(std::size_t, const ServerRun&)> on_ended{};  // all of its output was handed over before
+  // Gives the command a terminal; its output is then one stream, `out`. Goes with one server only: else Error
+  // (usage). The command ends by SIGHUP when this side goes away.
+  std::optional<TerminalSide> terminal{};
+};
+
+struct ShellRequest {
+  std::string server;  // a name, or a glob that names one server
+  Env env{};
+  TerminalSide terminal{};
+  std::function<void(std::string_view)> on_output{};
 };
 
 struct PrepareRequest {
@@ -166,6 +177,15 @@ struct ServerInfo {
   std::optional<Error> error;
 };
 
+// How a server is now.
+struct ServerState {
+  std::string server;
+  std::optional<int> gpus;           // that it has; nullopt: it was not reached
+  std::optional<int> expected_gpus;  // as configs.yaml says; nullopt: it does not
+  std::size_t jobs = 0;              // of this project that have not ended, as far as is known
+  std::optional<Error> error;        // why it was not reached
+};
+
 // Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or
 // job is in its result. A Project may be used by one thread at a time; a callback counts as the thread that
 // it interrupts. Connections are made when they are needed, and kept while the Project lives.
@@ -201,7 +221,12 @@ class Project {
   // Asks no server.
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
 
+  // Connects to the servers, and asks them.
+  std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
+
   std::vector<ServerRun> run(const RunRequest& request);
+  // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.
+  ServerRun shell(const ShellRequest& request);
 
   std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
 

@@ -1,5 +1,6 @@
 #include "cli/cli.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <exception>
@@ -18,23 +19,24 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "cli/help.hpp"
 #include "ui/silence.hpp"
 
 namespace remote::cli {
 
-// Every command, in the order in which --help shows them. Each is defined in the file of its name;
+// Every command. Help has them in the order of help.cpp. Each is defined in the file of its name;
 // add_prepare adds also the steps of prepare, and add_launch all that start launches.
 using AddCommand = void(CLI::App& app, Context& context);
-AddCommand add_init, add_servers, add_prepare, add_run, add_job_run, add_launch, add_job_list, add_job_tail,
-    add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
-    add_trust, add_sandbox, add_completion;
+AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
+    add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
+    add_job_stacks, add_trust, add_sandbox, add_completion;
 
 namespace {
 
-constexpr AddCommand* commands[] = {add_init,     add_servers,   add_prepare,   add_run,      add_job_run,
-                                    add_launch,   add_job_list,  add_job_tail,  add_job_kill, add_job_rsync,
-                                    add_job_wait, add_authorize, add_job_clean, add_job_pull, add_job_stacks,
-                                    add_trust,    add_sandbox,   add_completion};
+constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,   add_run,       add_shell,
+                                    add_job_run,    add_launch,   add_job_list,  add_job_tail,  add_job_kill,
+                                    add_job_rsync,  add_job_wait, add_authorize, add_job_clean, add_job_pull,
+                                    add_job_stacks, add_trust,    add_sandbox,   add_completion};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -46,7 +48,7 @@ extern "C" void on_signal(int number) {
   const int saved_errno = errno;
   Cancel* target = signal_target();
   if (target->cancelled() && number == SIGINT) {
-    ui::end_silence();
+    ui::restore_terminal();
     ::_exit(130);
   }
   target->cancel();
@@ -228,9 +230,15 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.require_subcommand(1);
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
+  // The commands take it over.
+  const std::size_t width = std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+  app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
+    return help_text(*command, name, width);
+  });
   for (AddCommand* add : commands) {
     add(app, context);
   }
+  add_help(app, context);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);

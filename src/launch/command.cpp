@@ -182,26 +182,6 @@ std::string with_python(const std::string& command) {
   return "python " + command.substr(words.front().begin);
 }
 
-std::vector<std::string> default_tags(std::string_view command, const std::vector<std::string>& extra) {
-  const auto words = read_words(command);
-  std::vector<std::string> tags;
-  const auto add = [&](const std::string& tag) {
-    if (!tag.empty() && std::find(tags.begin(), tags.end(), tag) == tags.end()) {
-      tags.push_back(tag);
-    }
-  };
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string shown = show_word(words, i).text;
-    if ((i > 0 || !is_python(words[i].text)) && shown != secret_mask) {
-      add(shown);
-    }
-  }
-  for (const std::string& tag : extra) {
-    add(tag);
-  }
-  return tags;
-}
-
 std::string mask_value(std::string_view name, std::string_view value) {
   return looks_secret(name) ? std::string(secret_mask) : mask_inside(std::string(value));
 }

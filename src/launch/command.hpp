@@ -26,8 +26,9 @@ bool is_plain_command(std::string_view command);
 // environment's `python` in front.
 std::string with_python(const std::string& command);
 
-// The tags of a job that got none: the words of its command (without the interpreter and without secrets),
-// then `extra`; each once.
+// The tags of a job that got none: the words of its command (without the interpreter, secrets and the text of
+// programs), then `extra`; each once. Of a shell line, the words of the programs that it starts: no
+// operators, builtins, redirections and words that the shell would replace.
 std::vector<std::string> default_tags(std::string_view command, const std::vector<std::string>& extra);
 
 // A variable's value as it may be shown.

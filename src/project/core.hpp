@@ -65,7 +65,9 @@ class Core {
 // The calls of Project, which project.hpp documents.
 
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs);
+std::vector<ServerState> server_states(Core& core, const std::vector<std::string>& globs);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
+ServerRun shell(Core& core, const ShellRequest& request);
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);
 
 Plan plan(Core& core, const LaunchRequest& request);

@@ -115,8 +115,16 @@ std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) 
   return project::describe_servers(*core_, globs);
 }
 
+std::vector<ServerState> Project::server_states(const std::vector<std::string>& globs) {
+  return project::server_states(WithServers{*core_}, globs);
+}
+
 std::vector<ServerRun> Project::run(const RunRequest& request) {
   return project::run(WithServers{*core_}, request);
+}
+
+ServerRun Project::shell(const ShellRequest& request) {
+  return project::shell(WithServers{*core_}, request);
 }
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {

@@ -1,4 +1,6 @@
-// A command in the foreground of one or several servers.
+// A command in the foreground of one or several servers, and a shell on one.
+
+#include <fmt/format.h>
 
 #include "base/strings.hpp"
 #include "project/core.hpp"
@@ -6,6 +8,7 @@
 #include "servers/logs.hpp"
 #include "servers/python_env.hpp"
 #include "servers/run_command.hpp"
+#include "servers/terminal_session.hpp"
 
 namespace remote::project {
 namespace {
@@ -23,8 +26,11 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
     }
   };
   try {
+    const std::string project = core.config.project_path_on(server);
     const ExitStatus status =
-        servers::run_command(*connection, core.config.project_path_on(server), process, sink, core.cancel());
+        request.terminal ? servers::run_on_terminal(*connection, servers::terminal_script(project, process),
+                                                    *request.terminal, sink, core.cancel())
+                         : servers::run_command(*connection, project, process, sink, core.cancel());
     log.finish(status);
     return status;
   } catch (const Error& error) {
@@ -40,6 +46,10 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
     throw Error::usage("cannot run", "the command is empty", "give the command to run");
   }
   const std::vector<config::Server> servers = core.servers(request.servers);
+  if (request.terminal && servers.size() != 1) {
+    throw Error::usage("cannot run", fmt::format("{} servers cannot share a terminal", servers.size()),
+                       "name one server");
+  }
   const OnOutput output = core.one_at_a_time(request.on_output);
   const auto on_ended = core.one_at_a_time(request.on_ended);
   std::vector<ServerRun> results;
@@ -63,6 +73,33 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
     return 0;
   });
   return results;
+}
+
+// What is typed and shown in a shell is no command's output: it is not logged.
+ServerRun shell(Core& core, const ShellRequest& request) {
+  const std::vector<config::Server> found = core.servers({request.server});
+  if (found.size() != 1) {
+    throw Error::usage("shell", fmt::format("'{}' names more than one server", request.server),
+                       "a shell runs on one server; name it in full");
+  }
+  const config::Server& server = found.front();
+  ServerRun result{server.name, std::nullopt, std::nullopt};
+  try {
+    const servers::ProcessSpec process{"", servers::activation(core.config, server),
+                                       job_env(server, request.env)};
+    const auto connection = core.connector().connect(server, core.cancel());
+    const auto sink = [&](ssh::Stream, std::string_view data) {
+      if (request.on_output) {
+        request.on_output(data);
+      }
+    };
+    result.status = servers::run_on_terminal(
+        *connection, servers::shell_script(core.config.project_path_on(server), process), request.terminal,
+        sink, core.cancel());
+  } catch (const Error& error) {
+    result.error = error.on(server.name);
+  }
+  return result;
 }
 
 }  // namespace remote::project

@@ -1,5 +1,6 @@
-// How each server is reached, and where each setting comes from. Asks no server.
+// How each server is reached, where each setting comes from, and how the servers are now.
 
+#include <algorithm>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -7,6 +8,9 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
+#include "servers/fanout.hpp"
+#include "servers/probe.hpp"
+#include "servers/python_env.hpp"
 #include "ssh/target.hpp"
 
 namespace remote::project {
@@ -119,6 +123,39 @@ std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std
     all.push_back(std::move(info));
   }
   return all;
+}
+
+std::vector<ServerState> server_states(Core& core, const std::vector<std::string>& globs) {
+  const std::vector<config::Server> servers = core.servers(globs);
+  const auto answers =
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        const auto connection = core.connector().connect(server, core.cancel());
+        return servers::run_action(
+            *connection,
+            servers::probe_action(
+                {.master_addr = "127.0.0.1", .activate = servers::activation(core.config, server)}),
+            core.cancel());
+      });
+  std::vector<ServerState> states;
+  std::vector<Job> known = stored_jobs(core, true);
+  std::vector<Job> asked;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error};
+    if (answers[i].ok()) {
+      state.gpus = answers[i].value->gpus;
+      std::ranges::copy_if(known, std::back_inserter(asked),
+                           [&](const Job& job) { return job.server == state.server; });
+      std::erase_if(known, [&](const Job& job) { return job.server == state.server; });
+    }
+    states.push_back(std::move(state));
+  }
+  asked = refresh(core, std::move(asked));
+  asked.insert(asked.end(), known.begin(), known.end());
+  for (ServerState& state : states) {
+    state.jobs = static_cast<std::size_t>(std::ranges::count_if(
+        asked, [&](const Job& job) { return job.server == state.server && !is_final(job.state); }));
+  }
+  return states;
 }
 
 }  // namespace remote::project

@@ -53,7 +53,10 @@ if [ -f "$__project/Pipfile" ] && [ -f "$__scripts/pipenv" ] && IFS= read -r __e
   PIPENV_ACTIVE=1
   export PIPENV_ACTIVE
 fi
-PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH}
+case ":${PYTHONPATH-}:" in
+  *":$__project:$__project/src:"*) ;; # a shell in the environment enters it once more
+  *) PYTHONPATH=$__project:$__project/src${PYTHONPATH:+:$PYTHONPATH} ;;
+esac
 # What a program prints shows up at once, and is there when it is killed.
 PYTHONUNBUFFERED=${PYTHONUNBUFFERED-1}
 export PYTHONPATH PYTHONUNBUFFERED

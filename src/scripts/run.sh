@@ -3,10 +3,12 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
+#part streams
 # What stands before these lines is the login shell's own: see run_command.cpp.
 printf '\n@remote1 run\n'
 printf '\n@remote1 run\n' >&2
 
+#part command
 cd -- "$project" 2>/dev/null || {
   echo "remote: the project's folder $project is not on this server; send it there first" >&2
   exit 127

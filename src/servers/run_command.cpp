@@ -17,7 +17,7 @@ std::string run_script(const std::string& project, const ProcessSpec& process) {
   environment.append(process.activate);
   Script script;
   script.set_path("project", project).set("command", process.command).set("environment", environment.text());
-  return script.add("job.sh").add("run.sh").guarded_input();
+  return script.add("job.sh").add("run.sh", {"streams", "command"}).guarded_input();
 }
 
 ExitStatus run_command(ssh::Connection& connection, const std::string& project, const ProcessSpec& process,

@@ -90,6 +90,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
 
 }  // namespace
 
+std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const TerminalRequest&, Sink) {
+  throw Error("cannot open a terminal", "this connection has none");
+}
+
 ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
   const Stopwatch watch;
   log_info(server(), "{}: begins, {} bytes of input", request.what, request.input.size());

@@ -17,6 +17,7 @@
 #include <remote/error.hpp>
 #include <remote/events.hpp>
 #include <remote/exit_status.hpp>
+#include <remote/terminal.hpp>
 
 #include "base/subprocess.hpp"
 
@@ -57,6 +58,8 @@ class Channel {
   virtual void write(std::string_view data) = 0;
   // End of file on the command's stdin.
   virtual void close_input() = 0;
+  // The terminal of a channel that has one has another size now.
+  virtual void resize(const TerminalSize& size) { static_cast<void>(size); }
   // While paused, no output is taken from the link, so that the peer's window fills and the command waits.
   virtual void pause(bool paused) = 0;
   // True when both outputs came to their end and the command's end is known.
@@ -83,6 +86,12 @@ struct ExecRequest {
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
 };
 
+// The terminal that a command is to get on the server.
+struct TerminalRequest {
+  std::string type;  // TERM
+  TerminalSize size;
+};
+
 // How a connection logged in, for another server that is to log in there too.
 struct LoginFacts {
   std::string user;
@@ -104,6 +113,11 @@ class Connection {
   // Starts a command. Its output goes to `sink` during pump(). Throws TooManyChannels when the server refuses
   // a further one (sshd's MaxSessions): open it on another connection.
   virtual std::unique_ptr<Channel> open(const std::string& command, Sink sink) = 0;
+
+  // The same for a command that gets a terminal: its stdin, stdout and stderr are that. The terminal begins
+  // with the server's own settings.
+  virtual std::unique_ptr<Channel> open_on_terminal(const std::string& command,
+                                                    const TerminalRequest& terminal, Sink sink);
 
   // A hint, to be given for each command: it will be opened after the next one. Its round trips then happen
   // while the next command runs. It is started ahead, perhaps in vain, so it must wait for its input. Empty:

@@ -74,6 +74,10 @@ class Pool::Lease final : public Connection {
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override {
     return connection_->open(command, std::move(sink));
   }
+  std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
+                                            Sink sink) override {
+    return connection_->open_on_terminal(command, terminal, std::move(sink));
+  }
   void expect(const std::string& command) override { connection_->expect(command); }
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     connection_->pump(timeout, also);

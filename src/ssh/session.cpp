@@ -66,6 +66,18 @@ void Session::throw_lost() const {
 }
 
 std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
+  return open_with([&] { return begin(command, sink); });
+}
+
+std::unique_ptr<Channel> Session::open_on_terminal(const std::string& command,
+                                                   const TerminalRequest& terminal, Sink sink) {
+  return open_with([&] {
+    channels_.push_back(std::make_shared<ChannelState>(session_.get(), command, sink, terminal));
+    return channels_.back();
+  });
+}
+
+std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
   if (!lost_.empty()) {
     throw_lost();
   }
@@ -75,7 +87,7 @@ std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
   auto pause = std::chrono::milliseconds(0);
   const Stopwatch watch;
   for (;;) {
-    auto state = begin(command, sink);
+    auto state = begin();
     auto channel = std::make_unique<SessionChannel>(state);
     wait_until_open(*state);
     if (state->refusal().empty() || state->status()) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -25,6 +26,8 @@ class Session final : public Connection {
   Session& operator=(const Session&) = delete;
 
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
+  std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
+                                            Sink sink) override;
   void expect(const std::string& command) override { expected_.push_back(command); }
   // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
@@ -42,6 +45,9 @@ class Session final : public Connection {
  private:
   using clock = std::chrono::steady_clock;
 
+  using Begin = std::function<std::shared_ptr<ChannelState>()>;
+
+  std::unique_ptr<Channel> open_with(const Begin& begin);
   std::shared_ptr<ChannelState> begin(const std::string& command, const Sink& sink);
   bool drop_spares();
   void wait_until_open(ChannelState& state);

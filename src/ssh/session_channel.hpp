@@ -23,6 +23,8 @@ class ChannelState {
  public:
   // A session channel that runs `command`, which may use our SSH agent (see AgentRelay) with `forward_agent`.
   ChannelState(ssh_session session, std::string command, Sink sink, bool forward_agent = false);
+  // A session channel that runs `command` on a terminal.
+  ChannelState(ssh_session session, std::string command, Sink sink, TerminalRequest terminal);
   // A channel to a TCP port as the server sees it.
   ChannelState(ssh_session session, std::string host, int port, Sink sink);
   ~ChannelState();
@@ -54,6 +56,7 @@ class ChannelState {
   std::size_t writable() const;
   void write(std::string_view data);
   void close_input();
+  void resize(const TerminalSize& size);
   void pause(bool paused) { paused_ = paused; }
   const std::optional<ExitStatus>& status() const { return status_; }
   // Bytes that wait in memory because the channel is paused.
@@ -68,6 +71,8 @@ class ChannelState {
   };
 
   void start();
+  bool request_command();
+  int request_terminal();
   void keep(Stream stream, std::string_view data);
   bool send_input();
   bool read_held();
@@ -80,6 +85,7 @@ class ChannelState {
   std::string host_;
   int port_ = 0;
   bool forward_agent_ = false;
+  std::optional<TerminalRequest> terminal_;  // to be asked for before the command; then absent
   Sink sink_;
   Phase phase_ = Phase::opening;
   std::string refusal_;
@@ -109,6 +115,7 @@ class SessionChannel final : public Channel {
   std::size_t writable() const override { return state_->writable(); }
   void write(std::string_view data) override { state_->write(data); }
   void close_input() override { state_->close_input(); }
+  void resize(const TerminalSize& size) override { state_->resize(size); }
   void pause(bool paused) override { state_->pause(paused); }
   bool finished() const override { return state_->finished(); }
   std::optional<ExitStatus> status() const override { return state_->status(); }

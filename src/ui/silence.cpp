@@ -6,8 +6,6 @@
 #include <csignal>
 #include <cstddef>
 
-#include <termios.h>
-
 namespace remote::ui {
 namespace {
 
@@ -17,6 +15,7 @@ constexpr std::array deadly = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE
 // What the handler needs; written before `tty` is set.
 struct Saved {
   std::atomic<int> tty{-1};
+  int when = TCSANOW;
   termios before{};
   std::array<struct sigaction, deadly.size()> actions{};
 };
@@ -27,27 +26,28 @@ Saved& saved() {
 }
 
 extern "C" void on_deadly_signal(int number) {
-  end_silence();
+  restore_terminal();
   std::signal(number, SIG_DFL);
   std::raise(number);
 }
 
 }  // namespace
 
-void end_silence() noexcept {
+void restore_terminal() noexcept {
   Saved& one = saved();
   const int saved_errno = errno;
   if (const int tty = one.tty.exchange(-1); tty >= 0) {
-    ::tcsetattr(tty, TCSAFLUSH, &one.before);
+    ::tcsetattr(tty, one.when, &one.before);
   }
   errno = saved_errno;
 }
 
-Silence::Silence(int tty) {
+ChangedTerminal::ChangedTerminal(int tty, void (*change)(termios&), int when) {
   Saved& one = saved();
   if (::tcgetattr(tty, &one.before) != 0) {
     return;
   }
+  one.when = when;
   one.tty = tty;
   struct sigaction action {};
   action.sa_handler = on_deadly_signal;
@@ -59,16 +59,25 @@ Silence::Silence(int tty) {
       ::sigaction(deadly.at(i), &action, nullptr);
     }
   }
-  termios silent = one.before;
-  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-  ::tcsetattr(tty, TCSAFLUSH, &silent);
+  termios changed = one.before;
+  change(changed);
+  ::tcsetattr(tty, when, &changed);
 }
 
-Silence::~Silence() {
-  end_silence();
+ChangedTerminal::~ChangedTerminal() {
+  restore_terminal();
   for (std::size_t i = 0; i < deadly.size(); ++i) {
     ::sigaction(deadly.at(i), &saved().actions.at(i), nullptr);
   }
 }
+
+Silence::Silence(int tty)
+    : ChangedTerminal(
+          tty, [](termios& settings) { settings.c_lflag &= ~static_cast<tcflag_t>(ECHO); }, TCSAFLUSH) {}
+
+// At once: what was written may never be taken by a terminal that stands still.
+RawTerminal::RawTerminal(int tty)
+    : ChangedTerminal(
+          tty, [](termios& settings) { ::cfmakeraw(&settings); }, TCSANOW) {}
 
 }  // namespace remote::ui

@@ -1,21 +1,36 @@
 #pragma once
 
+#include <termios.h>
+
 namespace remote::ui {
 
-// A terminal that does not echo what is typed, as long as the object lives. However the process ends before
-// (but for SIGKILL), the terminal echoes again: a signal that would end it finds a handler meanwhile, which
+// A terminal whose settings are changed as long as the object lives. However the process ends before (but for
+// SIGKILL), the terminal gets its settings back: a signal that would end it finds a handler meanwhile, which
 // then lets it do so. One at a time.
-class Silence {
+class ChangedTerminal {
  public:
-  // `tty`: open, and a terminal. It is left alone when it cannot be changed.
-  explicit Silence(int tty);
-  ~Silence();
-  Silence(const Silence&) = delete;
-  Silence& operator=(const Silence&) = delete;
+  ~ChangedTerminal();
+  ChangedTerminal(const ChangedTerminal&) = delete;
+  ChangedTerminal& operator=(const ChangedTerminal&) = delete;
+
+ protected:
+  // `tty`: open, and a terminal. It is left alone when it cannot be changed. `when`: as tcsetattr(3) has it,
+  // for the change and for its end.
+  ChangedTerminal(int tty, void (*change)(termios&), int when);
 };
 
-// For who ends the process by _exit(2): the terminal echoes again. May be called from a signal handler, also
-// when no terminal is silent.
-void end_silence() noexcept;
+// A terminal that does not echo what is typed. What was typed before or during it is dropped.
+struct Silence : ChangedTerminal {
+  explicit Silence(int tty);
+};
+
+// A terminal that passes on every key as it is typed, Ctrl-C too, and every byte that is written as it is.
+struct RawTerminal : ChangedTerminal {
+  explicit RawTerminal(int tty);
+};
+
+// For who ends the process by _exit(2): the terminal gets its settings back. May be called from a signal
+// handler, also when no terminal is changed.
+void restore_terminal() noexcept;
 
 }  // namespace remote::ui

@@ -67,6 +67,15 @@ std::optional<std::string> read_line(int fd, const Cancel& cancel) {
   }
 }
 
+// A raw terminal does not begin a new line at its left edge by itself.
+std::string with_returns(std::string_view text) {
+  std::string result;
+  for (const char c : text) {
+    result += c == '\n' ? "\r\n" : std::string(1, c);
+  }
+  return result;
+}
+
 // What was typed without echo has not moved the cursor.
 struct NewLine {
   int tty;
@@ -116,6 +125,10 @@ void Terminal::set_color(Color color) {
 
 bool Terminal::stdin_is_terminal() const {
   return ::isatty(streams_.in) == 1;
+}
+
+bool Terminal::has_keyboard() const {
+  return stdin_is_terminal() && ::tcgetpgrp(streams_.in) == ::getpgrp();
 }
 
 std::size_t Terminal::columns() const {
@@ -184,6 +197,10 @@ void Terminal::out(std::string_view text) {
 }
 
 void Terminal::err(std::string_view text) {
+  const std::string returned = raw_ && err_terminal_ ? with_returns(text) : "";
+  if (!returned.empty()) {
+    text = returned;
+  }
   const std::lock_guard lock(mutex_);
   while (!text.empty()) {
     const std::size_t piece = cancel_ ? std::min(text.size(), sure_piece) : text.size();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <mutex>
 #include <optional>
@@ -47,6 +48,12 @@ class Terminal {
   // Whether what is on stderr can be redrawn.
   bool can_redraw() const { return err_terminal_ && !logging_; }
   bool stdin_is_terminal() const;
+  // Whether a key that is typed now goes to this program: stdin is a terminal, and no other job of the shell
+  // has it.
+  bool has_keyboard() const;
+  int input() const { return streams_.in; }
+  // While stdin's terminal is raw (RawTerminal), lines on stderr begin at its left edge all the same.
+  void set_raw(bool raw) { raw_ = raw; }
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
   std::size_t columns() const;
   // Rows of stderr's terminal; 24 when it is none.
@@ -79,6 +86,7 @@ class Terminal {
   bool err_color_;
   bool quiet_ = false;
   bool logging_ = false;
+  std::atomic<bool> raw_ = false;
   std::optional<Cancel> cancel_;
   mutable std::mutex mutex_;
 };

@@ -66,7 +66,7 @@ PY
 echo data >data.txt
 
 # ---- servers, prepare, rsync
-code 0 servers --json
+code 0 servers -v --json
 [ "$(picks 'len(d)')" = "$count" ] || fail "servers --json"
 # shellcheck disable=SC2086
 code 0 prepare $all

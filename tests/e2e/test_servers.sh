@@ -1,5 +1,5 @@
 #!/bin/sh
-# `remote servers`: what was resolved for each server and from where, without asking one.
+# `remote servers --verbose`: what was resolved for each server and from where, without asking one.
 . "${0%/*}/support.sh"
 mkdir -p "$work/home/.ssh" .remote
 HOME=$work/home
@@ -28,7 +28,7 @@ EOF
 # row SERVER SETTING VALUE FROM
 row() { grep -qE "^$1 +$2 +$3 +$4\$" "$work/out" || fail "no line: $*"; }
 
-code 0 servers
+code 0 -v servers
 row first host '192\.0\.2\.1' 'configs.yaml:3'
 row first user ubuntu default
 row first key 'no such file: .*/my project/\.remote/missing' 'configs.yaml:4'
@@ -41,7 +41,7 @@ row second internal_address '10\.0\.0\.5' 'configs.yaml:10'
 ! grep -q 'hunter' "$work/out" || fail "a password is shown"
 ! grep -q ' $' "$work/out" || fail "blanks at the end of a line"
 
-code 0 --json servers --server 'sec*'
+code 0 -v --json servers --server 'sec*'
 ! grep -q 'hunter\|first' "$work/out" || fail "wrong JSON"
 if command -v python3 >/dev/null; then
   python3 - "$work/out" <<'EOF' || fail "the JSON is not as it should be"
@@ -53,20 +53,20 @@ assert settings["port"] == ("2022", "~/.ssh/config:3"), settings
 EOF
 fi
 
-code 2 servers --server thrid
+code 2 -v servers --server thrid
 grep -q 'there are first, second' "$work/err" || fail "the names are not told"
 
 # one that cannot be resolved does not hide the others
 printf '  third: {hostname: loop}\n' >>.remote/configs.yaml
-code 2 servers
+code 2 -v servers
 row second port 2022 '[~]/\.ssh/config:3'
 grep -q 'error: third: .*circle' "$work/err" || fail "no word about third"
 
 # from a folder below, and from none
 mkdir sub
 cd sub
-code 0 servers --server first
+code 0 -v servers --server first
 cd /
-code 2 servers
+code 2 -v servers
 grep -q 'remote init' "$work/err" || fail "no hint"
 echo "servers: all well"

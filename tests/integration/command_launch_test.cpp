@@ -33,6 +33,12 @@ TEST_F(CommandLaunch, StartsTheRanksAndSaysWhereTheyAre) {
   EXPECT_EQ(result.err, "4 ranks, master 127.0.0.1:29500; follow rank 0 with: remote job-tail --job 1\n");
 }
 
+TEST_F(CommandLaunch, OneRankIsNamedAsOne) {
+  const CommandResult result = launch({"--cmd", "true", "--server", "a", "--follow"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.err, StartsWith("1 rank (one a server"));
+}
+
 TEST_F(CommandLaunch, JsonIsTheJobsOfTheRanks) {
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "1", "--json"});
   EXPECT_EQ(result.code, 0);

@@ -1,4 +1,4 @@
-// `remote servers`, which asks no server.
+// `remote servers`, and with --verbose, which asks no server.
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
@@ -24,7 +24,7 @@ class CommandServers : public ::testing::Test {
 };
 
 TEST_F(CommandServers, EachLineInAPipeNamesItsServer) {
-  const CommandResult result = world.run({"servers"});
+  const CommandResult result = world.run({"-v", "servers"});
   EXPECT_EQ(result.code, 0);
   EXPECT_EQ(result.err, "");
   std::vector<std::string> lines = result.lines();
@@ -40,14 +40,14 @@ TEST_F(CommandServers, EachLineInAPipeNamesItsServer) {
 }
 
 TEST_F(CommandServers, OnATerminalAServerIsNamedOnce) {
-  const CommandResult result = world.run({"servers"}, screen());
+  const CommandResult result = world.run({"-v", "servers"}, screen());
   EXPECT_EQ(result.code, 0);
   EXPECT_THAT(result.out, HasSubstr("\033[36mfirst\033[0m"));
   EXPECT_EQ(result.out.find("first", result.out.find("first") + 1), std::string::npos);
 }
 
 TEST_F(CommandServers, JsonHasEverySettingWithItsPlace) {
-  const CommandResult result = world.run({"servers", "--server", "sec*", "--json"});
+  const CommandResult result = world.run({"-v", "servers", "--server", "sec*", "--json"});
   EXPECT_EQ(result.code, 0);
   const auto all = result.json();
   ASSERT_EQ(all.size(), 1U);
@@ -61,15 +61,15 @@ TEST_F(CommandServers, JsonHasEverySettingWithItsPlace) {
 TEST_F(CommandServers, AnOptionOfTheUsersSshConfigIsShownWithItsLine) {
   make_folders(world.home() / ".ssh");
   write_file_atomic(world.home() / ".ssh/config", "Host 192.0.2.1\n  Port 2022\n");
-  EXPECT_THAT(world.run({"servers", "--server", "first"}).lines(),
+  EXPECT_THAT(world.run({"-v", "servers", "--server", "first"}).lines(),
               Contains(MatchesRegex("first +port +2022 +~/\\.ssh/config:2")));
 }
 
 TEST_F(CommandServers, OneThatCannotBeResolvedDoesNotHideTheOther) {
   make_folders(world.home() / ".ssh");
   write_file_atomic(world.home() / ".ssh/config", "Host 192.0.2.1\n  ProxyJump 192.0.2.1\n");
-  EXPECT_THAT(world.run({"servers"}), Ends(2, HasSubstr("second "), StartsWith("error: first: ")));
-  const CommandResult json = world.run({"servers", "--json"});
+  EXPECT_THAT(world.run({"-v", "servers"}), Ends(2, HasSubstr("second "), StartsWith("error: first: ")));
+  const CommandResult json = world.run({"-v", "servers", "--json"});
   EXPECT_EQ(json.code, 2);
   EXPECT_THAT(json.json()[0]["error"].get<std::string>(), HasSubstr("circle"));
   EXPECT_EQ(json.json()[1]["error"], nullptr);
@@ -77,7 +77,30 @@ TEST_F(CommandServers, OneThatCannotBeResolvedDoesNotHideTheOther) {
 
 TEST_F(CommandServers, AKeyThatIsMissingIsSaid) {
   world.configure("name: proj\nservers:\n  a: {hostname: a, private_key: .remote/none}\n");
-  EXPECT_THAT(world.run({"servers"}).out, HasSubstr("no such file: " + world.project().string()));
+  EXPECT_THAT(world.run({"-v", "servers"}).out, HasSubstr("no such file: " + world.project().string()));
+}
+
+TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n"
+      "  b: {hostname: b, gpus: 4}\n  c: {hostname: c}\n");
+  world.job("a", "sleep 1000");
+  world.cut_off({"c"});
+  const CommandResult table = world.run({"servers"});
+  EXPECT_EQ(table.code, 1);
+  EXPECT_THAT(table.lines(),
+              ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS"), MatchesRegex("a +yes +[0-9]+ +1"),
+                          MatchesRegex("b +yes +[0-9]+ of 4 +0"), MatchesRegex("c +no +- +0")));
+  EXPECT_THAT(table.err, AllOf(StartsWith("error: c: "), HasSubstr("injected fault")));
+  const auto json = world.run({"servers", "--json"}).json();
+  EXPECT_EQ(json[0]["reachable"], true);
+  EXPECT_EQ(json[0]["jobs"], 1);
+  EXPECT_TRUE(json[1]["gpus"].is_number());
+  EXPECT_FALSE(json[1]["settings"].empty());
+  EXPECT_EQ(json[2]["reachable"], false);
+  EXPECT_EQ(json[2]["gpus"], nullptr);
+  EXPECT_THAT(json[2]["error"].get<std::string>(), HasSubstr("injected fault"));
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 // What all commands share: help, the version, the global options, and what is said of wrong usage.
 
+#include "base/strings.hpp"
 #include "support/command_world.hpp"
+#include "ui/terminal.hpp"
 
 namespace remote::test {
 namespace {
@@ -15,31 +17,58 @@ TEST(CommandUsage, HelpNamesEveryCommandButTheHiddenOne) {
   CommandWorld world;
   const CommandResult help = world.run({"--help"});
   EXPECT_THAT(help, Ends(0, Not(HasSubstr("__complete")), ""));
-  for (const char* name : {"init",
-                           "servers",
-                           "setup",
-                           "rsync",
-                           "update-packages",
-                           "prepare",
-                           "run",
-                           "job-run",
-                           "launch",
-                           "job-list",
-                           "job-tail",
-                           "job-kill",
-                           "job-rsync",
-                           "job-wait",
-                           "job-clean",
-                           "job-pull",
-                           "job-stacks",
-                           "authorize",
-                           "sandbox",
-                           "completion",
-                           "torch-launch",
-                           "helper-torch-launch"}) {
+  for (const char* name :
+       {"init",      "servers",   "setup",      "rsync",        "update-packages",    "prepare",
+        "run",       "shell",     "job-run",    "launch",       "job-list",           "job-tail",
+        "job-kill",  "job-rsync", "job-wait",   "job-clean",    "job-pull",           "job-stacks",
+        "authorize", "sandbox",   "completion", "torch-launch", "helper-torch-launch"}) {
     EXPECT_THAT(help.out, HasSubstr(std::string("\n  ") + name + " ")) << name;
     EXPECT_THAT(world.run({name, "--help"}), Ends(0, HasSubstr(name), "")) << name;
   }
+}
+
+// The words of a text, each with one blank before it.
+std::string words_of(const std::string& text) {
+  std::string words;
+  for (const std::string& word : split_words(text)) {
+    words += " " + word;
+  }
+  return words;
+}
+
+TEST(CommandUsage, HelpStaysWithin80ColumnsAndHasGroupsAndExamples) {
+  CommandWorld world;
+  const CommandResult all = world.run({"help"});
+  EXPECT_EQ(all.out, world.run({"--help"}).out);
+  EXPECT_THAT(words_of(all.out),
+              AllOf(HasSubstr(" Prepare the servers: prepare Setup, rsync and update-packages on "
+                              "all servers side by side setup "),
+                    HasSubstr(" Jobs: ")));
+  EXPECT_THAT(words_of(all.out), HasSubstr(" --project DIR The project's folder"));
+  std::vector<std::vector<std::string>> commands = {
+      {"sandbox", "up"}, {"sandbox", "down"}, {"sandbox", "status"}};
+  for (const std::string& line : all.lines()) {
+    if (line.starts_with("  ") && line[2] >= 'a' && line[2] <= 'z') {
+      commands.push_back({split_words(line).front()});
+    }
+  }
+  EXPECT_GT(commands.size(), 25U);
+  for (std::vector<std::string> words : commands) {
+    const bool of_root = words.size() == 1;
+    words.insert(words.begin(), "help");
+    const CommandResult help = world.run(words);
+    EXPECT_EQ(help.code, 0) << help;
+    for (const std::string& line : help.lines()) {
+      EXPECT_LE(ui::display_width(line), 80U) << line;
+    }
+    EXPECT_EQ(help.out.find("\n  remote ") != std::string::npos, of_root) << help;  // an example
+    EXPECT_THAT(help.out, Not(HasSubstr("--project DIR"))) << help;
+    words.erase(words.begin());
+    words.push_back("--help");
+    EXPECT_EQ(world.run(words).out, help.out);
+  }
+  EXPECT_THAT(world.run({"help", "completion"}).out, HasSubstr(".zfunc/_remote"));
+  EXPECT_THAT(world.run({"help", "jbo-list"}), Refused("did you mean 'job-list'?"));
 }
 
 TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {

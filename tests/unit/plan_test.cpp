@@ -156,6 +156,23 @@ TEST(Plan, Tags) {
             (Tags{"-u", "a b.py", "x", "--token=********", "--key"}));
 }
 
+TEST(Plan, TagsOfAShellLineAreThoseOfItsPrograms) {
+  using Tags = std::vector<std::string>;
+  const auto tags = [](std::string_view command) { return default_tags(command, {}); };
+  EXPECT_EQ(tags("[ $RANK != 2 ] || exit 3; sleep 600"), (Tags{"sleep", "600"}));
+  EXPECT_EQ(tags("cd src && python train.py --lr 0.1 >log.txt 2>&1 & wait"),
+            (Tags{"train.py", "--lr", "0.1"}));
+  EXPECT_EQ(tags("NCCL_DEBUG=INFO python train.py"), Tags{"train.py"});
+  EXPECT_EQ(tags("for i in 1 2; do ./step $i 'x;y' -o \"out $i\"; done # all"),
+            (Tags{"./step", "x;y", "-o"}));
+  EXPECT_EQ(tags("bash -lc 'source env.sh; python -m pkg.train'"), (Tags{"-m", "pkg.train"}));
+  EXPECT_EQ(tags("python -c 'import torch; print(torch.rand(3))'"), Tags{"python"});
+  EXPECT_EQ(tags("curl -H 'Authorization: Bearer abc' x | tee --token T all.log"),
+            (Tags{"curl", "-H", "Authorization:", "Bearer", "x", "tee", "--token", "all.log"}));
+  EXPECT_EQ(tags("test -f x && exit 1"), Tags{});
+  EXPECT_EQ(tags("a\\;b; ("), Tags{"a;b"});
+}
+
 TEST(Plan, RefusesWhatCannotBe) {
   const auto refused = [](LaunchSpec spec, const std::vector<Node>& nodes) {
     EXPECT_THROW(make_plan(spec, nodes), Error);

@@ -48,19 +48,19 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
   }
   context.terminal.out(table.text(context.terminal));
   const Plan& plan = launched.plan;
-  context.terminal.notice(
-      fmt::format("{} ranks{}, master {}:{}; follow rank 0 with: remote job-tail --job {}", plan.world_size,
-                  ranks_from, plan.master_addr, plan.master_port, launched.jobs.front().key));
+  context.terminal.notice(fmt::format("{}{}, master {}:{}; follow rank 0 with: remote job-tail --job {}",
+                                      counted(static_cast<std::size_t>(plan.world_size), "rank"), ranks_from,
+                                      plan.master_addr, plan.master_port, launched.jobs.front().key));
 }
 
 // Says what became of a launch of which not all was started.
 void show_failed(Context& context, const LaunchResult& launched) {
   const auto left = static_cast<std::size_t>(
       std::ranges::count_if(launched.jobs, [](const Job& job) { return !is_final(job.state); }));
-  context.terminal.notice(
-      left == 0 ? "the launch failed: nothing of it runs"
-                : fmt::format("the launch failed: {} of its {} jobs may run. To end {}: {}", left,
-                              launched.jobs.size(), left == 1 ? "it" : "them", kill_command(launched.jobs)));
+  context.terminal.notice(left == 0 ? "the launch failed: nothing of it runs"
+                                    : fmt::format("the launch failed: {} of its {} may run. To end {}: {}",
+                                                  left, counted(launched.jobs.size(), "job"),
+                                                  left == 1 ? "it" : "them", kill_command(launched.jobs)));
 }
 
 // Shows rank 0 until all ranks have ended, and the verdict. Returns the exit code.

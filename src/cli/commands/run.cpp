@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "cli/keyboard.hpp"
 #include "cli/options.hpp"
 #include "cli/show/output.hpp"
 
@@ -17,6 +18,8 @@ namespace {
 struct Arguments {
   RunRequest request;
   EnvOptions env;
+  bool tty = false;
+  bool no_tty = false;
 };
 
 // JSON is one value, so all of it is held in memory: output past this is an error.
@@ -93,6 +96,20 @@ int conclude(Context& context, const std::vector<ServerRun>& runs) {
   return failed == 0 ? 0 : 1;
 }
 
+// Whether the command gets a terminal: where it is asked for, or by itself where a person sits in front of
+// one.
+bool wants_terminal(Context& context, const Arguments& arguments, std::size_t servers) {
+  if (arguments.tty && context.options.json) {
+    throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output");
+  }
+  if (arguments.tty && servers != 1) {
+    throw Error::usage("run --tty", fmt::format("{} servers cannot share a terminal", servers),
+                       "name one with --server");
+  }
+  return arguments.tty || (servers == 1 && !arguments.no_tty && !context.options.json &&
+                           context.terminal.has_keyboard() && context.terminal.stdout_is_terminal());
+}
+
 int run(Context& context, const Arguments& arguments) {
   RunRequest request = arguments.request;
   if (request.command.empty()) {
@@ -110,7 +127,18 @@ int run(Context& context, const Arguments& arguments) {
     }
   };
   request.on_ended = [&](std::size_t server, const ServerRun&) { screens[server].finish(); };
-  const std::vector<ServerRun> runs = context.project().run(request);
+  std::vector<ServerRun> runs;
+  if (wants_terminal(context, arguments, names.size())) {
+    context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+    Keyboard keyboard(context);
+    request.terminal = keyboard.side();
+    runs = context.project().run(request);
+    if (!runs.front().error) {
+      keyboard.finish();
+    }
+  } else {
+    runs = context.project().run(request);
+  }
   const int code = conclude(context, runs);
   if (context.options.json) {
     nlohmann::json all = nlohmann::json::array();
@@ -130,6 +158,10 @@ void add_run(CLI::App& app, Context& context) {
   add_cmd_option(command, arguments.request.command);
   add_server_option(command, context, arguments.request.servers);
   arguments.env.add(command);
+  CLI::Option* tty = command.add_flag(
+      "--tty", arguments.tty,
+      "Give the command a terminal (default: on one server, where stdin and stdout are one)");
+  command.add_flag("--no-tty", arguments.no_tty, "Give it none")->excludes(tty);
 }
 
 }  // namespace remote::cli

@@ -1,6 +1,8 @@
-// `remote servers`: how each server is reached, and where each setting came from. Asks no server.
+// `remote servers`: how the servers are now; with --verbose how each is reached, and where each setting came
+// from.
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
@@ -10,7 +12,8 @@
 namespace remote::cli {
 namespace {
 
-nlohmann::json to_json(const ServerInfo& server) {
+// The state is absent where no server was asked.
+nlohmann::json to_json(const ServerInfo& server, const ServerState* state) {
   auto settings = nlohmann::json::array();
   for (const ServerSetting& setting : server.settings) {
     settings.push_back({{"name", setting.name},
@@ -18,10 +21,22 @@ nlohmann::json to_json(const ServerInfo& server) {
                         {"from", setting.from},
                         {"problem", or_null(setting.problem)}});
   }
-  return {{"server", server.name}, {"settings", settings}, {"error", or_null(server.error)}};
+  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr}, {"gpus", nullptr},
+                          {"jobs", nullptr},       {"settings", settings}, {"error", or_null(server.error)}};
+  if (state != nullptr) {
+    entry["reachable"] = !state->error.has_value();
+    entry["jobs"] = state->jobs;
+    if (state->gpus) {
+      entry["gpus"] = *state->gpus;
+    }
+    if (!server.error) {
+      entry["error"] = or_null(state->error);
+    }
+  }
+  return entry;
 }
 
-void add_rows(ui::Table& table, const ServerInfo& server, bool name_on_each) {
+void add_settings(ui::Table& table, const ServerInfo& server, bool name_on_each) {
   bool named = false;
   for (const ServerSetting& setting : server.settings) {
     const bool name = !named || name_on_each;
@@ -33,23 +48,69 @@ void add_rows(ui::Table& table, const ServerInfo& server, bool name_on_each) {
   }
 }
 
-int run(Context& context, const std::vector<std::string>& globs) {
-  ui::Table table({"SERVER", "SETTING", "VALUE", "FROM"});
-  auto json = nlohmann::json::array();
-  int code = 0;
-  for (const ServerInfo& server : context.project().servers(globs)) {
-    json.push_back(to_json(server));
-    if (server.error) {
-      context.show(*server.error);
-      code = server.error->kind() == ErrorKind::usage ? 2 : 1;
-    }
-    // In a pipe each line says its server, for grep and awk.
-    add_rows(table, server, !context.terminal.stdout_is_terminal());
+void add_state(ui::Table& table, const ServerState& state) {
+  ui::Cell gpus("-");
+  if (state.gpus && state.expected_gpus && *state.gpus != *state.expected_gpus) {
+    gpus = ui::Cell(fmt::format("{} of {}", *state.gpus, *state.expected_gpus), ui::Style::yellow);
+  } else if (state.gpus) {
+    gpus = std::to_string(*state.gpus);
   }
+  table.add({ui::Cell(state.server, ui::Style::cyan),
+             state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green),
+             std::move(gpus), std::to_string(state.jobs)});
+}
+
+int code_of(const Error& error) {
+  return error.kind() == ErrorKind::usage ? 2 : 1;
+}
+
+void print(Context& context, const nlohmann::json& json, const ui::Table& table) {
   if (context.options.json) {
     context.terminal.out(dump_json(json));
   } else if (!table.empty()) {
     context.terminal.out(table.text(context.terminal));
+  }
+}
+
+// Asks no server.
+int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
+  ui::Table table({"SERVER", "SETTING", "VALUE", "FROM"});
+  auto json = nlohmann::json::array();
+  int code = 0;
+  for (const ServerInfo& server : servers) {
+    json.push_back(to_json(server, nullptr));
+    if (server.error) {
+      context.show(*server.error);
+      code = code_of(*server.error);
+    }
+    // In a pipe each line says its server, for grep and awk.
+    add_settings(table, server, !context.terminal.stdout_is_terminal());
+  }
+  print(context, json, table);
+  return code;
+}
+
+int run(Context& context, const std::vector<std::string>& globs) {
+  const std::vector<ServerInfo> servers = context.project().servers(globs);
+  if (context.options.verbose > 0) {
+    return show_settings(context, servers);
+  }
+  const std::vector<ServerState> states = context.project().server_states(globs);
+  ui::Table table({"SERVER", "REACHABLE", {"GPUS", true}, {"JOBS", true}});
+  auto json = nlohmann::json::array();
+  int code = 0;
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    json.push_back(to_json(servers[i], &states[i]));
+    add_state(table, states[i]);
+    if (states[i].error) {
+      code = std::max(code, code_of(*states[i].error));
+    }
+  }
+  print(context, json, table);
+  for (const ServerState& state : states) {
+    if (state.error) {
+      context.show(*state.error);
+    }
   }
   return code;
 }
@@ -58,7 +119,10 @@ int run(Context& context, const std::vector<std::string>& globs) {
 
 void add_servers(CLI::App& app, Context& context) {
   const auto [command, globs] = add_command(
-      app, context, "servers", "Show how each server is reached, and where each setting came from", run);
+      app, context, "servers",
+      "Show which servers are reached, their GPUs and jobs; with --verbose how each is reached, and "
+      "where each setting came from",
+      run);
   add_server_option(command, context, globs);
 }
 

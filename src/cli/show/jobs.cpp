@@ -55,12 +55,15 @@ std::string headline(const Verdict& verdict) {
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
   }
-  return fmt::format("{} of {} ranks did not succeed", verdict.total - verdict.succeeded, verdict.total);
+  return fmt::format("{} of {} did not succeed", verdict.total - verdict.succeeded,
+                     counted(static_cast<std::size_t>(verdict.total), "rank"));
 }
 
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   if (verdict.succeeded == verdict.total) {
-    terminal.notice(fmt::format("all {} ranks succeeded", verdict.total), ui::Style::green);
+    terminal.notice(
+        verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
+        ui::Style::green);
     return;
   }
   std::vector<std::string> lines;
@@ -197,9 +200,10 @@ std::string plan_text(const Plan& plan) {
   for (const PlannedProcess& process : plan.processes) {
     servers.insert(process.server);
   }
-  std::string text = fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
-                                 counted(plan.world_size, "rank"), counted(servers.size(), "server"),
-                                 plan.launcher, plan.master_addr, plan.master_port);
+  std::string text =
+      fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                  counted(static_cast<std::size_t>(plan.world_size), "rank"),
+                  counted(servers.size(), "server"), plan.launcher, plan.master_addr, plan.master_port);
   const Env everywhere = shared_env(plan.processes);
   text += "on every process\n";
   print_env(text, everywhere, {}, "  ");

@@ -1,0 +1,71 @@
+// `remote shell SERVER`: the login shell there, in the project's folder and environment.
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "cli/keyboard.hpp"
+#include "cli/options.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct Arguments {
+  std::string server;
+  EnvOptions env;
+};
+
+// The server that is named, or the only one.
+std::string chosen_server(Context& context, const std::string& named) {
+  if (!named.empty()) {
+    return named;
+  }
+  const std::vector<std::string> names = context.project().server_names();
+  if (names.size() == 1) {
+    return names.front();
+  }
+  throw Error::usage("remote shell", "it needs a server: " + join(names, ", "),
+                     names.empty() ? "" : "for example: remote shell " + names.front());
+}
+
+int run(Context& context, const Arguments& arguments) {
+  if (context.options.json) {
+    throw Error::usage("remote shell", "--json goes with commands that return data");
+  }
+  if (!context.terminal.stdin_is_terminal() || !context.terminal.stdout_is_terminal()) {
+    throw Error::usage("remote shell", "stdin and stdout must be a terminal",
+                       "to run one command, write: remote run --cmd C --server S");
+  }
+  ShellRequest request;
+  request.server = chosen_server(context, arguments.server);
+  request.env = arguments.env.collect();
+  context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+  request.on_output = [&](std::string_view data) { context.terminal.out(data); };
+  ServerRun result;
+  {
+    Keyboard keyboard(context);
+    request.terminal = keyboard.side();
+    result = context.project().shell(request);
+    if (!result.error) {
+      keyboard.finish();
+    }
+  }
+  if (result.error) {
+    context.show(*result.error);
+    return 1;
+  }
+  return result.status->shell_code();
+}
+
+}  // namespace
+
+void add_shell(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "shell",
+                  "Open your login shell on a server, in the project's folder and environment", run);
+  context.completers[command.add_option("server", arguments.server, "The server (default: the only one)")
+                         ->type_name("SERVER")] = NameKind::servers;
+  arguments.env.add(command);
+}
+
+}  // namespace remote::cli

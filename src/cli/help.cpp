@@ -1,0 +1,272 @@
+#include "cli/help.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <remote/error.hpp>
+
+#include "base/strings.hpp"
+#include "cli/context.hpp"
+
+namespace remote::cli {
+namespace {
+
+// In which group a command is shown, and examples of it. In the order of `remote --help`.
+struct Page {
+  std::string_view command;
+  std::string_view group;
+  std::string_view example;
+};
+
+constexpr Page pages[] = {
+    {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10"},
+    {"sandbox", "Begin", "remote sandbox up --nodes 2"},
+    {"servers", "Begin", "remote servers\nremote servers --verbose --server gpu1"},
+    {"authorize", "Begin", "remote authorize --server gpu1 --generate"},
+    {"trust", "Begin", "remote trust"},
+    {"prepare", "Prepare the servers", "remote prepare"},
+    {"setup", "Prepare the servers", "remote setup --server 'gpu*'"},
+    {"rsync", "Prepare the servers", "remote rsync --dry-run\nremote rsync --delete --verify"},
+    {"update-packages", "Prepare the servers", "remote update-packages --force"},
+    {"run", "Run", "remote run --cmd nvidia-smi\nremote run --server gpu1 --cmd 'python -m pdb train.py'"},
+    {"shell", "Run", "remote shell gpu1"},
+    {"job-run", "Run", "remote job-run --server gpu1 --cmd 'python train.py' --tag try"},
+    {"torch-launch", "Run",
+     "remote torch-launch --cmd 'python train.py' --nproc-per-node 8\n"
+     "remote torch-launch --cmd 'python train.py' --server 'gpu*' --follow"},
+    {"helper-torch-launch", "Run", "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8"},
+    {"launch", "Run", "remote launch --cmd './solve input.txt' --nproc-per-node 4"},
+    {"status", "Jobs", "remote status"},
+    {"job-list", "Jobs", "remote job-list --watch\nremote job-list --stopped --tag train.py"},
+    {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
+    {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
+    {"job-stacks", "Jobs", "remote job-stacks --job 4"},
+    {"job-kill", "Jobs", "remote job-kill --job 4\nremote job-kill --tag train.py --grace 30"},
+    {"job-rsync", "Jobs", "remote job-rsync --delay 60"},
+    {"job-pull", "Jobs", "remote job-pull --job 4 checkpoints/"},
+    {"job-clean", "Jobs", "remote job-clean --older 7"},
+    {"completion", "Help", "remote completion zsh >_remote\nsource <(remote completion bash)"},
+    {"help", "Help", "remote help torch-launch"},
+};
+
+constexpr std::string_view other_group = "Other";
+
+// Behind the examples of `completion`.
+constexpr std::string_view installing_completion =
+    "To have it in every shell:\n"
+    "  bash  echo 'source <(remote completion bash)' >>~/.bashrc\n"
+    "  zsh   remote completion zsh >~/.zfunc/_remote\n"
+    "        (with fpath+=(~/.zfunc) before compinit in ~/.zshrc)\n"
+    "  fish  remote completion fish >~/.config/fish/completions/remote.fish\n";
+
+const Page* page_of(std::string_view command) {
+  const auto* const found = std::ranges::find(pages, command, &Page::command);
+  return found == std::end(pages) ? nullptr : found;
+}
+
+// The words of a text on lines that end at `width`; all but the first begin at `indent`.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t at = indent;
+  for (const std::string& word : split_words(std::string(text))) {
+    const std::size_t size = ui::display_width(word);
+    if (at > indent && at + 1 + size > width) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+    } else if (at > indent) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += size;
+  }
+  return out + "\n";
+}
+
+// "  --name VALUE          what it does".
+std::string row(const std::string& left, std::string_view right, std::size_t width) {
+  constexpr std::size_t column = 26;
+  std::string out = "  " + left;
+  const std::size_t size = ui::display_width(out);
+  out += size + 2 > column ? "\n" + std::string(column, ' ') : std::string(column - size, ' ');
+  return out + wrapped(right, column, width);
+}
+
+// CLI11 adds to a type what may be given: "TEXT:{auto,never}", "N:INT in [1 - 9]".
+std::string value_name(const CLI::Option& option) {
+  const std::string type = option.get_type_name();
+  const std::size_t colon = type.find(':');
+  if (colon == std::string::npos) {
+    return type;
+  }
+  std::string values = type.substr(colon + 1);
+  if (!values.starts_with('{')) {
+    return type.substr(0, colon);
+  }
+  values = values.substr(1, values.find('}') - 1);
+  std::ranges::replace(values, ',', '|');
+  return values;
+}
+
+std::string option_name(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) {
+    names.push_back("-" + name);
+  }
+  for (const std::string& name : option.get_lnames()) {
+    names.push_back("--" + name);
+  }
+  const std::string value = option.get_items_expected_max() == 0 ? "" : value_name(option);
+  return join(names, ", ") + (value.empty() ? "" : " " + value);
+}
+
+std::string positional_name(const CLI::Option& option) {
+  const std::string name = value_name(option);
+  return option.get_items_expected_max() > 1 ? name + "…" : name;
+}
+
+std::string usage(const CLI::App& command, const std::string& name) {
+  std::string line = "Usage: " + name + " [OPTIONS]";
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional() && !option->get_group().empty()) {
+      const std::string shown = positional_name(*option);
+      line += option->get_required() ? " " + shown : " [" + shown + "]";
+    }
+  }
+  if (!command.get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    line += " COMMAND";
+  }
+  return line + "\n";
+}
+
+// Its arguments, then its options; the common ones are told by `remote --help` alone.
+std::string options(const CLI::App& command, std::size_t width) {
+  std::string arguments;
+  std::string rest;
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_group().empty() ||
+        (command.get_parent() != nullptr && option == command.get_help_ptr())) {
+      continue;
+    }
+    const std::string what = option->get_description() + (option->get_required() ? " (required)" : "");
+    if (option->get_positional()) {
+      arguments += row(positional_name(*option), what, width);
+    } else {
+      rest += row(option_name(*option), what, width);
+    }
+  }
+  const char* title = command.get_parent() == nullptr ? "\nOptions of every command:\n" : "\nOptions:\n";
+  return (arguments.empty() ? "" : "\nArguments:\n" + arguments) + (rest.empty() ? "" : title + rest);
+}
+
+std::string commands_of(const CLI::App& parent, std::string_view group, std::size_t width) {
+  std::string rows;
+  const auto add = [&](const CLI::App* sub) { rows += row(sub->get_name(), sub->get_description(), width); };
+  const auto all = parent.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+  if (group != other_group) {
+    for (const Page& page : pages) {
+      const auto sub =
+          std::ranges::find(all, page.command, [](const CLI::App* one) { return one->get_name(); });
+      if (page.group == group && sub != all.end()) {
+        add(*sub);
+      }
+    }
+  } else {
+    for (const CLI::App* sub : all) {
+      if (parent.get_parent() != nullptr || page_of(sub->get_name()) == nullptr) {
+        add(sub);
+      }
+    }
+  }
+  return rows;
+}
+
+std::string commands(const CLI::App& parent, std::size_t width) {
+  std::string text;
+  std::vector<std::string_view> groups;
+  for (const Page& page : pages) {
+    if (parent.get_parent() == nullptr && std::ranges::find(groups, page.group) == groups.end()) {
+      groups.push_back(page.group);
+    }
+  }
+  groups.push_back(other_group);
+  for (const std::string_view group : groups) {
+    if (const std::string rows = commands_of(parent, group, width); !rows.empty()) {
+      text += "\n" + std::string(parent.get_parent() == nullptr ? group : "Commands") + ":\n" + rows;
+    }
+  }
+  return text;
+}
+
+std::string examples(const CLI::App& command) {
+  const Page* page = command.get_parent() == nullptr || command.get_parent()->get_parent() != nullptr
+                         ? nullptr
+                         : page_of(command.get_name());
+  if (page == nullptr) {
+    return "";
+  }
+  const auto lines = split(page->example, '\n');
+  std::string text = lines.size() == 1 ? "\nExample:\n" : "\nExamples:\n";
+  for (const std::string& line : lines) {
+    text += "  " + line + "\n";
+  }
+  if (command.get_name() == "completion") {
+    text += "\n" + std::string(installing_completion);
+  }
+  return text;
+}
+
+// The command that these words name. Throws Error (usage).
+const CLI::App& find_command(const CLI::App& root, const std::vector<std::string>& words) {
+  const CLI::App* command = &root;
+  for (const std::string& word : words) {
+    const auto all = command->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+    const auto found = std::ranges::find(all, word, [](const CLI::App* sub) { return sub->get_name(); });
+    if (found == all.end()) {
+      std::vector<std::string> names;
+      for (const CLI::App* sub : all) {
+        names.push_back(sub->get_name());
+      }
+      const std::string near = did_you_mean(word, names);
+      throw Error::usage("remote help", "there is no command '" + word + "'",
+                         near + (near.empty() ? "" : " ") + "remote --help names them all");
+    }
+    command = *found;
+  }
+  return *command;
+}
+
+}  // namespace
+
+std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
+  std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage(command, name);
+  if (command.get_parent() == nullptr) {
+    return text + commands(command, width) + options(command, width) + "\n" +
+           wrapped("remote help COMMAND, or remote COMMAND --help, tells what a command takes.", 0, width);
+  }
+  return text + commands(command, width) + options(command, width) + examples(command) + "\n" +
+         wrapped(
+             "It also takes the options of every command: --project, --color, -v, --quiet, --json. remote "
+             "--help tells what they do.",
+             0, width);
+}
+
+void add_help(CLI::App& app, Context& context) {
+  const auto words = std::make_shared<std::vector<std::string>>();
+  CLI::App* command = app.add_subcommand("help", "Show what a command does and takes");
+  command->add_option("command", *words, "The command; none: all of them")->type_name("COMMAND");
+  command->callback([&app, &context, words] {
+    const CLI::App& found = find_command(app, *words);
+    std::string name = app.get_name();
+    for (const std::string& word : *words) {
+      name += " " + word;
+    }
+    // Not help(): that of `app` is the help of the command that was called, which is `help`.
+    context.terminal.out(found.get_formatter()->make_help(&found, name, CLI::AppFormatMode::Normal));
+  });
+}
+
+}  // namespace remote::cli

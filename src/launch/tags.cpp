@@ -1,0 +1,140 @@
+// The tags of a job that got none.
+
+#include <algorithm>
+#include <array>
+
+#include "base/strings.hpp"
+#include "launch/command.hpp"
+
+namespace remote::launch {
+namespace {
+
+constexpr std::string_view blanks = " \t\r\n";
+
+// The simple commands of a shell line: what stands between its operators, without comments, and without the
+// targets of redirections.
+std::vector<std::string> simple_commands(std::string_view line) {
+  std::vector<std::string> commands(1);
+  char quote = 0;
+  bool target = false;  // within the word behind '<' or '>'
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    const char c = line[at];
+    const bool word_begins = at == 0 || blanks.find(line[at - 1]) != std::string_view::npos;
+    if (c == '\\' && quote != '\'' && at + 1 < line.size()) {
+      commands.back() += target ? "" : std::string{c, line[at + 1]};
+      ++at;
+      continue;
+    }
+    if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (c == '#' && word_begins) {
+      at = std::min(line.find('\n', at), line.size()) - 1;
+      continue;
+    } else if (c == '<' || c == '>' || (c == '&' && at > 0 && line[at - 1] == '>')) {
+      std::string& command = commands.back();
+      while (!target && !command.empty() && command.back() >= '0' && command.back() <= '9') {
+        command.pop_back();  // the descriptor of "2>"
+      }
+      target = true;
+      at = std::min(line.find_first_not_of(" \t<>&", at + 1), line.size()) - 1;
+      continue;
+    } else if (std::string_view("|&;()\n").find(c) != std::string_view::npos) {
+      commands.emplace_back();
+      target = false;
+      continue;
+    } else if (blanks.find(c) != std::string_view::npos) {
+      target = false;
+    }
+    if (!target) {
+      commands.back() += c;
+    }
+  }
+  return commands;
+}
+
+bool is_one_of(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::ranges::find(words, word) != words.end();
+}
+
+// A word of the shell's grammar before a command.
+bool precedes_command(std::string_view word) {
+  const std::size_t equals = word.find('=');
+  const bool assignment = equals != std::string_view::npos && equals > 0 && !word.starts_with('-') &&
+                          word.substr(0, equals).find('/') == std::string_view::npos;
+  return assignment || is_one_of(word, {"if", "then", "else", "elif", "while", "until", "do", "{", "!",
+                                        "time", "exec", "env", "nohup"});
+}
+
+// What the shell does by itself: it says nothing of what the job is about.
+bool is_builtin(std::string_view word) {
+  return is_one_of(word,
+                   {"[",    "[[",    "test",   ":",   "true", "false",  "cd",   "exit",   "return", "export",
+                    "set",  "unset", "source", ".",   "echo", "printf", "trap", "ulimit", "umask",  "wait",
+                    "read", "shift", "eval",   "for", "case", "done",   "fi",   "esac",   "}"});
+}
+
+bool is_shell(std::string_view word) {
+  return is_one_of(word.substr(word.rfind('/') + 1), {"sh", "bash", "dash", "zsh"});
+}
+
+bool is_program_text(std::string_view word) {
+  return word.find_first_of("\n;() ") != std::string_view::npos;
+}
+
+void add_tags(std::vector<std::string>& tags, std::string_view line, int depth);
+
+void add_command(std::vector<std::string>& tags, const std::string& command, bool plain, int depth) {
+  std::vector<std::string> words = shell_words(mask_command(command));
+  while (!plain && !words.empty() && precedes_command(words.front())) {
+    words.erase(words.begin());
+  }
+  if (words.empty() || (!plain && is_builtin(words.front()))) {
+    return;
+  }
+  if (words.size() > 2 && is_shell(words[0]) && words[1].starts_with('-') && words[1].ends_with('c') &&
+      depth < 3) {
+    return add_tags(tags, words[2], depth + 1);
+  }
+  const std::size_t before = tags.size();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const bool code = i > 0 && words[i - 1] == "-c" && is_program_text(word);
+    const bool expands = !plain && word.find_first_of("$`*?") != std::string::npos;
+    const bool option_of_code = word == "-c" && i + 1 < words.size() && is_program_text(words[i + 1]);
+    if ((i == 0 && is_python(word)) || word == secret_mask || code || option_of_code || expands) {
+      continue;
+    }
+    tags.push_back(word);
+  }
+  if (tags.size() == before && words.size() > 1) {
+    tags.push_back(words[0].substr(words[0].rfind('/') + 1));
+  }
+}
+
+void add_tags(std::vector<std::string>& tags, std::string_view line, int depth) {
+  if (is_plain_command(line)) {
+    return add_command(tags, std::string(line), true, depth);
+  }
+  for (const std::string& command : simple_commands(line)) {
+    add_command(tags, command, false, depth);
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> default_tags(std::string_view command, const std::vector<std::string>& extra) {
+  std::vector<std::string> all;
+  add_tags(all, command, 0);
+  all.insert(all.end(), extra.begin(), extra.end());
+  std::vector<std::string> tags;
+  for (const std::string& tag : all) {
+    if (!tag.empty() && std::ranges::find(tags, tag) == tags.end()) {
+      tags.push_back(tag);
+    }
+  }
+  return tags;
+}
+
+}  // namespace remote::launch

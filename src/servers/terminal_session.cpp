@@ -1,0 +1,201 @@
+#include "servers/terminal_session.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/login_shell.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "scripts/scripts.hpp"
+#include "servers/action.hpp"
+
+namespace remote::servers {
+namespace {
+
+using namespace std::chrono_literals;
+
+// So long nothing has come when a command that has ended and whose terminal stays open is taken for over.
+constexpr std::chrono::milliseconds quiet_time{1000};
+
+std::string environment_of(const ProcessSpec& process) {
+  Script environment;
+  for (const auto& [name, value] : process.env) {
+    check_variable(name);
+    environment.call("export", {name + "=" + value});
+  }
+  return environment.append(process.activate).text();
+}
+
+// The script cannot be the command line, which other users see, for it may hold secrets. So it comes by the
+// terminal, which is made raw until it is there: no echo, no line of limited length, no key with a meaning.
+// Single quotes mean the same in every login shell, as long as there is no `'`, `!`, `\` or line end in them.
+std::string command_line(std::size_t script_size) {
+  return fmt::format(
+      "exec sh -c 'terminal_modes=$(stty -g) && stty raw -echo && echo && echo {}tty && "
+      "eval \"$(dd bs=1 count={} 2>/dev/null)\"'",
+      answer_mark, script_size);
+}
+
+bool is_mark(std::string_view line, std::string_view word) {
+  return trim(line) == std::string(answer_mark) + std::string(word);
+}
+
+void read_empty(int fd) {
+  std::array<char, 64> buffer{};
+  while (uninterrupted([&] { return ::read(fd, buffer.data(), buffer.size()); }) > 0) {
+  }
+}
+
+TerminalSize size_of(const TerminalSide& side) {
+  return side.size ? side.size() : TerminalSize();
+}
+
+class TerminalRun {
+ public:
+  TerminalRun(ssh::Connection& connection, const std::string& script, const TerminalSide& side,
+              const ssh::Sink& sink)
+      : connection_(connection), script_(script), side_(side), sink_(sink) {
+    channel_ = connection.open_on_terminal(
+        command_line(script.size()), {side.type, size_of(side)},
+        [this](ssh::Stream stream, std::string_view data) { take(stream, data); });
+  }
+
+  ExitStatus finish(const Cancel& cancel) {
+    while (!channel_->finished() && !(channel_->status() && rest().count() <= 0)) {
+      serve(cancel);
+    }
+    const std::optional<ExitStatus> status = channel_->status();
+    if (!login_.over()) {
+      if (!errors_.empty()) {
+        throw Error("nothing was run on the server", trim(errors_),
+                    "a command can be run without a terminal");
+      }
+      throw login_shell_ended(
+          ExecResult{status.value_or(ExitStatus::exited(255)), {}, login_.text()}.describe());
+    }
+    if (!status) {
+      throw Error("connection lost", "the server closed it before the command ended");
+    }
+    return *status;
+  }
+
+ private:
+  void take(ssh::Stream stream, std::string_view data) {
+    heard_ = std::chrono::steady_clock::now();
+    if (stream == ssh::Stream::err) {
+      append_end(errors_, data);  // of the server itself: a terminal has one stream
+    }
+    if (!login_.over()) {
+      data = login_.strip(data, [](std::string_view line) { return is_mark(line, "tty"); });
+    }
+    if (login_.over() && !script_ran_.over()) {
+      data = script_ran_.strip(data, [](std::string_view line) { return is_mark(line, "run"); });
+    }
+    if (!data.empty()) {
+      sink_(ssh::Stream::out, data);
+    }
+  }
+
+  std::chrono::milliseconds rest() const {
+    return std::chrono::ceil<std::chrono::milliseconds>(heard_ + quiet_time -
+                                                        std::chrono::steady_clock::now());
+  }
+
+  // Waits for the next thing to happen, and does what it asks for.
+  void serve(const Cancel& cancel) {
+    send_script();
+    if (script_ran_.over() && !typing_) {
+      typing_ = true;
+      if (side_.begin) {
+        side_.begin();
+      }
+    }
+    const bool wanted = typing_ && !input_ended_ && channel_->writable() > 0;
+    std::array<pollfd, 3> also{{{cancel.fd(), POLLIN, 0},
+                                {wanted ? side_.input : -1, POLLIN, 0},
+                                {typing_ ? side_.resized : -1, POLLIN, 0}}};
+    connection_.pump(channel_->status() ? std::max(rest(), 1ms) : 60s, also);
+    cancel.check();
+    if (also[2].revents != 0) {
+      read_empty(side_.resized);
+      channel_->resize(size_of(side_));
+    }
+    if (also[1].revents != 0) {
+      pass_input();
+    }
+  }
+
+  void send_script() {
+    if (!login_.over() || sent_ == script_.size()) {
+      return;
+    }
+    const std::size_t count = std::min(script_.size() - sent_, channel_->writable());
+    channel_->write(std::string_view(script_).substr(sent_, count));
+    sent_ += count;
+  }
+
+  void pass_input() {
+    std::array<char, 16384> buffer{};
+    const std::size_t most = std::min(buffer.size(), channel_->writable());
+    const ssize_t count = uninterrupted([&] { return ::read(side_.input, buffer.data(), most); });
+    if (count > 0) {
+      channel_->write({buffer.data(), static_cast<std::size_t>(count)});
+      within_line_ = buffer.at(static_cast<std::size_t>(count) - 1) != '\n';
+    } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
+      input_ended_ = true;
+      // Within a line, Ctrl-D only hands over what there is of it.
+      channel_->write(within_line_ ? "\x04\x04" : "\x04");
+    }
+  }
+
+  ssh::Connection& connection_;
+  const std::string& script_;
+  const TerminalSide& side_;
+  const ssh::Sink& sink_;
+  std::unique_ptr<ssh::Channel> channel_;
+  Greeting login_;       // until the terminal is ready for the script
+  Greeting script_ran_;  // until what comes is the command's
+  std::string errors_;
+  std::size_t sent_ = 0;
+  bool typing_ = false;
+  bool input_ended_ = false;
+  bool within_line_ = false;
+  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace
+
+std::string terminal_script(const std::string& project, const ProcessSpec& process) {
+  Script script;
+  script.set_path("project", project).set("command", process.command);
+  script.set("environment", environment_of(process));
+  return script.add("tty.sh").add("job.sh").add("run.sh", {"command"}).text();
+}
+
+std::string shell_script(const std::string& project, const ProcessSpec& process) {
+  const std::string environment = environment_of(process);
+  Script rc;
+  rc.set_path("remote_project", project).set("remote_environment", environment).add("shell_rc.sh");
+  Script script;
+  script.set_path("project", project).set("environment", environment).set("bash_rc", rc.text());
+  return script.add("tty.sh").add("shell.sh").text();
+}
+
+ExitStatus run_on_terminal(ssh::Connection& connection, const std::string& script, const TerminalSide& side,
+                           const ssh::Sink& sink, const Cancel& cancel) {
+  log_info(connection.server(), "terminal {}: begins, {} bytes of script", side.type, script.size());
+  TerminalRun run(connection, script, side, sink);
+  const ExitStatus status = run.finish(cancel);
+  log_info(connection.server(), "terminal: {}", status.describe());
+  return status;
+}
+
+}  // namespace remote::servers
