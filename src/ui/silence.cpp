@@ -8,6 +8,8 @@
 
 #include <termios.h>
 
+#include "ui/full_screen.hpp"
+
 namespace remote::ui {
 namespace {
 
@@ -40,6 +42,7 @@ void end_silence() noexcept {
   if (const int tty = one.tty.exchange(-1); tty >= 0) {
     ::tcsetattr(tty, TCSAFLUSH, &one.before);
   }
+  leave_full_screen();
   errno = saved_errno;
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -49,8 +50,9 @@ class Terminal {
   bool stdin_is_terminal() const;
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
   std::size_t columns() const;
-  // Rows of stderr's terminal; 24 when it is none.
+  // Rows of stderr's (else stdout's) terminal; 24 when there is none.
   std::size_t rows() const;
+  int out_descriptor() const { return streams_.out; }
 
   // The text in this style for stdout or stderr; unchanged where that stream has no colour.
   std::string paint_out(Style style, std::string_view text) const;
@@ -62,6 +64,9 @@ class Terminal {
   void notice(std::string_view line, Style style = Style::plain);
   // "warning: …" to stderr, also with --quiet; it may quote anything too.
   void warning(std::string_view line);
+
+  // What `print` writes to stderr, which does not get it.
+  std::string captured(const std::function<void()>& print);
 
   // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
   // Throws Interrupted; the terminal echoes again, whatever ends the process (see Silence).
@@ -80,6 +85,7 @@ class Terminal {
   bool quiet_ = false;
   bool logging_ = false;
   std::optional<Cancel> cancel_;
+  std::string* capture_ = nullptr;  // takes the place of stderr
   mutable std::mutex mutex_;
 };
 
