@@ -19,6 +19,8 @@ enum class Remedy {
   choose_port,      // name a port for rank 0; remedy_detail() is a free one, if one is known
   pass_local_rank,  // give the local rank to the ranks by LOCAL_RANK, not by an argument
   start_job,        // there are no jobs
+  start_launch,     // there are no launches
+  name_job,         // it is a job and no launch; remedy_detail() is its key
   list_jobs,        // look at the jobs there are, or ask the servers again
   authorize_key,    // the server does not take the key yet
   trust_settings,   // the user must allow what the project asks of this machine

@@ -132,11 +132,15 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 };
 
-// Which jobs are meant. A job has to fit all three.
+// Which jobs are meant: those that are named, by themselves or with their launch (where nothing is named:
+// all), as far as they have the tags.
 struct JobSelection {
-  std::vector<std::string> names{};  // keys, or unambiguous starts of ids (4 digits or more); any of them
-  std::vector<std::string> tags{};   // all of them
-  bool hidden = true;                // whether hidden jobs count; one that is named always does
+  std::vector<std::string> names{};  // keys, or unambiguous starts of ids (4 digits or more)
+  // Whole launches: by the key or the start of the id of any of its jobs, by the start of its own id, by the
+  // first and the last key ("45-48"), or "last": the newest one that has a job with the tags.
+  std::vector<std::string> launches{};
+  std::vector<std::string> tags{};  // all of them
+  bool hidden = true;               // whether hidden jobs count; one that is named always does
 };
 
 }  // namespace remote

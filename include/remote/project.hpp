@@ -142,7 +142,9 @@ struct FollowResult {
 
 struct PullRequest {
   Job job;
-  std::vector<std::string> paths;  // relative to the project there; FOLDER/ means its content
+  // Relative to the project there; FOLDER/ means its content. A path that is not there and has * ? or [ is a
+  // pattern, for all that fit it.
+  std::vector<std::string> paths;
   std::filesystem::path to = ".";
   bool force = false;  // also in place of files that are newer here
   std::function<void(const TransferProgress&)> on_progress{};

@@ -13,7 +13,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/show/events.hpp"
-#include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "cli/show/trust.hpp"
 
 namespace remote::cli {
@@ -61,6 +61,10 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "or add --use-env";
     case Remedy::start_job:
       return "start one: remote job-run --cmd … --server …";
+    case Remedy::start_launch:
+      return "start one: remote torch-launch --cmd …";
+    case Remedy::name_job:
+      return "name it with --job " + detail;
     case Remedy::trust_settings:
       return "if you want that, allow it with `remote trust`";
     case Remedy::trust_folder:
@@ -145,11 +149,14 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   if (!terminal.stdin_is_terminal()) {
     throw cannot_ask;
   }
-  std::vector<std::string> lines;
-  for (const Job& job : jobs) {
-    lines.push_back(fmt::format("{}: {}: {}", describe(job), state_text(job), job.command));
+  Lines lines;
+  for (const Batch& batch : by_launch(jobs)) {
+    const std::string state = state_text(batch);
+    for (const Job& job : batch) {
+      lines.add(job, fmt::format("{}: {}", state, job.command));
+    }
   }
-  for (const std::string& line : first_lines(lines, 20)) {
+  for (const std::string& line : first_lines(lines.text(), 20)) {
     terminal.err("  " + line + "\n");
   }
   if (!is_yes(terminal.ask(question + " [y/N] ", cancel))) {

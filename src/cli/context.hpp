@@ -38,7 +38,7 @@ struct Environment {
 };
 
 // Names that may stand as the value of an option, for completion.
-enum class NameKind { servers, jobs, tags, signals };
+enum class NameKind { servers, jobs, launches, tags, signals };
 
 // What every command uses. Made once by cli.cpp, and outlives the command. For one thread.
 class Context {

@@ -70,14 +70,34 @@ void add_tag_option(CLI::App& command, Context& context, std::vector<std::string
   add_names(command, context, "--tag", tags, NameKind::tags, "T", help);
 }
 
+void add_launch_option(CLI::App& command, Context& context, std::vector<std::string>& launches,
+                       const std::string& help) {
+  add_names(command, context, "--launch", launches, NameKind::launches, "KEY|last",
+            help + "; KEY is that of any of its jobs");
+}
+
 void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
   add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
             "The job with this key, or whose id begins so; may be repeated");
+  add_launch_option(command, context, launches, "All jobs of this launch; may be repeated");
   add_tag_option(command, context, tags, tag_help);
 }
 
+void JobOptions::add_words(CLI::App& command, Context& context) {
+  context.completers[command.add_option("keys", words, "The same as --job KEY; 45-48 is a whole launch")
+                         ->type_name("KEY")] = NameKind::jobs;
+}
+
 JobSelection JobOptions::selection() const {
-  return {.names = keys, .tags = tags};
+  JobSelection selection{.names = {}, .launches = launches, .tags = tags};
+  for (const auto* names : {&words, &keys}) {
+    for (const std::string& name : *names) {
+      // as job-list shows a launch; ids have no '-'
+      const bool launch = name.find('-') != std::string::npos && !name.starts_with('-');
+      (launch ? selection.launches : selection.names).push_back(name);
+    }
+  }
+  return selection;
 }
 
 }  // namespace remote::cli

@@ -63,16 +63,25 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
 // The tags that a new job gets: --tag T, repeatable.
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help);
 
-// Which jobs a command is about: --job KEY and --tag T, both repeatable.
+// Which jobs a command is about: --job KEY, --launch KEY and --tag T, all repeatable.
 struct JobOptions {
+  std::vector<std::string> words;  // keys without an option
   std::vector<std::string> keys;
+  std::vector<std::string> launches;
   std::vector<std::string> tags;
 
   void add(CLI::App& command, Context& context,
            const std::string& tag_help = "Jobs with this tag; with several, jobs that have all");
-  bool named() const { return !keys.empty() || !tags.empty(); }
+  // The keys without an option: for commands that take no other words.
+  void add_words(CLI::App& command, Context& context);
+  // Whether jobs are named, by themselves or with their launch.
+  bool by_name() const { return !words.empty() || !keys.empty() || !launches.empty(); }
+  bool named() const { return by_name() || !tags.empty(); }
   JobSelection selection() const;
 };
+// --launch alone.
+void add_launch_option(CLI::App& command, Context& context, std::vector<std::string>& launches,
+                       const std::string& help);
 // --tag alone.
 void add_tag_option(CLI::App& command, Context& context, std::vector<std::string>& tags,
                     const std::string& help);

@@ -36,32 +36,8 @@ std::string nearest_keys(const std::vector<Job>& jobs, int key) {
   return list_keys(near);
 }
 
-const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
+[[noreturn]] void refuse(const std::vector<Job>& jobs, const std::string& name, const std::string& what) {
   const auto key = parse_number<int>(name);
-  std::vector<const Job*> found;
-  const auto find = [&](const auto& fits) {
-    for (const Job& job : jobs) {
-      if (fits(job)) {
-        found.push_back(&job);
-      }
-    }
-  };
-  find([&](const Job& job) { return key == job.key; });
-  if (found.empty() && name.size() >= shortest_id_start) {
-    find([&](const Job& job) { return job.id.text().starts_with(name); });
-  }
-  if (found.size() == 1) {
-    return *found.front();
-  }
-  const std::string what = fmt::format("no job '{}'", name);
-  if (found.size() > 1) {
-    std::vector<std::string> ids;
-    for (const Job* job : found) {
-      ids.push_back(fmt::format("{} (id {:.8}…)", job->key, job->id.text()));
-    }
-    throw Error::usage(what, "it fits several: " + join(ids, ", "),
-                       "name one by its key or by more of its id");
-  }
   if (jobs.empty()) {
     throw Error::usage(what, "there are no jobs").mended_by(Remedy::start_job);
   }
@@ -79,6 +55,36 @@ const Job& find_named(const std::vector<Job>& jobs, const std::string& name) {
       .mended_by(Remedy::list_jobs);
 }
 
+// `kind`: what the user meant it to name.
+const Job& find_named(const std::vector<Job>& jobs, const std::string& name, std::string_view kind = "job") {
+  const auto key = parse_number<int>(name);
+  std::vector<const Job*> found;
+  const auto find = [&](const auto& fits) {
+    for (const Job& job : jobs) {
+      if (fits(job)) {
+        found.push_back(&job);
+      }
+    }
+  };
+  find([&](const Job& job) { return key == job.key; });
+  if (found.empty() && name.size() >= shortest_id_start) {
+    find([&](const Job& job) { return job.id.text().starts_with(name); });
+  }
+  if (found.size() == 1) {
+    return *found.front();
+  }
+  const std::string what = fmt::format("no {} '{}'", kind, name);
+  if (found.size() > 1) {
+    std::vector<std::string> ids;
+    for (const Job* job : found) {
+      ids.push_back(fmt::format("{} (id {:.8}…)", job->key, job->id.text()));
+    }
+    throw Error::usage(what, "it fits several: " + join(ids, ", "),
+                       "name one by its key or by more of its id");
+  }
+  refuse(jobs, name, what);
+}
+
 bool has_all(const Job& job, const std::vector<std::string>& tags) {
   return std::ranges::all_of(tags, [&](const std::string& tag) { return job.has_tag(tag); });
 }
@@ -89,6 +95,64 @@ const Job* newest(const std::vector<const Job*>& jobs) {
   return found == jobs.end() ? nullptr : *found;
 }
 
+// The newest launch of which a job fits.
+JobId find_last_launch(const std::vector<Job>& jobs, const JobSelection& selection) {
+  std::vector<const Job*> ranks;
+  for (const Job& job : jobs) {
+    if (job.launch && has_all(job, selection.tags) && (selection.hidden || !job.hidden)) {
+      ranks.push_back(&job);
+    }
+  }
+  if (const Job* job = newest(ranks)) {
+    return *job->launch;
+  }
+  throw Error::usage("no launch 'last'", selection.tags.empty()
+                                             ? "there are no launches"
+                                             : "no launch has the tags " + join(selection.tags, ", "))
+      .mended_by(Remedy::start_launch);
+}
+
+std::set<JobId> launches_by_id(const std::vector<Job>& jobs, const std::string& start) {
+  std::set<JobId> found;
+  for (const Job& job : jobs) {
+    if (job.launch && job.launch->text().starts_with(start)) {
+      found.insert(*job.launch);
+    }
+  }
+  return found;
+}
+
+JobId find_launch(const std::vector<Job>& jobs, const std::string& name, const JobSelection& selection) {
+  if (name == "last") {
+    return find_last_launch(jobs, selection);
+  }
+  const std::string what = fmt::format("no launch '{}'", name);
+  if (const std::size_t dash = name.find('-'); dash != std::string::npos && dash > 0) {
+    const JobId launch = find_launch(jobs, name.substr(0, dash), selection);
+    if (launch != find_launch(jobs, name.substr(dash + 1), selection)) {
+      throw Error::usage(what, "these are jobs of two launches").mended_by(Remedy::list_jobs);
+    }
+    return launch;
+  }
+  const auto key = parse_number<int>(name);
+  const bool is_key = key && std::ranges::any_of(jobs, [&](const Job& job) { return job.key == *key; });
+  if (!is_key && name.size() >= shortest_id_start) {
+    const std::set<JobId> found = launches_by_id(jobs, name);
+    if (found.size() == 1) {
+      return *found.begin();
+    }
+    if (found.size() > 1) {
+      throw Error::usage(what, "several ids begin so", "give more of the id, or the key of one of its jobs");
+    }
+  }
+  const Job& job = find_named(jobs, name, "launch");
+  if (!job.launch) {
+    throw Error::usage(what, fmt::format("job {} is not part of a launch", job.key))
+        .mended_by(Remedy::name_job, std::to_string(job.key));
+  }
+  return *job.launch;
+}
+
 }  // namespace
 
 std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& selection) {
@@ -96,11 +160,15 @@ std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& select
   for (const std::string& name : selection.names) {
     named.insert(find_named(jobs, name).id);
   }
+  std::set<JobId> launches;
+  for (const std::string& name : selection.launches) {
+    launches.insert(find_launch(jobs, name, selection));
+  }
+  const bool all = named.empty() && launches.empty();
   std::vector<Job> chosen;
   for (const Job& job : jobs) {
-    const bool is_named = named.contains(job.id);
-    if ((named.empty() || is_named) && (is_named || selection.hidden || !job.hidden) &&
-        has_all(job, selection.tags)) {
+    const bool is_named = named.contains(job.id) || (job.launch && launches.contains(*job.launch));
+    if ((all || is_named) && (is_named || selection.hidden || !job.hidden) && has_all(job, selection.tags)) {
       chosen.push_back(job);
     }
   }

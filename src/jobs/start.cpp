@@ -1,11 +1,13 @@
 #include "jobs/start.hpp"
 
 #include <algorithm>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
+#include "base/ranges.hpp"
 #include "jobs/places.hpp"
 
 namespace remote::jobs {
@@ -37,11 +39,31 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   return servers::run_action(connection, action, cancel).jobs;
 }
 
-void apply(const StartReply& reply, Job& job, std::vector<Error>& errors) {
+// Jobs that one server did not start: the keys by the reason.
+using NotStarted = std::map<std::string, std::vector<int>>;
+
+// The reason without the name of the job's folder, so that those of several jobs can be compared.
+std::string without_folder(std::string reason, const JobId& id) {
+  const std::string folder = "/" + id.text();
+  for (std::size_t at = reason.find(folder); at != std::string::npos; at = reason.find(folder)) {
+    reason.erase(at, folder.size());
+  }
+  return reason;
+}
+
+void tell(const NotStarted& not_started, const std::string& server, std::vector<Error>& errors) {
+  for (const auto& [reason, keys] : not_started) {
+    const std::string what = keys.size() == 1 ? fmt::format("job {} was not started", keys.front())
+                                              : fmt::format("jobs {} were not started", ranges(keys));
+    errors.push_back(Error(what, reason).on(server));
+  }
+}
+
+void apply(const StartReply& reply, Job& job, NotStarted& not_started) {
   if (reply.outcome == StartReply::Outcome::failed) {
     job.state = JobState::lost;
     job.reason = {.kind = JobReason::Kind::not_started, .text = reply.reason};
-    errors.push_back(Error(fmt::format("job {} was not started", job.key), reply.reason).on(job.server));
+    not_started[without_folder(reply.reason, job.id)].push_back(job.key);
     return;
   }
   job.pid = reply.pid;
@@ -116,6 +138,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
                                   .on(batches[b].key));
       continue;
     }
+    NotStarted not_started;
     for (const std::size_t i : batches[b].indices) {
       const StartReply* reply = reply_about(result.jobs[i].id, *outcomes[b].value);
       if (reply == nullptr) {
@@ -125,9 +148,10 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
                 .mended_by(Remedy::list_jobs)
                 .on(result.jobs[i].server));
       } else {
-        apply(*reply, result.jobs[i], result.errors);
+        apply(*reply, result.jobs[i], not_started);
       }
     }
+    tell(not_started, batches[b].key, result.errors);
   }
   store.update(result.jobs);
   return result;

@@ -11,6 +11,7 @@
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
 #include "project/core.hpp"
+#include "servers/match.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -63,6 +64,30 @@ std::vector<std::string> full_paths(const std::string& project, const PullReques
     }
   }
   return full;
+}
+
+// In place of each pattern the paths that fit it. A name that is there as it stands is no pattern.
+PullRequest without_patterns(ssh::Connection& connection, PullRequest request,
+                             const std::vector<std::string>& full, const Cancel& cancel) {
+  if (std::ranges::none_of(request.paths, servers::is_pattern)) {
+    return request;
+  }
+  const std::vector<PathKind> kinds = servers::look_at(connection, full, cancel);
+  std::vector<std::string> paths;
+  for (std::size_t i = 0; i < kinds.size(); ++i) {
+    const std::string& path = request.paths[i];
+    std::vector<std::string> found;
+    if (kinds[i] == PathKind::missing && servers::is_pattern(path)) {
+      const std::string pattern = fs::path(path).lexically_normal().string();
+      found = servers::match(connection, request.job.remote_folder.project, pattern, cancel);
+    }
+    if (found.empty()) {
+      found = {path};  // that it is missing is told with the others
+    }
+    std::ranges::move(found, std::back_inserter(paths));
+  }
+  request.paths = std::move(paths);
+  return request;
 }
 
 // What one run of rsync brings.
@@ -128,10 +153,11 @@ void add(SyncReport& report, SyncReport part, const fs::path& folder) {
 
 }  // namespace
 
-SyncReport pull(Core& core, const PullRequest& request) {
-  const config::Server& server = jobs::server_of(core.config, request.job);
-  const std::vector<std::string> full = full_paths(request.job.remote_folder.project, request);
-  const fs::path to = fs::absolute(request.to).lexically_normal();
+SyncReport pull(Core& core, const PullRequest& asked) {
+  const config::Server& server = jobs::server_of(core.config, asked.job);
+  const std::string& project = asked.job.remote_folder.project;
+  std::vector<std::string> full = full_paths(project, asked);
+  const fs::path to = fs::absolute(asked.to).lexically_normal();
   const fs::path real = fs::weakly_canonical(to);
   if (std::ranges::any_of(real, servers::rules_this_machine)) {
     throw Error::usage("cannot bring files into " + to.string(),
@@ -139,6 +165,8 @@ SyncReport pull(Core& core, const PullRequest& request) {
   }
   try {
     const auto connection = core.connector().connect(server, core.cancel());
+    const PullRequest request = without_patterns(*connection, asked, full, core.cancel());
+    full = full_paths(project, request);
     servers::PullOptions options;
     options.update = !request.force;
     options.pipe_program = core.hooks.rsync_helper;

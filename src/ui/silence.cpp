@@ -6,6 +6,8 @@
 #include <csignal>
 #include <cstddef>
 
+#include "ui/full_screen.hpp"
+
 namespace remote::ui {
 namespace {
 
@@ -39,6 +41,7 @@ void restore_terminal() noexcept {
   if (const int tty = one.tty.exchange(-1); tty >= 0) {
     ::tcsetattr(tty, one.when, &one.before);
   }
+  leave_full_screen();
   errno = saved_errno;
 }
 

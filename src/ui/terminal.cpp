@@ -143,7 +143,12 @@ std::size_t Terminal::columns() const {
 
 std::size_t Terminal::rows() const {
   winsize size{};
-  return ::ioctl(streams_.err, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
+  for (const int fd : {streams_.err, streams_.out}) {
+    if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) {
+      return size.ws_row;
+    }
+  }
+  return 24;
 }
 
 std::string Terminal::paint_out(Style style, std::string_view text) const {
@@ -196,12 +201,31 @@ void Terminal::out(std::string_view text) {
   }
 }
 
+std::string Terminal::captured(const std::function<void()>& print) {
+  struct Redirection {
+    Terminal& terminal;
+    std::string text{};
+    explicit Redirection(Terminal& given) : terminal(given) { set(&text); }
+    ~Redirection() { set(nullptr); }
+    void set(std::string* target) {
+      const std::lock_guard lock(terminal.mutex_);
+      terminal.capture_ = target;
+    }
+  } redirection(*this);
+  print();
+  return redirection.text;
+}
+
 void Terminal::err(std::string_view text) {
   const std::string returned = raw_ && err_terminal_ ? with_returns(text) : "";
   if (!returned.empty()) {
     text = returned;
   }
   const std::lock_guard lock(mutex_);
+  if (capture_ != nullptr) {
+    *capture_ += text;
+    return;
+  }
   while (!text.empty()) {
     const std::size_t piece = cancel_ ? std::min(text.size(), sure_piece) : text.size();
     if (cancel_ && !wait_writable(streams_.err)) {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <cstddef>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -56,8 +57,9 @@ class Terminal {
   void set_raw(bool raw) { raw_ = raw; }
   // Columns of stderr's (else stdout's) terminal; 80 when there is none.
   std::size_t columns() const;
-  // Rows of stderr's terminal; 24 when it is none.
+  // Rows of stderr's (else stdout's) terminal; 24 when there is none.
   std::size_t rows() const;
+  int out_descriptor() const { return streams_.out; }
 
   // The text in this style for stdout or stderr; unchanged where that stream has no colour.
   std::string paint_out(Style style, std::string_view text) const;
@@ -69,6 +71,9 @@ class Terminal {
   void notice(std::string_view line, Style style = Style::plain);
   // "warning: …" to stderr, also with --quiet; it may quote anything too.
   void warning(std::string_view line);
+
+  // What `print` writes to stderr, which does not get it.
+  std::string captured(const std::function<void()>& print);
 
   // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
   // Throws Interrupted; the terminal echoes again, whatever ends the process (see Silence).
@@ -88,6 +93,7 @@ class Terminal {
   bool logging_ = false;
   std::atomic<bool> raw_ = false;
   std::optional<Cancel> cancel_;
+  std::string* capture_ = nullptr;  // takes the place of stderr
   mutable std::mutex mutex_;
 };
 

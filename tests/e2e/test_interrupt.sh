@@ -5,7 +5,7 @@
 code 0 sandbox up --nodes 1
 code 0 job-run --cmd 'echo here; exec sleep 300' --server node-1
 cat >"$work/interrupt.py" <<'PY'
-"""Runs a command on a terminal of its own, waits for a text, types Ctrl-C."""
+"""Runs a command on a terminal of its own, waits for a text, types Ctrl-C, or sends the signal of the variable SIGNAL."""
 import os, pty, select, signal, subprocess, sys, termios, time
 
 wanted, command = sys.argv[1].encode(), sys.argv[2:]
@@ -58,13 +58,18 @@ while wanted != b"-" and wanted not in text and process.poll() is None and time.
     read(0.1)
 if process.poll() is not None or (wanted != b"-" and wanted not in text):
     sys.exit("it does not come so far: %r" % text)
-os.write(master, b"\x03")
+number = int(os.environ.get("SIGNAL", "2"))
+if number == signal.SIGINT:
+    os.write(master, b"\x03")
+else:
+    process.send_signal(number)
 while process.poll() is None and time.monotonic() < deadline + 20:
     read(0.05)
 code = process.poll()
-if code != 130:
+wanted_code = 130 if number in (signal.SIGINT, signal.SIGTERM) else -number
+if code != wanted_code:
     os.killpg(process.pid, signal.SIGKILL)
-    sys.exit("exit code %s, not 130: %r" % (code, text))
+    sys.exit("exit code %s, not %s: %r" % (code, wanted_code, text))
 while select.select([master], [], [], 0)[0]:
     read(0)
 if members():
@@ -72,12 +77,17 @@ if members():
 if termios.tcgetattr(slave) != before:
     sys.exit("the terminal is not as it was")
 hidden, alternate = text.count(b"\x1b[?25l"), text.count(b"\x1b[?1049h")
+if "--watch" in command and not alternate:
+    sys.exit("it has no screen of its own: %r" % text)
 if hidden > text.count(b"\x1b[?25h") or alternate > text.count(b"\x1b[?1049l"):
     sys.exit("the cursor or the screen is left changed: %r" % text)
 PY
 interrupted() { python3 "$work/interrupt.py" "$@" || fail "$*"; }
 interrupted - "$REMOTE" job-wait --job 1
 interrupted running "$REMOTE" job-list --watch
+for number in 15 1 11; do # TERM, HUP, SEGV
+  SIGNAL=$number interrupted running "$REMOTE" job-list --watch
+done
 interrupted - "$REMOTE" job-rsync --delay 60
 interrupted here "$REMOTE" job-tail --job 1
 [ "$(job 1 state)" = running ] || fail "the job does not run any more"

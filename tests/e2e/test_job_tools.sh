@@ -47,13 +47,13 @@ code 0 launch --cmd 'python3 train.py' --nproc-per-node 2 --enable-stacks
 until_says 'load_batch (' job-stacks
 remote job-stacks || fail "job-stacks gives no 0 although all ranks have stacks"
 head -n 1 "$work/out" | grep -q '^rank 2 (node-2, .* stands elsewhere' || fail "the odd one out is not named first"
-exists '^ranks 0, 1, 3 (node-1, node-2):' out || fail "the equal ones are not together"
+exists '^ranks 0-1, 3 (node-1, node-2):' out || fail "the equal ones are not together"
 exists 'all_reduce (.*train.py:7)' out || fail "the place is not shown"
 code 0 job-stacks --json --threads
 [ "$(grep -c '"members"' "$work/out")" = 2 ] || fail "not two groups in the JSON"
 remote run --cmd 'cat "sitecustomize was here" && echo chained' || fail "the project's own sitecustomize was not loaded"
 exists 'chained' out || fail "not chained"
-code 0 job-list
+code 0 job-list --ranks
 [ "$(grep -c ' running ' "$work/out")" = 4 ] || fail "a rank did not survive job-stacks"
 code 0 job-kill --yes
 code 0 job-list --stopped

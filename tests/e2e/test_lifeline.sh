@@ -18,7 +18,7 @@ until_true results 4
 for rank in 0 1 3; do
   [ "$(field $rank state)" = killed ] || fail "rank $rank is $(field $rank state)"
 done
-code 0 job-list --stopped
+code 0 job-list --stopped --ranks
 [ "$(grep -c 'ended after rank 2' "$work/out")" = 3 ] || fail "job-list does not say why"
 
 # ---- the verdict of one who follows
@@ -46,7 +46,7 @@ for kind in lifeline- ''; do
 done
 until_true results 10
 [ "$(field 0 state)" = killed ] || fail "rank 0 is $(field 0 state)"
-remote job-list --stopped || true
+remote job-list --stopped --ranks || true
 [ "$(grep -c "ended after the loss of $lost" "$work/out")" = 2 ] || fail "job-list does not tell of the loss"
 
 # ---- nothing is left

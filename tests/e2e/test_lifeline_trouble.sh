@@ -13,7 +13,7 @@ code 0 sandbox up --nodes 2
 # ---- all is well: nothing is said, and nothing stays after the end, be it by itself or by job-kill
 code 0 launch --nproc-per-node 2 --cmd 'until [ -e ../go ]; do sleep 0.05; done'
 until_true lifelines_stand 4
-code 0 job-list
+code 0 job-list --ranks
 if grep -q lifeline "$work/out" "$work/err"; then fail "something is said of a lifeline that is well"; fi
 lifelines_are 2 || fail "there is not one lifeline a server"
 touch .remote/sandbox/node-1/home/go .remote/sandbox/node-2/home/go
@@ -39,7 +39,7 @@ until_true warns "$work/follow"
 code 0 job-list --json
 warns "$work/err" || fail "job-list does not warn"
 python3 -m json.tool <"$work/out" >/dev/null || fail "the warning is in the JSON"
-code 0 job-list
+code 0 job-list --ranks
 [ "$(grep -c '(no lifeline) ' "$work/out")" = 2 ] || fail "the table does not mark the ranks"
 kill -INT "$follower"
 follower_ends 130
@@ -63,6 +63,6 @@ until_true lifelines_stand 10
 [ "$(lifelines | grep -c '/my project/\.venv/bin/python3* ')" = 2 ] || fail "another Python holds the lifeline: $(lifelines)"
 touch .remote/sandbox/node-2/home/fail
 until_true lifelines_are 0
-remote job-list --stopped --tag env || true
+remote job-list --ranks --stopped --tag env || true
 grep -q 'ended after rank 1' "$work/out" || fail "the failure on node-2 did not end node-1's rank"
 echo "lifeline trouble: all well"

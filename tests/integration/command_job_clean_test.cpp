@@ -83,7 +83,7 @@ TEST_F(CommandJobClean, WrongAgesAreRefused) {
 TEST_F(CommandJobClean, ARunningOneThatIsNamedStaysAndThatIsAFailure) {
   const auto job = world.job("a", "sleep 1000");
   EXPECT_THAT(clean({"--job", "1", "--yes"}),
-              Ends(1, "", "warning: job 1 on a stays: it is running\nno jobs removed\n"));
+              Ends(1, "", "warning: job 1 on a: not removed: running\nno jobs removed\n"));
   EXPECT_TRUE(there(job) && here(job));
 }
 

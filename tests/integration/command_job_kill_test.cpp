@@ -57,7 +57,7 @@ TEST_F(CommandJobKill, EndingAllNeedsAYesWhereNobodyCanBeAsked) {
   world.job("b", "sleep 1000");
   EXPECT_THAT(kill({}),
               Refused("job-kill: no job is named, and that would end 2 unfinished jobs\n hint: name "
-                      "them with --job or --tag, or add --yes\n"));
+                      "them by their keys, with --launch or with --tag, or add --yes\n"));
   EXPECT_EQ(state(1), "running");
   EXPECT_THAT(kill({"--yes"}),
               Ends(0, "job 1 on a: killed\njob 2 on b: killed\n", StartsWith("ending 2 jobs")));

@@ -1,5 +1,7 @@
 // `remote job-list`.
 
+#include <algorithm>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
@@ -17,24 +19,61 @@ std::vector<int> keys_of(const CommandResult& result) {
 
 TEST(CommandJobList, WithoutJobsSaysSoOnStderr) {
   CommandWorld world;
-  EXPECT_THAT(world.run({"job-list"}), Ends(0, "", "no unfinished jobs; --stopped lists the others too\n"));
+  EXPECT_THAT(world.run({"job-list"}), Ends(0, "", "no jobs\n"));
   EXPECT_THAT(world.run({"job-list", "--stopped"}), Ends(0, "", "no jobs\n"));
   EXPECT_THAT(world.run({"job-list", "--json"}), Ends(0, "[]\n", ""));
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
-TEST(CommandJobList, TheTableHasTheUnfinishedOnesAndWithStoppedAll) {
+TEST(CommandJobList, TheTableHasWhatRunsAndWhatEndedLately) {
   CommandWorld world;
   world.ended_job("a", "echo done; exit 3");
   world.job("b", "sleep 1000", {"--tag", "x", "--tag", "y"});
-  const CommandResult running = world.run({"job-list"});
-  EXPECT_THAT(running, Ends(0, Not(""), ""));
-  EXPECT_THAT(running.lines(),
-              ElementsAre(MatchesRegex("KEY  STATE +SERVER  RANK +STARTED +TIME  TAGS  COMMAND"),
-                          MatchesRegex(" +2  running  b +[0-9]+s ago +[0-9]+s  x,y   sleep 1000")));
-  const CommandResult all = world.run({"job-list", "--stopped"});
-  ASSERT_EQ(all.lines().size(), 3U) << all;
-  EXPECT_THAT(all.lines()[1], MatchesRegex(" +1  failed exit 3  a .* echo done; exit 3"));
+  for (const std::vector<std::string>& words :
+       std::vector<std::vector<std::string>>{{"job-list"}, {"job-list"}, {"job-list", "--stopped"}}) {
+    const CommandResult result = world.run(words);
+    EXPECT_THAT(result, Ends(0, Not(""), ""));
+    EXPECT_THAT(result.lines(),
+                ElementsAre(MatchesRegex("KEY  STATE +SERVER  RANKS +STARTED +TIME  TAGS  COMMAND"),
+                            MatchesRegex(" +1  failed exit 3  a .* echo done; exit 3"),
+                            MatchesRegex(" +2  running +b +[0-9]+s ago +[0-9]+s  x,y   sleep 1000")));
+  }
+}
+
+TEST(CommandJobList, WhatEndedIsDimmedAndTheRestIsCounted) {
+  CommandWorld world;
+  std::vector<Job> jobs(13, old_record("done"));
+  for (Job& job : jobs) {
+    job.id = JobId::random();
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    jobs[i].created_at -= 48 * 3600;
+    *jobs[i].ended_at -= 48 * 3600;
+  }
+  *jobs[12].ended_at += 60;
+  world.store().add(jobs);
+  const CommandResult result = world.run({"job-list"});
+  EXPECT_EQ(result.lines().size(), 12U)
+      << "those of the last day, and of many no more than the newest ten: " << result;
+  EXPECT_EQ(result.err, "2 more that ended earlier; --stopped lists all\n");
+  EXPECT_EQ(world.run({"job-list", "--stopped"}).lines().size(), 14U);
+  EXPECT_THAT(world.run({"job-list"}, screen()).out, HasSubstr("\033[2msucceeded\033[0m"));
+  EXPECT_THAT(world.run({"job-list", "--stopped"}, screen()).out, Not(HasSubstr("\033[2m")));
+  EXPECT_THAT(world.run({"job-list", "--json"}), Ends(0, "[]\n", ""));
+}
+
+TEST(CommandJobList, OfMuchThatEndedLatelyTheNewestTen) {
+  CommandWorld world;
+  std::vector<Job> jobs(12, old_record("done"));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].id = JobId::random();
+    *jobs[i].ended_at += static_cast<int>(i);
+  }
+  world.store().add(jobs);
+  const CommandResult result = world.run({"job-list"});
+  ASSERT_EQ(result.lines().size(), 11U) << result;
+  EXPECT_THAT(result.lines()[1], StartsWith("  3  succeeded"));
+  EXPECT_EQ(result.err, "2 more that ended earlier; --stopped lists all\n");
 }
 
 TEST(CommandJobList, OneThatEndsInThisRoundIsShownOnceMore) {
@@ -112,7 +151,7 @@ TEST(CommandJobList, RsyncBringsTheOutputToo) {
   EXPECT_EQ(read_file(world.brought(job, "job.out")), "brought\n");
 }
 
-TEST(CommandJobList, WatchShowsItAnewUntilItIsInterrupted) {
+TEST(CommandJobList, WatchHasAScreenOfItsOwnUntilItIsInterrupted) {
   CommandWorld world;
   world.job("a", "sleep 1000");
   const auto running = world.start({"job-list", "--watch"}, screen());
@@ -120,7 +159,47 @@ TEST(CommandJobList, WatchShowsItAnewUntilItIsInterrupted) {
   running->interrupt();
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(result.out, StartsWith("\033[H\033[2J\033[1mKEY\033[0m"));
+  EXPECT_THAT(
+      result.out,
+      StartsWith("\033[?1049h\033[?25l\033[?7l\033[H\033[2K\033[1mremote job-list --watch   proj   "));
+  EXPECT_THAT(result.out, ::testing::EndsWith("\033[?7h\033[?25h\033[?1049l"));
+  EXPECT_THAT(result.out, Not(HasSubstr("\033[2J")));
+}
+
+TEST(CommandJobList, WatchKeepsWhatEndedAndTellsWarningsWithinItsScreen) {
+  CommandWorld world;
+  world.ended_job("a", "exit 3");
+  world.job("b", "sleep 1000");
+  world.cut_off({"b"});
+  const auto running = world.start({"job-list", "--watch"}, screen());
+  until([&] { return running->out().find("warning:") != std::string::npos; }, "the second look");
+  running->interrupt();
+  const CommandResult result = running->wait();
+  const std::string second = result.out.substr(result.out.rfind("\033[H"));
+  EXPECT_THAT(
+      second,
+      AllOf(
+          HasSubstr("failed exit 3"), HasSubstr("unknown (no answer"),
+          HasSubstr("warning:\033[0m b: cannot connect: injected fault; the state of its jobs is unknown")));
+}
+
+TEST(CommandJobList, WatchDoesNotScrollWhenThereIsMoreThanTheWindowHas) {
+  CommandWorld world;
+  std::vector<Job> jobs(40, old_record("sleep"));
+  for (Job& job : jobs) {
+    job.id = JobId::random();
+    job.state = JobState::running;
+    job.ended_at.reset();
+    job.result.reset();
+  }
+  world.store().add(jobs);
+  const auto running = world.start({"job-list", "--watch", "--offline"}, screen());
+  until([&] { return running->out().find("more lines") != std::string::npos; }, "the table");
+  running->interrupt();
+  const std::string out = running->wait().out;
+  EXPECT_EQ(std::ranges::count(out, '\n'), 23) << "24 rows";
+  EXPECT_THAT(out, AllOf(HasSubstr("… 20 more lines; a larger window shows them"), HasSubstr("\033[2K 40  "),
+                         Not(HasSubstr("\033[2K  1  "))));
 }
 
 TEST(CommandJobList, WatchIntoAPipeDoesNotClearAScreen) {

@@ -82,8 +82,9 @@ TEST_F(CommandJobPull, AMissingPathIsNamedAndNothingIsMade) {
 }
 
 TEST_F(CommandJobPull, WrongUsageIsRefused) {
-  EXPECT_THAT(pull({"out"}), Refused("remote job-pull: --job is required"));
-  EXPECT_THAT(pull({"--job", "1"}), Refused("remote job-pull: paths is required"));
+  EXPECT_THAT(pull({"out"}), Refused("job-pull: no path is given\n hint: remote job-pull KEY PATH…"));
+  EXPECT_THAT(pull({"--job", "1"}), Refused("remote job-pull: words is required"));
+  EXPECT_THAT(pull({"out", "odd *.txt"}), Refused("no job 'out': a job is named by its key"));
   EXPECT_THAT(pull({"--job", "7", "out"}), Refused("no job '7'"));
   EXPECT_THAT(pull({"--job", "1", ""}), Refused("a path is empty"));
   EXPECT_THAT(pull({"--job", "1", "x/out", "y/out"}),
@@ -102,6 +103,51 @@ TEST_F(CommandJobPull, AnInterruptIs130AndTheHintSaysHowToGoOn) {
   until([&] { return fs::exists(world.servers().home("a") / "began"); }, "the transfer's beginning");
   running->interrupt();
   EXPECT_THAT(running->wait(), Ends(130, "", "the same command again goes on where this one stopped\n"));
+}
+
+TEST_F(CommandJobPull, TheKeyMayStandBeforeThePaths) {
+  EXPECT_EQ(pull({"1", "out", "odd *.txt"}).code, 0);
+  EXPECT_EQ(here("out/a b/x [1].pt"), "one\n");
+  EXPECT_EQ(here("odd *.txt"), "two\n");
+}
+
+TEST_F(CommandJobPull, PatternsStandForWhatFitsThem) {
+  for (const char* name : {"out/b1.pt", "out/b2.pt", "out/.hidden.pt", "out/b\n3.pt"}) {
+    write_file_atomic(world.there("a") / name, name);
+  }
+  EXPECT_THAT(pull({"1", "out/*.pt"}), Ends(0, "", HasSubstr("2 files")));
+  EXPECT_EQ(here("b1.pt") + here("b2.pt"), "out/b1.ptout/b2.pt");
+  EXPECT_EQ(pull({"1", "~/proj/out/a*/x ?1[]].pt"}).code, 0) << "a blank, a '?' and a class";
+  EXPECT_EQ(here("x [1].pt"), "one\n");
+  // One that is there as it stands is a name.
+  write_file_atomic(world.there("a") / "odd 1.txt", "no\n");
+  EXPECT_EQ(pull({"1", "odd *.txt"}).code, 0);
+  EXPECT_EQ(here("odd *.txt"), "two\n");
+  EXPECT_EQ(here("odd 1.txt"), "(none)");
+  EXPECT_THAT(pull({"1", "out/*.zip"}),
+              Ends(1, "", HasSubstr("cannot bring 'out/*.zip': there is no such file")));
+}
+
+TEST_F(CommandJobPull, ATagNamesTheNewest) {
+  std::vector<Job> more = {old_record("older"), old_record("newer")};
+  more[0].tags = more[1].tags = {"x"};
+  more[1].server = "b";
+  ++more[1].created_at;
+  world.store().add(more);
+  write_file_atomic(world.there("b") / "result", "newer\n");
+  EXPECT_THAT(pull({"--tag", "x", "result"}), Ends(0, "", HasSubstr(" from b in ")));
+  EXPECT_EQ(here("result"), "newer\n");
+  EXPECT_THAT(pull({"--tag", "nobody's", "result"}), Refused("no job has the tag"));
+  EXPECT_THAT(pull({"--job", "2", "--job", "3", "result"}), Refused("several jobs are named"));
+}
+
+TEST(CommandJobRsync, ADelayOfNothingIsOnce) {
+  CommandWorld world;
+  world.ended_job("a", "echo one");
+  EXPECT_THAT(
+      world.run({"job-rsync", "--delay", "0"}),
+      Ends(0, "",
+           "--delay 0 has no effect: the output is brought once\nthe output of 1 job is in .remote/jobs\n"));
 }
 
 TEST(CommandJobRsync, WithoutJobsSaysSo) {
@@ -171,7 +217,7 @@ TEST(CommandJobRsync, WithADelayItGoesOnUntilItIsInterrupted) {
 
 TEST(CommandJobRsync, AWrongDelayIsRefused) {
   CommandWorld world;
-  EXPECT_THAT(world.run({"job-rsync", "--delay", "0"}), Refused("--delay"));
+  EXPECT_THAT(world.run({"job-rsync", "--delay", "-1"}), Refused("--delay"));
   EXPECT_THAT(world.run({"job-rsync", "--delay", "now"}), Refused("--delay"));
 }
 

@@ -45,10 +45,10 @@ TEST(CommandJobStacks, EqualOnesAreShownTogether) {
   until(
       [&] {
         result = world.run({"job-stacks", "--tag", "x"});
-        return result.code == 0 && result.out.starts_with("jobs 1, 2 (a):\n");
+        return result.code == 0 && result.out.starts_with("jobs 1-2 (a):\n");
       },
       "the stacks");
-  EXPECT_THAT(result.out, MatchesRegex("jobs 1, 2 \\(a\\):\n  step \\(.*/proj/train.py:3\\)\n(.*\n)*"));
+  EXPECT_THAT(result.out, MatchesRegex("jobs 1-2 \\(a\\):\n  step \\(.*/proj/train.py:3\\)\n(.*\n)*"));
   EXPECT_EQ(result.err, "");
   const CommandResult threads = world.run({"job-stacks", "--tag", "x", "--threads", "--json"});
   EXPECT_EQ(threads.code, 0);

@@ -107,6 +107,25 @@ TEST(CommandJobTail, AJobIsFoundByTheBeginningOfItsId) {
               Ends(0, "found\n", ""));
 }
 
+TEST(CommandJobTail, AKeyNeedsNoOption) {
+  CommandWorld world;
+  world.ended_job("a", "echo found");
+  EXPECT_THAT(world.run({"--quiet", "job-tail", "1"}), Ends(0, "found\n", ""));
+  EXPECT_THAT(world.run({"job-wait", "1"}), Ends(0, "", "job 1 on a: succeeded\n"));
+  EXPECT_THAT(world.run({"job-tail", "2"}), Refused("no job '2'"));
+  EXPECT_THAT(world.run({"job-stacks", "1"}), Refused("none of these jobs runs"));
+  EXPECT_THAT(world.run({"job-kill", "1"}), Ends(0, "job 1 on a: had ended before\n", Not("")));
+  EXPECT_THAT(world.run({"job-clean", "1", "--yes"}), Ends(0, "", "1 job removed\n"));
+}
+
+TEST(CommandJobTail, ADelayIsTakenAndHasNoEffect) {
+  CommandWorld world;
+  world.ended_job("a", "echo found");
+  EXPECT_THAT(
+      world.run({"job-tail", "--job", "1", "--delay", "5"}),
+      Ends(0, "found\n", HasSubstr("--delay has no effect: output is shown as soon as it is written\n")));
+}
+
 TEST(CommandJobTail, AServerThatIsNotReachedIsAnError) {
   CommandWorld world;
   world.job("a", "sleep 1000");

@@ -26,11 +26,8 @@ TEST_F(CommandLaunch, StartsTheRanksAndSaysWhereTheyAre) {
   const CommandResult result =
       launch({"--cmd", "sleep 1000", "--nproc-per-node", "2", "--master-port", "29500"});
   EXPECT_EQ(result.code, 0) << result;
-  EXPECT_THAT(result.lines(),
-              ElementsAre(MatchesRegex("KEY  RANK  SERVER +PID"), MatchesRegex("  1     0  a +[0-9]+"),
-                          MatchesRegex("  2     1  a +[0-9]+"), MatchesRegex("  3     2  b +[0-9]+"),
-                          MatchesRegex("  4     3  b +[0-9]+")));
-  EXPECT_EQ(result.err, "4 ranks, master 127.0.0.1:29500; follow rank 0 with: remote job-tail --job 1\n");
+  EXPECT_THAT(result.lines(), ElementsAre("KEY  RANKS  SERVER", "1-4      4  a, b"));
+  EXPECT_EQ(result.err, "4 ranks, master 127.0.0.1:29500; follow rank 0 with: remote job-tail --launch 1\n");
 }
 
 TEST_F(CommandLaunch, OneRankIsNamedAsOne) {
@@ -100,9 +97,8 @@ TEST_F(CommandLaunch, AnInterruptEndsTheFollowingAndNotTheRanks) {
   running->interrupt();
   const CommandResult result = running->wait();
   EXPECT_EQ(result.code, 130);
-  EXPECT_THAT(
-      result.err,
-      HasSubstr("stopped following; the ranks go on. To end them: remote job-kill --job 1 --job 2\n"));
+  EXPECT_THAT(result.err,
+              HasSubstr("stopped following; the ranks go on. To end them: remote job-kill --launch 1\n"));
   EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 2U);
 }
 
@@ -197,7 +193,7 @@ TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
 
 TEST_F(CommandLaunch, WithoutANumberItStartsOneAServerAndSaysSo) {
   const CommandResult result = launch({"--cmd", "sleep 1000"});
-  EXPECT_EQ(result.lines().size(), 3U) << result;
+  EXPECT_THAT(result.lines().back(), "1-2      2  a, b");
   EXPECT_THAT(result.err, StartsWith("2 ranks (one a server; --nproc-per-node changes that), master "));
 }
 
@@ -218,7 +214,7 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
     until([&] { return following->out().find("up\n") != std::string::npos; }, "the rank's output");
     following->interrupt();
     const CommandResult stopped = following->wait();
-    EXPECT_THAT(stopped.err, HasSubstr("the ranks go on. To end them: remote job-kill --job 2"));
+    EXPECT_THAT(stopped.err, HasSubstr("the ranks go on. To end them: remote job-kill --launch 2\n"));
     if (words.back() == "4") {
       EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
     }
@@ -231,6 +227,18 @@ TEST_F(CommandLaunch, PrintedCommandsDoWhatTheirSentenceSays) {
   EXPECT_THAT(stopped.err, HasSubstr("the job goes on. To end it: "));
   EXPECT_EQ(world.run(printed_command(stopped.err)).code, 0);
   EXPECT_EQ(running().size(), 0U);
+  // Of a launch of which one rank was ended, what ends the others and nothing else.
+  world.job("a", "sleep 1000");
+  ASSERT_EQ(launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "2"}).code, 0);
+  const CommandResult ended = world.run({"job-kill", "--job", "9"});
+  EXPECT_THAT(
+      ended,
+      Ends(0, "job 9 (rank 2 on b): killed\n",
+           HasSubstr("3 other ranks of the same launch go on. To end them: remote job-kill --launch 7\n")));
+  EXPECT_EQ(running().size(), 4U);
+  EXPECT_EQ(world.run(printed_command(ended.err)).code, 0);
+  ASSERT_EQ(running().size(), 1U);
+  EXPECT_EQ(running()[0]["key"], 6);
   // A verdict's "its output", and job-run's "follow it with".
   const CommandResult failed =
       launch({"--cmd", "echo one; exit 3", "--nproc-per-node", "1", "--server", "a", "--follow"});
@@ -257,6 +265,16 @@ TEST_F(CommandLaunch, WhatIsLeftOfOneThatFailedIsTold) {
   EXPECT_THAT(left.err, HasSubstr("of its 2 jobs may run. To end "));
   EXPECT_EQ(world.run(printed_command(left.err)).code, 0);
   EXPECT_EQ(world.run({"--json", "job-list"}).json().size(), 0U);
+}
+
+TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
+  world.servers().add_program("mkdir",
+                              "case $* in */.jobs/[0-9a-f]*) echo \"mkdir: $*: full\" >&2; exit 1 ;; esac\n"
+                              "exec /bin/mkdir \"$@\"\n");
+  const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "4"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("error: a: jobs 1-4 were not started: mkdir: "),
+                                HasSubstr("/.jobs: full\nerror: b: jobs 5-8 were not started: ")));
 }
 
 TEST_F(CommandLaunch, OneThatIsInterruptedBeforeItsStartSaysThatNothingRuns) {
@@ -338,7 +356,7 @@ TEST_F(CommandLaunch, StacksAreOfTheNewestLaunchAndTheOddOneComesFirst) {
       [&] {
         result = world.run({"job-stacks"});
         return result.code == 0 && result.out.find("\n  load (") != std::string::npos &&
-               result.out.find("ranks 0, 1, 3 (a, b):\n  reduce (") != std::string::npos;
+               result.out.find("ranks 0-1, 3 (a, b):\n  reduce (") != std::string::npos;
       },
       "the stacks");
   EXPECT_THAT(result.out, StartsWith("rank 2 (b, job 4, pid "));

@@ -186,6 +186,24 @@ TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
             "@remote1 pull missing\n@remote1 end\n");
 }
 
+TEST_P(JobTools, FindsWhatFitsAPattern) {
+  const fs::path folder = servers.home("a") / "my [project]/a b";
+  fs::create_directories(folder);
+  for (const char* name : {"1.pt", "2 *.pt", ".3.pt", "line\nbreak.pt"}) {
+    std::ofstream(folder / name);
+  }
+  const auto match = [&](const std::string& pattern) {
+    return exec(servers::Script()
+                    .add("pull_match.sh")
+                    .append("set -f; IFS=x; pull_match ~/'my [project]' " + pattern)
+                    .input());
+  };
+  EXPECT_EQ(match("'a*/*.pt'"),
+            "\n@remote1 pull name |a b/1.pt\n@remote1 pull name |a b/2 *.pt\n@remote1 end\n");
+  EXPECT_EQ(match("'*/*.zip'"), "\n@remote1 end\n");
+  EXPECT_EQ(match("'*/nothing/*'"), "\n@remote1 end\n");
+}
+
 TEST_P(JobTools, TellsTheLastLinesOfStderr) {
   const auto last = [&](const std::string& text) {
     std::ofstream(servers.home("a") / "job.err") << text;

@@ -35,6 +35,7 @@ class CompletionTest : public testing::Test {
     CLI::App* list = app.add_subcommand("job-list", "Jobs");
     completers[list->add_option("--tag", texts)] = NameKind::tags;
     completers[list->add_option("--job", texts)] = NameKind::jobs;
+    completers[list->add_option("--launch", texts)] = NameKind::launches;
     CLI::App* completion = app.add_subcommand("completion", "Shell");
     completion->add_option("shell", text)->check(CLI::IsMember({"bash", "zsh"}));
     app.add_subcommand("__secret", "")->group("");
@@ -47,6 +48,8 @@ class CompletionTest : public testing::Test {
           return {{"gpu-1", "10.0.0.1"}, {"gpu-2", ""}, {"cpu", ""}};
         case NameKind::jobs:
           return {{"1", ""}, {"12", ""}};
+        case NameKind::launches:
+          return {{"1", ""}, {"last", ""}};
         case NameKind::tags:
           return {{"master", ""}};
         case NameKind::signals:
@@ -97,6 +100,7 @@ TEST_F(CompletionTest, Values) {
   EXPECT_THAT(words_for({"run", "--server", "gpu-1", "--s"}), ElementsAre("--server"));
   EXPECT_THAT(words_for({"job-list", "--job", ""}), ElementsAre("1", "12"));
   EXPECT_THAT(words_for({"job-list", "--tag", ""}), ElementsAre("master"));
+  EXPECT_THAT(words_for({"job-list", "--launch", "l"}), ElementsAre("last"));
   EXPECT_THAT(words_for({"--color", ""}), ElementsAre("auto", "never"));
   EXPECT_THAT(words_for({"run", "--color=n"}), ElementsAre("--color=never"));
   EXPECT_THAT(words_for({"completion", "z"}), ElementsAre("zsh"));

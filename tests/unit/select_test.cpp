@@ -59,6 +59,30 @@ TEST(Select, NamesAreKeysOrStartsOfIds) {
   }
 }
 
+TEST(Select, ALaunchIsNamedByAnyOfItsJobs) {
+  auto jobs = some;
+  const JobId first = *JobId::parse(std::string(32, 'e'));
+  const JobId second = *JobId::parse("eeee" + std::string(28, 'f'));
+  jobs[0].launch = jobs[1].launch = first;
+  jobs[2].launch = jobs[3].launch = second;
+  for (const char* name : {"1", "2", "1234abcd", "eeeee", "1-2"}) {
+    EXPECT_EQ(keys(select(jobs, {.launches = {name}})), (Keys{1, 2})) << name;
+  }
+  EXPECT_EQ(keys(select(jobs, {.launches = {"last"}})), (Keys{5, 6}));
+  EXPECT_EQ(keys(select(jobs, {.launches = {"last"}, .tags = {"mnist.py"}})), (Keys{1, 2}));
+  EXPECT_EQ(keys(select(jobs, {.names = {"9"}, .launches = {"2"}})), (Keys{1, 2, 9}));
+  EXPECT_EQ(keys(select(jobs, {.launches = {"5", "6"}, .tags = {"master"}})), Keys{5});
+  EXPECT_EQ(error_of([&] { select(jobs, {.launches = {"9"}}); }).message(),
+            "no launch '9': job 9 is not part of a launch");
+  for (const char* bad : {"7", "eeee", "2-5", "x", "", "-1", "1-", "last-"}) {
+    EXPECT_EQ(error_of([&] { select(jobs, {.launches = {bad}}); }).kind(), ErrorKind::usage) << bad;
+  }
+  jobs[2].hidden = jobs[3].hidden = true;
+  EXPECT_EQ(keys(select(jobs, {.launches = {"last"}, .hidden = false})), (Keys{1, 2}));
+  EXPECT_EQ(keys(select(jobs, {.launches = {"5"}, .hidden = false})), (Keys{5, 6}));
+  EXPECT_EQ(error_of([] { select(some, {.launches = {"last"}}); }).reason(), "there are no launches");
+}
+
 TEST(Select, AllTagsMustFit) {
   EXPECT_EQ(keys(select(some, {.tags = {"train.py"}})), (Keys{5, 6}));
   EXPECT_EQ(keys(select(some, {.tags = {"train.py", "master"}})), Keys{5});

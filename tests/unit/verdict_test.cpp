@@ -146,7 +146,7 @@ TEST(Verdict, AKillOfTheUserIsNoFailure) {
                                  rank(1, JobState::killed, 100, by_user)};
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
-  EXPECT_EQ(cli::aftermath(verdict), "2 others were killed");
+  EXPECT_EQ(cli::aftermath(verdict), "2 were killed");
 }
 
 }  // namespace

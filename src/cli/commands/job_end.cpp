@@ -14,6 +14,7 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 
 namespace remote::cli {
 namespace {
@@ -24,6 +25,8 @@ struct KillArguments {
   int grace = 10;
   bool yes = false;
 };
+
+constexpr std::size_t most_survivors = 20;
 
 std::string outcome_text(const KillResult::Entry& entry) {
   using Outcome = KillResult::Entry::Outcome;
@@ -42,33 +45,83 @@ std::string outcome_text(const KillResult::Entry& entry) {
   return "";
 }
 
+nlohmann::json entry_json(const KillResult::Entry& entry, bool ended) {
+  return {{"key", entry.job.key},
+          {"id", entry.job.id.text()},
+          {"server", entry.job.server},
+          {"state", to_string(entry.job.state)},
+          {"ended", ended},
+          {"signalled", entry.signalled},
+          {"survivors", entry.survivors}};
+}
+
 // Returns whether all have ended.
 bool report(Context& context, const KillResult& result) {
   bool all_ended = result.errors.empty();
   nlohmann::json all = nlohmann::json::array();
+  Lines lines;
+  std::vector<std::string> survivors;
   for (const KillResult::Entry& entry : result.entries) {
     const bool ended = entry.outcome != KillResult::Entry::Outcome::survivors &&
                        entry.outcome != KillResult::Entry::Outcome::refused;
     all_ended = all_ended && ended;
-    all.push_back({{"key", entry.job.key},
-                   {"id", entry.job.id.text()},
-                   {"server", entry.job.server},
-                   {"state", to_string(entry.job.state)},
-                   {"ended", ended},
-                   {"signalled", entry.signalled},
-                   {"survivors", entry.survivors}});
-    if (!context.options.json) {
-      context.terminal.out(fmt::format("{}: {}\n", describe(entry.job), outcome_text(entry)));
-    }
+    all.push_back(entry_json(entry, ended));
+    lines.add(entry.job, outcome_text(entry));
     for (const std::string& survivor : entry.survivors) {
-      context.terminal.err(fmt::format("  still there: {}\n", visible_line(survivor)));
+      survivors.push_back(fmt::format("{}: still there: {}", describe(entry.job), visible_line(survivor)));
     }
   }
-  context.show(result.errors);
   if (context.options.json) {
     context.terminal.out(dump_json(all));
+  } else {
+    for (const std::string& line : lines.text()) {
+      context.terminal.out(line + "\n");
+    }
   }
+  for (const std::string& line : first_lines(survivors, most_survivors)) {
+    context.terminal.err("  " + line + "\n");
+  }
+  context.show(result.errors);
   return all_ended;
+}
+
+// Of launches of which only some ranks were to end: says what becomes of the others.
+void tell_the_others(Context& context, const std::vector<Job>& ended) {
+  std::vector<Job> others = context.project().with_launch(ended);
+  std::erase_if(others, [&](const Job& job) {
+    return is_final(job.state) || std::ranges::find(ended, job.id, &Job::id) != ended.end();
+  });
+  others = context.project().refresh(std::move(others));
+  std::erase_if(others, [](const Job& job) { return is_final(job.state); });
+  for (const Batch& batch : by_launch(others)) {
+    const bool known =
+        std::ranges::all_of(batch, [](const Job& job) { return job.state != JobState::unknown; });
+    const char* words = !known ? "may go on" : batch.size() == 1 ? "goes on" : "go on";
+    context.terminal.notice(fmt::format("{} of the same launch {}. To end {}: {}",
+                                        counted(batch.size(), "other rank"), words,
+                                        batch.size() == 1 ? "it" : "them", kill_command(batch)));
+  }
+}
+
+// The unfinished jobs that fit; those that are named also when they have ended.
+std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) {
+  const JobSelection selection = arguments.jobs.selection();
+  std::vector<Job> chosen = context.project().jobs(
+      {.selection = selection, .unfinished_only = !arguments.jobs.by_name(), .ask = false});
+  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // a tag that no job has, ended or not, is a mistake
+    context.project().jobs({.selection = selection, .some = true, .ask = false});
+  }
+  if (chosen.empty()) {
+    context.terminal.notice(arguments.jobs.named() && !arguments.jobs.by_name()
+                                ? "no unfinished job has these tags; nothing to end"
+                                : "no unfinished jobs; nothing to end");
+  } else if (!arguments.jobs.named() && !arguments.yes) {
+    const std::string what = counted(chosen.size(), "unfinished job");
+    context.confirm(chosen, fmt::format("End {}?", what), "nothing was ended",
+                    Error::usage("job-kill", "no job is named, and that would end " + what,
+                                 "name them by their keys, with --launch or with --tag, or add --yes"));
+  }
+  return chosen;
 }
 
 int kill(Context& context, const KillArguments& arguments) {
@@ -79,28 +132,17 @@ int kill(Context& context, const KillArguments& arguments) {
   } else {
     throw Error::usage("--signal " + arguments.signal, "there is no such signal", "try TERM, INT or KILL");
   }
-  // The unfinished jobs that fit; those that are named by their keys also when they have ended.
-  const std::vector<Job> chosen = context.project().jobs({.selection = arguments.jobs.selection(),
-                                                          .unfinished_only = arguments.jobs.keys.empty(),
-                                                          .ask = false});
-  if (chosen.empty() && !arguments.jobs.tags.empty()) {  // a tag that no job has, ended or not, is a mistake
-    context.project().jobs({.selection = arguments.jobs.selection(), .some = true, .ask = false});
-  }
-  if (chosen.empty()) {
-    context.terminal.notice(arguments.jobs.named() && arguments.jobs.keys.empty()
-                                ? "no unfinished job has these tags; nothing to end"
-                                : "no unfinished jobs; nothing to end");
-  } else if (!arguments.jobs.named() && !arguments.yes) {
-    const std::string what = counted(chosen.size(), "unfinished job");
-    context.confirm(chosen, fmt::format("End {}?", what), "nothing was ended",
-                    Error::usage("job-kill", "no job is named, and that would end " + what,
-                                 "name them with --job or --tag, or add --yes"));
-  }
+  const std::vector<Job> chosen = jobs_to_kill(context, arguments);
   if (!chosen.empty() && arguments.grace > 0 && request.signal != SIGKILL) {
     context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
                                         counted(chosen.size(), "job"), arguments.grace));
   }
-  return report(context, chosen.empty() ? KillResult() : context.project().kill(chosen, request)) ? 0 : 1;
+  const bool all_ended =
+      report(context, chosen.empty() ? KillResult() : context.project().kill(chosen, request));
+  if (arguments.jobs.named()) {
+    tell_the_others(context, chosen);
+  }
+  return all_ended ? 0 : 1;
 }
 
 struct CleanArguments {
@@ -114,12 +156,13 @@ struct CleanArguments {
 std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, std::vector<Job> chosen,
                             int& left) {
   std::size_t unfinished = 0;
+  Lines staying;
   const std::int64_t now = now_seconds();
   std::vector<Job> ended;
   for (Job& job : chosen) {
     if (!is_final(job.state)) {
-      if (!arguments.jobs.keys.empty() || job.state == JobState::unknown) {
-        context.terminal.warning(fmt::format("{} stays: it is {}", describe(job), state_text(job)));
+      if (arguments.jobs.by_name() || job.state == JobState::unknown) {
+        staying.add(job, "not removed: " + state_text(job));
         ++left;
       } else {
         ++unfinished;
@@ -130,6 +173,9 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
     if (!arguments.older || static_cast<double>(now - end) >= *arguments.older * 86400) {
       ended.push_back(std::move(job));
     }
+  }
+  for (const std::string& line : staying.text()) {
+    context.terminal.warning(line);
   }
   if (unfinished > 0) {
     context.terminal.notice(counted(unfinished, "unfinished job") + " left alone");
@@ -156,12 +202,13 @@ int clean(Context& context, const CleanArguments& arguments) {
   }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::size_t removed = 0;
+  Lines staying;
   for (const CleanResult::Entry& entry : result.entries) {
     const Job& job = entry.job;
     if (entry.removed) {
       ++removed;
     } else {
-      context.terminal.warning(fmt::format("{} stays: {}", describe(job), visible_line(entry.reason)));
+      staying.add(job, "not removed: " + visible_line(entry.reason));
       ++left;
     }
     all.push_back({{"key", job.key},
@@ -169,6 +216,9 @@ int clean(Context& context, const CleanArguments& arguments) {
                    {"server", job.server},
                    {"removed", entry.removed},
                    {"reason", entry.reason}});
+  }
+  for (const std::string& line : staying.text()) {
+    context.terminal.warning(line);
   }
   context.show(result.errors);
   left += static_cast<int>(result.errors.size());
@@ -186,6 +236,7 @@ void add_job_kill(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-kill", "End jobs, and prove that nothing of them is left", kill);
   arguments.jobs.add(command, context);
+  arguments.jobs.add_words(command, context);
   CLI::Option* signal = command.add_option("--signal", arguments.signal, "The first signal (default: TERM)");
   signal->type_name("S");
   context.completers[signal] = NameKind::signals;
@@ -198,6 +249,7 @@ void add_job_clean(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-clean", "Remove ended jobs, here and on the servers", clean);
   arguments.jobs.add(command, context);
+  arguments.jobs.add_words(command, context);
   command.add_option("--older", arguments.older, "Only jobs that ended this many days ago or earlier")
       ->type_name("DAYS")
       ->check(CLI::Range(0.0, 100000.0));

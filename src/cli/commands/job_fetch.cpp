@@ -12,6 +12,7 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
+#include "cli/show/launches.hpp"
 #include "ui/progress.hpp"
 
 namespace remote::cli {
@@ -19,14 +20,15 @@ namespace {
 
 struct FetchArguments {
   std::vector<std::string> servers;
-  int delay = 0;
+  std::vector<std::string> launches;
+  std::optional<int> delay;
 };
 
 // Returns whether all was brought.
 bool bring(Context& context, const FetchArguments& arguments) {
   Project& project = context.project();
   const std::vector<std::string> names = project.server_names(arguments.servers);
-  std::vector<Job> jobs = project.jobs({.ask = false});
+  std::vector<Job> jobs = project.jobs({.selection = {.launches = arguments.launches}, .ask = false});
   std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
   const std::size_t count = jobs.size();
   const std::vector<Error> errors = project.fetch_logs(project.refresh(std::move(jobs)));
@@ -40,17 +42,20 @@ bool bring(Context& context, const FetchArguments& arguments) {
 
 int fetch(Context& context, const FetchArguments& arguments) {
   if (arguments.delay == 0) {
+    context.terminal.notice("--delay 0 has no effect: the output is brought once");
+  }
+  if (arguments.delay.value_or(0) == 0) {
     return bring(context, arguments) ? 0 : 1;
   }
   for (;;) {
     bring(context, arguments);  // a server that fails now is asked again the next time
-    context.pause(std::chrono::seconds(arguments.delay));
+    context.pause(std::chrono::seconds(*arguments.delay));
   }
 }
 
 struct PullArguments {
-  std::string key;
-  std::vector<std::string> paths;
+  JobOptions jobs;
+  std::vector<std::string> words;  // the paths; before them the job's key, unless an option names it
   std::string to = ".";
   bool force = false;
 };
@@ -80,13 +85,31 @@ void print(Context& context, const PullArguments& arguments, const Job& job, con
                                       megabytes, job.server, arguments.to));
 }
 
+// The one job that they name: of a launch, its first rank; of several launches and jobs with a tag, the
+// newest.
+Job job_to_pull_from(Project& project, const JobOptions& options) {
+  const std::vector<Job> jobs = project.jobs({.selection = options.selection(), .some = true, .ask = false});
+  const std::vector<Batch> batches = by_launch(jobs);
+  if (batches.size() > 1 && options.by_name()) {
+    throw Error::usage("job-pull", "several jobs are named", "bring the files of one after the other");
+  }
+  const Batch& newest = *std::ranges::max_element(
+      batches, {}, [](const Batch& batch) { return std::pair(batch.front().created_at, batch.front().key); });
+  return first_rank(newest);
+}
+
 int pull(Context& context, const PullArguments& arguments) {
   PullRequest request;
-  JobsRequest one;
-  one.selection.names = {arguments.key};
-  one.ask = false;
-  request.job = context.project().jobs(one).front();
-  request.paths = arguments.paths;
+  request.paths = arguments.words;
+  JobOptions named = arguments.jobs;
+  if (!named.named()) {
+    named.words = {request.paths.front()};
+    request.paths.erase(request.paths.begin());
+  }
+  if (request.paths.empty()) {
+    throw Error::usage("job-pull", "no path is given", "remote job-pull KEY PATH…");
+  }
+  request.job = job_to_pull_from(context.project(), named);
   request.to = std::filesystem::absolute(arguments.to).lexically_normal();
   request.force = arguments.force;
   std::optional<ui::Progress> progress;
@@ -116,21 +139,22 @@ void add_job_rsync(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-rsync", "Bring the jobs' output into .remote/jobs", fetch);
   add_server_option(command, context, arguments.servers);
-  add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 1,
+  add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 0,
                     86400);
+  add_launch_option(command, context, arguments.launches, "Only of this launch");
 }
 
 void add_job_pull(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-pull", "Bring files that a job wrote from its server", pull);
-  CLI::Option* job =
-      command.add_option("--job", arguments.key, "The job with this key, or whose id begins so");
-  job->type_name("KEY")->required();
-  context.completers[job] = NameKind::jobs;
+  arguments.jobs.add(command, context, "The newest launch or job with this tag");
   command
-      .add_option("paths", arguments.paths,
-                  "Files or folders there, relative to the project; FOLDER/ means its content")
-      ->type_name("PATH")
+      .add_option(
+          "words", arguments.words,
+          "Files or folders there, relative to the project; FOLDER/ means its content, and a name with * ? "
+          "or [ ] that is not there is a pattern. Without --job, --launch or --tag, the job's key stands "
+          "before them")
+      ->type_name("[KEY] PATH")
       ->required();
   command.add_option("--to", arguments.to, "The folder here that they come into (default: the current one)")
       ->type_name("DIR");

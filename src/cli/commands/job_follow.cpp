@@ -2,6 +2,7 @@
 // only if all succeeded.
 
 #include <algorithm>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
 
 namespace remote::cli {
@@ -19,16 +21,37 @@ struct TailArguments {
   bool all = false;
   int lines = 20;
   bool no_follow = false;
+  std::optional<double> delay;  // labml_remote asks again and again; following needs none
 };
 
-// What is followed: the jobs named; with --all every rank of the launch; by default the newest running
-// master.
-std::vector<Job> choose(Project& project, const TailArguments& arguments) {
-  const std::vector<Job> chosen =
-      arguments.jobs.keys.empty()
-          ? std::vector<Job>{project.newest_master(arguments.jobs.tags)}
-          : project.jobs({.selection = arguments.jobs.selection(), .some = true, .ask = false});
-  return arguments.all ? project.with_launch(chosen) : chosen;
+// What is followed: the jobs that are named, and of launches that are named the first rank; else the newest
+// running master. With --all every rank of the launch.
+std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
+  if (!options.by_name()) {
+    const Job newest = project.newest_master(options.tags);
+    return all ? project.with_launch({newest}) : std::vector<Job>{newest};
+  }
+  const JobSelection selection = options.selection();
+  if (all) {
+    return project.with_launch(project.jobs({.selection = selection, .some = true, .ask = false}));
+  }
+  std::vector<Job> chosen;
+  if (!selection.names.empty()) {
+    chosen = project.jobs(
+        {.selection = {.names = selection.names, .tags = selection.tags}, .some = true, .ask = false});
+  }
+  if (!selection.launches.empty()) {
+    for (const Batch& batch :
+         by_launch(project.jobs({.selection = {.launches = selection.launches, .tags = selection.tags},
+         .some = true,
+         .ask = false}))) {
+      const Job& first = first_rank(batch);
+      if (std::ranges::find(chosen, first.id, &Job::id) == chosen.end()) {
+        chosen.push_back(first);
+      }
+    }
+  }
+  return chosen;
 }
 
 int tail(Context& context, const TailArguments& arguments) {
@@ -36,7 +59,10 @@ int tail(Context& context, const TailArguments& arguments) {
   request.lines = arguments.lines;
   request.follow = !arguments.no_follow;
   request.judge = arguments.all;
-  return follow_on_screen(context, choose(context.project(), arguments), request);
+  if (arguments.delay) {
+    context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
+  }
+  return follow_on_screen(context, choose(context.project(), arguments.jobs, arguments.all), request);
 }
 
 int wait(Context& context, const JobOptions& options) {
@@ -44,13 +70,11 @@ int wait(Context& context, const JobOptions& options) {
                                                         .some = options.named(),
                                                         .unfinished_only = !options.named(),
                                                         .ask = false});
-  const auto tell = [&](std::size_t, const Job& job) {
-    context.terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
-  };
+  EndTeller ends(context.terminal, jobs);
   std::size_t running = 0;
   for (const Job& job : jobs) {
     if (is_final(job.state)) {
-      tell(0, job);
+      ends.take(job);
     } else {
       ++running;
     }
@@ -60,7 +84,9 @@ int wait(Context& context, const JobOptions& options) {
   } else if (running > 0) {
     context.terminal.notice("waiting for " + counted(running, "job"));
   }
-  const FollowResult result = context.project().wait(jobs, tell);
+  const FollowResult result =
+      context.project().wait(jobs, [&](std::size_t, const Job& job) { ends.take(job); });
+  ends.finish(result.verdict.has_value());
   show_end(context, result);
   if (context.options.json) {
     context.terminal.out(jobs_json(result.jobs));
@@ -77,9 +103,13 @@ void add_job_tail(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-tail", "Show and follow the output of jobs", tail);
   arguments.jobs.add(command, context, "The newest running job with this tag (default: master)");
+  arguments.jobs.add_words(command, context);
   command.add_flag("--all", arguments.all, "All ranks of the launch, each line with its rank");
   add_number_option(command, "--lines", arguments.lines, "Begin with the last N lines (default: 20)", "N", 0,
                     1000000000);
+  command.add_option("--delay", arguments.delay, "Has no effect; for labml_remote's command lines")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-follow", arguments.no_follow, "Stop at the end of what is there");
 }
 
@@ -87,6 +117,7 @@ void add_job_wait(CLI::App& app, Context& context) {
   const auto [command, jobs] =
       add_command(app, context, "job-wait", "Wait until jobs end; exit code 0 only if all succeeded", wait);
   jobs.add(command, context);
+  jobs.add_words(command, context);
 }
 
 }  // namespace remote::cli

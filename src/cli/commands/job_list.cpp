@@ -1,12 +1,17 @@
 // `remote job-list`: the jobs of the project, after asking the servers of the unfinished ones.
 
+#include <algorithm>
+#include <map>
+
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
-#include "ui/table.hpp"
+#include "ui/full_screen.hpp"
 
 namespace remote::cli {
 namespace {
@@ -17,94 +22,158 @@ struct Arguments {
   bool hidden = false;
   bool offline = false;
   bool watch = false;
+  std::vector<std::string> launches;
   std::vector<std::string> tags;
+  TableOptions table;
+
+  // Whether it lists all jobs that fit, and not the unfinished ones and what ended lately.
+  bool all() const { return stopped || !launches.empty(); }
 };
 
-ui::Style style_of(JobState state) {
-  switch (state) {
-    case JobState::running:
-      return ui::Style::green;
-    case JobState::failed:
-    case JobState::lost:
-      return ui::Style::red;
-    case JobState::killed:
-      return ui::Style::magenta;
-    case JobState::succeeded:
-      return ui::Style::plain;
-    default:
-      return ui::Style::yellow;  // it is not known yet how it goes
-  }
-}
+// What ended lately is listed too, but no more than so many launches and jobs.
+constexpr std::int64_t lately_s = 24 * 3600;
+constexpr std::size_t most_ended = 10;
 
-// How long it ran, or runs.
-std::string duration(const Job& job, std::int64_t now) {
-  if (!job.started_at) {
-    return "-";
-  }
-  if (job.ended_at) {
-    return format_duration(*job.ended_at - *job.started_at);
-  }
-  // Of a job that does not answer it is not known how long it ran.
-  const bool known_now = job.state == JobState::running || job.state == JobState::starting;
-  return known_now ? format_duration(now - *job.started_at) : "-";
-}
+struct Listing {
+  std::vector<Job> jobs;       // for JSON
+  std::vector<TableRow> rows;  // by key
+  std::size_t earlier = 0;     // launches and jobs that have ended and are in no row
+};
 
-std::string table_text(const Context& context, const std::vector<Job>& jobs) {
-  const std::int64_t now = now_seconds();
-  ui::Table table({{"KEY", true},
-                   "STATE",
-                   "SERVER",
-                   {"RANK", true},
-                   {"STARTED", true},
-                   {"TIME", true},
-                   "TAGS",
-                   "COMMAND"});
-  for (const Job& job : jobs) {
-    const std::int64_t started = job.started_at.value_or(job.created_at);
-    Job brief = job;
-    if (brief.reason.kind == JobReason::Kind::no_lifeline) {
-      brief.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};  // why is a warning of its own
+// Leaves of what has ended what ended lately, and what had not ended as far as was known here before.
+void leave_the_recent(Listing& listing) {
+  const auto is_news = [&](const Batch& batch) {
+    return std::ranges::any_of(batch, [&](const Job& job) {
+      return std::ranges::find(listing.jobs, job.id, &Job::id) != listing.jobs.end();
+    });
+  };
+  std::vector<std::int64_t> ends;
+  for (const TableRow& row : listing.rows) {
+    if (row.dim && end_of(row.batch) >= now_seconds() - lately_s) {
+      ends.push_back(end_of(row.batch));
     }
-    table.add({std::to_string(job.key), ui::Cell(state_text(brief), style_of(job.state)), job.server,
-               job.rank ? std::to_string(*job.rank) : "", format_duration(now - started) + " ago",
-               duration(job, now), join(job.tags, ","), job.command});
   }
-  return table.text(context.terminal);
+  std::ranges::sort(ends, std::greater());
+  const std::int64_t oldest = ends.size() > most_ended ? ends[most_ended - 1] : now_seconds() - lately_s;
+  listing.earlier = std::erase_if(listing.rows, [&](const TableRow& row) {
+    return row.dim && end_of(row.batch) < oldest && !is_news(row.batch);
+  });
 }
 
-// Jobs that turn out to have ended in this very round are shown once more: that is the news.
-std::vector<Job> look(Context& context, const Arguments& arguments) {
-  JobsRequest request;
-  request.selection.tags = arguments.tags;
-  request.selection.hidden = arguments.hidden;
-  request.unfinished_only = !arguments.stopped;
-  request.ask = !arguments.offline;
-  std::vector<Job> jobs = context.project().jobs(request);
-  if (arguments.rsync) {
-    context.show(context.project().fetch_logs(jobs));
+std::vector<TableRow> rank_rows(const std::vector<TableRow>& rows) {
+  std::vector<TableRow> all;
+  for (const TableRow& row : rows) {
+    for (const Job& job : row.batch) {
+      all.push_back({{job}, row.dim});
+    }
+  }
+  return all;
+}
+
+// What is known here of all jobs that fit, with the answers of those that were asked just now.
+std::vector<Job> with_stored(Project& project, JobsRequest request, const std::vector<Job>& asked) {
+  std::map<JobId, Job> answers;
+  for (const Job& job : asked) {
+    answers.emplace(job.id, job);
+  }
+  request.unfinished_only = false;
+  request.ask = false;
+  std::vector<Job> jobs = project.jobs(request);
+  for (Job& job : jobs) {
+    if (const auto answer = answers.find(job.id); answer != answers.end()) {
+      job = answer->second;
+    }
   }
   return jobs;
 }
 
-void print(Context& context, const Arguments& arguments, const std::vector<Job>& jobs) {
+Listing look(Context& context, const Arguments& arguments) {
+  Project& project = context.project();
+  JobsRequest request;
+  request.selection.launches = arguments.launches;
+  request.selection.tags = arguments.tags;
+  request.selection.hidden = arguments.hidden;
+  request.unfinished_only = !arguments.all();
+  request.ask = !arguments.offline;
+  Listing listing;
+  listing.jobs = project.jobs(request);
+  if (arguments.rsync) {
+    context.show(project.fetch_logs(listing.jobs));
+  }
   if (context.options.json) {
-    context.terminal.out(jobs_json(jobs));
-  } else if (jobs.empty()) {
-    context.terminal.notice(arguments.stopped ? "no jobs"
-                                              : "no unfinished jobs; --stopped lists the others too");
-  } else {
-    context.terminal.out(table_text(context, jobs));
+    return listing;
+  }
+  const std::vector<Job> shown = arguments.all() ? listing.jobs : with_stored(project, request, listing.jobs);
+  for (Batch& batch : by_launch(shown)) {
+    const bool dim = !arguments.all() && has_ended(batch);
+    listing.rows.push_back({std::move(batch), dim});
+  }
+  if (!arguments.all()) {
+    leave_the_recent(listing);
+  }
+  if (arguments.table.ranks) {
+    listing.rows = rank_rows(listing.rows);
+  }
+  return listing;
+}
+
+std::string footer(const Listing& listing) {
+  if (listing.earlier > 0) {
+    return fmt::format("{}{} that ended earlier; --stopped lists {}", listing.earlier,
+                       listing.rows.empty() ? "" : " more", listing.earlier == 1 ? "it" : "all");
+  }
+  return listing.rows.empty() ? "no jobs" : "";
+}
+
+void print(Context& context, const Arguments& arguments, const Listing& listing) {
+  if (context.options.json) {
+    context.terminal.out(jobs_json(listing.jobs));
+    return;
+  }
+  if (!listing.rows.empty()) {
+    context.terminal.out(job_table(context, listing.rows, arguments.table));
+  }
+  if (const std::string text = footer(listing); !text.empty()) {
+    context.terminal.notice(text);
   }
 }
 
-int watch(Context& context, const Arguments& arguments) {
-  const bool screen = context.terminal.stdout_is_terminal() && !context.options.json;
+// A screen that is drawn anew. What events have to say stands below the table.
+[[noreturn]] void watch_on_screen(Context& context, const Arguments& arguments) {
+  std::string notes;
+  Listing listing = look(context, arguments);  // whoever is asked for a password is asked before
+  context.on_event = [&](const Event& event) {
+    notes += context.terminal.captured([&] { context.show(event); });
+  };
+  context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
+  ui::FullScreen screen(context.terminal.out_descriptor());
   for (;;) {
-    const std::vector<Job> jobs = look(context, arguments);
-    if (screen) {
-      context.terminal.out("\033[H\033[2J");
+    // What goes on comes first, and what is newer: a small window shows the first lines.
+    std::ranges::stable_sort(listing.rows, std::greater(),
+                             [](const TableRow& row) { return std::pair(!row.dim, row.batch.front().key); });
+    std::string text = context.terminal.paint_out(
+        ui::Style::bold, fmt::format("remote job-list --watch   {}   {}   every 2 s; Ctrl-C ends it",
+                                     context.project().name(), format_local_time(now_seconds())));
+    text += "\n\n" + (listing.rows.empty() ? "" : job_table(context, listing.rows, arguments.table));
+    if (const std::string below = footer(listing); !below.empty()) {
+      text += context.terminal.paint_out(ui::Style::dim, below) + "\n";
     }
-    print(context, arguments, jobs);
+    std::vector<std::string> lines = split(text + notes, '\n');
+    lines.pop_back();  // behind the last newline
+    screen.enter();
+    context.terminal.out(ui::FullScreen::frame(lines, context.terminal.rows()));
+    context.pause(std::chrono::seconds(2));
+    notes.clear();
+    listing = look(context, arguments);
+  }
+}
+
+[[noreturn]] void watch(Context& context, const Arguments& arguments) {
+  if (context.terminal.stdout_is_terminal() && !context.options.json && context.options.verbose == 0) {
+    watch_on_screen(context, arguments);
+  }
+  for (;;) {
+    print(context, arguments, look(context, arguments));
     context.pause(std::chrono::seconds(2));
   }
 }
@@ -120,7 +189,7 @@ int run(Context& context, const Arguments& arguments) {
     }
   };
   if (arguments.watch) {
-    return watch(context, arguments);
+    watch(context, arguments);
   }
   print(context, arguments, look(context, arguments));
   for (const Event& note : notes) {
@@ -133,12 +202,16 @@ int run(Context& context, const Arguments& arguments) {
 
 void add_job_list(CLI::App& app, Context& context) {
   const auto [command, arguments] =
-      add_command(app, context, "job-list", "List jobs, as the servers have them now", run);
-  command.add_flag("--rsync", arguments.rsync, "Also bring their output into .remote/jobs");
-  command.add_flag("--stopped", arguments.stopped, "Ended jobs too");
+      add_command(app, context, "job-list", "List launches and jobs, as the servers have them now", run);
+  add_launch_option(command, context, arguments.launches, "This launch, also when it has ended");
+  command.add_flag("--ranks", arguments.table.ranks, "A row for each rank of a launch");
+  command.add_flag("--ids", arguments.table.ids, "Also the beginnings of the ids");
+  command.add_flag("--stopped", arguments.stopped,
+                   "All jobs that have ended too (without it, those of the last day; none in JSON)");
   command.add_flag("--hidden", arguments.hidden, "Hidden jobs too");
   command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
   command.add_flag("--watch", arguments.watch, "Show it anew every two seconds, until Ctrl-C");
+  command.add_flag("--rsync", arguments.rsync, "Also bring their output into .remote/jobs");
   add_tag_option(command, context, arguments.tags, "Jobs with this tag; with several, jobs that have all");
 }
 

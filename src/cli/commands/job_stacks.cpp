@@ -6,10 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/group_by.hpp"
 #include "base/json.hpp"
+#include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 
 namespace remote::cli {
 namespace {
@@ -24,7 +27,7 @@ struct Arguments {
 std::vector<Job> choose(Project& project, const JobOptions& options) {
   // One that is named and has ended is known all the same: then it is said that it does not run.
   std::vector<Job> chosen =
-      project.jobs({.selection = options.selection(), .unfinished_only = options.keys.empty()});
+      project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
   std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
   if (chosen.empty()) {
     throw Error::usage("job-stacks", options.named() ? "none of these jobs runs" : "no job runs",
@@ -46,27 +49,27 @@ std::string name_of(const RankStack& one) {
   return one.rank ? fmt::format("rank {}", *one.rank) : fmt::format("job {}", one.job.key);
 }
 
-// "rank 2 (node-2, job 7, pid 4121)", "ranks 0, 1, 3 (node-1, node-2)".
-std::string title_of(const StackGroup& group) {
-  if (group.members.size() == 1) {
-    const RankStack& one = group.members.front();
+// "rank 2 (node-2, job 7, pid 4121)", "ranks 0-1, 3 (node-1, node-2)".
+std::string title_of(const std::vector<RankStack>& members) {
+  if (members.size() == 1) {
+    const RankStack& one = members.front();
     return fmt::format("{} ({}, job {}, pid {})", name_of(one), one.job.server, one.job.key, one.pid);
   }
-  std::vector<std::string> names;
-  std::vector<std::string> servers;
-  const bool ranks = std::all_of(group.members.begin(), group.members.end(),
-                                 [](const RankStack& one) { return one.rank.has_value(); });
-  for (const RankStack& one : group.members) {
-    names.push_back(std::to_string(ranks ? *one.rank : one.job.key));
-    if (std::find(servers.begin(), servers.end(), one.job.server) == servers.end()) {
-      servers.push_back(one.job.server);
-    }
+  const bool are_ranks =
+      std::ranges::all_of(members, [](const RankStack& one) { return one.rank.has_value(); });
+  std::vector<int> numbers;
+  std::vector<Job> jobs;
+  for (const RankStack& one : members) {
+    numbers.push_back(are_ranks ? *one.rank : one.job.key);
+    jobs.push_back(one.job);
   }
-  return fmt::format("{} {} ({})", ranks ? "ranks" : "jobs", join(names, ", "), join(servers, ", "));
+  return fmt::format("{} {} ({})", are_ranks ? "ranks" : "jobs", ranges(std::move(numbers)),
+                     server_names(jobs));
 }
 
 std::string group_text(const Context& context, const StackGroup& group, bool odd, bool all_threads) {
-  std::string text = context.terminal.paint_out(odd ? ui::Style::red : ui::Style::bold, title_of(group));
+  std::string text =
+      context.terminal.paint_out(odd ? ui::Style::red : ui::Style::bold, title_of(group.members));
   text += odd ? " stands elsewhere than the others:\n" : ":\n";
   const std::vector<ThreadStack>& threads = group.members.front().threads;
   for (std::size_t t = 0; t < (all_threads ? threads.size() : 1); ++t) {
@@ -124,10 +127,19 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
     const bool odd = i + 1 < groups.size() && groups[i].members.size() < groups.back().members.size();
     text += (text.empty() ? "" : "\n") + group_text(context, groups[i], odd, all_threads);
   }
-  for (const RankStack& one : without) {
-    text += fmt::format("{}{} ({}, job {}, pid {}): no Python stack: {}\n", text.empty() ? "" : "\n",
-                        name_of(one), one.job.server, one.job.key, one.pid, visible_line(one.why));
-    for (const std::string& line : one.kernel) {
+  // Of processes that have none for the same reason, what the kernel says of the first.
+  const auto reasons = group_by(without, [](const RankStack& one) { return std::optional(one.why); });
+  for (const Group<std::string>& reason : reasons) {
+    std::vector<RankStack> members;
+    for (const std::size_t i : reason.indices) {
+      members.push_back(without[i]);
+    }
+    text += fmt::format("{}{}: no Python stack: {}\n", text.empty() ? "" : "\n", title_of(members),
+                        visible_line(reason.key));
+    if (members.size() > 1 && !members.front().kernel.empty()) {
+      text += fmt::format("  of {} alone:\n", title_of({members.front()}));
+    }
+    for (const std::string& line : members.front().kernel) {
       text += "  " + visible_line(line) + "\n";
     }
   }
@@ -144,8 +156,12 @@ int run(Context& context, const Arguments& arguments) {
   std::ranges::copy_if(result.ranks, std::back_inserter(without),
                        [](const RankStack& one) { return one.threads.empty(); });
   print(context, arguments.threads, group_stacks(result.ranks, arguments.threads), without);
+  Lines ended;
   for (const Job& job : result.ended) {
-    context.terminal.notice(describe(job) + " has ended, or has not begun yet");
+    ended.add(job, "ended, or not begun yet");
+  }
+  for (const std::string& line : ended.text()) {
+    context.terminal.notice(line);
   }
   context.show(result.errors);
   if (!without.empty()) {
@@ -163,6 +179,7 @@ void add_job_stacks(CLI::App& app, Context& context) {
       add_command(app, context, "job-stacks",
                   "Show where all ranks stand in their Python code, equal ones together", run);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
+  arguments.jobs.add_words(command, context);
   command.add_flag("--threads", arguments.threads, "All threads, not the main ones alone");
 }
 

@@ -7,9 +7,11 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -41,14 +43,13 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
   if (!launched.errors.empty()) {
     return;  // what became of it is told at the end
   }
-  ui::Table table({{"KEY", true}, {"RANK", true}, "SERVER", {"PID", true}});
-  for (const Job& job : launched.jobs) {
-    table.add({std::to_string(job.key), std::to_string(job.rank.value_or(0)), job.server,
-               job.pid ? std::to_string(*job.pid) : "-"});
-  }
-  context.terminal.out(table.text(context.terminal));
   const Plan& plan = launched.plan;
-  context.terminal.notice(fmt::format("{}{}, master {}:{}; follow rank 0 with: remote job-tail --job {}",
+  std::vector<int> keys;
+  std::ranges::transform(launched.jobs, std::back_inserter(keys), &Job::key);
+  ui::Table table({{"KEY", true}, {"RANKS", true}, "SERVER"});
+  table.add({ranges(keys), std::to_string(plan.world_size), server_names(launched.jobs)});
+  context.terminal.out(table.text(context.terminal));
+  context.terminal.notice(fmt::format("{}{}, master {}:{}; follow rank 0 with: remote job-tail --launch {}",
                                       counted(static_cast<std::size_t>(plan.world_size), "rank"), ranks_from,
                                       plan.master_addr, plan.master_port, launched.jobs.front().key));
 }

@@ -10,6 +10,7 @@
 
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/launches.hpp"
 
 // `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
 //   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
@@ -158,7 +159,21 @@ const CLI::Option* next_positional(const Position& at) {
 std::vector<Completion::Word> job_names(Project& project, NameKind kind) {
   std::vector<Completion::Word> names;
   std::set<std::string> tags;
-  for (const Job& job : project.jobs({.ask = false})) {
+  const std::vector<Job> jobs = project.jobs({.ask = false});
+  if (kind == NameKind::launches) {
+    for (const Batch& batch : by_launch(jobs)) {
+      if (batch.front().launch) {
+        names.push_back({std::to_string(batch.front().key),
+                         fmt::format("{} on {}: {}", state_text(batch), server_names(batch),
+                                     ui::shorten(batch.front().command, 60))});
+      }
+    }
+    if (!names.empty()) {
+      names.push_back({"last", "the newest launch"});
+    }
+    return names;
+  }
+  for (const Job& job : jobs) {
     if (kind == NameKind::jobs) {
       names.push_back({std::to_string(job.key), fmt::format("{} on {}: {}", to_string(job.state), job.server,
                                                             ui::shorten(job.command, 60))});

@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/show/launches.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/job_json.hpp"
 #include "launch/command.hpp"
@@ -145,9 +146,9 @@ std::string describe(const Job& job) {
 
 std::string kill_command(const std::vector<Job>& jobs) {
   std::string command = "remote job-kill";
-  for (const Job& job : jobs) {
-    if (!is_final(job.state)) {
-      command += fmt::format(" --job {}", job.key);
+  for (const Batch& batch : by_launch(jobs)) {
+    if (!has_ended(batch)) {
+      command += fmt::format(" --{} {}", batch.front().launch ? "launch" : "job", batch.front().key);
     }
   }
   return command;
@@ -170,15 +171,15 @@ int exit_code_of(const Job& job) {
 }
 
 std::string aftermath(const Verdict& verdict) {
+  const bool after = verdict.first || !verdict.lost_server.empty();
   std::vector<std::string> parts;
   const auto add = [&](int count, const char* one, const char* several) {
     if (count > 0) {
       // only the first part says of whom it speaks
-      const std::string who = parts.empty() ? counted(count, "other") : std::to_string(count);
+      const std::string who = parts.empty() && after ? counted(count, "other") : std::to_string(count);
       parts.push_back(fmt::format("{} {}", who, count == 1 ? one : several));
     }
   };
-  const bool after = verdict.first || !verdict.lost_server.empty();
   add(verdict.ended, after ? "was ended after it" : "was ended",
       after ? "were ended after it" : "were ended");
   add(verdict.aborted, "aborted after it", "aborted after it");

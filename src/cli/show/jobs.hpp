@@ -13,7 +13,8 @@ namespace remote::cli {
 std::string state_text(const Job& job);
 // "job 3 (rank 2 on node-2)".
 std::string describe(const Job& job);
-// The command that ends those of the jobs that have not ended, and no others.
+// The command that ends those of the jobs that have not ended. Of launches, all unfinished ranks must be
+// given.
 std::string kill_command(const std::vector<Job>& jobs);
 // Jobs as one JSON array, with a newline.
 std::string jobs_json(const std::vector<Job>& jobs);

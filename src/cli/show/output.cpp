@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 
 namespace remote::cli {
 namespace {
@@ -115,6 +116,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   std::vector<OutputScreen> screens = single || launch
                                           ? std::vector<OutputScreen>(jobs.size(), OutputScreen(terminal, ""))
                                           : screens_for(context, jobs);
+  EndTeller ends(terminal, jobs);
   request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
     screens[index].take(stream, data);
   };
@@ -124,7 +126,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
       terminal.err("\n");  // what comes now is not the job's
     }
     if (!launch && (is_final(job.state) || (follow && job.state == JobState::unknown))) {
-      terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+      ends.take(job);
     }
   };
   FollowResult result;
@@ -145,6 +147,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   for (OutputScreen& screen : screens) {
     screen.finish();
   }
+  ends.finish(result.verdict.has_value());
   show_end(context, result);
   if (single && result.errors.empty()) {
     return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;

@@ -1,0 +1,139 @@
+#include "cli/show/job_table.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/ranges.hpp"
+#include "base/strings.hpp"
+#include "cli/show/jobs.hpp"
+#include "ui/table.hpp"
+
+namespace remote::cli {
+namespace {
+
+ui::Style style_of(JobState state) {
+  switch (state) {
+    case JobState::running:
+      return ui::Style::green;
+    case JobState::failed:
+    case JobState::lost:
+      return ui::Style::red;
+    case JobState::killed:
+      return ui::Style::magenta;
+    case JobState::succeeded:
+      return ui::Style::plain;
+    default:
+      return ui::Style::yellow;  // it is not known yet how it goes
+  }
+}
+
+// That of the job that matters most: one that failed, else one that goes on.
+ui::Style style_of(const TableRow& row) {
+  using enum JobState;
+  for (const JobState state : {failed, lost, unknown, running, starting, queued, killed, succeeded}) {
+    if (std::ranges::find(row.batch, state, &Job::state) != row.batch.end()) {
+      return row.dim && state == succeeded ? ui::Style::dim : style_of(state);
+    }
+  }
+  return ui::Style::plain;
+}
+
+std::int64_t begin_of(const Job& job) {
+  return job.started_at.value_or(job.created_at);
+}
+
+// How long it ran, or runs.
+std::string duration(const Batch& batch, std::int64_t now) {
+  std::optional<std::int64_t> begin;
+  std::optional<std::int64_t> end;
+  bool known = true;
+  for (const Job& job : batch) {
+    if (job.started_at) {
+      begin = std::min(begin.value_or(*job.started_at), *job.started_at);
+    }
+    const bool goes_on = job.state == JobState::running || job.state == JobState::starting;
+    if (job.ended_at) {
+      end = std::max(end.value_or(*job.ended_at), *job.ended_at);
+    } else if (goes_on) {
+      end = now;
+    } else {
+      known = false;  // of a job that does not answer it is not known how long it ran
+    }
+  }
+  return begin && end && known ? format_duration(*end - *begin) : "-";
+}
+
+// Why a launch is without a lifeline is a warning of its own.
+Job brief(Job job) {
+  if (job.reason.kind == JobReason::Kind::no_lifeline) {
+    job.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
+  }
+  return job;
+}
+
+std::string ranks_text(const Batch& batch, const TableOptions& options) {
+  if (options.ranks) {
+    return batch.front().rank ? std::to_string(*batch.front().rank) : "";
+  }
+  return batch.front().launch ? count_text(batch) : "";
+}
+
+std::string id_text(const Batch& batch, const TableOptions& options) {
+  const Job& first = batch.front();
+  constexpr std::size_t shown_digits = 8;
+  return (first.launch && !options.ranks ? *first.launch : first.id).text().substr(0, shown_digits);
+}
+
+// The tags that all of them have.
+std::string tags_text(const Batch& batch) {
+  std::vector<std::string> tags = batch.front().tags;
+  for (const Job& job : batch) {
+    std::erase_if(tags, [&](const std::string& tag) { return !job.has_tag(tag); });
+  }
+  return join(tags, ",");
+}
+
+}  // namespace
+
+std::string job_table(const Context& context, const std::vector<TableRow>& rows,
+                      const TableOptions& options) {
+  std::vector<ui::Column> columns{{"KEY", true}};
+  if (options.ids) {
+    columns.emplace_back("ID");
+  }
+  columns.insert(columns.end(), {"STATE",
+                                 "SERVER",
+                                 options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS"),
+                                 {"STARTED", true},
+                                 {"TIME", true},
+                                 "TAGS",
+                                 "COMMAND"});
+  ui::Table table(columns);
+  const std::int64_t now = now_seconds();
+  for (const TableRow& row : rows) {
+    Batch batch;
+    std::vector<int> keys;
+    std::int64_t begin = begin_of(row.batch.front());
+    for (const Job& job : row.batch) {
+      batch.push_back(brief(job));
+      keys.push_back(job.key);
+      begin = std::min(begin, begin_of(job));
+    }
+    std::vector<ui::Cell> cells{ranges(std::move(keys))};
+    if (options.ids) {
+      cells.emplace_back(id_text(batch, options));
+    }
+    cells.insert(cells.end(), {ui::Cell(state_text(batch), style_of(row)), server_names(batch),
+                               ranks_text(batch, options), format_duration(now - begin) + " ago",
+                               duration(batch, now), tags_text(batch), batch.front().command});
+    for (ui::Cell& cell : cells) {
+      cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
+    }
+    table.add(std::move(cells));
+  }
+  return table.text(context.terminal);
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,223 @@
+#include "cli/show/launches.hpp"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/ranges.hpp"
+#include "base/strings.hpp"
+#include "cli/show/jobs.hpp"
+#include "jobs/verdict.hpp"
+
+namespace remote::cli {
+namespace {
+
+constexpr std::size_t most_servers = 3;
+
+bool failed(const Job& job) {
+  return job.state == JobState::failed || job.state == JobState::lost;
+}
+
+std::vector<std::string> servers_of(const std::vector<Job>& jobs) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const Job& job : jobs) {
+    if (seen.insert(job.server).second) {
+      names.push_back(job.server);
+    }
+  }
+  return names;
+}
+
+const Job* with_state(const Batch& batch, JobState state) {
+  const auto found = std::ranges::find(batch, state, &Job::state);
+  return found == batch.end() ? nullptr : &*found;
+}
+
+// Of a launch in which no rank failed, and all have ended.
+std::string peaceful_end(const Batch& batch) {
+  std::set<std::string> killed;
+  std::size_t succeeded = 0;
+  for (const Job& job : batch) {
+    if (job.state == JobState::succeeded) {
+      ++succeeded;
+    } else {
+      killed.insert(state_text(job));
+    }
+  }
+  if (killed.empty()) {
+    return "succeeded";
+  }
+  const std::string how = killed.size() == 1 ? *killed.begin() : "killed";
+  return succeeded == 0 ? how : fmt::format("{} succeeded, {} {}", succeeded, batch.size() - succeeded, how);
+}
+
+// What went wrong with it so far; "" for nothing.
+std::string trouble(const Batch& batch) {
+  const Verdict verdict = jobs::verdict_of(batch);
+  if (verdict.first) {
+    return fmt::format("rank {} {}", verdict.first->rank.value_or(0), state_text(*verdict.first));
+  }
+  return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
+}
+
+}  // namespace
+
+std::vector<Batch> by_launch(const std::vector<Job>& jobs) {
+  std::vector<Batch> batches;
+  std::map<JobId, std::size_t> places;
+  for (const Job& job : jobs) {
+    if (!job.launch) {
+      batches.push_back({job});
+      continue;
+    }
+    const auto [place, is_new] = places.emplace(*job.launch, batches.size());
+    if (is_new) {
+      batches.emplace_back();
+    }
+    batches[place->second].push_back(job);
+  }
+  return batches;
+}
+
+const Job& first_rank(const Batch& batch) {
+  return *std::ranges::min_element(batch, {}, [](const Job& job) { return job.rank.value_or(0); });
+}
+
+std::string server_names(const std::vector<Job>& jobs) {
+  const std::vector<std::string> names = servers_of(jobs);
+  return names.size() <= most_servers ? join(names, ", ") : counted(names.size(), "server");
+}
+
+std::string describe(const std::vector<Job>& jobs) {
+  if (jobs.size() == 1) {
+    return describe(jobs.front());
+  }
+  std::vector<int> keys;
+  std::vector<int> ranks;
+  for (const Job& job : jobs) {
+    keys.push_back(job.key);
+    if (job.rank) {
+      ranks.push_back(*job.rank);
+    }
+  }
+  const std::string where = "on " + server_names(jobs);
+  return fmt::format(
+      "jobs {} ({})", ranges(std::move(keys)),
+      ranks.size() == jobs.size() ? fmt::format("ranks {} {}", ranges(std::move(ranks)), where) : where);
+}
+
+bool has_ended(const Batch& batch) {
+  return std::ranges::all_of(batch, [](const Job& job) { return is_final(job.state); });
+}
+
+std::string state_text(const Batch& batch) {
+  if (batch.size() == 1) {
+    return state_text(batch.front());
+  }
+  const std::string wrong = trouble(batch);
+  if (has_ended(batch)) {
+    return wrong.empty() ? peaceful_end(batch) : wrong;
+  }
+  std::string text;
+  for (const JobState state : {JobState::running, JobState::starting, JobState::queued, JobState::unknown}) {
+    const Job* job = with_state(batch, state);
+    if (job != nullptr && text.empty()) {
+      // a reason that one of them has is worth telling
+      const auto odd = std::ranges::find_if(batch, [&](const Job& one) {
+        return one.state == state && one.reason.kind != JobReason::Kind::none;
+      });
+      text = state_text(odd == batch.end() ? *job : *odd);
+    }
+  }
+  return wrong.empty() ? text : text + "; " + wrong;
+}
+
+std::string count_text(const Batch& batch) {
+  std::map<std::string, std::size_t> counts;
+  for (const Job& job : batch) {
+    ++counts[is_final(job.state) ? "ended" : std::string(to_string(job.state))];
+  }
+  std::vector<std::string> parts;
+  for (const char* name : {"running", "starting", "queued", "unknown", "ended"}) {
+    if (const auto found = counts.find(name); found != counts.end()) {
+      parts.push_back(fmt::format("{} {}", found->second, name));
+    }
+  }
+  return join(parts, ", ");
+}
+
+std::int64_t end_of(const Batch& batch) {
+  std::int64_t end = 0;
+  for (const Job& job : batch) {
+    end = std::max(end, job.ended_at.value_or(job.checked_at.value_or(job.created_at)));
+  }
+  return end;
+}
+
+void Lines::add(const Job& job, const std::string& words) {
+  const auto [place, is_new] = places_.emplace(std::pair(words, job.launch.value_or(job.id)), lines_.size());
+  if (is_new) {
+    lines_.emplace_back(words, std::vector<Job>());
+  }
+  lines_[place->second].second.push_back(job);
+}
+
+std::vector<std::string> Lines::text() const {
+  std::vector<std::string> text;
+  for (const auto& [words, jobs] : lines_) {
+    text.push_back(fmt::format("{}: {}", describe(jobs), words));
+  }
+  return text;
+}
+
+EndTeller::EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs)
+    : terminal_(terminal), one_launch_(std::ranges::all_of(jobs, [&](const Job& job) {
+        return job.launch && job.launch == jobs.front().launch;
+      })) {
+  for (const Job& job : jobs) {
+    if (job.launch) {
+      ++launches_[*job.launch].total;
+    }
+  }
+}
+
+void EndTeller::take(const Job& job) {
+  const auto launch = job.launch ? launches_.find(*job.launch) : launches_.end();
+  if (launch == launches_.end() || launch->second.total == 1) {
+    terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+    return;
+  }
+  Launch& mine = launch->second;
+  mine.ended.push_back(job);
+  if (failed(job) && !mine.failure_told) {
+    mine.failure_told = true;
+    terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
+  }
+  if (mine.ended.size() == mine.total && !one_launch_) {
+    tell(mine);
+  }
+}
+
+void EndTeller::finish(bool judged) {
+  for (auto& [id, launch] : launches_) {
+    if (!judged && !launch.ended.empty() && launch.total > 1 && !launch.told) {
+      tell(launch);
+    }
+  }
+}
+
+void EndTeller::tell(Launch& launch) {
+  launch.told = true;
+  std::ranges::sort(launch.ended, {}, &Job::key);
+  std::string text = state_text(launch.ended);
+  const Verdict verdict = jobs::verdict_of(launch.ended);
+  if (const std::string rest = verdict.first ? aftermath(verdict) : ""; !rest.empty()) {
+    text += "; " + rest;
+  }
+  terminal_.notice(fmt::format("{}: {}", describe(launch.ended), text));
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.hpp"
+
+// Several jobs in one sentence or row: the ranks of a launch.
+
+namespace remote::cli {
+
+// The jobs of one launch, or one job without a launch.
+using Batch = std::vector<Job>;
+// In the order of their first jobs.
+std::vector<Batch> by_launch(const std::vector<Job>& jobs);
+// The job with the lowest rank.
+const Job& first_rank(const Batch& batch);
+
+// "node-1", "node-1, node-2"; of more than three: "32 servers".
+std::string server_names(const std::vector<Job>& jobs);
+// "job 3 (rank 2 on node-2)", "jobs 45-48 (ranks 0-3 on node-1, node-2)".
+std::string describe(const std::vector<Job>& jobs);
+
+// A batch's state and why, in few words: "running", "running; rank 2 failed exit 3", "rank 2 failed exit 3".
+std::string state_text(const Batch& batch);
+// How many of its ranks are in which state: "3 running, 1 ended".
+std::string count_text(const Batch& batch);
+bool has_ended(const Batch& batch);
+// When the last of it ended, as far as that is known; for a batch that has ended.
+std::int64_t end_of(const Batch& batch);
+
+// What to print of jobs, a line for all that say the same: "jobs 45-48 (ranks 0-3 on node-1): WORDS". Jobs of
+// different launches never share a line.
+class Lines {
+ public:
+  void add(const Job& job, const std::string& words);
+  std::vector<std::string> text() const;
+
+ private:
+  std::vector<std::pair<std::string, std::vector<Job>>> lines_;
+  std::map<std::pair<std::string, JobId>, std::size_t> places_;
+};
+
+// Says how jobs end while they are waited for: each by itself, but the ranks of a launch in one sentence when
+// all have ended. The first failure among them is told at once.
+class EndTeller {
+ public:
+  EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs);
+  void take(const Job& job);
+  // What was not told yet, unless a verdict tells it.
+  void finish(bool judged);
+
+ private:
+  struct Launch {
+    std::size_t total = 0;
+    Batch ended;
+    bool failure_told = false;
+    bool told = false;
+  };
+  void tell(Launch& launch);
+
+  ui::Terminal& terminal_;
+  bool one_launch_;  // then there may be a verdict at the end
+  std::map<JobId, Launch> launches_;
+};
+
+}  // namespace remote::cli

@@ -1,0 +1,66 @@
+#include "servers/match.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "servers/action.hpp"
+
+namespace remote::servers {
+namespace {
+
+constexpr std::size_t most_names = 1000;
+
+bool fits_part(const std::string& pattern, const std::string& part) {
+  const bool hidden = part.starts_with('.') && !pattern.starts_with('.');
+  return part != "." && part != ".." && !hidden && glob_match(pattern, part);
+}
+
+// A server that is not to be trusted may name anything.
+bool fits(const std::string& pattern, const std::string& name) {
+  const std::vector<std::string> patterns = split(pattern, '/');
+  return std::ranges::equal(patterns, split(name, '/'), fits_part);
+}
+
+}  // namespace
+
+void MatchAnswer::take(AnswerLine& line) {
+  if (line.kind() != "pull" || line.word() != "name") {
+    line.refuse_kind();
+  }
+  const std::string_view text = line.rest();
+  if (!text.starts_with('|') || !fits(pattern, std::string(text.substr(1)))) {
+    throw Error("cannot look for " + pattern, "the server names a file that does not fit");
+  }
+  if (names.size() == most_names) {
+    throw Error("cannot look for " + pattern, fmt::format("more than {} files fit", most_names),
+                "name their folder");
+  }
+  names.emplace_back(text.substr(1));
+}
+
+bool is_pattern(std::string_view path) {
+  return path.find_first_of("*?[") != std::string_view::npos;
+}
+
+std::vector<std::string> match(ssh::Connection& connection, const std::string& folder,
+                               const std::string& pattern, const Cancel& cancel) {
+  const std::string above = pattern.starts_with('/') ? "/" : pattern.starts_with("~/") ? "~/" : "";
+  const std::string from = above.empty() ? folder : above == "/" ? "/" : "~";
+  Action<MatchAnswer> action;
+  action.what = "look for files";
+  action.script.add("pull_match.sh")
+      .append(fmt::format("pull_match {} {}\n", remote_path_word(from),
+                          shell_quote(pattern.substr(above.size()))));
+  action.timeout = std::chrono::seconds(30);
+  MatchAnswer answer = run_action(connection, action, cancel, MatchAnswer{pattern.substr(above.size())});
+  for (std::string& name : answer.names) {
+    name.insert(0, above);
+  }
+  std::ranges::sort(answer.names);
+  return std::move(answer.names);
+}
+
+}  // namespace remote::servers

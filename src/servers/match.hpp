@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/cancel.hpp>
+
+#include "servers/answer.hpp"
+#include "ssh/connection.hpp"
+
+// Patterns for names of files on a server.
+
+namespace remote::servers {
+
+// Whether the path has a character of a pattern: * ? [
+bool is_pattern(std::string_view path);
+
+// What pull_match.sh answers: see docs/protocol.md. A server may name anything: a name that does not fit the
+// pattern is an Error, and so are more than 1000.
+struct MatchAnswer {
+  std::string pattern;
+  std::vector<std::string> names = {};
+  void take(AnswerLine& line);
+};
+
+// The paths on the server that fit a pattern, sorted, as the pattern is written: relative to `folder`, or
+// from
+// "/" or "~/" on. '*' and '?' stand for no '/', nor for a '.' that begins a name. Throws
+// Error.
+std::vector<std::string> match(ssh::Connection& connection, const std::string& folder,
+                               const std::string& pattern, const Cancel& cancel);
+
+}  // namespace remote::servers

@@ -1,0 +1,145 @@
+// A launch as one thing: `--launch` in every command about jobs, one row and one sentence for all of its
+// ranks.
+
+#include <algorithm>
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+class CommandLaunches : public ::testing::Test {
+ protected:
+  CommandLaunches() {
+    world.configure(
+        "name: proj\npython: {manager: system}\nservers:\n"
+        "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n");
+  }
+  // Keys 1 to 4 and 5 to 6, and job 7 beside them.
+  void two_launches(const std::string& command) {
+    launch(command, "2");
+    launch(command, "1");
+    world.job("a", "sleep 1000");
+  }
+  void launch(const std::string& command, const std::string& nproc) {
+    const CommandResult result =
+        world.run({"launch", "--cmd", command, "--nproc-per-node", nproc, "--tag", "t"});
+    ASSERT_EQ(result.code, 0) << result;
+  }
+  std::vector<int> listed(std::vector<std::string> words) {
+    words.insert(words.begin(), {"--json", "job-list"});
+    std::vector<int> keys;
+    for (const auto& job : world.run(words).json()) {
+      keys.push_back(job.at("key").get<int>());
+    }
+    return keys;
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandLaunches, AreOneRowAndJobsStayOneRowEach) {
+  two_launches("exec sleep 1000");
+  EXPECT_THAT(
+      world.run({"job-list"}).lines(),
+      ElementsAre(MatchesRegex("KEY  STATE +SERVER  RANKS +STARTED +TIME  TAGS +COMMAND"),
+                  MatchesRegex("1-4  running  a, b +4 running +[0-9]+s ago +[0-9]+s  t +exec sleep 1000"),
+                  MatchesRegex("5-6  running  a, b +2 running .*"),
+                  MatchesRegex("  7  running  a +[0-9]+s ago .* sleep 1000")));
+  const auto ranks = world.run({"job-list", "--ranks", "--launch", "2"}).lines();
+  ASSERT_EQ(ranks.size(), 5U);
+  EXPECT_THAT(ranks[0], MatchesRegex("KEY  STATE +SERVER  RANK .*"));
+  EXPECT_THAT(ranks[3], MatchesRegex("  3  running  b +2 .*"));
+  EXPECT_THAT(listed({}), ElementsAre(1, 2, 3, 4, 5, 6, 7));
+  const auto json = world.run({"--json", "job-list"}).json();
+  const std::string id = json[4]["launch"].get<std::string>().substr(0, 8);
+  EXPECT_THAT(world.run({"job-list", "--ids"}).lines()[2], StartsWith("5-6  " + id + "  running"));
+  EXPECT_THAT(world.run({"job-list", "--ids", "--ranks"}).lines()[5],
+              StartsWith("  5  " + json[4]["id"].get<std::string>().substr(0, 8) + "  running"));
+  EXPECT_THAT(listed({"--launch", id}), ElementsAre(5, 6));
+}
+
+TEST_F(CommandLaunches, TheRowSaysWhatIsWrongWhileOthersRun) {
+  ASSERT_EQ(world
+                .run({"launch", "--cmd", "[ $RANK != 2 ] || exit 3; exec sleep 1000", "--nproc-per-node", "2",
+                      "--on-failure", "leave"})
+                .code,
+            0);
+  world.run({"job-wait", "3"});
+  EXPECT_THAT(world.run({"job-list"}).lines()[1],
+              MatchesRegex("1-4  running; rank 2 failed exit 3  a, b +3 running, 1 ended .*"));
+  EXPECT_EQ(world.run({"job-kill", "--launch", "1"}).code, 0);
+  EXPECT_THAT(world.run({"job-list", "--launch", "1"}).lines()[1],
+              MatchesRegex("1-4  rank 2 failed exit 3  a, b +4 ended .*"));
+}
+
+TEST_F(CommandLaunches, AreNamedByAnyOfTheirJobs) {
+  two_launches("echo out $RANK of $WORLD_SIZE; exec sleep 1000");
+  const std::string id = world.stored(3).id.text();
+  for (const std::string& name : {std::string("1"), std::string("4"), std::string("1-4"), id,
+                                  world.stored(1).launch->text().substr(0, 8)}) {
+    EXPECT_THAT(listed({"--launch", name}), ElementsAre(1, 2, 3, 4)) << name;
+  }
+  EXPECT_THAT(listed({"--launch", "last"}), ElementsAre(5, 6));
+  EXPECT_THAT(listed({"--launch", "last", "--launch", "1"}), ElementsAre(1, 2, 3, 4, 5, 6));
+  EXPECT_THAT(world.run({"job-list", "--launch", "7"}),
+              Refused("no launch '7': job 7 is not part of a launch\n hint: name it with --job 7\n"));
+  EXPECT_THAT(world.run({"job-kill", "--launch", "9"}), Refused("no launch '9': no job has this key"));
+  EXPECT_THAT(world.run({"job-kill", "4-5"}), Refused("no launch '4-5': these are jobs of two launches"));
+  EXPECT_THAT(world.run({"job-wait", "--launch", "last", "--tag", "x"}),
+              Refused("no launch 'last': no launch has the tags x"));
+}
+
+TEST_F(CommandLaunches, EveryCommandTakesThem) {
+  two_launches("echo out $RANK of $WORLD_SIZE; exec sleep 1000");
+  const auto shows = [&](const std::vector<std::string>& words, const std::string& wanted) {
+    const auto following = world.start(words);
+    until([&] { return following->out().size() >= wanted.size(); }, "the output");
+    following->interrupt();
+    return following->wait().out;
+  };
+  EXPECT_EQ(shows({"job-tail", "--launch", "4"}, "out 0 of 4\n"), "out 0 of 4\n");
+  EXPECT_EQ(shows({"job-tail", "--launch", "last"}, "out 0 of 2\n"), "out 0 of 2\n");
+  EXPECT_THAT(shows({"job-tail", "--launch", "6", "--all"}, "[0] out 0 of 2\n[1] out 1 of 2\n"),
+              AllOf(HasSubstr("[0] out 0 of 2\n"), HasSubstr("[1] out 1 of 2\n")));
+  EXPECT_THAT(world.run({"job-rsync", "--launch", "5"}),
+              Ends(0, "", "the output of 2 jobs is in .remote/jobs\n"));
+  EXPECT_TRUE(fs::exists(world.brought(world.stored(6), "job.out")));
+  EXPECT_FALSE(fs::exists(world.brought(world.stored(1), "job.out")));
+  EXPECT_THAT(world.run({"job-stacks", "--launch", "5"}).out,
+              StartsWith("ranks 0-1 (a, b): no Python stack: "));
+  write_file_atomic(world.there("a") / "result", "of rank 0\n");
+  const fs::path to = world.home() / "to";
+  EXPECT_EQ(world.run({"job-pull", "--launch", "4", "--to", to.string(), "result"}).code, 0);
+  EXPECT_EQ(read_file(to / "result"), "of rank 0\n");
+  EXPECT_THAT(world.run({"job-clean", "--launch", "1", "--yes"}),
+              Ends(1, "", "warning: jobs 1-4 (ranks 0-3 on a, b): not removed: running\nno jobs removed\n"));
+  EXPECT_THAT(world.run({"job-kill", "--launch", "2"}),
+              Ends(0, "jobs 1-4 (ranks 0-3 on a, b): killed\n",
+                   "ending 4 jobs; what has not ended after 10 s is killed\n"));
+  EXPECT_THAT(listed({}), ElementsAre(5, 6, 7));
+  EXPECT_THAT(world.run({"job-wait", "--launch", "3"}),
+              Ends(1, "", MatchesRegex("4 of 4 ranks did not succeed: 4 were killed\n")));
+  EXPECT_THAT(world.run({"job-clean", "--launch", "1", "--yes"}), Ends(0, "", "4 jobs removed\n"));
+  EXPECT_THAT(listed({"--stopped"}), ElementsAre(5, 6, 7));
+}
+
+TEST_F(CommandLaunches, EndInOneSentence) {
+  launch("[ $RANK != 3 ] || exit 3", "2");
+  launch("true", "2");
+  const CommandResult both = world.run({"job-wait", "--tag", "t"});
+  EXPECT_EQ(both.code, 1);
+  EXPECT_THAT(both.err, HasSubstr("job 4 (rank 3 on b): failed exit 3\n"));
+  EXPECT_THAT(both.err, HasSubstr("\njobs 1-4 (ranks 0-3 on a, b): rank 3 failed exit 3; "));
+  EXPECT_THAT(both.err, HasSubstr("jobs 5-8 (ranks 0-3 on a, b): succeeded\n"));
+  EXPECT_EQ(std::ranges::count(both.err, '\n'), 4) << both;
+  EXPECT_THAT(world.run({"job-wait", "--launch", "5"}), Ends(0, "", "all 4 ranks succeeded\n"));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "5", "--all"}), Ends(0, "", "all 4 ranks succeeded\n"));
+  EXPECT_THAT(world.run({"job-clean", "--color", "never"}, screen("n\n")).err,
+              StartsWith("  jobs 1-4 (ranks 0-3 on a, b): rank 3 failed exit 3: [ $RANK != 3 ] || exit 3\n"
+                         "  jobs 5-8 (ranks 0-3 on a, b): succeeded: true\nRemove 8 ended jobs"));
+}
+
+}  // namespace
+}  // namespace remote::test

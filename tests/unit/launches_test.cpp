@@ -1,0 +1,80 @@
+#include "cli/show/launches.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/ranges.hpp"
+#include "ui/full_screen.hpp"
+
+namespace remote::cli {
+namespace {
+
+using ::testing::ElementsAre;
+
+Job rank(int number, JobState state = JobState::running) {
+  Job job;
+  job.key = 45 + number;
+  job.id = JobId::random();
+  job.server = "node-" + std::to_string(number / 2 + 1);
+  job.rank = number;
+  job.launch = *JobId::parse(std::string(32, 'a'));
+  job.state = state;
+  if (state == JobState::failed) {
+    job.result = ExitStatus::exited(3);
+  }
+  return job;
+}
+
+TEST(Launches, NumbersInOrderAreRanges) {
+  EXPECT_EQ(ranges({}), "");
+  EXPECT_EQ(ranges({7}), "7");
+  EXPECT_EQ(ranges({48, 45, 47, 46, 50}), "45-48, 50");
+  EXPECT_EQ(ranges({1, 3, 5, 7, 9, 11, 13}), "1, 3, 5, 7, 9 and 2 more");
+}
+
+TEST(Launches, ManyServersAreCounted) {
+  Batch batch;
+  for (int i = 0; i < 64; ++i) {
+    batch.push_back(rank(i));
+  }
+  EXPECT_EQ(describe(batch), "jobs 45-108 (ranks 0-63 on 32 servers)");
+  EXPECT_EQ(describe(Batch{rank(0), rank(3)}), "jobs 45, 48 (ranks 0, 3 on node-1, node-2)");
+  EXPECT_EQ(describe(Batch{rank(3)}), "job 48 (rank 3 on node-2)");
+}
+
+TEST(Launches, TheirStateIsThatOfWhatMatters) {
+  using enum JobState;
+  EXPECT_EQ(state_text({rank(0), rank(1)}), "running");
+  EXPECT_EQ(state_text({rank(0, starting), rank(1)}), "running");
+  EXPECT_EQ(state_text({rank(0, unknown), rank(1, failed)}), "unknown; rank 1 failed exit 3");
+  EXPECT_EQ(state_text({rank(0, succeeded), rank(1, succeeded)}), "succeeded");
+  EXPECT_EQ(state_text({rank(0, succeeded), rank(1, killed)}), "1 succeeded, 1 killed");
+  EXPECT_EQ(state_text({rank(0, killed), rank(1, failed)}), "rank 1 failed exit 3");
+  EXPECT_EQ(count_text({rank(0), rank(1, starting), rank(2, failed), rank(3, killed)}),
+            "1 running, 1 starting, 2 ended");
+}
+
+TEST(Launches, JobsOfOneLaunchShareALineAndOthersDoNot) {
+  Lines lines;
+  Job alone = rank(7);
+  alone.launch.reset();
+  lines.add(rank(0), "killed");
+  lines.add(rank(1), "killed");
+  lines.add(alone, "killed");
+  lines.add(rank(2), "NOT ended");
+  EXPECT_THAT(lines.text(),
+              ElementsAre("jobs 45-46 (ranks 0-1 on node-1): killed", "job 52 (rank 7 on node-4): killed",
+                          "job 47 (rank 2 on node-2): NOT ended"));
+}
+
+TEST(FullScreen, AFrameNeverScrolls) {
+  using ui::FullScreen;
+  EXPECT_EQ(FullScreen::frame({"a", "b"}, 3), "\033[H\033[2Ka\033[0m\r\n\033[2Kb\033[0m\r\n\033[J");
+  EXPECT_EQ(FullScreen::frame({"a", "b"}, 2), "\033[H\033[2Ka\033[0m\r\n\033[2Kb\033[0m");
+  EXPECT_EQ(FullScreen::frame({"a", "b", "c"}, 2),
+            "\033[H\033[2Ka\033[0m\r\n\033[2K… 2 more lines; a larger window shows them");
+  EXPECT_EQ(FullScreen::frame({"a", "b"}, 0), "\033[H\033[2K… 2 more lines; a larger window shows them");
+}
+
+}  // namespace
+}  // namespace remote::cli
