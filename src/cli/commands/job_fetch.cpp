@@ -20,6 +20,7 @@ namespace {
 struct FetchArguments {
   std::vector<std::string> servers;
   int delay = 0;
+  bool show_output = false;
 };
 
 // Returns whether all was brought.
@@ -29,6 +30,11 @@ bool bring(Context& context, const FetchArguments& arguments) {
   std::vector<Job> jobs = project.jobs({.ask = false});
   std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
   const std::size_t count = jobs.size();
+  if (arguments.show_output) {
+    for (const Job& job : jobs) {
+      context.terminal.notice(fmt::format("{} -> .remote/jobs/{}", job.server, job.id.text()));
+    }
+  }
   const std::vector<Error> errors = project.fetch_logs(project.refresh(std::move(jobs)));
   context.show(errors);
   if (errors.empty()) {
@@ -118,6 +124,7 @@ void add_job_rsync(CLI::App& app, Context& context) {
   add_server_option(command, context, arguments.servers);
   add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 1,
                     86400);
+  command.add_flag("--show-output", arguments.show_output, "Name the folders that the output goes to");
 }
 
 void add_job_pull(CLI::App& app, Context& context) {
