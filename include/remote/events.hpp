@@ -107,6 +107,14 @@ struct CodeDiffers {
   std::vector<std::string> names;
 };
 
+// Files changed here since the project was last sent to these servers, so what starts there is not what is
+// here.
+struct CodeChanged {
+  std::vector<std::string> servers;
+  std::vector<std::string> names;  // by name; where nothing was ever sent from here, all files
+  bool never_sent = false;
+};
+
 // The launch ends its other ranks: after this one failed, or (nullopt) because some did not start.
 struct EndingRanks {
   std::optional<Job> failed;
@@ -177,7 +185,7 @@ struct ServerFailed {
 
 using Event =
     std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut, PartFailed,
-                 LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, Launched, EndingRanks, KeyMade,
-                 StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+                 LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, CodeChanged, Launched,
+                 EndingRanks, KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

@@ -17,17 +17,27 @@ namespace remote {
 // Environment variables, in order; of two with one name the later counts.
 using Env = std::vector<std::pair<std::string, std::string>>;
 
+// A server of a launch, as a hostfile names it.
+struct LaunchHost {
+  std::string name;            // the server's name in configs.yaml, or its hostname or internal_address
+  std::optional<int> slots{};  // how many ranks it gets; nullopt: LaunchRequest::nproc
+  std::string where{};         // for messages: "hosts.txt:3"
+};
+
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
   std::vector<std::string> servers{};  // names or globs; none: all of the project
-  std::string nproc = "auto";          // ranks a server; auto: one a GPU, without GPUs one a core
-  std::optional<int> master_port{};    // default: a free one
+  // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
+  std::vector<LaunchHost> hosts{};
+  std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
+  std::optional<int> master_port{};  // default: a free one
   Env env{};
   std::vector<std::string> tags{};        // default: the words of the command and more
   std::string launcher = "ranks";         // one of launchers()
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
   std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
+  bool tell_changes = true;               // tell what changed here since it was sent: see CodeChanged
   bool verify_sync = false;               // start only if the project is the same on all servers
   bool end_others = true;                 // when a rank fails, end the others
   std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves
@@ -35,6 +45,19 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
+};
+
+// What configs.yaml says of launches, for those who make a LaunchRequest; launch() does not look at it.
+// nullopt and empty: it says nothing.
+struct LaunchDefaults {
+  std::optional<std::string> command{};
+  std::optional<std::string> nproc{};
+  Env env{};
+  std::vector<std::string> servers{};
+  std::optional<std::string> launcher{};
+  std::optional<bool> end_others{};
+  std::optional<bool> follow{};  // follow the launch
+  std::optional<bool> rsync{};   // send the project first
 };
 
 // What LaunchRequest::launcher takes.

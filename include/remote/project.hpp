@@ -117,6 +117,14 @@ struct JobsRequest {
   bool ask = true;               // ask the servers of unfinished jobs; else what is known here
 };
 
+struct ProjectStatus {
+  std::vector<Job> unfinished;  // by key; jobs that are hidden count nowhere
+  std::vector<Job> ended;       // since status_was_told(); the first time: within a day
+  bool any_job = false;
+  bool sent = false;  // the project was sent from here, to some server
+  int servers = 0;    // how many configs.yaml has
+};
+
 struct FollowRequest {
   std::optional<int> lines{};        // begin with the last lines; nullopt: from the first byte
   bool follow = true;                // false: stop at the end of what is there
@@ -220,6 +228,14 @@ class Project {
   // none.
   std::vector<std::string> server_names(const std::vector<std::string>& globs = {}) const;
 
+  // The servers that these hosts are, by their names. Each stands once: where a host is repeated, its slots
+  // are added (one, where none are given). Throws Error (usage) for a host that is none of the project's.
+  std::vector<LaunchHost> resolve_hosts(const std::vector<LaunchHost>& hosts) const;
+
+  // What configs.yaml says of launches. Throws Error (usage) with file, line and column for an unknown
+  // launcher.
+  LaunchDefaults launch_defaults() const;
+
   // Asks no server.
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
 
@@ -242,6 +258,10 @@ class Project {
   // The jobs that fit, by key. An unfinished job whose server does not answer within three seconds is
   // `unknown`.
   std::vector<Job> jobs(const JobsRequest& request = {});
+  // Where the project stands. Asks as jobs() does.
+  ProjectStatus status();
+  // A person has seen this: what it has as ended is no news any more.
+  void status_was_told(const ProjectStatus& status);
   // Asks the servers about these jobs again.
   std::vector<Job> refresh(std::vector<Job> jobs);
   // The ranks of the same launch as these jobs.

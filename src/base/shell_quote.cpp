@@ -20,9 +20,13 @@ bool is_digit(char c) {
 }
 
 // Letters, digits and those marks to which no shell gives a meaning. '~' and '=' have one at the start of a
-// word, so they are quoted.
-bool is_plain(char c) {
-  return is_letter(c) || is_digit(c) || std::string_view("_-./:,@%+").find(c) != std::string_view::npos;
+// word, so they are quoted; "--lr=0.1" is an option, and no assignment.
+bool is_plain(std::string_view value) {
+  const bool option = value.starts_with('-');
+  return !value.empty() && std::ranges::all_of(value, [&](char c) {
+    return is_letter(c) || is_digit(c) || std::string_view("_-./:,@%+").find(c) != std::string_view::npos ||
+           (option && c == '=');
+  });
 }
 
 }  // namespace
@@ -31,7 +35,7 @@ std::string shell_quote(std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
     throw Error::usage("cannot pass a value to a server", "it contains a NUL byte");
   }
-  if (!value.empty() && std::ranges::all_of(value, is_plain)) {
+  if (is_plain(value)) {
     return std::string(value);
   }
   std::string quoted = "'";

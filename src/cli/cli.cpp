@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "cli/commands/status.hpp"
 #include "cli/help.hpp"
+#include "config/config.hpp"
 #include "ui/silence.hpp"
 
 namespace remote::cli {
@@ -29,14 +31,14 @@ namespace remote::cli {
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
     add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion;
+    add_job_stacks, add_trust, add_sandbox, add_completion, add_status;
 
 namespace {
 
-constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,   add_run,       add_shell,
-                                    add_job_run,    add_launch,   add_job_list,  add_job_tail,  add_job_kill,
-                                    add_job_rsync,  add_job_wait, add_authorize, add_job_clean, add_job_pull,
-                                    add_job_stacks, add_trust,    add_sandbox,   add_completion};
+constexpr AddCommand* commands[] = {
+    add_init,      add_servers,  add_prepare,    add_run,      add_shell,     add_job_run,   add_launch,
+    add_status,    add_job_list, add_job_tail,   add_job_kill, add_job_rsync, add_job_wait,  add_authorize,
+    add_job_clean, add_job_pull, add_job_stacks, add_trust,    add_sandbox,   add_completion};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -203,8 +205,21 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
 
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
-    app.parse(std::vector<std::string>(words.rbegin(), words.rend()));  // CLI11 takes them from the back
-    return context.exit_code;
+    const CommandLine line = read_command_line(app, context.with_command, words);
+    context.command_words = line.command;
+    app.parse(
+        std::vector<std::string>(line.words.rbegin(), line.words.rend()));  // CLI11 takes them from the back
+    if (!app.get_subcommands().empty()) {
+      return context.exit_code;
+    }
+    if (context.options.project || config::nearest_project(std::filesystem::current_path())) {
+      return show_status(context);
+    }
+    if (words.empty()) {
+      context.terminal.err(app.help());
+      return 2;
+    }
+    throw CLI::RequiredError("a command");
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       std::ostringstream text;  // --help and --version
@@ -212,11 +227,7 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
       context.terminal.out(text.str());
       return 0;
     }
-    if (words.empty()) {
-      context.terminal.err(app.help());
-    } else {
-      context.show(usage_error(app, error));
-    }
+    context.show(usage_error(app, error));
     return 2;
   }
 }
@@ -227,7 +238,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   Context context(std::move(environment));
   CLI::App app("Turns plain SSH servers into one training machine.", "remote");
   app.set_version_flag("--version", "remote " REMOTE_VERSION);
-  app.require_subcommand(1);
+  app.require_subcommand(0, 1);
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
   // The commands take it over.

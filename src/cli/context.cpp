@@ -146,7 +146,8 @@ void Context::pause(std::chrono::milliseconds time) const {
 
 void Context::confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                       const Error& cannot_ask) {
-  if (!terminal.stdin_is_terminal()) {
+  using Input = ui::Terminal::Input;
+  if (!terminal.stdin_is_terminal() && terminal.stdin_input(std::chrono::seconds(0)) == Input::end) {
     throw cannot_ask;
   }
   Lines lines;
@@ -159,7 +160,11 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   for (const std::string& line : first_lines(lines.text(), 20)) {
     terminal.err("  " + line + "\n");
   }
-  if (!is_yes(terminal.ask(question + " [y/N] ", cancel))) {
+  const auto answer = terminal.ask_stdin(question + " [y/N] ", cancel);
+  if (!answer && !terminal.stdin_is_terminal()) {
+    throw cannot_ask;
+  }
+  if (!is_yes(answer)) {
     throw Error(undone, "not confirmed");
   }
 }

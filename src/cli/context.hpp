@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,8 @@
 #include <remote/cancel.hpp>
 #include <remote/project.hpp>
 
+#include "cli/words.hpp"
 #include "ui/terminal.hpp"
-
-namespace CLI {
-class Option;
-}
 
 namespace remote::cli {
 
@@ -53,6 +51,9 @@ class Context {
   std::function<void(const Event&)> on_event;
   // Which names may be the value of an option, for completion. A command enters its options here.
   std::map<const CLI::Option*, NameKind> completers;
+  // The subcommands behind which a command may stand as words, and those words.
+  std::set<const CLI::App*> with_command;
+  std::optional<CommandWords> command_words;
 
   // The project of --project, or the nearest one from the current folder upwards. Opened on the first call.
   // Throws Error (usage).
@@ -64,7 +65,7 @@ class Context {
   // Waits. Throws Interrupted on a cancel.
   void pause(std::chrono::milliseconds time) const;
   // Shows the jobs and asks the question. Throws an Error that begins with `undone` unless the answer is yes,
-  // and `cannot_ask` when stdin is no terminal.
+  // and `cannot_ask` when stdin, which may be a pipe, has none.
   void confirm(const std::vector<Job>& jobs, const std::string& question, const std::string& undone,
                const Error& cannot_ask);
 

@@ -1,27 +1,32 @@
 #include "cli/options.hpp"
 
+#include <algorithm>
+#include <cctype>
 #include <cstdlib>
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 
 #include "base/shell_quote.hpp"
+#include "base/strings.hpp"
 
 namespace remote::cli {
 namespace {
 
 // An option that is repeated for each name of this kind.
-void add_names(CLI::App& command, Context& context, const std::string& option,
-               std::vector<std::string>& names, NameKind kind, const std::string& type,
-               const std::string& help) {
-  context.completers[command.add_option(option, names, help)->type_name(type)->allow_extra_args(false)] =
-      kind;
+CLI::Option* add_names(CLI::App& command, Context& context, const std::string& option,
+                       std::vector<std::string>& names, NameKind kind, const std::string& type,
+                       const std::string& help) {
+  CLI::Option* added = command.add_option(option, names, help)->type_name(type)->allow_extra_args(false);
+  context.completers[added] = kind;
+  return added;
 }
 
 }  // namespace
 
-void add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs) {
-  add_names(command, context, "--server", globs, NameKind::servers, "NAME",
-            "Only this server; may be repeated and takes globs (default: all)");
+CLI::Option* add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs) {
+  return add_names(command, context, "--server", globs, NameKind::servers, "NAME",
+                   "Only this server; may be repeated, and takes globs and a,b (default: all)");
 }
 
 void EnvOptions::add(CLI::App& command) {
@@ -57,8 +62,59 @@ Env EnvOptions::collect() const {
   return all;
 }
 
-void add_cmd_option(CLI::App& command, std::string& text, const std::string& help) {
-  command.add_option("--cmd", text, help)->type_name("C")->required();
+Env EnvOptions::collect(Context& context) const {
+  Env all = collect();
+  const auto expandable = [](const std::string& value) {
+    const std::size_t at = value.find('$');
+    return at != std::string::npos && at + 1 < value.size() &&
+           (std::isalpha(static_cast<unsigned char>(value[at + 1])) != 0 || value[at + 1] == '_' ||
+            value[at + 1] == '{' || value[at + 1] == '(');
+  };
+  const auto found = std::ranges::find_if(all, [&](const auto& pair) { return expandable(pair.second); });
+  if (found != all.end()) {
+    context.terminal.notice(fmt::format(
+        "{} is set to the text with its '$', which no shell expands (in --cmd the server's shell does)",
+        found->first));
+  }
+  return all;
+}
+
+void CommandOption::add(CLI::App& command, Context& context, const std::string& help,
+                        const std::string& names) {
+  command.add_option(names, line, help + "; or give it as words behind the options: -- WORD WORD …")
+      ->type_name("C");
+  context.with_command.insert(&command);
+}
+
+std::optional<std::string> CommandOption::given(const Context& context, const std::string& name) const {
+  if (line && context.command_words) {
+    throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
+  }
+  if (line && trim(*line).empty()) {
+    throw Error::usage(name, "--cmd is empty", "give the command");
+  }
+  if (!context.command_words) {
+    return line;
+  }
+  const std::vector<std::string>& words = context.command_words->words;
+  if (words.empty() || trim(words.front()).empty()) {
+    throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
+  }
+  return words.size() == 1 && !context.command_words->marked ? words.front() : shell_join(words);
+}
+
+std::string CommandOption::required(const Context& context, const std::string& name,
+                                    const std::string& hint) const {
+  if (auto command = given(context, name)) {
+    return std::move(*command);
+  }
+  throw Error::usage("remote " + name + ": --cmd is required", "", hint);
+}
+
+void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                const std::string& help) {
+  command.add_flag_function(
+      names, [&value](std::int64_t count) { value = count > 0; }, help);
 }
 
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -36,8 +37,8 @@ Command<Arguments> add_command(CLI::App& app, Context& context, const std::strin
   return {*command, *arguments};
 }
 
-// --server NAME, repeatable, with globs.
-void add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs);
+// --server NAME, repeatable, with globs and commas.
+CLI::Option* add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs);
 
 // --env NAME VALUE and -e NAME=VALUE, both repeatable.
 struct EnvOptions {
@@ -47,11 +48,25 @@ struct EnvOptions {
   void add(CLI::App& command);
   // All of them, in that order. Throws Error (usage) for what is no variable.
   Env collect() const;
+  // The same, and says once that a '$' is not expanded.
+  Env collect(Context& context) const;
 };
 
-// --cmd C, which must be given.
-void add_cmd_option(CLI::App& command, std::string& text,
-                    const std::string& help = "The command, run by a shell in the project's folder");
+// The command to run: --cmd C, a line for the server's shell, or words behind the options, which are taken
+// exactly. A single word that stands there without "--" is such a line too, as it is for ssh.
+struct CommandOption {
+  std::optional<std::string> line;
+
+  // `names`: "--cmd", and perhaps others.
+  void add(CLI::App& command, Context& context,
+           const std::string& help = "The command, a line for a shell in the project's folder",
+           const std::string& names = "--cmd");
+  // The line for the server's shell; nullopt where no command was given. Throws Error (usage) for an empty
+  // one and for two. `name` is the subcommand's.
+  std::optional<std::string> given(const Context& context, const std::string& name) const;
+  // The same; a usage error where no command was given. `hint`: what to give.
+  std::string required(const Context& context, const std::string& name, const std::string& hint) const;
+};
 
 // An option that takes a number of this unit within these bounds.
 template <typename Number>
@@ -59,6 +74,11 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
                        const std::string& unit, int low, int high) {
   command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
 }
+
+// A flag and its contrary, such as "--follow,!--no-follow". Without either, `value` stays as it is; some
+// versions of CLI11 would set a std::optional<bool> to false then.
+void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                const std::string& help);
 
 // The tags that a new job gets: --tag T, repeatable.
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help);

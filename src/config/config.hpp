@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <remote/launch.hpp>
+
+#include "config/yaml_reader.hpp"
+
 // .remote/configs.yaml as plain structs. docs/configuration.md documents every key.
 
 namespace remote::config {
@@ -66,6 +70,12 @@ struct Python {
   bool no_index = false;
 };
 
+// `launch:`. Which launchers there are is known elsewhere, so that name is not checked yet.
+struct LaunchSettings {
+  LaunchDefaults defaults;
+  Mark launcher_mark;
+};
+
 struct Config {
   std::filesystem::path project;  // the project's folder on this machine, absolute
   std::filesystem::path file;     // project/.remote/configs.yaml
@@ -79,6 +89,7 @@ struct Config {
   std::string remote_jobs_folder_name = ".jobs";
   std::optional<std::string> remote_path;  // for all servers; a server's own wins
   Python python;
+  LaunchSettings launch;
   std::vector<std::string> system_packages;
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;
@@ -106,8 +117,11 @@ Config parse(const std::string& text, const std::filesystem::path& project);
 // names.
 bool valid_server_name(const std::string& name);
 
-// The servers whose name matches one of the globs, in the order of the file; all when there are none. A glob
-// that matches nothing is an Error (usage) that names the servers there are.
+// The names in a list of which each item may be several with commas: "a,b".
+std::vector<std::string> split_names(const std::vector<std::string>& items);
+
+// The servers whose name matches one of the globs (see split_names), in the order of the file; all when there
+// are none. A glob that matches nothing is an Error (usage) that names the servers there are.
 std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs);
 
 }  // namespace remote::config

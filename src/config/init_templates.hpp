@@ -42,6 +42,17 @@ inline constexpr std::string_view config_tail = R"(
 #   miniconda_url: https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-{arch}.sh
 #   miniconda_sha256: {}         # {x86_64: DIGEST, aarch64: DIGEST}
 
+# What launches do unless their command line says otherwise.
+# launch:
+#   cmd: train.py
+#   nproc_per_node: auto
+#   env: {NCCL_DEBUG: WARN}
+#   servers: [first-server]
+#   launcher: ranks
+#   on_failure: kill             # or leave
+#   rsync: true                  # send the project first
+#   follow: true
+
 # Packages of the servers' distribution, installed with `sudo -n`.
 # system_packages: [git]
 

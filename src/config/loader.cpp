@@ -142,6 +142,9 @@ Config parse(const std::string& text, const fs::path& project) {
   if (const YamlNode* python = top.node("python")) {
     config.python = read_python(*python, file, warnings);
   }
+  if (const YamlNode* launch = top.node("launch")) {
+    config.launch = read_launch(*launch, config.servers, file, warnings);
+  }
   read_packages(top, config);
   read_connection(top, config);
   config.warnings = warnings.take();
@@ -184,7 +187,23 @@ Config load(const fs::path& project) {
   return config;
 }
 
-std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& globs) {
+std::vector<std::string> split_names(const std::vector<std::string>& items) {
+  std::vector<std::string> names;
+  for (const std::string& item : items) {
+    for (const std::string& name : split(item, ',')) {
+      if (!trim(name).empty()) {
+        names.emplace_back(trim(name));
+      }
+    }
+    if (item.find_first_not_of(", ") == std::string::npos) {
+      names.push_back(item);  // names nothing, which is told
+    }
+  }
+  return names;
+}
+
+std::vector<Server> select_servers(const Config& config, const std::vector<std::string>& given) {
+  const std::vector<std::string> globs = split_names(given);
   if (config.servers.empty()) {
     throw Error::usage("no servers", config.file.string() + " has none", "add one under 'servers:'")
         .mended_by(Remedy::add_server);

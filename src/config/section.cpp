@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 
 namespace remote::config {
@@ -16,7 +17,8 @@ bool knows(Level level, const std::string& key) {
 }
 
 std::string place_of(Level level) {
-  constexpr std::array places = {"at the top level", "under a server's name", "under 'python'"};
+  constexpr std::array places = {"at the top level", "under a server's name", "under 'python'",
+                                 "under 'launch'"};
   return places.at(static_cast<std::size_t>(level));
 }
 
@@ -30,7 +32,7 @@ std::string advice(Level level, const std::string& key) {
   if (plain == "use_conda") {
     return "; write python: {manager: conda} or {manager: venv}";
   }
-  for (const Level other : {Level::top, Level::server, Level::python}) {
+  for (const Level other : {Level::top, Level::server, Level::python, Level::launch}) {
     if (other != level && knows(other, plain)) {
       return "; it belongs " + place_of(other);
     }
@@ -76,14 +78,15 @@ std::vector<std::string> Warnings::take() {
 
 const std::vector<std::string>& known_keys(Level level) {
   // By Level.
-  static const std::array<std::vector<std::string>, 3> keys = {
+  static const std::array<std::vector<std::string>, 4> keys = {
       {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
         "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
-        "host_keys", "connect_timeout"},
+        "host_keys", "connect_timeout", "launch"},
        {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
-        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts"},
+        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts", "properties"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
-        "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index"}}};
+        "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index"},
+       {"cmd", "nproc_per_node", "env", "servers", "launcher", "follow", "on_failure", "rsync"}}};
   return keys.at(static_cast<std::size_t>(level));
 }
 
@@ -210,6 +213,30 @@ std::vector<Found<std::string>> Section::texts(const std::string& key) const {
     values.push_back({item->text, item->mark});
   }
   return values;
+}
+
+std::vector<std::pair<std::string, std::string>> Section::variables(const std::string& key) const {
+  std::vector<std::pair<std::string, std::string>> all;
+  const YamlNode* found = node(key);
+  if (found == nullptr) {
+    return all;
+  }
+  if (found->kind != YamlNode::Kind::map) {
+    throw error(found->mark, "'" + key + "' must be a map of variables",
+                "write " + key + ": {NCCL_DEBUG: WARN}");
+  }
+  for (const YamlNode::Entry& entry : found->entries) {
+    if (entry.value->kind == YamlNode::Kind::list || entry.value->kind == YamlNode::Kind::map) {
+      throw error(entry.mark, "the value of '" + printable(entry.key) + "' must be a text");
+    }
+    try {
+      check_variable(entry.key);
+    } catch (const Error& problem) {
+      throw error(entry.mark, problem.what_failed(), problem.reason());
+    }
+    all.emplace_back(entry.key, entry.value->text);
+  }
+  return all;
 }
 
 }  // namespace remote::config

@@ -34,7 +34,7 @@ class Warnings {
 };
 
 // Where a key may stand; the tables of section.cpp go by it.
-enum class Level { top, server, python };
+enum class Level { top, server, python, launch };
 const std::vector<std::string>& known_keys(Level level);
 
 // One map of the file, read key by key with the type that the caller expects. A key that is absent or has no
@@ -56,6 +56,8 @@ class Section {
   std::optional<bool> boolean(const std::string& key) const;
   // A list of texts; one text alone is a list of one.
   std::vector<Found<std::string>> texts(const std::string& key) const;
+  // A map of variables, which every sh can set.
+  std::vector<std::pair<std::string, std::string>> variables(const std::string& key) const;
   // The node of a key that is there and not null.
   const YamlNode* node(const std::string& key) const;
 
@@ -79,5 +81,7 @@ class Section {
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings);
 Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings);
+LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& servers, const std::string& file,
+                           Warnings& warnings);
 
 }  // namespace remote::config

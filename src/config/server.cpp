@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include "base/files.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
 #include "config/validate.hpp"
@@ -46,27 +45,6 @@ void read_gpus(const Section& section, Server& server) {
       throw section.unfit("gpus", found, "a list holds the indices of GPUs, from 0 up, each once");
     }
     server.gpu_indices.push_back(*index);
-  }
-}
-
-void read_env(const Section& section, const std::string& file, Server& server) {
-  const YamlNode* node = section.node("env");
-  if (node == nullptr) {
-    return;
-  }
-  if (node->kind != YamlNode::Kind::map) {
-    throw section.error(node->mark, "'env' must be a map of variables", "write env: {NCCL_DEBUG: WARN}");
-  }
-  for (const YamlNode::Entry& entry : node->entries) {
-    if (entry.value->kind == YamlNode::Kind::list || entry.value->kind == YamlNode::Kind::map) {
-      throw config_error(file, entry.mark, "the value of '" + printable(entry.key) + "' must be a text", "");
-    }
-    try {
-      check_variable(entry.key);
-    } catch (const Error& error) {
-      throw config_error(file, entry.mark, error.what_failed(), error.reason());
-    }
-    server.env.emplace_back(entry.key, entry.value->text);
   }
 }
 
@@ -133,7 +111,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   server.proxy_jump = section.checked("proxy_jump", proxy_jump_problem);
   server.internal_address = host(section, "internal_address");
   read_gpus(section, server);
-  read_env(section, file, server);
+  server.env = section.variables("env");
   server.remote_path = section.checked("remote_path", remote_path_problem);
   return server;
 }

@@ -15,17 +15,20 @@ namespace remote::launch {
 namespace {
 
 // What the launch itself sets, and what the supervisor tells a job's processes by.
-constexpr std::array<std::string_view, 10> reserved{
-    "MASTER_ADDR",      "MASTER_PORT", "WORLD_SIZE", "RANK",     "LOCAL_RANK",
-    "LOCAL_WORLD_SIZE", "NODE_RANK",   "GROUP_RANK", "RUN_UUID", "REMOTE_JOB_ID"};
+constexpr std::array<std::string_view, 8> reserved{"MASTER_PORT", "WORLD_SIZE",       "RANK",
+                                                   "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "NODE_RANK",
+                                                   "GROUP_RANK",  "REMOTE_JOB_ID"};
+// What the user may set in its place, for all ranks alike.
+constexpr std::array<std::string_view, 2> same_everywhere{"MASTER_ADDR", "RUN_UUID"};
 
-void check_env(const Env& env) {
+void check_env(const Env& env, bool of_one_server) {
   for (const auto& [name, value] : env) {
     check_variable(name);
     if (value.find('\0') != std::string::npos) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte");
     }
-    if (std::find(reserved.begin(), reserved.end(), name) != reserved.end()) {
+    if (std::ranges::find(reserved, name) != reserved.end() ||
+        (of_one_server && std::ranges::find(same_everywhere, name) != same_everywhere.end())) {
       std::string hint = "leave it out of the environment";
       if (name == "MASTER_PORT") {
         hint = "set master_port instead";
@@ -143,10 +146,10 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     throw Error::usage(fmt::format("wrong master_port {}", spec.master_port),
                        "a port is a number from 1 to 65535");
   }
-  check_env(spec.env);
+  check_env(spec.env, false);
   Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port, 0, {}};
   for (const Node& node : nodes) {
-    check_env(node.env);
+    check_env(node.env, true);
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }

@@ -70,12 +70,15 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request);
 ServerRun shell(Core& core, const ShellRequest& request);
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);
 
+std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts);
 Plan plan(Core& core, const LaunchRequest& request);
 LaunchResult launch(Core& core, const LaunchRequest& request);
 StartResult start(Core& core, const JobRequest& request);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
 std::vector<Job> stored_jobs(Core& core, bool unfinished_only = false);
+ProjectStatus status(Core& core);
+void status_was_told(Core& core, const ProjectStatus& status);
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
@@ -99,6 +102,9 @@ std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& reque
 std::vector<Demand> demands(Core& core);
 // The links that are not to be followed when the project is sent, by their names in it; asks and tells.
 std::vector<std::string> links_to_leave(Core& core);
+
+// Those that would not be followed now, without a question.
+std::vector<std::string> links_not_sent(const Core& core);
 
 // "ada@laptop": who does this.
 std::string user_at_host();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <optional>
 
 #include <fmt/format.h>
@@ -10,11 +11,12 @@
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
-#include "jobs/stacks.hpp"
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
 #include "launch/plan.hpp"
+#include "project/code_check.hpp"
 #include "project/core.hpp"
+#include "project/new_job.hpp"
 #include "servers/fanout.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
@@ -22,21 +24,6 @@
 
 namespace remote::project {
 namespace {
-
-// A command as a job on a server, in the project's environment there. The command that people are shown is
-// left to the caller.
-jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks) {
-  jobs::NewJob job;
-  job.job.id = JobId::random();
-  job.job.server = server.name;
-  job.job.remote_folder = jobs::remote_folder_for(config, server);
-  job.process = {command, servers::activation(config, server), env};
-  if (enable_stacks) {
-    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
-  }
-  return job;
-}
 
 // A launch on its way: the servers that take part, and the connections to them.
 class Launching {
@@ -46,9 +33,12 @@ class Launching {
       throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
     }
     launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
-    servers_ = core.servers(request.servers);
+    choose_servers();
     if (servers_.empty()) {
       throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
+    }
+    if (request.tell_changes) {
+      code_check_.emplace(core);
     }
     connect_all();
   }
@@ -57,12 +47,15 @@ class Launching {
   LaunchResult start();
 
  private:
+  void choose_servers();
   void connect_all();
   std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
   void announce_questions();
+  // The value that the user gave this variable.
+  std::optional<std::string> given_variable(const std::string& name) const;
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
@@ -74,14 +67,34 @@ class Launching {
   Core& core_;
   const LaunchRequest& request_;
   std::vector<config::Server> servers_;
+  std::map<std::string, int> slots_;  // ranks by server, where request_.nproc does not say
+  std::optional<CodeCheck> code_check_;
+  std::vector<ssh::LoginFacts> logins_;        // by server
   std::string first_address_;                  // by which this machine reaches the first server
   std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
 };
 
+void Launching::choose_servers() {
+  if (request_.hosts.empty()) {
+    servers_ = core_.servers(request_.servers);
+    return;
+  }
+  if (!request_.servers.empty()) {
+    throw Error::usage("launch", "both servers and hosts are named", "keep one of them");
+  }
+  for (const LaunchHost& host : resolve_hosts(core_, request_.hosts)) {
+    servers_.push_back(core_.servers({host.name}).front());
+    if (host.slots) {
+      slots_[host.name] = *host.slots;
+    }
+  }
+}
+
 void Launching::connect_all() {
   const auto outcomes =
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        return core_.connector().connect(server, core_.cancel())->peer_address();
+        const auto connection = core_.connector().connect(server, core_.cancel());
+        return std::pair(connection->peer_address(), connection->login());
       });
   bool complete = true;
   for (const auto& outcome : outcomes) {
@@ -95,7 +108,10 @@ void Launching::connect_all() {
     throw Error("nothing was started", "a launch needs all of its servers",
                 "name those that are to take part");
   }
-  first_address_ = *outcomes.front().value;
+  first_address_ = outcomes.front().value->first;
+  for (const auto& outcome : outcomes) {
+    logins_.push_back(outcome.value->second);
+  }
 }
 
 // Ranks that run different code hang, or train something that nobody wrote.
@@ -166,25 +182,34 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
   if (expected != answer.gpus) {
     core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
   }
-  return {
-      .server = server.name,
-      .gpus = answer.gpus,
-      .cpus = answer.cpus,
-      .nproc = launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, job_env(server, request_.env)),
-      .env = server.variables(),
-      .interface = answer.interface};
+  return {.server = server.name,
+          .gpus = answer.gpus,
+          .cpus = answer.cpus,
+          .nproc = slots_.contains(server.name)
+                       ? slots_.at(server.name)
+                       : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
+                                               job_env(server, request_.env)),
+          .env = server.variables(),
+          .interface = answer.interface};
+}
+
+std::optional<std::string> Launching::given_variable(const std::string& name) const {
+  const auto found = std::find_if(request_.env.rbegin(), request_.env.rend(),
+                                  [&](const auto& pair) { return pair.first == name; });
+  return found == request_.env.rend() || found->second.empty() ? std::nullopt : std::optional(found->second);
 }
 
 Plan Launching::plan() {
   const config::Server& master = servers_.front();
-  launch::LaunchSpec spec{.command = request_.command,
-                          .launcher = request_.launcher,
-                          .master_addr = master.internal_address.value_or(first_address_),
-                          .run_id = JobId::random().text(),
-                          .env = request_.env,
-                          .tags = request_.tags,
-                          .local_rank_arg = request_.local_rank_arg,
-                          .torch = request_.python};
+  launch::LaunchSpec spec{
+      .command = request_.command,
+      .launcher = request_.launcher,
+      .master_addr = given_variable("MASTER_ADDR").value_or(master.internal_address.value_or(first_address_)),
+      .run_id = JobId::random().text(),
+      .env = request_.env,
+      .tags = request_.tags,
+      .local_rank_arg = request_.local_rank_arg,
+      .torch = request_.python};
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
@@ -255,7 +280,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
                                request_.enable_stacks.value_or(request_.python));
     job.job.command = shown;
-    job.job.tags = process.tags;
+    set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
@@ -307,6 +332,9 @@ void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vecto
 }
 
 LaunchResult Launching::start() {
+  if (code_check_) {
+    code_check_->tell(core_, servers_, logins_);
+  }
   if (request_.verify_sync) {
     verify_sync();
   }
@@ -338,26 +366,6 @@ Plan plan(Core& core, const LaunchRequest& request) {
 
 LaunchResult launch(Core& core, const LaunchRequest& request) {
   return Launching(core, request).start();
-}
-
-StartResult start(Core& core, const JobRequest& request) {
-  if (trim(request.command).empty()) {
-    throw Error::usage("cannot start a job", "the command is empty");
-  }
-  const std::vector<config::Server> servers = core.servers({request.server});
-  if (servers.size() != 1) {
-    throw Error::usage("cannot start a job", fmt::format("'{}' names more than one server", request.server),
-                       "a job runs on one server; name it in full");
-  }
-  const config::Server& server = servers.front();
-  jobs::NewJob job =
-      new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
-  job.job.command = launch::mask_command(request.command);
-  job.job.tags = request.tags;
-  jobs::StartResult result =
-      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
-  return {std::move(result.jobs.front()),
-          result.errors.empty() ? std::nullopt : std::optional(result.errors.front())};
 }
 
 }  // namespace remote::project

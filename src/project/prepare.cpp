@@ -2,6 +2,7 @@
 
 #include "servers/prepare.hpp"
 
+#include "base/log.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
@@ -52,6 +53,15 @@ servers::PrepareSteps steps_of(const Core& core, const PrepareRequest& request) 
   return steps;
 }
 
+// They only take room.
+void forget_old_trees(const Core& core) {
+  try {
+    servers::remove_old_trees(core.config);
+  } catch (const Error& error) {
+    log_info("", "{}", error.message());
+  }
+}
+
 }  // namespace
 
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
@@ -63,6 +73,11 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   }
   if (steps.sync) {
     steps.sync_options.leave = links_to_leave(core);
+  }
+  if (steps.sync && !request.dry_run) {
+    steps.state = std::async(std::launch::async, [&core, leave = steps.sync_options.leave] {
+      return servers::ProjectState::look(core.config, leave, core.cancel());
+    });
   }
   std::vector<std::string> logs(servers.size());
   const auto outcomes =
@@ -80,6 +95,9 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
           throw;
         }
       });
+  if (steps.state.valid()) {
+    forget_old_trees(core);
+  }
   std::vector<PrepareResult> results;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     results.push_back(

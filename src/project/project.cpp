@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 #include "config/trust.hpp"
 #include "jobs/select.hpp"
+#include "launch/plan.hpp"
 #include "project/core.hpp"
 #include "ssh/pool.hpp"
 
@@ -111,6 +112,24 @@ std::vector<std::string> Project::server_names(const std::vector<std::string>& g
   return names;
 }
 
+std::vector<LaunchHost> Project::resolve_hosts(const std::vector<LaunchHost>& hosts) const {
+  return project::resolve_hosts(*core_, hosts);
+}
+
+LaunchDefaults Project::launch_defaults() const {
+  const config::LaunchSettings& settings = core_->config.launch;
+  if (settings.defaults.launcher) {
+    try {
+      launch::needs_port(*settings.defaults.launcher);
+    } catch (const Error& error) {
+      throw config::config_error(
+          core_->config.file.string(), settings.launcher_mark,
+          "'launcher' cannot be '" + config::printable(*settings.defaults.launcher) + "'", error.reason());
+    }
+  }
+  return settings.defaults;
+}
+
 std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) {
   return project::describe_servers(*core_, globs);
 }
@@ -145,6 +164,14 @@ StartResult Project::start(const JobRequest& request) {
 
 std::vector<Job> Project::jobs(const JobsRequest& request) {
   return project::list(InUse{*core_}, request);
+}
+
+ProjectStatus Project::status() {
+  return project::status(InUse{*core_});
+}
+
+void Project::status_was_told(const ProjectStatus& status) {
+  project::status_was_told(InUse{*core_}, status);
 }
 
 std::vector<Job> Project::refresh(std::vector<Job> jobs) {

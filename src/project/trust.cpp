@@ -63,6 +63,18 @@ std::vector<Demand> demands(Core& core) {
   return store.not_allowed(std::move(all));
 }
 
+std::vector<std::string> links_not_sent(const Core& core) {
+  const config::TrustStore store(core.config.project);
+  const auto allowed = [&](const Link& link) { return store.allows(demand_of(link)); };
+  std::vector<std::string> names;
+  for (const Link& link : servers::outside_links(core.config, allowed, core.cancel())) {
+    if (link.why != LinkLeftOut::Why::not_allowed || !allowed(link)) {
+      names.push_back(link.name);
+    }
+  }
+  return names;
+}
+
 std::vector<std::string> links_to_leave(Core& core) {
   const config::TrustStore store(core.config.project);
   std::set<std::string> yes;  // names of links that were allowed just now

@@ -165,6 +165,9 @@ void Preparation::sync() {
   options.on_progress = [this](const TransferProgress& progress) { listener_.transfer(progress); };
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
+  if (steps_.state.valid()) {
+    steps_.state.wait();  // what changes from now on counts as not sent
+  }
   // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);
   const bool was_unfinished = std::filesystem::exists(unfinished);
@@ -248,8 +251,11 @@ void Preparation::remember(const SentFiles& sent, const std::vector<std::string>
   }
   try {
     sent.update(report_.files.changed, forgotten);
+    if (steps_.state.valid()) {
+      SentState(config_, server_, connection_.login()).remember(steps_.state.get());
+    }
   } catch (const Error& error) {
-    report_.notes.push_back("what was sent is not remembered, so that no later sync removes it: " +
+    report_.notes.push_back("what was sent is not remembered, so no later sync removes it: " +
                             error.message());
   }
 }

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <future>
 #include <optional>
 #include <string>
 
 #include <remote/cancel.hpp>
 
 #include "config/config.hpp"
+#include "servers/sent_state.hpp"
 #include "servers/sync.hpp"
 #include "ssh/connection.hpp"
 
@@ -24,6 +26,8 @@ struct PrepareSteps {
   bool verify = false;  // after the sync, compare contents and name what differs
   bool remove = false;  // --delete: sync_options.remove is what was sent and is gone here
   SyncOptions sync_options = {};
+  // The project as it is here before anything is sent; invalid: it is not remembered what was sent.
+  std::shared_future<ProjectState> state = {};
   Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
   std::string default_python = {};  // conda's version where configs.yaml names none
 };

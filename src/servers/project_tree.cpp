@@ -46,11 +46,14 @@ bool is_recordable(std::string_view name) {
 }  // namespace
 
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
-                                        const Cancel& cancel) {
+                                        const Cancel& cancel, const std::vector<std::string>& leave) {
   // rsync itself says what it would send to an empty folder.
   const TempFolder empty;
   SubprocessSpec spec;
   spec.argv = {"rsync", "-rn", "-8", "--out-format=" + std::string(mark) + "%n"};
+  for (const std::string& name : leave) {
+    spec.argv.push_back("--exclude=/" + ssh::rsync_pattern(name));
+  }
   for (std::string& argument : selection_arguments(config)) {
     spec.argv.push_back(std::move(argument));
   }
@@ -126,12 +129,17 @@ Selection select_among(const config::Config& config, const std::set<std::string>
   return selection;
 }
 
+std::string sent_place(const config::Config& config, const config::Server& server,
+                       const ssh::LoginFacts& login) {
+  return login.user + "@" + login.host + ":" + std::to_string(login.port) + " " +
+         config.project_path_on(server);
+}
+
 SentFiles::SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
     : config_(config),
       folder_(config.local(".remote/sent")),
       file_(folder_ / server.name),
-      place_(login.user + "@" + login.host + ":" + std::to_string(login.port) + " " +
-             config.project_path_on(server)) {}
+      place_(sent_place(config, server, login)) {}
 
 std::vector<std::string> SentFiles::read() const {
   std::optional<std::string> content;

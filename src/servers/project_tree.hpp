@@ -16,9 +16,9 @@
 namespace remote::servers {
 
 // The names in a folder that the project's patterns do not exclude, as rsync prints them: files, and folders
-// with a '/' at the end, relative to the folder. Throws Error.
+// with a '/' at the end, relative to the folder. `leave`: names in it that do not count. Throws Error.
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
-                                        const Cancel& cancel);
+                                        const Cancel& cancel, const std::vector<std::string>& leave = {});
 
 // What the project's patterns do with these names in it, files or folders with a '/' at the end. One that
 // cannot be tried here is in neither set.
@@ -50,11 +50,16 @@ class ProjectTree {
   std::map<std::string, std::string> digests_;
 };
 
+// The user, address and folder that what was sent to a server went to. Another machine under the same name is
+// another place.
+std::string sent_place(const config::Config& config, const config::Server& server,
+                       const ssh::LoginFacts& login);
+
 // What this machine has sent to a server, in .remote/sent/SERVER: the only files there that --delete may take
 // away. Whatever else lies in the project's folder may be what jobs wrote.
 class SentFiles {
  public:
-  // `login` tells which machine is meant: another one under the same name begins with an empty record.
+  // At another place (see sent_place) it begins with an empty record.
   SentFiles(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login);
 
   // Files that were sent, are not excluded and do not exist here any more, and their folders that do not

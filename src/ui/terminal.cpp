@@ -265,8 +265,25 @@ std::optional<std::string> Terminal::ask(const std::string& prompt, const Cancel
   if (!stdin_is_terminal()) {
     return std::nullopt;
   }
+  return ask_stdin(prompt, cancel);
+}
+
+std::optional<std::string> Terminal::ask_stdin(const std::string& prompt, const Cancel& cancel) {
   err(prompt);
-  return read_line(streams_.in, cancel);
+  auto line = read_line(streams_.in, cancel);
+  if (!stdin_is_terminal()) {
+    err("\n");  // no typing has moved the cursor
+  }
+  return line;
+}
+
+Terminal::Input Terminal::stdin_input(std::chrono::milliseconds patience) const {
+  pollfd slot{streams_.in, POLLIN, 0};
+  if (::poll(&slot, 1, static_cast<int>(patience.count())) <= 0) {
+    return Input::nothing_yet;
+  }
+  int bytes = 0;  // an end is readable too
+  return ::ioctl(streams_.in, FIONREAD, &bytes) == 0 && bytes > 0 ? Input::some : Input::end;
 }
 
 }  // namespace remote::ui

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -80,6 +81,12 @@ class Terminal {
   std::optional<std::string> ask_secret(const std::string& prompt, const Cancel& cancel);
   // Asks on the terminal, with echo; nullopt when stdin is none. Throws Interrupted.
   std::optional<std::string> ask(const std::string& prompt, const Cancel& cancel);
+  // The same of stdin whatever it is, so that the answer may come from a pipe; nullopt at the end of the
+  // input.
+  std::optional<std::string> ask_stdin(const std::string& prompt, const Cancel& cancel);
+  // What stdin has within this time: something to read, its end, or nothing yet.
+  enum class Input { some, end, nothing_yet };
+  Input stdin_input(std::chrono::milliseconds patience) const;
 
  private:
   bool wait_writable(int fd) const;

@@ -49,6 +49,23 @@ TEST_F(CommandInit, WithoutServersSaysWhereTheyGo) {
   EXPECT_TRUE(config().servers.empty());
 }
 
+TEST_F(CommandInit, TakesTheAnswersToLabmlRemotesQuestionsFromAPipe) {
+  const CommandResult result = init({}, piped("mnist\n10.0.0.1\nada\n~/.ssh/id\n"));
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_EQ(config().name, "mnist");
+  ASSERT_EQ(config().servers.size(), 1U);
+  EXPECT_EQ(config().servers[0].name, "default");
+  EXPECT_EQ(config().servers[0].hostname, "10.0.0.1");
+  EXPECT_EQ(config().servers[0].username, "ada");
+  EXPECT_EQ(config().servers[0].private_key, world.home() / ".ssh/id");
+}
+
+TEST_F(CommandInit, AnswersThatAreMissingInThePipeAreTheUsualOnes) {
+  EXPECT_EQ(init({}, piped("\n10.0.0.1\n")).code, 0);
+  EXPECT_EQ(config().name, "my project");
+  EXPECT_FALSE(config().servers.at(0).username);
+}
+
 TEST_F(CommandInit, WrongOptionsAreRefusedAndNothingIsWritten) {
   for (const char* server :
        {"noequals", "../x=h", "a=h:0", "a=h h", "a=", "=h", "a=-oProxyCommand=id", "a=[::1"}) {

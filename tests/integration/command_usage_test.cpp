@@ -86,9 +86,10 @@ TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
-TEST(CommandUsage, NoCommandAtAllIsWrongUsage) {
+TEST(CommandUsage, NoCommandAtAllNeedsAProject) {
   CommandWorld world;
-  EXPECT_THAT(world.run({}), Refused("remote needs a command: init, servers"));
+  std::filesystem::remove(world.project() / ".remote/configs.yaml");
+  EXPECT_THAT(world.run({}), Refused("there is no .remote/configs.yaml in it"));
 }
 
 TEST(CommandUsage, AProjectThatIsNoneIsWrongUsage) {

@@ -115,6 +115,21 @@ Variable::~Variable() {
   }
 }
 
+namespace {
+
+// The end of a pipe from which this text can be read, and then its end.
+UniqueFd pipe_with(const std::string& text) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) {
+    throw std::runtime_error("no pipe");
+  }
+  const UniqueFd writer(ends[1]);
+  write_all(writer.get(), text);
+  return UniqueFd(ends[0]);
+}
+
+}  // namespace
+
 RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<LocalServers> servers,
                                const Terminals& terminals) {
   if (terminals.in) {
@@ -126,8 +141,10 @@ RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<L
   if (terminals.err) {
     err_screen_.emplace();
   }
-  thread_ = std::thread([this, words = std::move(words), servers = std::move(servers)] {
-    const UniqueFd nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const std::string typed = in_screen_ ? "" : terminals.typed;
+  thread_ = std::thread([this, words = std::move(words), servers = std::move(servers), typed] {
+    const UniqueFd nothing =
+        typed.empty() ? UniqueFd(::open("/dev/null", O_RDONLY | O_CLOEXEC)) : pipe_with(typed);
     cli::Environment environment;
     environment.streams = {in_screen_ ? in_screen_->fd() : nothing.get(),
                            out_screen_ ? out_screen_->fd() : out_.fd(),

@@ -89,7 +89,8 @@ class PretendedTerminal {
   std::thread reader_;
 };
 
-// Which streams of a command are terminals, and what is typed on stdin. The others are /dev/null and files.
+// Which streams of a command are terminals, and what is typed on stdin (or, where that is none, comes through
+// a pipe). The others are /dev/null and files.
 struct Terminals {
   bool in = false;
   bool out = false;
@@ -99,6 +100,11 @@ struct Terminals {
 // As for a person in front of a screen.
 inline Terminals screen(const std::string& typed = "") {
   return {true, true, true, typed};
+}
+
+// As behind a pipe: "echo y | remote …".
+inline Terminals piped(const std::string& text) {
+  return {false, false, false, text};
 }
 
 // A variable of this process's environment, set (or, with nullptr, absent) as long as the object lives.

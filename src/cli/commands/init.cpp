@@ -1,6 +1,7 @@
 #include "config/init.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <CLI/App.hpp>
 
@@ -88,8 +89,40 @@ fs::path project_folder(const Context& context) {
   return folder.has_filename() ? folder : folder.parent_path();
 }
 
+// The answers to labml_remote's questions, for what pipes them in: name, hostname, username, key.
+config::NewProject gather_piped(Context& context, const fs::path& folder) {
+  const auto answer = [&](const std::string& prompt) {
+    return std::string(trim(context.terminal.ask_stdin(prompt, context.cancel).value_or("")));
+  };
+  config::NewProject project;
+  project.folder = folder;
+  const std::string name = answer("Project name: ");
+  if (const auto problem = name.empty() ? std::nullopt : config::name_problem(name)) {
+    throw Error::usage("init", "'" + config::printable(name) + "' cannot be the project's name: " + *problem);
+  }
+  project.name = name.empty() ? std::nullopt : std::optional(name);
+  const std::string hostname = answer("Hostname or IP address of the server: ");
+  if (hostname.empty()) {
+    return project;
+  }
+  const std::string username = answer("Username (ubuntu): ");
+  const std::string key = answer("Private key file (empty: the agent and the keys in ~/.ssh): ");
+  project.servers.push_back(
+      config::make_new_server("default", (username.empty() ? "" : username + "@") + hostname));
+  if (!key.empty()) {
+    project.servers.front().private_key = config::private_key_value(key, fs::current_path(), folder);
+  }
+  return project;
+}
+
 config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
   const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
+  const bool options_given = options.name || options.key || !options.servers.empty();
+  // Where nobody has put anything into the pipe, there are no answers to wait for.
+  if (!context.terminal.stdin_is_terminal() && !options_given &&
+      context.terminal.stdin_input(std::chrono::seconds(1)) == ui::Terminal::Input::some) {
+    return gather_piped(context, folder);
+  }
   config::NewProject project;
   project.folder = folder;
   for (const std::string& text : options.servers) {

@@ -22,6 +22,7 @@ struct FetchArguments {
   std::vector<std::string> servers;
   std::vector<std::string> launches;
   std::optional<int> delay;
+  bool show_output = false;
 };
 
 // Returns whether all was brought.
@@ -31,6 +32,11 @@ bool bring(Context& context, const FetchArguments& arguments) {
   std::vector<Job> jobs = project.jobs({.selection = {.launches = arguments.launches}, .ask = false});
   std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
   const std::size_t count = jobs.size();
+  if (arguments.show_output) {
+    for (const Job& job : jobs) {
+      context.terminal.notice(fmt::format("{} -> .remote/jobs/{}", job.server, job.id.text()));
+    }
+  }
   const std::vector<Error> errors = project.fetch_logs(project.refresh(std::move(jobs)));
   context.show(errors);
   if (errors.empty()) {
@@ -142,6 +148,7 @@ void add_job_rsync(CLI::App& app, Context& context) {
   add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 0,
                     86400);
   add_launch_option(command, context, arguments.launches, "Only of this launch");
+  command.add_flag("--show-output", arguments.show_output, "Name the folders that the output goes to");
 }
 
 void add_job_pull(CLI::App& app, Context& context) {

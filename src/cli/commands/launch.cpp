@@ -7,13 +7,16 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/files.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
 #include "jobs/job_json.hpp"
+#include "launch/hostfile.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -22,17 +25,24 @@ namespace {
 // any: a command that need not be Python.
 enum class Kind { torch, helper, any };
 
+// nullopt: what `launch:` of configs.yaml says, else the usual.
 struct Arguments {
   Kind kind = Kind::torch;
+  std::string name;  // of the subcommand
   LaunchRequest request;
+  CommandOption command;
   std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
   EnvOptions env;
-  std::string on_failure = "kill";
+  std::string hostfile;
+  std::string hosts;
+  std::optional<std::string> launcher;
+  std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
   bool use_env = false;
   bool dry_run = false;
-  bool follow = false;
+  std::optional<bool> follow;
+  std::optional<bool> rsync;
 };
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
@@ -76,29 +86,83 @@ int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>
   return follow_on_screen(context, ranks, request);
 }
 
-LaunchRequest request_of(const Arguments& arguments) {
-  LaunchRequest request = arguments.request;
-  if (trim(request.command).empty()) {
-    throw Error::usage("launch", "--cmd is empty", "give the command that every rank runs");
+// What is asked for, and what is done around it.
+struct Launch {
+  LaunchRequest request;
+  bool follow = false;
+  bool rsync = false;
+  bool one_a_server = false;  // nobody said how many
+};
+
+// --hostfile and -H. --nproc-per-node wins over the slots that they give.
+void choose_hosts(Context& context, const Arguments& arguments, LaunchRequest& request) {
+  std::vector<LaunchHost> hosts;
+  if (!arguments.hostfile.empty()) {
+    hosts = launch::parse_hostfile(read_file(expand_home(arguments.hostfile)), arguments.hostfile);
+  } else if (!arguments.hosts.empty()) {
+    hosts = launch::parse_host_list(arguments.hosts);
+  } else {
+    return;
   }
-  request.env = arguments.env.collect();
-  request.nproc = arguments.nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
+  request.hosts = context.project().resolve_hosts(hosts);
+  if (arguments.nproc) {
+    for (LaunchHost& host : request.hosts) {
+      host.slots.reset();
+    }
+  }
+}
+
+// The command line wins over `launch:` of configs.yaml.
+Launch launch_of(Context& context, const Arguments& arguments) {
+  Launch launch{arguments.request};
+  LaunchRequest& request = launch.request;
+  const auto command = arguments.command.given(context, arguments.name);
+  const Env env = arguments.env.collect(context);
+  const LaunchDefaults usual = context.project().launch_defaults();
+  if (!command && !usual.command) {
+    throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name), "",
+                       "give the command that every rank runs, or `launch: {cmd: …}` in configs.yaml");
+  }
+  request.command = command ? *command : *usual.command;
+  request.env = usual.env;
+  request.env.insert(request.env.end(), env.begin(), env.end());
+  choose_hosts(context, arguments, request);
+  if (request.servers.empty() && request.hosts.empty()) {
+    request.servers = usual.servers;
+  }
+  const std::optional<std::string> nproc = arguments.nproc ? arguments.nproc : usual.nproc;
+  launch.one_a_server =
+      arguments.kind == Kind::any && !nproc &&
+      std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
+  request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
+  request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
-  request.end_others = arguments.on_failure == "kill";
+  request.end_others =
+      arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
   request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
   request.lost_after = std::chrono::seconds(arguments.lost_after_s);
-  request.await_lifelines = !arguments.follow;  // following tells it too
-  return request;
+  launch.follow = arguments.follow.value_or(usual.follow.value_or(false));
+  launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
+  request.await_lifelines = !launch.follow;  // following tells it too
+  request.tell_changes = !launch.rsync;
+  return launch;
 }
 
 int run(Context& context, const Arguments& arguments) {
-  const LaunchRequest request = request_of(arguments);
-  const std::string ranks_from =
-      arguments.kind == Kind::any && !arguments.nproc ? " (one a server; --nproc-per-node changes that)" : "";
+  const Launch launch = launch_of(context, arguments);
+  const LaunchRequest& request = launch.request;
+  const std::string ranks_from = launch.one_a_server ? " (one a server; --nproc-per-node changes that)" : "";
   if (arguments.dry_run) {
     const Plan plan = context.project().plan(request);
     context.terminal.out(context.options.json ? plan_json(plan) : plan_text(plan));
     return 0;
+  }
+  if (launch.rsync) {
+    std::vector<std::string> servers = request.servers;
+    for (const LaunchHost& host : request.hosts) {
+      servers.push_back(host.name);
+    }
+    send_project(context, servers);
   }
   std::vector<Job> started;
   context.on_event = [&](const Event& event) {
@@ -122,10 +186,10 @@ int run(Context& context, const Arguments& arguments) {
     context.cancel.check();
     return 1;
   }
-  return arguments.follow ? follow(context, request, result.jobs) : 0;
+  return launch.follow ? follow(context, request, result.jobs) : 0;
 }
 
-void add_launcher_option(CLI::App& command, std::string& launcher) {
+void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
   for (const LauncherInfo& info : launchers()) {
@@ -138,9 +202,11 @@ void add_launcher_option(CLI::App& command, std::string& launcher) {
 void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
   const auto [command, arguments] = add_command(app, context, name, help, run);
   arguments.kind = kind;
+  arguments.name = name;
   LaunchRequest& request = arguments.request;
   request.python = kind != Kind::any;
-  add_cmd_option(command, request.command, "What every rank runs, in the project's folder");
+  arguments.command.add(command, context, "What every rank runs, a line for a shell in the project's folder",
+                        "--cmd,--python-cmd");
   command
       .add_option(
           "--nproc-per-node", arguments.nproc,
@@ -152,7 +218,16 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
   add_new_tag_option(command, request.tags, "Instead of the words of the command; repeatable");
-  add_server_option(command, context, request.servers);
+  CLI::Option* servers = add_server_option(command, context, request.servers);
+  CLI::Option* hostfile = command.add_option(
+      "--hostfile", arguments.hostfile,
+      "The servers in the order of their ranks, as MPI and DeepSpeed have it: a line is HOST "
+      "or HOST slots=N");
+  hostfile->type_name("FILE")->excludes(servers);
+  command.add_option("-H,--host", arguments.hosts, "The same on the command line: a,b or a:2,b:2")
+      ->type_name("HOSTS")
+      ->excludes(servers)
+      ->excludes(hostfile);
   if (kind == Kind::helper) {
     command.add_flag("--use-env", arguments.use_env,
                      "Do not append --local_rank=N: the ranks read LOCAL_RANK");
@@ -160,7 +235,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
     command.add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
     command.add_flag("--use-env", arguments.use_env, "The default here; for labml_remote's command lines");
   }
-  add_launcher_option(command, request.launcher);
+  add_launcher_option(command, arguments.launcher);
   command
       .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));
@@ -174,28 +249,52 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   command.add_flag("--dry-run", arguments.dry_run, "Show what would be started, and start nothing");
   command.add_flag("--verify-sync", request.verify_sync,
                    "Start only if every server has the project as it is here, compared by content");
-  // Some versions of CLI11 set a std::optional<bool> also where the option was not given.
-  command.add_flag_function(
-      "--enable-stacks,!--no-stacks", [&request](std::int64_t count) { request.enable_stacks = count > 0; },
-      kind == Kind::any ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
-                        : "The default here: job-stacks reads the Python stacks without py-spy, on "
-                          "signal 50; a torch without libuv does without it, and the verdict knows "
-                          "torchrun's workers");
-  command.add_flag("--follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+  add_switch(command, "--enable-stacks,!--no-stacks", request.enable_stacks,
+             kind == Kind::any ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
+                               : "The default here: job-stacks reads the Python stacks without py-spy, on "
+                                 "signal 50; a torch without libuv does without it, and the verdict knows "
+                                 "torchrun's workers");
+  add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+  add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Send the project to these servers first");
 }
 
 struct JobArguments {
   JobRequest request;
+  CommandOption command;
   EnvOptions env;
   bool follow = false;
+  bool rsync = false;
 };
+
+// The server of a job: the only one there is, else the one that is named on the terminal.
+std::string ask_server(Context& context) {
+  const std::vector<std::string> names = context.project().server_names();
+  if (names.size() == 1) {
+    return names.front();
+  }
+  const std::string all = join(names, ", ");
+  if (!context.terminal.stdin_is_terminal()) {
+    throw Error::usage("remote job-run: --server is required", "there are " + all,
+                       "a job runs on one of them");
+  }
+  const auto answer = context.terminal.ask(fmt::format("On which server ({})? ", all), context.cancel);
+  if (!answer || trim(*answer).empty()) {
+    throw Error("nothing was started", "no server was named");
+  }
+  return std::string(trim(*answer));
+}
 
 int run_job(Context& context, const JobArguments& arguments) {
   JobRequest request = arguments.request;
-  if (trim(request.command).empty()) {
-    throw Error::usage("job-run", "--cmd is empty");
+  request.command =
+      arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
+  request.env = arguments.env.collect(context);
+  if (request.server.empty()) {
+    request.server = ask_server(context);
   }
-  request.env = arguments.env.collect();
+  if (arguments.rsync) {
+    send_project(context, {request.server});
+  }
   const StartResult started = context.project().start(request);
   const Job& job = started.job;
   if (context.options.json) {
@@ -226,9 +325,10 @@ void add_launch(CLI::App& app, Context& context) {
 void add_job_run(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run_job);
-  add_cmd_option(command, arguments.request.command);
-  CLI::Option* server = command.add_option("--server", arguments.request.server, "Where it runs");
-  server->type_name("S")->required();
+  arguments.command.add(command, context);
+  CLI::Option* server = command.add_option("--server", arguments.request.server,
+                                           "Where it runs (default: the only server, else you are asked)");
+  server->type_name("S");
   context.completers[server] = NameKind::servers;
   arguments.env.add(command);
   add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
@@ -236,6 +336,7 @@ void add_job_run(CLI::App& app, Context& context) {
                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
   command.add_flag("--follow", arguments.follow,
                    "Show its output until it ends; Ctrl-C only ends the following");
+  command.add_flag("--rsync", arguments.rsync, "Send the project to that server first");
 }
 
 }  // namespace remote::cli

@@ -12,15 +12,20 @@ struct Arguments {
   PrepareRequest request;
   std::string fan_out = "direct";  // or "peers"
   std::string title;               // what a server is afterwards: "prepared"
+  bool show_output = false;
 };
 
 int run(Context& context, const Arguments& arguments) {
   PrepareRequest request = arguments.request;
   request.through_peers = arguments.fan_out == "peers";
+  if (arguments.show_output) {
+    context.terminal.set_logging();
+  }
   std::vector<PrepareResult> results;
   context.project().require_trust();  // a question does not go with the screen
   {
-    const PrepareScreen screen(context, context.project().server_names(request.servers), request);
+    const PrepareScreen screen(context, context.project().server_names(request.servers), request,
+                               arguments.show_output);
     results = context.project().prepare(request);
   }
   return show_prepared(context, results, request, arguments.title);
@@ -55,6 +60,7 @@ void add(CLI::App& app, Context& context, const Arguments& usual, const std::str
   if (usual.request.sync && !usual.request.setup) {
     command.add_flag("-n,--dry-run", arguments.request.dry_run, "Show what would go, change nothing");
   }
+  command.add_flag("--show-output", arguments.show_output, "Show all that pip, conda and rsync print");
   if (!force_help.empty()) {
     command.add_flag("--force", arguments.request.force, force_help);
   }

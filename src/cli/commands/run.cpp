@@ -17,9 +17,11 @@ namespace {
 
 struct Arguments {
   RunRequest request;
+  CommandOption command;
   EnvOptions env;
   bool tty = false;
   bool no_tty = false;
+  bool silent = false;
 };
 
 // JSON is one value, so all of it is held in memory: output past this is an error.
@@ -106,23 +108,21 @@ bool wants_terminal(Context& context, const Arguments& arguments, std::size_t se
     throw Error::usage("run --tty", fmt::format("{} servers cannot share a terminal", servers),
                        "name one with --server");
   }
-  return arguments.tty || (servers == 1 && !arguments.no_tty && !context.options.json &&
+  return arguments.tty || (servers == 1 && !arguments.no_tty && !arguments.silent && !context.options.json &&
                            context.terminal.has_keyboard() && context.terminal.stdout_is_terminal());
 }
 
 int run(Context& context, const Arguments& arguments) {
   RunRequest request = arguments.request;
-  if (request.command.empty()) {
-    throw Error::usage("run", "--cmd is empty", "give the command to run: remote run --cmd 'nvidia-smi'");
-  }
-  request.env = arguments.env.collect();
+  request.command = arguments.command.required(context, "run", "such as: remote run nvidia-smi");
+  request.env = arguments.env.collect(context);
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     if (context.options.json) {
       printed[server].take(stream, data);
-    } else {
+    } else if (!arguments.silent) {
       screens[server].take(stream, data);
     }
   };
@@ -155,13 +155,14 @@ int run(Context& context, const Arguments& arguments) {
 void add_run(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "run", "Run a command on the servers and show its output", run);
-  add_cmd_option(command, arguments.request.command);
+  arguments.command.add(command, context);
   add_server_option(command, context, arguments.request.servers);
   arguments.env.add(command);
   CLI::Option* tty = command.add_flag(
       "--tty", arguments.tty,
       "Give the command a terminal (default: on one server, where stdin and stdout are one)");
   command.add_flag("--no-tty", arguments.no_tty, "Give it none")->excludes(tty);
+  command.add_flag("--silent", arguments.silent, "Do not show what it prints");
 }
 
 }  // namespace remote::cli

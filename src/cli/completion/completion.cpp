@@ -11,6 +11,7 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/words.hpp"
 
 // `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
 //   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
@@ -24,16 +25,6 @@ std::vector<const CLI::App*> subcommands(const CLI::App& app) {
   // CLI11 hides what is in the group "".
   return app.get_subcommands(
       [](const CLI::App* sub) { return !sub->get_group().empty() && !sub->get_name().empty(); });
-}
-
-// The option of this name ("--server", "-s") of a command or, as the global ones, of one above it.
-const CLI::Option* find_option(const CLI::App* app, const std::string& name) {
-  for (; app != nullptr; app = app->get_parent()) {
-    if (const CLI::Option* option = app->get_option_no_throw(name)) {
-      return option;
-    }
-  }
-  return nullptr;
 }
 
 // "{auto,always,never}" of a type name such as "TEXT:{auto,always,never}".

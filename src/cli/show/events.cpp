@@ -64,6 +64,7 @@ class Words {
   void operator()(const CodeDiffers& event) {
     show_names(context_, event.server + ": differs from here:", event.names);
   }
+  void operator()(const CodeChanged& event);
   void operator()(const EndingRanks& event) {
     terminal_.notice(event.failed
                          ? fmt::format("{}: {}; ending the other ranks", describe(*event.failed),
@@ -79,6 +80,30 @@ class Words {
   Context& context_;
   ui::Terminal& terminal_;
 };
+
+// "train.py, model.py, data.py and 4 more"
+std::string named(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> shown;
+  for (const std::string& name : names) {
+    shown.push_back(visible_line(name));
+    if (shown.size() == most) {
+      break;
+    }
+  }
+  return join(shown, ", ") +
+         (names.size() > most ? fmt::format(" and {} more", names.size() - most) : std::string());
+}
+
+void Words::operator()(const CodeChanged& event) {
+  const std::string servers = named(event.servers);
+  terminal_.warning(
+      event.never_sent
+          ? fmt::format("nothing was sent from here to {} yet, so other code may run there; --rsync sends it",
+                        servers)
+          : fmt::format("changed here since the last rsync to {}: {}; --rsync sends {}", servers,
+                        named(event.names), event.names.size() == 1 ? "it" : "them"));
+}
 
 void Words::operator()(const LinkLeftOut& event) {
   using Why = LinkLeftOut::Why;
@@ -221,16 +246,26 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
 }
 
 PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& servers,
-                             const PrepareRequest& request)
+                             const PrepareRequest& request, bool show_output)
     : context_(context), progress_(context.terminal, servers, context.options.quiet) {
-  context.on_event = [this, request](const Event& event) {
+  const auto print = [&terminal = context.terminal, show_output, servers](std::size_t server,
+                                                                          const std::string& line) {
+    if (show_output && !line.empty()) {
+      terminal.notice(servers[server] + " | " + visible_line(line));
+    }
+  };
+  context.on_event = [this, request, print](const Event& event) {
     if (const auto* begun = std::get_if<StepBegun>(&event)) {
       progress_.step(begun->server, begun->name);
     } else if (const auto* detail = std::get_if<StepDetail>(&event)) {
       progress_.detail(detail->server, detail->text, detail->fraction);
+      print(detail->server, detail->text);
     } else if (const auto* news = std::get_if<TransferNews>(&event)) {
       progress_.transfer(news->server, as_transfer(news->progress));
     } else if (const auto* prepared = std::get_if<ServerPrepared>(&event)) {
+      for (const std::string& name : prepared->report.files.changed) {
+        print(prepared->server, name);
+      }
       progress_.done(prepared->server, summary(prepared->report, request));
     } else if (const auto* failed = std::get_if<ServerFailed>(&event)) {
       progress_.failed(failed->server, failed->error.message(), failed->last_lines, failed->log);
@@ -242,6 +277,27 @@ PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& s
 
 PrepareScreen::~PrepareScreen() {
   context_.on_event = [&context = context_](const Event& event) { context.show(event); };
+}
+
+void send_project(Context& context, const std::vector<std::string>& servers) {
+  PrepareRequest request;
+  request.servers = servers;
+  request.setup = false;
+  request.packages = false;
+  context.project().require_trust();  // a question does not go with the screen
+  std::vector<PrepareResult> results;
+  {
+    const PrepareScreen screen(context, context.project().server_names(servers), request);
+    results = context.project().prepare(request);
+  }
+  bool all = true;
+  for (const PrepareResult& result : results) {
+    show_server(context, result, request);
+    all = all && !result.error;
+  }
+  if (!all) {
+    throw Error("nothing was started", "the project was not sent to all of the servers");
+  }
 }
 
 int show_prepared(Context& context, const std::vector<PrepareResult>& results, const PrepareRequest& request,

@@ -17,9 +17,12 @@ void show_event(Context& context, const Event& event);
 ui::Transfer as_transfer(const TransferProgress& progress);
 
 // Shows the progress of servers side by side, from the events of prepare(). Other events are shown as ever.
+// `show_output`: also all lines that pip and conda print, and the names of the files that went; then nothing
+// may be redrawn (Terminal::set_logging).
 class PrepareScreen {
  public:
-  PrepareScreen(Context& context, const std::vector<std::string>& servers, const PrepareRequest& request);
+  PrepareScreen(Context& context, const std::vector<std::string>& servers, const PrepareRequest& request,
+                bool show_output = false);
   ~PrepareScreen();
   PrepareScreen(const PrepareScreen&) = delete;
   PrepareScreen& operator=(const PrepareScreen&) = delete;
@@ -28,6 +31,10 @@ class PrepareScreen {
   Context& context_;
   ui::Progress progress_;
 };
+
+// Sends the project to these servers (names or globs; none: all), with its progress on the screen. Throws
+// Error unless it went to all of them: then nothing is to be started.
+void send_project(Context& context, const std::vector<std::string>& servers);
 
 // Says what came of it; `title` is what a prepared server is: "prepared". Returns the exit code.
 int show_prepared(Context& context, const std::vector<PrepareResult>& results, const PrepareRequest& request,

@@ -1,0 +1,41 @@
+// The servers that a hostfile means.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "project/core.hpp"
+
+namespace remote::project {
+
+std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts) {
+  std::vector<LaunchHost> found;
+  for (const LaunchHost& host : hosts) {
+    const auto& servers = core.config.servers;
+    auto server = std::ranges::find(servers, host.name, &config::Server::name);
+    if (server == servers.end()) {
+      server = std::ranges::find_if(servers, [&](const config::Server& one) {
+        return one.hostname == host.name || one.internal_address == host.name;
+      });
+    }
+    if (server == servers.end()) {
+      std::vector<std::string> known;
+      for (const config::Server& one : servers) {
+        known.push_back(one.name == one.hostname ? one.name : fmt::format("{} ({})", one.name, one.hostname));
+      }
+      throw Error::usage(host.where.empty() ? "launch" : host.where,
+                         fmt::format("'{}' is no server of configs.yaml", visible_line(host.name, 60)),
+                         "there are " + join(known, ", "));
+    }
+    const auto same = std::ranges::find(found, server->name, &LaunchHost::name);
+    if (same == found.end()) {
+      found.push_back({server->name, host.slots, host.where});
+    } else {
+      same->slots = same->slots.value_or(1) + host.slots.value_or(1);
+    }
+  }
+  return found;
+}
+
+}  // namespace remote::project

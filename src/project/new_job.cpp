@@ -1,0 +1,63 @@
+// Starting one job.
+
+#include "project/new_job.hpp"
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "jobs/places.hpp"
+#include "jobs/stacks.hpp"
+#include "launch/command.hpp"
+#include "project/code_check.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+
+jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
+                     const Env& env, bool enable_stacks) {
+  jobs::NewJob job;
+  job.job.id = JobId::random();
+  job.job.server = server.name;
+  job.job.remote_folder = jobs::remote_folder_for(config, server);
+  job.process = {command, servers::activation(config, server), env};
+  if (enable_stacks) {
+    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
+  }
+  return job;
+}
+
+void set_tags(Job& job, const std::vector<std::string>& tags) {
+  job.tags = tags;
+  job.hidden = job.has_tag("__hidden__");
+}
+
+StartResult start(Core& core, const JobRequest& request) {
+  if (trim(request.command).empty()) {
+    throw Error::usage("cannot start a job", "the command is empty");
+  }
+  const std::vector<config::Server> servers = core.servers({request.server});
+  if (servers.size() != 1) {
+    throw Error::usage("cannot start a job", fmt::format("'{}' names more than one server", request.server),
+                       "a job runs on one server; name it in full");
+  }
+  const config::Server& server = servers.front();
+  CodeCheck code_check(core);
+  jobs::NewJob job =
+      new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
+  job.job.command = launch::mask_command(request.command);
+  set_tags(job.job, request.tags);
+  jobs::StartResult result =
+      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+  if (result.errors.empty()) {
+    try {
+      code_check.tell(core, servers, {core.connector().connect(server, core.cancel())->login()});
+    } catch (const Error& error) {
+      log_info(server.name, "{}", error.message());  // it has started all the same
+    }
+  }
+  return {std::move(result.jobs.front()),
+          result.errors.empty() ? std::nullopt : std::optional(result.errors.front())};
+}
+
+}  // namespace remote::project

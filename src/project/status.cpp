@@ -1,0 +1,114 @@
+// What runs, and what ended since a person last looked.
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "project/core.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::int64_t a_day = 86400;
+
+// What was told the last time: the highest key that there was, and the jobs that had not ended.
+struct Told {
+  int highest = 0;
+  std::set<int> unfinished;
+};
+
+fs::path told_file(const Core& core) {
+  return core.store.folder() / "told";
+}
+
+// nullopt where nothing was told yet, or the file is damaged.
+std::optional<Told> read_told(const Core& core) {
+  const auto text = read_file_if_there(told_file(core));
+  if (!text) {
+    return std::nullopt;
+  }
+  Told told;
+  bool first = true;
+  for (const std::string& word : split_words(*text)) {
+    const auto key = parse_number<int>(word);
+    if (!key) {
+      return std::nullopt;
+    }
+    if (first) {
+      told.highest = *key;
+    } else {
+      told.unfinished.insert(*key);
+    }
+    first = false;
+  }
+  return first ? std::nullopt : std::optional(told);
+}
+
+// Whether the end of this job is news.
+bool is_news(const Job& job, const std::optional<Told>& told) {
+  if (!told) {
+    const std::int64_t end = job.ended_at.value_or(job.checked_at.value_or(job.created_at));
+    return now_seconds() - end < a_day;
+  }
+  return job.key > told->highest || told->unfinished.contains(job.key);
+}
+
+bool anything_sent(const Core& core) {
+  std::error_code error;
+  const fs::directory_iterator folder(core.config.local(".remote/sent"), error);
+  return !error && std::any_of(fs::begin(folder), fs::end(folder), [](const fs::directory_entry& entry) {
+    return entry.path().filename().string().front() != '.';
+  });
+}
+
+}  // namespace
+
+ProjectStatus status(Core& core) {
+  ProjectStatus status;
+  status.servers = static_cast<int>(core.config.servers.size());
+  status.sent = anything_sent(core);
+  JobsRequest request;
+  request.selection.hidden = false;
+  const auto told = read_told(core);
+  for (Job& job : list(core, request)) {
+    status.any_job = true;
+    if (!is_final(job.state)) {
+      status.unfinished.push_back(std::move(job));
+    } else if (is_news(job, told)) {
+      status.ended.push_back(std::move(job));
+    }
+  }
+  return status;
+}
+
+void status_was_told(Core& core, const ProjectStatus& status) {
+  int highest = 0;
+  std::string keys;
+  for (const auto* jobs : {&status.unfinished, &status.ended}) {
+    for (const Job& job : *jobs) {
+      highest = std::max(highest, job.key);
+    }
+  }
+  for (const Job& job : status.unfinished) {
+    keys += " " + std::to_string(job.key);
+  }
+  if (const auto before = read_told(core)) {
+    highest = std::max(highest, before->highest);
+  }
+  std::error_code ignored;
+  if (!fs::is_directory(core.store.folder(), ignored)) {
+    return;  // there was no job yet
+  }
+  try {
+    write_file_atomic(told_file(core), std::to_string(highest) + keys + "\n");
+  } catch (const Error& error) {
+    log_info("", "{}", error.message());  // it is told again the next time
+  }
+}
+
+}  // namespace remote::project

@@ -1,0 +1,198 @@
+#include "servers/sent_state.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <set>
+
+#include <sys/stat.h>
+
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "base/strings.hpp"
+#include "servers/project_tree.hpp"
+
+namespace remote::servers {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr const char* sent_folder = ".remote/sent";
+constexpr std::string_view state_prefix = ".state.";
+constexpr std::string_view tree_prefix = ".tree.";
+constexpr std::int64_t ns_per_second = 1'000'000'000;
+
+#ifdef __APPLE__
+timespec modified(const struct stat& info) {
+  return info.st_mtimespec;
+}
+#else
+timespec modified(const struct stat& info) {
+  return info.st_mtim;
+}
+#endif
+
+std::int64_t time_of(const struct stat& info) {
+  const timespec time = modified(info);
+  return std::int64_t{time.tv_sec} * ns_per_second + time.tv_nsec;
+}
+
+// The texts of a file of which each ends with a NUL; none where there is no such file or it is damaged.
+std::vector<std::string> read_texts(const fs::path& file) {
+  auto content = read_file_if_there(file);
+  if (!content || !content->ends_with('\0')) {
+    return {};
+  }
+  content->pop_back();
+  return split(*content, '\0');
+}
+
+void write_if_other(const fs::path& file, const std::string& content) {
+  if (read_file_if_there(file) != content) {
+    write_file_atomic(file, content);
+  }
+}
+
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+ProjectState ProjectState::look(const config::Config& config, const std::vector<std::string>& leave,
+                                const Cancel& cancel) {
+  ProjectState state;
+  for (std::string& name : selected_names(config, config.project, cancel, leave)) {
+    if (name.ends_with('/') || name.find("\\#") != std::string::npos) {
+      continue;  // a folder, or a name that rsync prints otherwise than it is
+    }
+    struct stat info {};
+    if (::stat((config.project / name).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      state.files_.push_back({std::move(name), static_cast<std::uint64_t>(info.st_size), time_of(info)});
+    }
+  }
+  std::ranges::sort(state.files_, {}, &FileStamp::name);
+  return state;
+}
+
+// Each file is its size, its time and its name, with a NUL at the end.
+std::string ProjectState::text() const {
+  std::string text;
+  for (const FileStamp& file : files_) {
+    text += std::to_string(file.size) + ' ' + std::to_string(file.time_ns) + ' ' + file.name + '\0';
+  }
+  return text;
+}
+
+std::optional<ProjectState> ProjectState::parse(std::string_view text) {
+  ProjectState state;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\0');
+    const std::size_t first = text.find(' ');
+    const std::size_t second = first == std::string_view::npos ? first : text.find(' ', first + 1);
+    if (end == std::string_view::npos || second == std::string_view::npos || second > end) {
+      return std::nullopt;
+    }
+    const auto size = parse_number<std::uint64_t>(text.substr(0, first));
+    const auto time = parse_number<std::int64_t>(text.substr(first + 1, second - first - 1));
+    if (!size || !time || second + 1 == end) {
+      return std::nullopt;
+    }
+    state.files_.push_back({std::string(text.substr(second + 1, end - second - 1)), *size, *time});
+    text.remove_prefix(end + 1);
+  }
+  return std::ranges::is_sorted(state.files_, {}, &FileStamp::name) ? std::optional(std::move(state))
+                                                                    : std::nullopt;
+}
+
+std::vector<std::string> ProjectState::changed_since(const ProjectState& then) const {
+  std::vector<std::string> names;
+  auto old = then.files_.begin();
+  for (const FileStamp& file : files_) {
+    while (old != then.files_.end() && old->name < file.name) {
+      ++old;
+    }
+    if (old == then.files_.end() || *old != file) {
+      names.push_back(file.name);
+    }
+  }
+  return names;
+}
+
+std::vector<std::string> ProjectState::newer_than(std::int64_t time_ns) const {
+  std::vector<std::string> names;
+  for (const FileStamp& file : files_) {
+    if (file.time_ns > time_ns) {
+      names.push_back(file.name);
+    }
+  }
+  return names;
+}
+
+SentState::SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
+    : folder_(config.local(sent_folder)), server_(server.name), place_(sent_place(config, server, login)) {}
+
+void SentState::remember(const ProjectState& state) const {
+  const std::string content = state.text();
+  const std::string digest = sha256_hex(content);
+  make_folders(folder_);
+  const FileLock lock(folder_ / ".lock");
+  if (const fs::path tree = folder_ / (std::string(tree_prefix) + digest); !fs::exists(tree)) {
+    write_file_atomic(tree, content);
+  }
+  write_if_other(folder_ / (std::string(state_prefix) + server_), place_ + '\0' + digest + '\0');
+}
+
+SentState::Mark SentState::mark() const {
+  const std::vector<std::string> texts = read_texts(folder_ / (std::string(state_prefix) + server_));
+  std::error_code ignored;
+  if (texts.size() == 2 && texts[0] == place_ && is_digest(texts[1]) &&
+      fs::exists(folder_ / (std::string(tree_prefix) + texts[1]), ignored)) {
+    return {.digest = texts[1]};
+  }
+  // Only what was sent to this very place counts.
+  const fs::path record = folder_ / server_;
+  const std::vector<std::string> names = read_texts(record);
+  struct stat info {};
+  if (!names.empty() && names[0] == place_ && ::stat(record.c_str(), &info) == 0) {
+    return {.time_ns = time_of(info)};
+  }
+  return {};
+}
+
+std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
+                                       const ProjectState& now) {
+  if (!mark.digest.empty()) {
+    const auto text =
+        read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + mark.digest));
+    const auto then = text ? ProjectState::parse(*text) : std::nullopt;
+    return now.changed_since(then.value_or(ProjectState()));
+  }
+  return now.newer_than(mark.time_ns);
+}
+
+void remove_old_trees(const config::Config& config) {
+  const fs::path folder = config.local(sent_folder);
+  std::error_code error;
+  if (!fs::is_directory(folder, error)) {
+    return;
+  }
+  const FileLock lock(folder / ".lock");
+  std::set<std::string> named;
+  std::vector<fs::path> trees;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with(state_prefix)) {
+      for (const std::string& text : read_texts(entry.path())) {
+        named.insert(text);
+      }
+    } else if (name.starts_with(tree_prefix)) {
+      trees.push_back(entry.path());
+    }
+  }
+  for (const fs::path& tree : trees) {
+    if (!named.contains(tree.filename().string().substr(tree_prefix.size()))) {
+      fs::remove(tree, error);
+    }
+  }
+}
+
+}  // namespace remote::servers

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/cancel.hpp>
+
+#include "config/config.hpp"
+#include "ssh/connection.hpp"
+
+// What the project was like here when it was last sent to a server, so that a launch can tell, without asking
+// the server, that its code is older than what is here.
+
+namespace remote::servers {
+
+// A file as it is here; another size or time means that it was changed.
+struct FileStamp {
+  std::string name;  // relative to the project
+  std::uint64_t size = 0;
+  std::int64_t time_ns = 0;  // of its last modification, since the epoch
+  friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
+// All files that go to the servers, as they are at one moment.
+class ProjectState {
+ public:
+  // Looks at the project here. `leave`: names that are not sent whatever the patterns say (see SyncOptions).
+  // Names with control characters are left out. Throws Error, and Interrupted.
+  static ProjectState look(const config::Config& config, const std::vector<std::string>& leave,
+                           const Cancel& cancel);
+  // What text() gave; nullopt for anything else.
+  static std::optional<ProjectState> parse(std::string_view text);
+
+  std::string text() const;
+  const std::vector<FileStamp>& files() const { return files_; }  // by name
+
+  // Files that `then` has not, or has otherwise. Those that are gone here are not named: rsync would leave
+  // them on the server.
+  std::vector<std::string> changed_since(const ProjectState& then) const;
+  // Files that were modified after this time.
+  std::vector<std::string> newer_than(std::int64_t time_ns) const;
+
+ private:
+  std::vector<FileStamp> files_;
+};
+
+// What is known of one server, in .remote/sent: `.state.SERVER` names the user, address and folder, and the
+// `.tree.DIGEST` that holds the ProjectState, which servers share. (No server's name begins with a dot.)
+class SentState {
+ public:
+  SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login);
+
+  // A transfer of this state has come to its end. Other processes may do so at the same time. Throws Error.
+  void remember(const ProjectState& state) const;
+
+  // How what was sent is told from what is here: the digest of a tree, or (where an older version sent it)
+  // the time at which something was last sent. Neither: nothing was sent from here.
+  struct Mark {
+    std::string digest{};
+    std::int64_t time_ns = 0;
+    friend auto operator<=>(const Mark&, const Mark&) = default;
+    bool never() const { return digest.empty() && time_ns == 0; }
+  };
+  Mark mark() const;
+
+ private:
+  std::filesystem::path folder_;
+  std::string server_;
+  std::string place_;
+};
+
+// The files of `now` that are not what was sent: all of them where nothing was.
+std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
+                                       const ProjectState& now);
+
+// Removes the trees that no server's state names any more. Throws Error.
+void remove_old_trees(const config::Config& config);
+
+}  // namespace remote::servers

@@ -1,0 +1,217 @@
+// The ways to write a command line: commands as words, variables, lists of servers, and what `launch:` of
+// configs.yaml says.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+constexpr const char* servers =
+    "name: proj\npython: {manager: system}\nservers:\n"
+    "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n";
+
+class CommandForms : public ::testing::Test {
+ protected:
+  CommandForms() { world.configure(servers); }
+  nlohmann::json plan(std::vector<std::string> words) {
+    words.insert(words.begin() + 1, {"--dry-run", "--json"});
+    const CommandResult result = world.run(words);
+    EXPECT_EQ(result.code, 0) << result;
+    return result.code == 0 ? result.json() : nlohmann::json();
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandForms, WordsBehindTheOptionsAreTheCommand) {
+  EXPECT_THAT(world.run({"run", "--server", "a", "echo", "$HOME", "a  b", "--server", "it's"}),
+              Ends(0, "$HOME a  b --server it's\n", ""));
+  EXPECT_THAT(world.run({"run", "--server=a", "--", "printf", "%s|", "-x", "", "*"}), Ends(0, "-x||*|", ""));
+  // One word alone is a line, as it is for ssh; behind "--" it is a word.
+  EXPECT_THAT(world.run({"run", "--server", "a", "echo $((1 + 1))"}), Ends(0, "2\n", ""));
+  EXPECT_EQ(world.run({"run", "--server", "a", "--", "echo 1"}).code, 127);
+  const CommandResult job = world.run({"job-run", "--server", "a", "--follow", "--", "echo", "a  b"});
+  EXPECT_THAT(job.out, HasSubstr("a  b\n"));
+  EXPECT_EQ(world.stored(1).command, "echo 'a  b'");
+}
+
+TEST_F(CommandForms, ALaunchTakesWordsToo) {
+  const auto command = [&](const std::vector<std::string>& words) {
+    return plan(words)["processes"].at(0)["command"].get<std::string>();
+  };
+  EXPECT_EQ(command({"torch-launch", "--", "python", "train.py", "--lr=0.1"}), "python train.py --lr=0.1");
+  EXPECT_EQ(command({"torch-launch", "--nproc_per_node", "1", "train.py", "a b"}), "python train.py 'a b'");
+  EXPECT_EQ(command({"launch", "./a.out", "x"}), "./a.out x");
+  EXPECT_EQ(command({"helper-torch-launch", "--python-cmd", "mnist.py"}), "python mnist.py --local_rank=0");
+}
+
+TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
+  EXPECT_THAT(world.run({"run", "--cmd", "true", "hostname"}), Refused("both --cmd and a command"));
+  EXPECT_THAT(world.run({"run", "--"}), Refused("the command is empty"));
+  EXPECT_THAT(world.run({"run", ""}), Refused("the command is empty"));
+  EXPECT_THAT(world.run({"launch"}), Refused("remote launch: --cmd is required"));
+  EXPECT_THAT(world.run({"job-list", "--", "x"}), Refused("remote job-list takes no 'x'"));
+  EXPECT_THAT(world.run({"run", "--srever", "a", "true"}), Refused("did you mean '--server'?"));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST_F(CommandForms, TorchrunsSpellingsAreTaken) {
+  const auto json =
+      plan({"torch-launch", "--nproc_per_node=3", "--master_port", "29511", "--use_env", "x.py"});
+  EXPECT_EQ(json["world_size"], 6);
+  EXPECT_EQ(json["master_port"], 29511);
+}
+
+TEST_F(CommandForms, AVariableStandsInOneWordOrInTwo) {
+  EXPECT_THAT(world.run({"run", "--server", "a", "--env", "X=1", "--env", "Y", "2=3", "--env=Z=4", "--cmd",
+                         "echo $X $Y $Z"}),
+              Ends(0, "1 2=3 4\n", ""));
+}
+
+TEST_F(CommandForms, ADollarStaysOneAndThatIsSaidOnce) {
+  const CommandResult result = world.run(
+      {"run", "--server", "a", "--env", "X", "$HOME/x", "--env", "Y", "${Z}", "--cmd", "echo \"$X $Y\""});
+  EXPECT_THAT(result, Ends(0, "$HOME/x ${Z}\n",
+                           "X is set to the text with its '$', which no shell expands (in --cmd the server's "
+                           "shell does)\n"));
+  EXPECT_THAT(world.run({"run", "--server", "a", "-e", "X=5$ $5", "--cmd", "true"}), Ends(0, "", ""));
+}
+
+TEST_F(CommandForms, ServersStandInAListToo) {
+  const CommandResult both = world.run({"run", "--server", "b,a", "echo", "x"});
+  EXPECT_THAT(both.lines(), UnorderedElementsAre("a | x", "b | x"));
+  EXPECT_THAT(world.run({"run", "--server", "a, [c-z]", "echo", "x"}), Refused("no server '[c-z]'"));
+  EXPECT_THAT(world.run({"rsync", "--server", "a,b"}).err, HasSubstr("2 servers synced"));
+  EXPECT_THAT(world.run({"servers", "--server", "a,"}).lines().size(), ::testing::Gt(1U));
+  EXPECT_THAT(world.run({"run", "--server", ",", "echo", "x"}), Refused("no server ','"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a,b", "--cmd", "true"}), Refused("more than one server"));
+}
+
+TEST_F(CommandForms, AJobGoesToTheOnlyServerElseItIsAsked) {
+  EXPECT_THAT(world.run({"job-run", "--cmd", "true"}),
+              Refused("remote job-run: --server is required: there are a, b"));
+  const CommandResult asked = world.run({"job-run", "--cmd", "true"}, screen("b\n"));
+  EXPECT_EQ(asked.code, 0) << asked;
+  EXPECT_THAT(asked.err, HasSubstr("On which server (a, b)? "));
+  EXPECT_EQ(world.stored(1).server, "b");
+  world.configure("name: proj\npython: {manager: system}\nservers:\n  b: {hostname: b}\n");
+  EXPECT_EQ(world.run({"job-run", "--cmd", "true"}).code, 0);
+  EXPECT_EQ(world.stored(2).server, "b");
+}
+
+TEST_F(CommandForms, TheConfigurationSaysWhatALaunchDoes) {
+  world.configure(std::string(servers) +
+                  "launch:\n  cmd: train.py\n  nproc_per_node: 3\n  env: {A: conf, B: conf}\n  servers: b\n"
+                  "  launcher: torchrun\n");
+  const auto usual = plan({"torch-launch"});
+  EXPECT_EQ(usual["launcher"], "torchrun");
+  EXPECT_EQ(usual["world_size"], 3);
+  ASSERT_EQ(usual["processes"].size(), 1U);
+  EXPECT_EQ(usual["processes"][0]["server"], "b");
+  EXPECT_EQ(usual["processes"][0]["env"]["A"], "conf");
+  EXPECT_THAT(usual["processes"][0]["command"].get<std::string>(), ::testing::EndsWith(" train.py"));
+  const auto other = plan({"torch-launch", "--launcher", "ranks", "--nproc-per-node", "1", "--server", "a",
+                           "--env", "A", "line", "--cmd", "other.py"});
+  EXPECT_EQ(other["launcher"], "ranks");
+  ASSERT_EQ(other["processes"].size(), 1U);
+  EXPECT_EQ(other["processes"][0]["server"], "a");
+  EXPECT_EQ(other["processes"][0]["command"], "python other.py");
+  EXPECT_EQ(other["processes"][0]["env"]["A"], "line");
+  EXPECT_EQ(other["processes"][0]["env"]["B"], "conf");
+}
+
+TEST_F(CommandForms, TheConfigurationsFollowAndOnFailureGiveWayToTheCommandLine) {
+  world.configure(std::string(servers) + "launch: {cmd: 'echo up', follow: true, on_failure: leave}\n");
+  EXPECT_THAT(world.run({"launch"}).err, HasSubstr("all 2 ranks succeeded"));
+  EXPECT_THAT(world.run({"launch", "--no-follow"}).err, Not(HasSubstr("succeeded")));
+  const std::vector<std::string> failing = {"launch", "--cmd", "[ $RANK = 0 ] || exit 3; exec sleep 1000",
+                                            "--no-follow"};
+  EXPECT_EQ(world.run(failing).code, 0);
+  const int rank_1 = world.store().list().jobs.back().key;
+  EXPECT_EQ(world.run({"job-wait", "--job", std::to_string(rank_1)}).code, 1);
+  EXPECT_EQ(world.stored(rank_1 - 1).state, JobState::running) << "leave";
+  std::vector<std::string> killing = failing;
+  killing.insert(killing.begin() + 1, {"--on-failure", "kill", "--failure-grace", "0"});
+  EXPECT_EQ(world.run(killing).code, 0);
+  EXPECT_EQ(world.run({"job-wait", "--job", std::to_string(rank_1 + 1)}).code, 1);
+}
+
+TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
+  const auto told = [&](const std::string& line) {
+    world.configure(std::string(servers) + "launch:\n  cmd: x\n  " + line + "\n");
+    return world.run({"launch", "--dry-run"});
+  };
+  EXPECT_THAT(told("launcher: slrum"), Refused("configs.yaml:8:13: 'launcher' cannot be 'slrum'"));
+  EXPECT_THAT(told("nproc_per_node: many"), Refused("configs.yaml:8:19: 'nproc_per_node' must be"));
+  EXPECT_THAT(told("servers: [a, c]"), Refused("configs.yaml:8:16: 'servers' names 'c'"));
+  EXPECT_THAT(told("on_failure: stop"), Refused("configs.yaml:8:15: 'on_failure' must be kill or leave"));
+  EXPECT_THAT(told("follow: perhaps"), Refused("configs.yaml:8:11: 'follow' must be true or false"));
+  EXPECT_THAT(told("env: {A-B: 1}"), Refused("configs.yaml:8:9:"));
+  EXPECT_THAT(
+      told("nproc-per-node: 1").err,
+      HasSubstr("unknown key 'nproc-per-node' of 'launch' is ignored; did you mean 'nproc_per_node'?"));
+}
+
+TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n"
+      "  a: {hostname: host-a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: "
+      "127.0.0.1}\n");
+  const std::string file = (world.project() / "my hosts").string();
+  write_file_atomic(file, "# two hosts\nb slots=2  # the first holds rank 0\n\nada@host-a:1 max_slots=4\n");
+  const auto servers_of = [](const nlohmann::json& json) {
+    std::vector<std::string> names;
+    for (const auto& process : json["processes"]) {
+      names.push_back(process["server"].get<std::string>());
+    }
+    return names;
+  };
+  EXPECT_THAT(servers_of(plan({"launch", "--hostfile", file, "true"})), ElementsAre("b", "b", "a"));
+  EXPECT_THAT(servers_of(plan({"launch", "-H", "a:2,b:1", "true"})), ElementsAre("a", "a", "b"));
+  EXPECT_THAT(servers_of(plan({"launch", "-H", "b,b,a,b", "true"})), ElementsAre("b", "b", "b", "a"));
+  EXPECT_THAT(servers_of(plan({"launch", "-H", "b", "true"})), ElementsAre("b"));
+  EXPECT_THAT(servers_of(plan({"launch", "-H", "b:2", "--nproc-per-node", "1", "true"})), ElementsAre("b"));
+  write_file_atomic(file, "a\nb slots=2\ngpu9\n");
+  EXPECT_THAT(world.run({"launch", "--hostfile", file, "true"}),
+              Refused("my hosts:3: 'gpu9' is no server of configs.yaml\n hint: there are a (host-a), b"));
+  EXPECT_THAT(world.run({"launch", "-H", "a", "--server", "a", "true"}), Refused("excludes"));
+  EXPECT_THAT(world.run({"launch", "--hostfile", "/nowhere", "true"}).code, ::testing::Ne(0));
+}
+
+TEST_F(CommandForms, MasterAddrAndRunUuidMayBeSet) {
+  const auto env = plan({"launch", "--env", "MASTER_ADDR", "localhost", "--env", "RUN_UUID", "mine", "true"});
+  EXPECT_EQ(env["master_addr"], "localhost");
+  for (const auto& process : env["processes"]) {
+    EXPECT_EQ(process["env"]["MASTER_ADDR"], "localhost");
+    EXPECT_EQ(process["env"]["RUN_UUID"], "mine");
+  }
+  EXPECT_THAT(world.run({"launch", "--dry-run", "--env", "RANK", "1", "true"}),
+              ::testing::Field(&CommandResult::code, 2));
+}
+
+TEST_F(CommandForms, SilentShowsNothingAndKeepsTheCode) {
+  EXPECT_THAT(world.run({"run", "--silent", "--server", "a", "--cmd", "echo x; echo y >&2; exit 3"}),
+              Ends(3, "", ""));
+}
+
+TEST_F(CommandForms, ShowOutputNamesWhatIsDone) {
+  write_file_atomic(world.project() / "train.py", "1");
+  EXPECT_THAT(world.run({"rsync", "--server", "a", "--show-output"}).err, HasSubstr("a | train.py\n"));
+  EXPECT_EQ(world.run({"job-rsync", "--show-output"}).code, 0);
+}
+
+TEST_F(CommandForms, AnAnswerMayComeThroughAPipe) {
+  world.job("a", "exec sleep 1000");
+  EXPECT_THAT(world.run({"job-kill"}, piped("n\n")).err, HasSubstr("nothing was ended"));
+  const CommandResult killed = world.run({"job-kill"}, piped("y\n"));
+  EXPECT_EQ(killed.code, 0) << killed;
+  EXPECT_THAT(killed, Ends(0, "job 1 on a: killed\n", HasSubstr("End 1 unfinished job? [y/N] ")));
+}
+
+TEST_F(CommandForms, PropertiesOfAServerAreNobodysBusiness) {
+  world.configure("name: proj\nservers:\n  a: {hostname: a, properties: {zone: [1, 2]}}\n");
+  EXPECT_THAT(world.run({"job-list", "--offline"}), Ends(0, "", Not(HasSubstr("warning"))));
+}
+
+}  // namespace
+}  // namespace remote::test

@@ -1,0 +1,93 @@
+// What stands on the command line before CLI11 reads it.
+
+#include "cli/words.hpp"
+
+#include <CLI/CLI.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remote::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
+
+class Words : public ::testing::Test {
+ protected:
+  Words() {
+    app.add_option("--project", text);
+    app.add_flag("-v,--verbose", count);
+    CLI::App* run = app.add_subcommand("run", "");
+    run->add_option("--cmd", text);
+    run->add_option("--nproc-per-node", text);
+    run->add_option("--env", pairs);
+    run->add_option("-e", list);
+    run->add_flag("-q", count);
+    app.add_subcommand("list", "")->add_option("--job-key", text);
+    with_command.insert(run);
+  }
+  CommandLine read(const std::vector<std::string>& words) const {
+    return read_command_line(app, with_command, words);
+  }
+  // The words for CLI11, where there is no command.
+  std::vector<std::string> plain(const std::vector<std::string>& words) const {
+    const CommandLine line = read(words);
+    EXPECT_FALSE(line.command);
+    return line.words;
+  }
+
+  CLI::App app;
+  std::set<const CLI::App*> with_command;
+  std::string text;
+  int count = 0;
+  std::vector<std::string> list;
+  std::vector<std::pair<std::string, std::string>> pairs;
+};
+
+TEST_F(Words, ACommandBeginsWithTheFirstWordThatBelongsToNoOption) {
+  const CommandLine line = read({"--project", "run", "run", "-v", "-e", "A=b", "hostname", "-f", "--cmd"});
+  EXPECT_THAT(line.words, ElementsAre("--project", "run", "run", "-v", "-e", "A=b"));
+  ASSERT_TRUE(line.command);
+  EXPECT_THAT(line.command->words, ElementsAre("hostname", "-f", "--cmd"));
+  EXPECT_FALSE(line.command->marked);
+  // The name of another subcommand is a word like any other.
+  EXPECT_THAT(read({"run", "list"}).command->words, ElementsAre("list"));
+}
+
+TEST_F(Words, BehindTwoDashesAllIsTheCommand) {
+  const CommandLine line = read({"run", "--cmd=x", "--", "--verbose", "--", ""});
+  EXPECT_THAT(line.words, ElementsAre("run", "--cmd=x"));
+  EXPECT_THAT(line.command->words, ElementsAre("--verbose", "--", ""));
+  EXPECT_TRUE(line.command->marked);
+  EXPECT_THAT(read({"run", "--"}).command->words, ElementsAre());
+}
+
+TEST_F(Words, OtherCommandsAreLeftAsTheyAre) {
+  const std::vector<std::string> words = {"list", "a", "-v", "--", "b", "--env", "A=b"};
+  EXPECT_THAT(plain(words), ElementsAreArray(words));
+}
+
+TEST_F(Words, ValuesAreNeverTakenForACommand) {
+  EXPECT_THAT(plain({"run", "--cmd", "--", "-vq"}), ElementsAre("run", "--cmd", "--", "-vq"));
+  EXPECT_THAT(plain({"run", "-eA=b", "-qe", "C=d"}), ElementsAre("run", "-eA=b", "-qe", "C=d"));
+  EXPECT_THAT(plain({"run", "--cmd"}), ElementsAre("run", "--cmd"));
+}
+
+TEST_F(Words, UnderscoresBecomeDashesWhereThatIsAnOption) {
+  EXPECT_THAT(plain({"run", "--nproc_per_node", "a_b", "--nproc_per_node=2"}),
+              ElementsAre("run", "--nproc-per-node", "a_b", "--nproc-per-node=2"));
+  EXPECT_THAT(plain({"list", "--job_key", "1"}), ElementsAre("list", "--job-key", "1"));
+  EXPECT_THAT(plain({"run", "--no_such=1"}), ElementsAre("run", "--no_such=1"));
+}
+
+TEST_F(Words, AVariableStandsInOneWordOrInTwo) {
+  EXPECT_THAT(plain({"run", "--env", "A=b", "--cmd", "c"}), ElementsAre("run", "-e", "A=b", "--cmd", "c"));
+  EXPECT_THAT(plain({"run", "--env", "A", "b=c", "--env=D=e", "--env=F", "--cmd"}),
+              ElementsAre("run", "-e", "A=b=c", "-e", "D=e", "-e", "F=--cmd"));
+  EXPECT_THAT(plain({"run", "--env", "A="}), ElementsAre("run", "-e", "A="));
+  EXPECT_THAT(plain({"run", "--env", "A"}), ElementsAre("run", "--env", "A"));  // CLI11 tells
+  EXPECT_THAT(plain({"run", "--env"}), ElementsAre("run", "--env"));
+}
+
+}  // namespace
+}  // namespace remote::cli
