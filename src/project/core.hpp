@@ -67,6 +67,7 @@ class Core {
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);
+FirstSync first_sync(Core& core, const std::vector<std::string>& globs);
 
 Plan plan(Core& core, const LaunchRequest& request);
 LaunchResult launch(Core& core, const LaunchRequest& request);

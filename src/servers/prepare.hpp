@@ -15,6 +15,7 @@
 namespace remote::servers {
 
 class Peers;
+class SharedFolders;
 
 struct PrepareSteps {
   bool setup = false;
@@ -25,6 +26,7 @@ struct PrepareSteps {
   bool remove = false;  // --delete: sync_options.remove is what was sent and is gone here
   SyncOptions sync_options = {};
   Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
+  SharedFolders* shared = nullptr;  // the same: what servers with one folder need is done once
   std::string default_python = {};  // conda's version where configs.yaml names none
 };
 
@@ -33,6 +35,8 @@ class PrepareListener {
  public:
   virtual ~PrepareListener() = default;
   virtual void step(const std::string& name) = 0;
+  // Another server does the steps in the folder that both have.
+  virtual void waits_for(const std::string& /*server*/) {}
   // What the step is at; `fraction` of it, where that is known.
   virtual void detail(const std::string& text, std::optional<double> fraction) = 0;
   // Files are going to the server; the figures are those of the whole transfer.

@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
+#include "cli/show/prepare_words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -12,6 +13,7 @@ struct Arguments {
   PrepareRequest request;
   std::string fan_out = "direct";  // or "peers"
   std::string title;               // what a server is afterwards: "prepared"
+  bool yes = false;                // send a large project without a question
 };
 
 int run(Context& context, const Arguments& arguments) {
@@ -19,6 +21,9 @@ int run(Context& context, const Arguments& arguments) {
   request.through_peers = arguments.fan_out == "peers";
   std::vector<PrepareResult> results;
   context.project().require_trust();  // a question does not go with the screen
+  if (request.sync && !request.dry_run) {
+    look_at_first_sync(context, context.project().first_sync(request.servers), arguments.yes);
+  }
   {
     const PrepareScreen screen(context, context.project().server_names(request.servers), request);
     results = context.project().prepare(request);
@@ -41,6 +46,7 @@ void add_sync_options(CLI::App& command, Arguments& arguments) {
           "other (peers: for large projects and many servers)")
       ->type_name("HOW")
       ->check(CLI::IsMember({"direct", "peers"}));
+  command.add_flag("--yes", arguments.yes, "Send a large project without a question");
   command.add_flag("--verify", request.verify, "Compare all contents afterwards and name what differs");
 }
 
