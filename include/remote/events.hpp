@@ -20,7 +20,7 @@ enum class OutputStream { out, err };
 
 // ---- News of any call ----
 
-// configs.yaml has something that is probably wrong: "configs.yaml:7: unknown key 'hostnme' …".
+// configs.yaml has something that is probably wrong: "FILE:7:5: unknown key 'hostnme' …".
 struct ConfigWarning {
   std::string text;
 };
@@ -145,6 +145,10 @@ struct PrepareReport {
   StepResult packages = StepResult::not_asked;
   std::string package_source;  // "requirements", "pipenv", "pyproject", "none"; "" when not asked for
   std::string sent_by;         // the server that files came from first; empty: this machine alone
+  // The server that has the same folder (a common home, or one machine under two names), by way of which it
+  // was prepared; empty: none. Then the rest tells only what was done for this server besides.
+  std::string shared_with;
+  bool shared_home = false;  // the folder is in the home
   SyncReport files;
   std::vector<std::string> differences;  // with PrepareRequest::verify
   std::vector<std::string> notes;        // what the user should know
@@ -161,7 +165,8 @@ struct TransferProgress {
 // `server` of these four is the index in the list of servers that the call is about.
 struct StepBegun {
   std::size_t server = 0;
-  std::string name;  // "setup", "rsync", "packages"
+  std::string name;        // "setup", "rsync", "packages"; "shared": another server does them for this one
+  std::string other = {};  // "shared": that server
 };
 struct StepDetail {
   std::size_t server = 0;

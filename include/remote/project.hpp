@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -42,6 +43,8 @@ struct Hooks {
   std::function<bool(const std::vector<Demand>&)> allow{};
   // Every call throws Interrupted soon after this was cancelled.
   Cancel cancel{};
+  // An unknown key of configs.yaml is an Error (usage) of the constructor, not a ConfigWarning.
+  bool strict = false;
   // The program that rsync starts as its remote shell: remote-rsync-pipe, of which find_package(remote) gives
   // the place as REMOTE_RSYNC_HELPER. Empty: where the library was configured to be installed, else in PATH.
   std::filesystem::path rsync_helper{};
@@ -93,6 +96,19 @@ struct PrepareResult {
   PrepareReport report;
   std::optional<Error> error;
   std::string log;  // of a failed command: the folder with its output
+};
+
+// What the first transfer of the project is made of.
+struct FirstSync {
+  struct Part {
+    std::string name;  // at the top of the project; a folder ends with a slash
+    std::uint64_t bytes = 0;
+    std::size_t files = 0;
+  };
+  std::vector<std::string> servers;  // to which this machine has sent nothing yet; none: the rest is empty
+  std::uint64_t bytes = 0;
+  std::size_t files = 0;
+  std::vector<Part> parts;  // the largest first
 };
 
 struct JobRequest {
@@ -247,6 +263,8 @@ class Project {
   ServerRun shell(const ShellRequest& request);
 
   std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
+  // What would be sent to those of these servers (globs) that have nothing yet. Asks no server.
+  FirstSync first_sync(const std::vector<std::string>& servers = {});
 
   // What launch() would start; the servers are asked, and nothing is started.
   Plan plan(const LaunchRequest& request);

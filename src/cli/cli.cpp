@@ -119,6 +119,7 @@ void add_global_options(CLI::App& app, Context& context) {
   app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr; -vv tells more");
   app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
   app.add_flag("--json", context.options.json, "Print data as one JSON value");
+  app.add_flag("--strict", context.options.strict, "Take an unknown key of configs.yaml for an error");
 }
 
 void apply_global_options(Context& context) {

@@ -107,6 +107,7 @@ Project& Context::project() {
   if (!project_) {
     Hooks hooks;
     hooks.cancel = cancel;
+    hooks.strict = options.strict;
     hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
     hooks.on_event = [this](const Event& event) { on_event(event); };
     hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };

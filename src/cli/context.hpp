@@ -24,6 +24,7 @@ struct GlobalOptions {
   int verbose = 0;  // how often -v was given
   bool quiet = false;
   bool json = false;
+  bool strict = false;
 };
 
 // The surroundings of a command: this process's streams and the real servers, unless a test gives others.

@@ -43,6 +43,7 @@ struct Server {
   std::vector<int> gpu_indices;  // or those that its jobs may use; none: all
   std::vector<std::pair<std::string, std::string>> env;
   std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
+  std::optional<std::string> prologue;     // in place of the one for all servers
   int line = 0;                            // where it stands in configs.yaml
   std::map<std::string, int> key_lines;    // key -> its line, for `remote servers`
 
@@ -61,6 +62,7 @@ struct Python {
   bool system_site_packages = false;   // venv: sees the server's own packages
   std::string miniconda_url;           // "" = the default mirror; "{arch}" is x86_64 or aarch64
   std::map<std::string, std::string> miniconda_sha256;  // by architecture
+  std::string conda;        // an installation on the servers that is used as it is; default: one of our own
   std::string environment;  // conda's environment, default <name>_env; venv's folder, .venv
   // pip's options, in the order of its manual page
   std::optional<std::string> index_url;
@@ -90,14 +92,19 @@ struct Config {
   std::optional<std::string> remote_path;  // for all servers; a server's own wins
   Python python;
   LaunchSettings launch;
+  std::string prologue;  // sh text that runs before every command and job, for all servers
   std::vector<std::string> system_packages;
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;
-  std::vector<std::string> warnings;  // "configs.yaml:7: unknown key 'hostnme' …; did you mean …?"
+  std::vector<std::string> warnings;  // "FILE:7:5: unknown key 'hostnme' …; did you mean …?"
 
   std::filesystem::path local(const std::string& relative) const { return project / relative; }
   // The project's folder on a server, as remote_path_word() takes it: "~/name", "~/x" or "/x".
   std::string project_path_on(const Server& server) const;
+  // What runs there before every command and job; empty: nothing.
+  const std::string& prologue_on(const Server& server) const {
+    return server.prologue ? *server.prologue : prologue;
+  }
 };
 
 // The folder itself, or the nearest one above it, that holds .remote/configs.yaml.
@@ -108,10 +115,10 @@ std::optional<std::filesystem::path> nearest_project(const std::filesystem::path
 std::filesystem::path find_project(const std::filesystem::path& start);
 
 // Reads and checks PROJECT/.remote/configs.yaml. Throws Error (usage) with "FILE:LINE:COLUMN: …" for what is
-// wrong; unknown keys become warnings. `project` is made absolute.
-Config load(const std::filesystem::path& project);
+// wrong; unknown keys become warnings, or with `strict` the Error. `project` is made absolute.
+Config load(const std::filesystem::path& project, bool strict = false);
 // The same from text, for tests and the fuzzer; `project` need not exist.
-Config parse(const std::string& text, const std::filesystem::path& project);
+Config parse(const std::string& text, const std::filesystem::path& project, bool strict = false);
 
 // A server name: letters, digits, '.', '_', '-', not beginning with '.' or '-'. It becomes part of file
 // names.

@@ -27,12 +27,17 @@ inline constexpr std::string_view config_tail = R"(
 #   env: {NCCL_DEBUG: WARN}      # variables of its commands and jobs
 #   known_hosts: FILE            # that holds its host key; default: ~/.ssh/known_hosts
 #   remote_path: ~/elsewhere     # the project's folder on the server; default: ~/NAME
+#   prologue: module load cuda   # in place of the one for all servers, see below
+
+# sh text that runs before every command and job
+# prologue: module load anaconda3
 
 # The Python environment on the servers.
 # python:
 #   manager: conda               # conda, venv, uv or system
 #   version: "3.11"
 #   system_site_packages: false  # venv: see the packages that the server has
+#   conda: /opt/conda            # an installation on the servers; default: Miniconda in the home
 #   environment: my_env          # conda: default NAME_env; venv and uv: the folder, default .venv
 #   index_url: https://pypi.org/simple
 #   extra_index_urls: []
@@ -89,6 +94,7 @@ __pycache__/
 .eggs/
 .venv/
 venv/
+.conda/
 .ipynb_checkpoints/
 .mypy_cache/
 .pytest_cache/
@@ -97,11 +103,16 @@ venv/
 /build/
 /dist/
 
-# what training writes
+# Data and what training writes: large, and not code. Take out what the servers need from here.
+/data/
+/datasets/
 /logs/
 /runs/
 /wandb/
+/lightning_logs/
+/outputs/
 /checkpoints/
+*.ckpt
 
 # editors and systems
 .idea/

@@ -124,7 +124,7 @@ std::string read_bounded(const fs::path& file) {
 
 }  // namespace
 
-Config parse(const std::string& text, const fs::path& project) {
+Config parse(const std::string& text, const fs::path& project, bool strict) {
   Config config;
   config.project = fs::absolute(project).lexically_normal();
   if (!config.project.has_filename() && config.project.has_relative_path()) {
@@ -133,7 +133,7 @@ Config parse(const std::string& text, const fs::path& project) {
   config.file = config.project / ".remote/configs.yaml";
   const std::string file = config.file.string();
   const NodePtr root = read_yaml(text, file);
-  Warnings warnings("configs.yaml");
+  Warnings warnings(file, strict);
   const Section top(*root, Level::top, "the file", file, warnings);
   config.name = read_name(top, config);
   config.servers = read_servers(top, config, file, warnings);
@@ -145,6 +145,7 @@ Config parse(const std::string& text, const fs::path& project) {
   if (const YamlNode* launch = top.node("launch")) {
     config.launch = read_launch(*launch, config.servers, file, warnings);
   }
+  config.prologue = read_prologue(top).value_or("");
   read_packages(top, config);
   read_connection(top, config);
   config.warnings = warnings.take();
@@ -172,17 +173,15 @@ fs::path find_project(const fs::path& start) {
       .mended_by(Remedy::make_project);
 }
 
-Config load(const fs::path& project) {
+Config load(const fs::path& project, bool strict) {
   const std::string text = read_bounded(fs::absolute(project) / ".remote/configs.yaml");
   check_folder(project);
-  Config config = parse(text, project);
+  Config config = parse(text, project, strict);
   struct stat info {};
   if (::stat(config.file.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0 &&
       std::ranges::any_of(config.servers, [](const Server& server) { return server.password.has_value(); })) {
-    config.warnings.push_back(
-        "configs.yaml: it holds a password, and others on this machine may read it; "
-        "chmod 600 " +
-        config.file.string());
+    config.warnings.push_back(config.file.string() +
+                              ": it holds a password, and others on this machine may read it; chmod 600 it");
   }
   return config;
 }

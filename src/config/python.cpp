@@ -51,6 +51,26 @@ std::string argument(const Section& section, const std::string& key, const Found
   return found.value;
 }
 
+// The folder of an installation on the servers.
+std::string read_conda(const Section& section, const Found<std::string>& found, const Python& python) {
+  std::string path = argument(section, "conda", found);
+  while (path.size() > 1 && path.ends_with('/')) {
+    path.pop_back();
+  }
+  if (!path.starts_with('/') && !path.starts_with("~/")) {
+    throw section.unfit("conda", found,
+                        "give the folder of an installation on the servers, such as /opt/conda");
+  }
+  if (path.ends_with("/bin/conda")) {
+    path.resize(path.size() - std::string_view("/bin/conda").size());
+  }
+  if (python.manager != PythonManager::conda) {
+    throw section.error(found.mark, "'conda' does not go with 'manager: " + to_string(python.manager) + "'",
+                        "take out one of the two");
+  }
+  return path;
+}
+
 std::map<std::string, std::string> read_sha256(const Section& section, Warnings& warnings) {
   std::map<std::string, std::string> sums;
   const YamlNode* node = section.node("miniconda_sha256");
@@ -96,6 +116,18 @@ std::string to_string(PythonManager manager) {
   return "conda";
 }
 
+std::optional<std::string> read_prologue(const Section& section) {
+  const YamlNode* node = section.node("prologue");
+  if (node == nullptr) {
+    return std::nullopt;
+  }
+  std::vector<std::string> lines;
+  for (const auto& found : section.texts("prologue")) {
+    lines.push_back(found.value);
+  }
+  return std::string(trim(join(lines, "\n")));
+}
+
 Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings) {
   const Section section(node, Level::python, "'python'", file, warnings);
   Python python;
@@ -107,6 +139,9 @@ Python read_python(const YamlNode& node, const std::string& file, Warnings& warn
     python.version = read_version(section, *version);
   }
   python.system_site_packages = section.boolean("system_site_packages").value_or(false);
+  if (const auto conda = section.text("conda")) {
+    python.conda = read_conda(section, *conda, python);
+  }
   if (const auto environment = section.text("environment")) {
     python.environment = argument(section, "environment", *environment);
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -22,10 +23,66 @@ std::string place_of(Level level) {
   return places.at(static_cast<std::size_t>(level));
 }
 
-// What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
-std::string advice(Level level, const std::string& key) {
+// What other tools call a server's keys, and people do.
+const std::string* meant_key(const std::string& key) {
+  static const std::map<std::string, std::string> meant = {{"user", "username"},
+                                                           {"login", "username"},
+                                                           {"user_name", "username"},
+                                                           {"remote_user", "username"},
+                                                           {"host", "hostname"},
+                                                           {"host_name", "hostname"},
+                                                           {"ip", "hostname"},
+                                                           {"ip_address", "hostname"},
+                                                           {"address", "hostname"},
+                                                           {"addr", "hostname"},
+                                                           {"server", "hostname"},
+                                                           {"key", "private_key"},
+                                                           {"key_file", "private_key"},
+                                                           {"keyfile", "private_key"},
+                                                           {"identity", "private_key"},
+                                                           {"identityfile", "private_key"},
+                                                           {"identity_file", "private_key"},
+                                                           {"ssh_key", "private_key"},
+                                                           {"pem", "private_key"},
+                                                           {"passwd", "password"},
+                                                           {"pass", "password"},
+                                                           {"jump", "proxy_jump"},
+                                                           {"proxyjump", "proxy_jump"},
+                                                           {"jump_host", "proxy_jump"},
+                                                           {"bastion", "proxy_jump"},
+                                                           {"gateway", "proxy_jump"},
+                                                           {"folder", "remote_path"},
+                                                           {"path", "remote_path"},
+                                                           {"directory", "remote_path"},
+                                                           {"gpu", "gpus"},
+                                                           {"num_gpus", "gpus"},
+                                                           {"internal_ip", "internal_address"},
+                                                           {"private_ip", "internal_address"}};
+  const auto found = meant.find(key);
+  return found == meant.end() ? nullptr : &found->second;
+}
+
+// As keys are written here: "Private-Key" is private_key.
+std::string plain_key(const std::string& key) {
   std::string plain = lower_case(key);
   std::ranges::replace(plain, '-', '_');
+  return plain;
+}
+
+// What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
+std::string advice(Level level, const std::string& key) {
+  const std::string plain = plain_key(key);
+  const std::string word = plain.substr(0, plain.find_first_of(" :"));
+  if (word.size() < plain.size() &&
+      (knows(level, word) || (level == Level::server && meant_key(word) != nullptr))) {
+    return plain[word.size()] == ':' ? "; a blank is missing behind '" + word + ":'"
+                                     : "; a ':' is missing behind '" + word + "'";
+  }
+  if (level == Level::server) {
+    if (const std::string* meant = meant_key(plain)) {
+      return "; did you mean '" + *meant + "'?";
+    }
+  }
   if (plain == "python_version") {
     return "; write python: {version: …}";
   }
@@ -55,13 +112,36 @@ std::string kind_of(const YamlNode& node) {
   return {};
 }
 
+// A text stands where a map should: what was meant by it.
+std::string hint_for_map(Level level, const YamlNode& node) {
+  if (node.kind != YamlNode::Kind::scalar || node.text.empty()) {
+    return {};
+  }
+  const std::string word = node.text.substr(0, node.text.find_first_of(" :\n"));
+  const std::string* meant = level == Level::server ? meant_key(plain_key(word)) : nullptr;
+  const std::string key = meant != nullptr ? *meant : word;
+  if (knows(level, key) && word.size() < node.text.size()) {
+    const bool colon = node.text[word.size()] == ':';
+    return std::string(colon ? "a blank" : "a ':'") + " is missing behind '" + printable(word) +
+           (colon ? ":'" : "'") + "; write " + key + ": VALUE";
+  }
+  if (level == Level::server && node.text.find_first_of(" \t\n") == std::string::npos) {
+    return "an address stands under the server's name; write {hostname: " + printable(node.text) + "}";
+  }
+  if (level == Level::python && word == node.text) {
+    return "write {manager: " + printable(word) + "}";
+  }
+  return {};
+}
+
 }  // namespace
 
 void Warnings::add(Mark mark, const std::string& text) {
   if (full()) {
     leave_out();
   } else {
-    texts_.push_back(file_ + ":" + std::to_string(mark.line) + ": " + text);
+    texts_.push_back(file_ + ":" + std::to_string(mark.line) + ":" + std::to_string(mark.column) + ": " +
+                     text);
   }
 }
 
@@ -81,20 +161,30 @@ const std::vector<std::string>& known_keys(Level level) {
   static const std::array<std::vector<std::string>, 4> keys = {
       {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
         "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
-        "host_keys", "connect_timeout", "launch"},
+        "host_keys", "connect_timeout", "launch", "prologue"},
        {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
-        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts", "properties"},
+        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts", "properties",
+        "prologue"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
-        "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index"},
+        "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
        {"cmd", "nproc_per_node", "env", "servers", "launcher", "follow", "on_failure", "rsync"}}};
   return keys.at(static_cast<std::size_t>(level));
+}
+
+const YamlNode::Entry* Section::misnamed(const std::string& key) const {
+  const auto found = std::ranges::find_if(map_->entries, [&](const YamlNode::Entry& entry) {
+    const std::string* meant = meant_key(plain_key(entry.key));
+    return meant != nullptr && *meant == key && !knows(Level::server, entry.key);
+  });
+  return found == map_->entries.end() ? nullptr : &*found;
 }
 
 Section::Section(const YamlNode& node, Level level, std::string what, const std::string& file,
                  Warnings& warnings)
     : map_(&node), what_(std::move(what)), file_(file) {
   if (node.kind != YamlNode::Kind::map && node.kind != YamlNode::Kind::null) {
-    throw error(node.mark, what_ + " takes keys with values (key: value), and has " + kind_of(node));
+    throw error(node.mark, what_ + " takes keys with values (key: value), and has " + kind_of(node),
+                hint_for_map(level, node));
   }
   // A server has a dozen keys; aliases could give thousands of servers thousands of keys each.
   if (level == Level::server && node.entries.size() > 100) {
@@ -111,8 +201,13 @@ void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
         warnings.leave_out();
         continue;  // looking for the nearest key takes time
       }
-      warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "' " +
-                                   (level == Level::top ? "" : "of " + what_ + " ") + "is ignored" +
+      const std::string of = level == Level::top ? "" : " of " + what_;
+      if (warnings.strict()) {
+        const std::string help = advice(level, entry.key);
+        throw error(entry.mark, "unknown key '" + printable(entry.key) + "'" + of,
+                    help.empty() ? "take it out, or run without --strict" : help.substr(2));
+      }
+      warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "'" + of + " is ignored" +
                                    advice(level, entry.key));
     }
   }

@@ -21,14 +21,17 @@ struct Found {
 // mistake, not a million.
 class Warnings {
  public:
-  explicit Warnings(std::string file) : file_(std::move(file)) {}
-  void add(Mark mark, const std::string& text);  // "configs.yaml:7: text"
+  // `strict`: an unknown key is an error.
+  explicit Warnings(std::string file, bool strict = false) : file_(std::move(file)), strict_(strict) {}
+  void add(Mark mark, const std::string& text);  // "FILE:7:3: text", as errors have it
+  bool strict() const { return strict_; }
   bool full() const;
   void leave_out() { ++left_out_; }  // counts one that is not worth its text
   std::vector<std::string> take();
 
  private:
   std::string file_;
+  bool strict_;
   std::vector<std::string> texts_;
   std::size_t left_out_ = 0;
 };
@@ -62,6 +65,8 @@ class Section {
   const YamlNode* node(const std::string& key) const;
 
   Mark mark() const { return map_->mark; }
+  // The entry of an unknown key that stands for this one ("host" for "hostname"); nullptr: there is none.
+  const YamlNode::Entry* misnamed(const std::string& key) const;
   const std::vector<YamlNode::Entry>& entries() const { return map_->entries; }
   Error error(Mark mark, const std::string& reason, const std::string& hint = {}) const {
     return config_error(file_, mark, reason, hint);
@@ -80,6 +85,8 @@ class Section {
 // Parts of configs.yaml. They throw Error with file, line and column.
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings);
+// `prologue` of all servers, or of one: a text, or a list of lines.
+std::optional<std::string> read_prologue(const Section& section);
 Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings);
 LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& servers, const std::string& file,
                            Warnings& warnings);

@@ -99,6 +99,12 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   }
   const auto hostname = host(section, "hostname");
   if (!hostname) {
+    if (const YamlNode::Entry* other = section.misnamed("hostname")) {
+      throw config_error(file, other->mark,
+                         "server '" + entry.key + "' has no 'hostname', and '" + printable(other->key) +
+                             "' is no key of a server",
+                         "write hostname: " + printable(other->value->text));
+    }
     throw config_error(file, entry.mark, "server '" + entry.key + "' has no 'hostname'",
                        "give an address, a name, or an alias from ~/.ssh/config");
   }
@@ -113,6 +119,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   read_gpus(section, server);
   server.env = section.variables("env");
   server.remote_path = section.checked("remote_path", remote_path_problem);
+  server.prologue = read_prologue(section);
   return server;
 }
 

@@ -14,6 +14,7 @@
 #include <yaml-cpp/parser.h>
 
 #include "base/strings.hpp"
+#include "config/missing_colon.hpp"
 
 namespace remote::config {
 namespace {
@@ -240,6 +241,33 @@ bool tab_in_indentation(const std::string& text, int line) {
   return content.substr(0, end).find('\t') != std::string::npos;
 }
 
+// The line of the first syntax error; 0: there is none.
+int line_of_syntax_error(const std::string& text) {
+  class Nothing : public YAML::EventHandler {
+    void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+    void OnDocumentEnd() override {}
+    void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+    void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+    void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  const std::string& /*value*/) override {}
+    void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                         YAML::EmitterStyle::value /*style*/) override {}
+    void OnSequenceEnd() override {}
+    void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                    YAML::EmitterStyle::value /*style*/) override {}
+    void OnMapEnd() override {}
+  } nothing;
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(nothing)) {
+    }
+  } catch (const YAML::Exception& error) {
+    return error.mark.is_null() ? 1 : mark_of(error.mark).line;
+  }
+  return 0;
+}
+
 // yaml-cpp's words, where they help nobody, as a reason and a hint.
 Error syntax_error(const YAML::ParserException& error, const std::string& text, const std::string& file) {
   const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
@@ -248,6 +276,9 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
       return config_error(file, {line, 1}, "a tab in the indentation: YAML takes spaces only",
                           "replace the tabs at the start of the line by spaces");
     }
+  }
+  if (const auto missing = find_missing_colon(text, mark.line, line_of_syntax_error)) {
+    return config_error(file, missing->mark, missing->reason, missing->hint);
   }
   static const std::map<std::string, std::pair<const char*, const char*>> words = {
       {"illegal map value",

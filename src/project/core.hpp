@@ -69,6 +69,7 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
 ServerRun shell(Core& core, const ShellRequest& request);
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);
+FirstSync first_sync(Core& core, const std::vector<std::string>& globs);
 
 std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts);
 Plan plan(Core& core, const LaunchRequest& request);

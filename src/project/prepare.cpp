@@ -2,11 +2,16 @@
 
 #include "servers/prepare.hpp"
 
+#include <algorithm>
+#include <map>
+
 #include "base/log.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
+#include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shared.hpp"
 
 namespace remote::project {
 namespace {
@@ -16,6 +21,7 @@ class Listener : public servers::PrepareListener {
  public:
   Listener(Core& core, std::size_t server) : core_(core), server_(server) {}
   void step(const std::string& name) override { core_.tell(StepBegun{server_, name}); }
+  void waits_for(const std::string& server) override { core_.tell(StepBegun{server_, "shared", server}); }
   void detail(const std::string& text, std::optional<double> fraction) override {
     core_.tell(StepDetail{server_, text, fraction});
   }
@@ -62,6 +68,30 @@ void forget_old_trees(const Core& core) {
   }
 }
 
+// Keeps which servers had one folder, for later calls with --delete.
+void record_shared(Core& core, const std::vector<PrepareResult>& results) {
+  std::vector<std::string> asked;
+  std::map<std::string, std::vector<std::string>> groups;  // by the server that did the work
+  for (const PrepareResult& result : results) {
+    if (!result.error) {
+      asked.push_back(result.server);
+      const std::string& first = result.report.shared_with;
+      groups[first.empty() ? result.server : first].push_back(result.server);
+    }
+  }
+  std::vector<std::vector<std::string>> found;
+  for (auto& [first, group] : groups) {
+    if (group.size() > 1) {
+      found.push_back(std::move(group));
+    }
+  }
+  try {
+    servers::SharedRecord(core.config).update(asked, found);
+  } catch (const Error& error) {
+    core.tell(PartFailed{error});
+  }
+}
+
 }  // namespace
 
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
@@ -70,6 +100,10 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   std::optional<servers::Peers> peers;
   if (request.through_peers && servers.size() > 1) {
     steps.peers = &peers.emplace(core.config);
+  }
+  std::optional<servers::SharedFolders> shared;
+  if (servers.size() > 1 && !request.dry_run) {
+    steps.shared = &shared.emplace();
   }
   if (steps.sync) {
     steps.sync_options.leave = links_to_leave(core);
@@ -103,7 +137,39 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
     results.push_back(
         {servers[i].name, outcomes[i].value.value_or(PrepareReport{}), outcomes[i].error, logs[i]});
   }
+  if (shared) {
+    record_shared(core, results);
+  }
   return results;
+}
+
+FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
+  FirstSync first;
+  for (const config::Server& server : core.servers(globs)) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(core.config.local(".remote/sent/" + server.name), ignored)) {
+      first.servers.push_back(server.name);
+    }
+  }
+  if (first.servers.empty()) {
+    return first;
+  }
+  std::map<std::string, FirstSync::Part> parts;
+  for (const auto& [name, bytes] : servers::selected_files(core.config, core.cancel())) {
+    const std::string top =
+        name.substr(0, name.find('/') == std::string::npos ? name.size() : name.find('/') + 1);
+    FirstSync::Part& part = parts[top];
+    part.name = top;
+    part.bytes += bytes;
+    ++part.files;
+    first.bytes += bytes;
+    ++first.files;
+  }
+  for (auto& [name, part] : parts) {
+    first.parts.push_back(std::move(part));
+  }
+  std::ranges::stable_sort(first.parts, std::ranges::greater(), &FirstSync::Part::bytes);
+  return first;
 }
 
 }  // namespace remote::project

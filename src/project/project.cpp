@@ -67,7 +67,7 @@ std::filesystem::path Project::find(const std::filesystem::path& start) {
 }
 
 Project::Project(const std::filesystem::path& folder, Hooks hooks)
-    : core_(std::make_unique<Core>(config::load(folder), std::move(hooks))) {}
+    : core_(std::make_unique<Core>(config::load(folder, hooks.strict), std::move(hooks))) {}
 Project::Project(std::unique_ptr<Core> core) : core_(std::move(core)) {}
 std::optional<Demand> Project::folder_demand(const std::filesystem::path& folder) {
   return config::folder_demand(folder);
@@ -148,6 +148,10 @@ ServerRun Project::shell(const ShellRequest& request) {
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
   return project::prepare(WithServers{*core_}, request);
+}
+
+FirstSync Project::first_sync(const std::vector<std::string>& servers) {
+  return project::first_sync(InUse{*core_}, servers);
 }
 
 Plan Project::plan(const LaunchRequest& request) {

@@ -16,6 +16,12 @@ job_folder() {
 job_activate() {
   eval "set --
 $1" || job_fails 'cannot enter the Python environment'
+  prologue_is_well
+}
+
+# A command never runs without what the user wants to stand before it.
+prologue_is_well() {
+  [ -z "${__failed-}" ] || job_fails "the prologue in configs.yaml failed (exit code $__failed)"
 }
 
 # A shell that is given one simple command becomes it: the job's pid is then the command's own.

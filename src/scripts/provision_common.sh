@@ -3,9 +3,18 @@
 #   PROJECT      the project's folder               SCRIPTS      PROJECT/.remote-scripts
 #   MANAGER      conda, venv, uv or system          ENV_PREFIX   the environment's folder
 #   CONDA_ROOT   where Miniconda is or goes
+#   CONDA_GIVEN  1: that is an installation of the user's own, which is used and never changed but for its environments
+#   OTHER_PREFIX where the environment goes when that one takes none (may be empty)
+#   PROLOGUE_GIVEN  1: the user's prologue has run
 #   PROJECT_KEY  tells this project from others that share the environment
 # Lines on stdout that begin with "@remote1 " are for the caller: step, fail, hint, note, have.
 : "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}" "${PROJECT_KEY:?}"
+: "${CONDA_GIVEN?}" "${OTHER_PREFIX?}" "${PROLOGUE_GIVEN?}"
+# As conda itself does with an installation that is not ours to write.
+if [ -n "$OTHER_PREFIX" ] && ! [ -x "$ENV_PREFIX/bin/python" ] && ! [ -w "$CONDA_ROOT/envs" ] &&
+  { [ -d "$CONDA_ROOT/envs" ] || ! [ -w "$CONDA_ROOT" ]; }; then
+  ENV_PREFIX=$OTHER_PREFIX
+fi
 # The digests of what was set up, and of what was installed, are kept in the environment, so that they go with it; those of
 # an environment that is not ours to write, beside it.
 STAMPS=$ENV_PREFIX
@@ -46,6 +55,9 @@ write_stamp() { # write_stamp FILE LINE...
 env_python() {
   case $MANAGER in
     system)
+      if [ -n "$PROLOGUE_GIVEN" ] && command -v python; then
+        return 0 # the one that it put into PATH
+      fi
       if [ -x "$SCRIPTS/bin/python" ]; then
         printf '%s\n' "$SCRIPTS/bin/python"
       else
@@ -60,12 +72,40 @@ setup_is_done() { # setup_is_done DIGEST
   stamp_is "$SETUP_STAMP" "$1" && env_python >/dev/null
 }
 
-# One preparation at a time in this home folder (several servers may share it over NFS).
-lock_home() {
+# Another machine may just have made what is looked for, in folders that both have: NFS believes what it saw half a minute
+# ago, but for a folder in which this machine itself makes something.
+look_anew() {
+  for folder in "$HOME" "$PROJECT" "$SCRIPTS" "$CONDA_ROOT" "$CONDA_ROOT/envs" "${ENV_PREFIX%/*}" "$ENV_PREFIX"; do
+    [ -d "$folder" ] && [ -w "$folder" ] && fresh=$(mktemp "$folder/.remote-look.XXXXXX" 2>/dev/null) && rm -f "$fresh"
+  done
+}
+
+# One preparation of an environment at a time. The lock stands where the environment does, because several servers may have
+# that folder in common, by whatever path. Sets `waited` where another one was at it.
+lock_environment() {
+  waited=
   command -v flock >/dev/null 2>&1 || return 0
-  exec 9>"$HOME/.remote-setup.lock" || return 0
+  case $ENV_PREFIX in
+    "$PROJECT"/*) lock=$SCRIPTS/setup.lock ;;
+    "$CONDA_ROOT"/*) lock=$CONDA_ROOT.lock ;;
+    *)
+      lock=$ENV_PREFIX.lock
+      # conda may have to be installed first
+      [ "$MANAGER" != conda ] || [ -e "$ENV_PREFIX" ] || lock=$CONDA_ROOT.lock
+      ;;
+  esac
+  lock_file "$lock" || lock_file "$SCRIPTS/setup.lock" || return 0
+  [ -z "$waited" ] || look_anew
+}
+
+lock_file() { # lock_file FILE
+  mkdir -p "${1%/*}" 2>/dev/null
+  # A redirection that fails would end this shell. Nothing is written: whatever the name leads to keeps its content.
+  (: >>"$1") 2>/dev/null || return 1
+  exec 9>>"$1"
   flock -n 9 && return 0
-  say step "waiting for another remote that prepares this server"
+  waited=1
+  say step "waiting for another remote that prepares this environment"
   flock 9
 }
 

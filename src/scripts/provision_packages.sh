@@ -5,7 +5,10 @@
 # "sha256 HEX NAME" and "size BYTES NAME".
 : "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}" "${SOURCES?}"
 cd "$PROJECT" || fail "there is no folder $PROJECT" "send the project there first"
-lock_home
+lock_environment
+if [ -n "$waited" ] && stamp_is "$PACKAGES_STAMP" "$PACKAGES_DIGEST"; then
+  exit 0 # the other one has just done it
+fi
 python=$(env_python) || fail "there is no Python environment here" "set the server up first"
 mkdir -p "$ENV_PREFIX" || fail "cannot write to $ENV_PREFIX"
 rm -f "$PACKAGES_STAMP"

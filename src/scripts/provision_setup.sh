@@ -152,6 +152,13 @@ install_conda() {
 }
 
 setup_conda() {
+  if [ -n "$CONDA_GIVEN" ]; then
+    can_keep_environment && return 0
+    "$CONDA_ROOT/bin/conda" --version || fail "there is no conda that works in $CONDA_ROOT" \
+      "python.conda in configs.yaml names the folder of an installation; leave it out to have one made in the home"
+    make_conda_environment
+    return 0
+  fi
   # An environment that is there, elsewhere, is used as it is: no conda of ours is needed for it.
   case $ENV_PREFIX in
     "$CONDA_ROOT"/*) ;;
@@ -167,7 +174,10 @@ setup_conda() {
     say note "moved a conda that does not run to $aside"
   fi
   [ -x "$CONDA_ROOT/bin/conda" ] || install_conda
-  can_keep_environment && return 0
+  can_keep_environment || make_conda_environment
+}
+
+make_conda_environment() {
   begin "$ENV_PREFIX"
   say step "making the environment with Python $VERSION"
   "$CONDA_ROOT/bin/conda" create -y -q -p "$ENV_PREFIX" "python${VERSION:+=$VERSION}" pip ||
@@ -175,7 +185,7 @@ setup_conda() {
   [ -x "$ENV_PREFIX/bin/python" ] || fail "conda create made no python in $ENV_PREFIX"
 }
 
-lock_home
+lock_environment
 install_system_packages "$@"
 if [ -z "$FORCE" ] && setup_is_done "$SETUP_DIGEST"; then
   exit 0 # another one did it while we waited

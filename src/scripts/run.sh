@@ -14,4 +14,5 @@ cd -- "$project" 2>/dev/null || {
   exit 127
 }
 eval "$environment" || exit 127
+prologue_is_well
 job_command "$command"

@@ -53,7 +53,8 @@ make_programs() {
       supervisor-*.sh | ender-*.sh | lifeline-*.py) mp_file=$jobs/.bin/$mp_name ;;
       *)
         {
-          rm -f "$mp_file.$$" && (set -C && printf '%s\n' "$mp_name" >"$mp_file.$$") && mv -f "$mp_file.$$" "$mp_file"
+          # machines with one home may do this at once, with the same pid
+          mp_new=$(mktemp "$mp_file.XXXXXX") && printf '%s\n' "$mp_name" >"$mp_new" && mv -f "$mp_new" "$mp_file"
         } 2>/dev/null || give_up "cannot write in $jobs (no right to, or the disk is full)"
         ;;
     esac

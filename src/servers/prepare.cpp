@@ -1,9 +1,11 @@
 #include "servers/prepare.hpp"
 
+#include <array>
 #include <chrono>
 #include <filesystem>
 #include <set>
 
+#include <poll.h>
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
@@ -12,7 +14,9 @@
 #include "servers/action.hpp"
 #include "servers/logs.hpp"
 #include "servers/peers.hpp"
+#include "servers/pip_hints.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shared.hpp"
 
 namespace remote::servers {
 namespace {
@@ -22,11 +26,13 @@ constexpr std::size_t shown_lines = 15;
 constexpr std::size_t most_printed = std::size_t{64} << 20U;
 constexpr std::size_t most_answered = std::size_t{1} << 20U;
 constexpr std::chrono::seconds question_time{60};
+constexpr std::chrono::milliseconds look_every{50};
 
 // What the scripts that prepare a server say of themselves; the other lines are those of pip and conda.
 struct ProvisionAnswer {
   PrepareListener& listener;
   std::set<std::string, std::less<>> have = {};  // what was found to be there
+  std::string first = {};  // the server of this call that was the first to look into the project's folder
   std::vector<std::string> notes = {};
   std::string failure = {};
   std::string hint = {};
@@ -38,6 +44,8 @@ struct ProvisionAnswer {
       listener.detail(text, std::nullopt);
     } else if (line.kind() == "have") {
       have.insert(text);
+    } else if (line.kind() == "first") {
+      first = text;
     } else if (line.kind() == "note") {
       notes.push_back(text);
     } else if (line.kind() == "fail") {
@@ -71,15 +79,22 @@ class Preparation {
 
  private:
   Action<ProvisionAnswer> action(std::string_view file, const Script& variables) const;
-  std::set<std::string, std::less<>> ask();
+  struct Found {
+    std::set<std::string, std::less<>> have;
+    std::string first;
+  };
+  Found ask(bool again = false);
   void run_step(const char* name, std::string_view file, const Script& variables);
   [[noreturn]] void fail(const char* name, const ProvisionAnswer& answer, const std::string& log = {});
-  void setup(bool done);
+  void do_steps(const Found& found);
+  std::optional<SharedWork> shared_work(SharedFolders::Part& part, const std::string& first);
+  void take_over(const SharedWork& work, const std::string& first);
+  void setup(bool done, bool force);
   void sync();
   void add_part(const Peers::Part& part);
   void remove_partials();
-  void remember(const SentFiles& sent, const std::vector<std::string>& gone);
-  void packages(bool done);
+  void remember(const SentFiles& sent, const SyncReport& files, const std::vector<std::string>& gone);
+  void packages(bool done, bool force);
 
   ssh::Connection& connection_;
   const config::Config& config_;
@@ -88,12 +103,19 @@ class Preparation {
   PrepareListener& listener_;
   const Cancel& cancel_;
   PrepareReport report_;
+  std::vector<std::string> removable_;  // with --delete: what was to go
 };
 
 Action<ProvisionAnswer> Preparation::action(std::string_view file, const Script& variables) const {
   Action<ProvisionAnswer> action;
   action.script = provision_variables(config_, server_);
-  action.script.append(variables.text()).add("provision_common.sh").add(file);
+  action.script.append(variables.text()).add("provision_common.sh");
+  // It may need files of the project: sending those goes without it.
+  if (const std::string text = prologue(config_, server_);
+      !text.empty() && (steps_.setup || steps_.packages)) {
+    action.script.append(text).add("provision_prologue.sh");
+  }
+  action.script.add(file);
   return action;
 }
 
@@ -102,14 +124,18 @@ void Preparation::fail(const char* name, const ProvisionAnswer& answer, const st
   listener_.failed_output(last_lines(trim(answer.ended.err), shown_lines), log);
   throw Error(name,
               answer.failure.empty() ? "the script ended with " + answer.ended.describe() : answer.failure,
-              answer.hint);
+              answer.hint.empty() ? pip_hint(answer.ended.err) : answer.hint);
 }
 
 // Asks what is done already, and makes the project's folder. It leaves no log. It comes first and ends its
 // input, so that a login shell that runs no scripts ends too.
-std::set<std::string, std::less<>> Preparation::ask() {
+Preparation::Found Preparation::ask(bool again) {
   Script variables;
-  variables.set("PACKAGES_DIGEST", packages_digest(config_)).call("set --", config_.system_packages);
+  variables.set("PACKAGES_DIGEST", packages_digest(config_))
+      .set("SHARE_TOKEN", steps_.shared != nullptr ? steps_.shared->token() : "")
+      .set("SERVER", server_.name)
+      .set("AGAIN", again ? "1" : "")
+      .call("set --", config_.system_packages);
   Action<ProvisionAnswer> question = action("provision_status.sh", variables);
   question.what = "what is prepared";
   question.max_output = most_answered;
@@ -121,7 +147,7 @@ std::set<std::string, std::less<>> Preparation::ask() {
   if (!answer.have.contains("status")) {
     throw login_shell_ended(answer.good() ? "" : answer.ended.describe());
   }
-  return std::move(answer.have);
+  return {std::move(answer.have), std::move(answer.first)};
 }
 
 // `name` names the log folder and the step in errors. When we go away, no pip and no installer stays behind.
@@ -146,15 +172,14 @@ void Preparation::run_step(const char* name, std::string_view file, const Script
   report_.notes.insert(report_.notes.end(), answer->notes.begin(), answer->notes.end());
 }
 
-void Preparation::setup(bool done) {
-  if (done && !steps_.force) {
+void Preparation::setup(bool done, bool force) {
+  if (done && !force) {
     report_.setup = StepResult::skipped;
     return;
   }
   listener_.step("setup");
-  run_step(
-      "setup", "provision_setup.sh",
-      setup_variables(config_, steps_.default_python, steps_.force).call("set --", config_.system_packages));
+  run_step("setup", "provision_setup.sh",
+           setup_variables(config_, steps_.default_python, force).call("set --", config_.system_packages));
   report_.setup = StepResult::done;
 }
 
@@ -177,7 +202,7 @@ void Preparation::sync() {
       write_file_atomic(unfinished, "");
     }
     if (steps_.remove) {
-      options.remove = sent.gone_here(cancel_);
+      removable_ = options.remove = sent.gone_here(cancel_);
     }
     std::optional<Peers::Part> part;
     if (steps_.peers != nullptr && !options.dry_run) {
@@ -194,7 +219,7 @@ void Preparation::sync() {
       add_part(*part);
     }
     if (!options.dry_run) {
-      remember(sent, options.remove);
+      remember(sent, report_.files, options.remove);
       if (was_unfinished) {
         remove_partials();
       }
@@ -243,16 +268,20 @@ void Preparation::add_part(const Peers::Part& part) {
 
 // What --delete may take away the next time. What is newer on the server was written there since; and of
 // `gone` nothing is left there now, so that whoever writes these names again is a job.
-void Preparation::remember(const SentFiles& sent, const std::vector<std::string>& gone) {
-  std::vector<std::string> forgotten = report_.files.removed;
-  forgotten.insert(forgotten.end(), report_.files.newer.begin(), report_.files.newer.end());
-  if (report_.files.warnings.empty()) {  // else rsync may have removed nothing
+void Preparation::remember(const SentFiles& sent, const SyncReport& files,
+                           const std::vector<std::string>& gone) {
+  std::vector<std::string> forgotten = files.removed;
+  forgotten.insert(forgotten.end(), files.newer.begin(), files.newer.end());
+  if (files.warnings.empty()) {  // else rsync may have removed nothing
     forgotten.insert(forgotten.end(), gone.begin(), gone.end());
   }
   try {
-    sent.update(report_.files.changed, forgotten);
+    sent.update(files.changed, forgotten);
     if (steps_.state.valid()) {
       SentState(config_, server_, connection_.login()).remember(steps_.state.get());
+    }
+    for (const std::string& other : SharedRecord(config_).others(server_.name)) {
+      SentFiles::forget(config_, other, forgotten);
     }
   } catch (const Error& error) {
     report_.notes.push_back("what was sent is not remembered, so no later sync removes it: " +
@@ -260,12 +289,12 @@ void Preparation::remember(const SentFiles& sent, const std::vector<std::string>
   }
 }
 
-void Preparation::packages(bool done) {
+void Preparation::packages(bool done, bool force) {
   const PackageSource source = package_source(config_);
   report_.package_source = to_string(source);
   // Packages in an environment that was made anew just now are gone, whatever was found before.
   const bool still_done = done && report_.setup != StepResult::done;
-  if ((still_done && !steps_.force) || source == PackageSource::none) {
+  if ((still_done && !force) || source == PackageSource::none) {
     report_.packages = StepResult::skipped;
     return;
   }
@@ -274,17 +303,82 @@ void Preparation::packages(bool done) {
   report_.packages = StepResult::done;
 }
 
-PrepareReport Preparation::run() {
-  connection_.expect({});
-  const auto have = ask();
+void Preparation::do_steps(const Found& found) {
   if (steps_.setup) {
-    setup(have.contains("setup"));
+    setup(found.have.contains("setup"), steps_.force);
   }
   if (steps_.sync) {
     sync();
   }
   if (steps_.packages) {
-    packages(have.contains("packages"));
+    packages(found.have.contains("packages"), steps_.force);
+  }
+}
+
+// Waits for the server that works on the folder. nullopt: this one is to do it.
+std::optional<SharedWork> Preparation::shared_work(SharedFolders::Part& part, const std::string& first) {
+  if (!part.waits_for(first)) {
+    return std::nullopt;
+  }
+  listener_.waits_for(part.first());
+  for (;;) {
+    if (auto work = part.look(); work || !part.waits()) {
+      return work;
+    }
+    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
+    connection_.pump(look_every, also);
+    cancel_.check();
+  }
+}
+
+// The folder is ready. What is not in it (an environment in a home of this server's own, packages of the
+// distribution) is looked at once more, and done here.
+void Preparation::take_over(const SharedWork& work, const std::string& first) {
+  report_.shared_with = first;
+  if (steps_.sync) {
+    const SentFiles sent(config_, server_, connection_.login());
+    remember(sent, work.report.files, work.removable);
+    // This server's record may know of more that is gone here; an interrupted transfer of its own left parts.
+    if ((steps_.remove && !sent.gone_here(cancel_).empty()) ||
+        std::filesystem::exists(config_.local(".remote/sent/.unfinished." + server_.name))) {
+      sync();
+    }
+    report_.sync = StepResult::done;
+  }
+  if (steps_.setup || steps_.packages) {
+    const Found found = ask(true);
+    if (steps_.setup) {
+      setup(found.have.contains("setup"), false);
+    }
+    if (steps_.packages) {
+      packages(found.have.contains("packages"), false);
+    }
+  }
+}
+
+PrepareReport Preparation::run() {
+  connection_.expect({});
+  std::optional<SharedFolders::Part> part;
+  if (steps_.shared != nullptr) {
+    part.emplace(*steps_.shared, server_.name);
+  }
+  report_.shared_home = config_.project_path_on(server_).starts_with("~/");
+  try {
+    const Found found = ask();
+    const auto work = part ? shared_work(*part, found.first) : std::nullopt;
+    if (work) {
+      take_over(*work, part->first());
+    } else {
+      do_steps(found);
+    }
+    if (part) {
+      part->done({report_, removable_});
+    }
+  } catch (const Error& error) {
+    if (part) {
+      part->failed(dynamic_cast<const ssh::Unreachable*>(&error) != nullptr);
+    }
+    throw;
   }
   return std::move(report_);
 }

@@ -17,6 +17,7 @@
 namespace remote::servers {
 
 class Peers;
+class SharedFolders;
 
 struct PrepareSteps {
   bool setup = false;
@@ -29,6 +30,7 @@ struct PrepareSteps {
   // The project as it is here before anything is sent; invalid: it is not remembered what was sent.
   std::shared_future<ProjectState> state = {};
   Peers* peers = nullptr;           // shared by all servers of a call: they bring the project to each other
+  SharedFolders* shared = nullptr;  // the same: what servers with one folder need is done once
   std::string default_python = {};  // conda's version where configs.yaml names none
 };
 
@@ -37,6 +39,8 @@ class PrepareListener {
  public:
   virtual ~PrepareListener() = default;
   virtual void step(const std::string& name) = 0;
+  // Another server does the steps in the folder that both have.
+  virtual void waits_for(const std::string& /*server*/) {}
   // What the step is at; `fraction` of it, where that is known.
   virtual void detail(const std::string& text, std::optional<double> fraction) = 0;
   // Files are going to the server; the figures are those of the whole transfer.

@@ -43,14 +43,13 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
-}  // namespace
-
-std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
-                                        const Cancel& cancel, const std::vector<std::string>& leave) {
-  // rsync itself says what it would send to an empty folder.
+// What rsync itself would send from this folder to an empty one: lines of this format.
+std::vector<std::string> listed_by_rsync(const config::Config& config, const fs::path& folder,
+                                         const std::string& format, const Cancel& cancel,
+                                         const std::vector<std::string>& leave) {
   const TempFolder empty;
   SubprocessSpec spec;
-  spec.argv = {"rsync", "-rn", "-8", "--out-format=" + std::string(mark) + "%n"};
+  spec.argv = {"rsync", "-rn", "-8", "--no-human-readable", "--out-format=" + std::string(mark) + format};
   for (const std::string& name : leave) {
     spec.argv.push_back("--exclude=/" + ssh::rsync_pattern(name));
   }
@@ -64,13 +63,33 @@ std::vector<std::string> selected_names(const config::Config& config, const std:
   if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished
     throw Error("cannot list the project", last_lines(trim(result.err), 2));
   }
-  std::vector<std::string> names;
+  std::vector<std::string> lines;
   for (const std::string& line : split(result.out, '\n')) {
     if (line.starts_with(mark)) {
-      names.push_back(line.substr(mark.size()));
+      lines.push_back(line.substr(mark.size()));
     }
   }
-  return names;
+  return lines;
+}
+
+}  // namespace
+
+std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
+                                        const Cancel& cancel, const std::vector<std::string>& leave) {
+  return listed_by_rsync(config, folder, "%n", cancel, leave);
+}
+
+std::vector<std::pair<std::string, std::uint64_t>> selected_files(const config::Config& config,
+                                                                  const Cancel& cancel) {
+  std::vector<std::pair<std::string, std::uint64_t>> files;
+  for (const std::string& line : listed_by_rsync(config, config.project, "%l %n", cancel, {})) {
+    const std::size_t space = line.find(' ', line.find_first_not_of(' '));
+    if (space != std::string::npos && !line.ends_with('/')) {
+      files.emplace_back(line.substr(space + 1),
+                         parse_number<std::uint64_t>(trim(line.substr(0, space))).value_or(0));
+    }
+  }
+  return files;
 }
 
 const std::vector<std::string>& ProjectTree::names(const Cancel& cancel) {
@@ -203,6 +222,23 @@ void SentFiles::update(const std::vector<std::string>& sent,
     content += name + '\0';
   }
   write_file_atomic(file_, content);
+}
+
+void SentFiles::forget(const config::Config& config, const std::string& server,
+                       const std::vector<std::string>& names) {
+  const fs::path folder = config.local(".remote/sent");
+  if (names.empty() || !fs::exists(folder / server)) {
+    return;
+  }
+  const FileLock lock(folder / ".lock");
+  const auto content = read_file_if_there(folder / server);
+  if (!content) {
+    return;
+  }
+  const std::set<std::string> forgotten(names.begin(), names.end());
+  std::vector<std::string> kept = split(*content, '\0');
+  std::erase_if(kept, [&](const std::string& name) { return forgotten.contains(name); });
+  write_file_atomic(folder / server, join(kept, std::string(1, '\0')));
 }
 
 }  // namespace remote::servers

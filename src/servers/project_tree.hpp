@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <remote/cancel.hpp>
@@ -19,6 +21,10 @@ namespace remote::servers {
 // with a '/' at the end, relative to the folder. `leave`: names in it that do not count. Throws Error.
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
                                         const Cancel& cancel, const std::vector<std::string>& leave = {});
+
+// The files of the project that its patterns do not exclude, with their sizes in bytes. Throws Error.
+std::vector<std::pair<std::string, std::uint64_t>> selected_files(const config::Config& config,
+                                                                  const Cancel& cancel);
 
 // What the project's patterns do with these names in it, files or folders with a '/' at the end. One that
 // cannot be tried here is in neither set.
@@ -70,6 +76,11 @@ class SentFiles {
   // Takes names out of the record, then adds others; other processes may do so at the same time. Throws
   // Error where it cannot be written.
   void update(const std::vector<std::string>& sent, const std::vector<std::string>& forgotten) const;
+
+  // Takes names out of another server's record, which has the same folder, whoever logs in there. Throws
+  // Error where it cannot be written.
+  static void forget(const config::Config& config, const std::string& server,
+                     const std::vector<std::string>& names);
 
  private:
   std::vector<std::string> read() const;

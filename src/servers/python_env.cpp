@@ -14,12 +14,32 @@ namespace remote::servers {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr const char* conda_root = "~/miniconda";
+constexpr const char* own_conda = "~/miniconda";
 constexpr const char* default_conda_url =
     "https://repo.anaconda.com/miniconda/Miniconda3-latest-Linux-{arch}.sh";
 
 std::string folder_in(const std::string& parent, const std::string& name) {
   return parent.ends_with('/') ? parent + name : parent + "/" + name;
+}
+
+std::string conda_root(const config::Config& config) {
+  return config.python.conda.empty() ? own_conda : config.python.conda;
+}
+
+bool is_absolute(const std::string& path) {
+  return path.starts_with('/') || path.starts_with("~/");
+}
+
+std::string conda_environment_name(const config::Config& config) {
+  return config.python.environment.empty() ? config.name + "_env" : config.python.environment;
+}
+
+// Where the environment goes when an installation of the user's own takes none: where conda itself puts it.
+std::string other_environment(const config::Config& config) {
+  return config.python.conda.empty() || is_absolute(config.python.environment) ||
+                 config.python.environment == "base"
+             ? std::string()
+             : "~/.conda/envs/" + conda_environment_name(config);
 }
 
 bool is_local(const std::string& place) {
@@ -161,18 +181,30 @@ std::string digest_of(const config::Config& config, PackageSource source,
   return digest.hex();
 }
 
+// The second folder for an environment, which there may be none of.
+void set_other(Script& script, const char* name, const config::Config& config) {
+  const std::string other = other_environment(config);
+  if (other.empty()) {
+    script.set(name, "");
+  } else {
+    script.set_path(name, other);
+  }
+}
+
 }  // namespace
 
 std::string environment_folder(const config::Config& config, const config::Server& server) {
   const config::Python& python = config.python;
-  const bool absolute = python.environment.starts_with('/') || python.environment.starts_with("~/");
+  const bool absolute = is_absolute(python.environment);
   switch (python.manager) {
     case config::PythonManager::conda:
       if (absolute) {
         return python.environment;
       }
-      return folder_in(conda_root,
-                       "envs/" + (python.environment.empty() ? config.name + "_env" : python.environment));
+      if (!python.conda.empty() && python.environment == "base") {
+        return python.conda;
+      }
+      return folder_in(conda_root(config), "envs/" + conda_environment_name(config));
     case config::PythonManager::venv:
     case config::PythonManager::uv:
       if (absolute) {
@@ -190,21 +222,37 @@ std::string scripts_folder(const config::Config& config, const config::Server& s
   return folder_in(config.project_path_on(server), config.remote_scripts_folder_name);
 }
 
+std::string prologue(const config::Config& config, const config::Server& server) {
+  const std::string& text = config.prologue_on(server);
+  if (text.empty()) {
+    return {};
+  }
+  Script script;
+  script.set("__prologue", text).set_path("__project", config.project_path_on(server));
+  script.add("activate.sh", {"prologue"});
+  return script.text();
+}
+
 std::string activation(const config::Config& config, const config::Server& server) {
   Script script;
+  script.append(prologue(config, server));
   script.set_path("__project", config.project_path_on(server))
       .set_path("__scripts", scripts_folder(config, server))
       .set_path("__env", environment_folder(config, server));
   switch (config.python.manager) {
     case config::PythonManager::conda:
-      script.set_path("__conda", conda_root).add("activate.sh", {"conda", "project"});
+      script.set_path("__conda", conda_root(config));
+      set_other(script, "__other", config);
+      script.add("activate.sh", {"conda", "project"});
       break;
     case config::PythonManager::venv:
     case config::PythonManager::uv:
       script.add("activate.sh", {"venv", "project"});
       break;
     case config::PythonManager::system:
-      script.add("activate.sh", {"system", "project"});
+      // What the prologue put into PATH is the Python that is meant.
+      script.add("activate.sh",
+                 {config.prologue_on(server).empty() ? "system" : "system after prologue", "project"});
       break;
   }
   return script.text();
@@ -216,6 +264,9 @@ std::string setup_digest(const config::Config& config) {
   digest.add_field("setup 1").add_field(config::to_string(python.manager));
   digest.add_field(python.version.value_or("")).add_field(python.environment);
   digest.add_field(python.system_site_packages ? "site" : "");
+  if (!python.conda.empty()) {
+    digest.add_field("conda").add_field(python.conda);
+  }
   return digest.hex();
 }
 
@@ -226,9 +277,12 @@ Script provision_variables(const config::Config& config, const config::Server& s
       .set_path("SCRIPTS", scripts_folder(config, server))
       .set("MANAGER", config::to_string(config.python.manager))
       .set_path("ENV_PREFIX", environment_folder(config, server))
-      .set_path("CONDA_ROOT", conda_root)
+      .set_path("CONDA_ROOT", conda_root(config))
       .set("PROJECT_KEY", sha256_hex(project).substr(0, 12))
-      .set("SETUP_DIGEST", setup_digest(config));
+      .set("SETUP_DIGEST", setup_digest(config))
+      .set("CONDA_GIVEN", config.python.conda.empty() ? "" : "1")
+      .set("PROLOGUE_GIVEN", config.prologue_on(server).empty() ? "" : "1");
+  set_other(script, "OTHER_PREFIX", config);
   return script;
 }
 

@@ -16,6 +16,10 @@ namespace remote::servers {
 // hooks apart).
 std::string activation(const config::Config& config, const config::Server& server);
 
+// The sh text that runs the user's prologue, which activation() begins with; empty where there is none. Where
+// it failed, __failed is its exit code afterwards.
+std::string prologue(const config::Config& config, const config::Server& server);
+
 // The environment's folder on the server, as remote_path_word() takes it. For `system` a folder that only
 // holds records.
 std::string environment_folder(const config::Config& config, const config::Server& server);

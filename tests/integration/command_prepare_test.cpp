@@ -180,6 +180,61 @@ TEST_F(CommandPrepare, EachStepHasItsOwnOptions) {
   EXPECT_EQ(on("a", "train.py"), "(none)");
 }
 
+// A failure that servers share is shown once, with what to try.
+TEST_F(CommandPrepare, PipsFailureIsShownOnceForTheServersThatShareIt) {
+  world.configure("name: proj\npython: {manager: venv}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n");
+  write_file_atomic(world.project() / "requirements.txt", "torhc\n");
+  world.servers().add_program("python3", R"(case "$*" in
+  *"-m venv"*)
+    for folder; do :; done
+    mkdir -p "$folder/bin" && ln -s "$0" "$folder/bin/python"
+    ;;
+  *"pip install"*)
+    echo "ERROR: No matching distribution found for torhc" >&2
+    exit 1
+    ;;
+  -) exit 1 ;;
+esac
+)");
+  const CommandResult result = world.run({"prepare"});
+  EXPECT_EQ(result.code, 1) << result;
+  const std::string message = "| ERROR: No matching distribution";
+  EXPECT_NE(result.err.find(message), std::string::npos) << result;
+  EXPECT_EQ(result.err.find(message), result.err.rfind(message)) << result;
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr(", as on "), HasSubstr(" hint: a and b: is 'torhc' the right name")));
+}
+
+TEST_F(CommandPrepare, ItIsSaidWhenThereIsNothingToInstall) {
+  EXPECT_THAT(world.run({"prepare"}).err, HasSubstr("nothing to install: there is no requirements.txt"));
+  EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("nothing to install")));
+  write_file_atomic(world.project() / "requirements.txt", "\n");
+  EXPECT_THAT(world.run({"update-packages"}).err, Not(HasSubstr("nothing to install")));
+}
+
+TEST_F(CommandPrepare, ALargeFirstSyncIsAskedAbout) {
+  make_folders(world.project() / "films");
+  write_file_atomic(world.project() / "films/one", "");
+  fs::resize_file(world.project() / "films/one", 1'200'000'000);  // without a block on the disk
+  const CommandResult refused = world.run({"rsync"}, screen("n\n"));
+  EXPECT_EQ(refused.code, 1) << refused;
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("1.2 GB in 3 files go to a and b for the first time"),
+                                 HasSubstr("1.2 GB  films/, 1 file"), HasSubstr("exclude.txt"),
+                                 HasSubstr("nothing was sent: not confirmed")));
+  EXPECT_EQ(on("a", "train.py"), "(none)");
+  // It goes on where nobody can be asked, and with --yes: here as far as rsync.
+  world.servers().add_program("rsync", "echo 'no luck' >&2\nexit 1\n");
+  const auto goes_on = AllOf(HasSubstr("for the first time"), HasSubstr("no luck"));
+  EXPECT_THAT(world.run({"rsync"}).err, goes_on);
+  EXPECT_THAT(world.run({"rsync", "--yes"}, screen("")).err, goes_on);
+  // Excluded, or not the first time: nothing is said.
+  fs::remove(world.servers().bin() / "rsync");
+  write_file_atomic(world.project() / ".remote/exclude.txt", "films\n");
+  EXPECT_THAT(world.run({"rsync", "--server", "a"}).err, Not(HasSubstr("first time")));
+  fs::remove(world.project() / ".remote/exclude.txt");
+  EXPECT_THAT(world.run({"rsync", "--server", "a", "--dry-run"}).err, Not(HasSubstr("first time")));
+}
+
 TEST_F(CommandPrepare, OnATerminalFinishedServersStayAndNothingElse) {
   const CommandResult result = world.run({"rsync", "--color", "never"}, screen());
   EXPECT_EQ(result.code, 0);

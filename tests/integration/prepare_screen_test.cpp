@@ -189,11 +189,10 @@ TEST_F(PrepareOnATerminal, AFailureShowsTheEndOfStderrAndTheLogAndStopsNobody) {
 
 TEST_F(PrepareOnATerminal, CtrlCLeavesACleanScreen) {
   // A pip that would never end: its index does not answer.
-  fs::create_directories(sandbox_.home(0) / "my_project");
+  fs::create_directories(sandbox_.home(0) / "my_project/.remote-scripts");
   SubprocessSpec spec;
-  spec.argv = {"mkfifo", (sandbox_.home(0) / "my_project/.remote-scripts").string()};
+  spec.argv = {"mkfifo", (sandbox_.home(0) / "my_project/.remote-scripts/setup.lock").string()};
   ASSERT_TRUE(run_subprocess(spec).status.success());
-  fs::rename(sandbox_.home(0) / "my_project/.remote-scripts", sandbox_.home(0) / ".remote-setup.lock");
   // The lock file is a FIFO without a reader: opening it for writing waits.
   Subprocess program = start({"setup", "--server", "node-1"});
   watch([this] { return screen_.text().find("setup") != std::string::npos; });

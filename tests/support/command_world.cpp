@@ -152,7 +152,8 @@ RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<L
     environment.cancel = cancel_;
     environment.open = [&servers](const auto& folder, Hooks hooks) {
       hooks.rsync_helper = remote_binary;
-      return Project(std::make_unique<project::Core>(config::load(folder), std::move(hooks), share(servers)));
+      config::Config config = config::load(folder, hooks.strict);
+      return Project(std::make_unique<project::Core>(std::move(config), std::move(hooks), share(servers)));
     };
     code_ = cli::run(words, std::move(environment));
   });

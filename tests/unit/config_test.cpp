@@ -99,9 +99,10 @@ TEST(Config, LabmlRemoteProjectLoadsUnchanged) {
   EXPECT_EQ(config.servers[1].private_key, std::nullopt);
   EXPECT_EQ(config.servers[1].password, std::nullopt);
   EXPECT_EQ(config.servers[1].username, "ec2-user");
-  EXPECT_THAT(config.warnings, ElementsAre("configs.yaml:17: unknown key 'python-version' is ignored; write "
-                                           "python: {version: …}",
-                                           HasSubstr("configs.yaml:18: unknown key 'use_conda'")));
+  EXPECT_THAT(config.warnings,
+              ElementsAre("/p/demo/.remote/configs.yaml:17:1: unknown key 'python-version' is ignored; write "
+                          "python: {version: …}",
+                          HasSubstr("configs.yaml:18:1: unknown key 'use_conda'")));
 }
 
 TEST(Config, EveryKeyOfTheContract) {
@@ -219,14 +220,17 @@ python: {versoin: 3}
 )");
   EXPECT_THAT(
       config.warnings,
-      ElementsAre("configs.yaml:1: unknown key 'nmae' is ignored; did you mean 'name'?",
-                  "configs.yaml:2: unknown key 'hostname' is ignored; it belongs under a server's name",
-                  "configs.yaml:3: unknown key 'qqqqqq' is ignored",
-                  "configs.yaml:8: unknown key 'private-key' of server 'a' is ignored; did you mean "
-                  "'private_key'?",
-                  HasSubstr("did you mean 'username'?"), HasSubstr("it belongs under 'python'"),
-                  "configs.yaml:11: unknown key 'versoin' of 'python' is ignored; did you mean "
-                  "'version'?"));
+      ElementsAre(
+          "/p/demo/.remote/configs.yaml:1:1: unknown key 'nmae' is ignored; did you mean 'name'?",
+          "/p/demo/.remote/configs.yaml:2:1: unknown key 'hostname' is ignored; it belongs under a server's "
+          "name",
+          "/p/demo/.remote/configs.yaml:3:1: unknown key 'qqqqqq' is ignored",
+          "/p/demo/.remote/configs.yaml:8:5: unknown key 'private-key' of server 'a' is ignored; did you "
+          "mean "
+          "'private_key'?",
+          HasSubstr("did you mean 'username'?"), HasSubstr("it belongs under 'python'"),
+          "/p/demo/.remote/configs.yaml:11:10: unknown key 'versoin' of 'python' is ignored; did you mean "
+          "'version'?"));
 }
 
 TEST(Config, WrongTypesNameTheirPlace) {
@@ -491,6 +495,73 @@ TEST(Config, SelectServers) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
     EXPECT_THAT(error.message(), HasSubstr("no servers"));
   }
+}
+
+TEST(Config, MistakesOfBeginnersGetTheRightLineAndASuggestion) {
+  struct Case {
+    const char* text;
+    const char* place;
+    const char* reason;
+    const char* hint;
+  };
+  for (const Case& one : std::vector<Case>{
+           {"servers:\n  n1:\n    user: u\n    host: 10.0.0.1\n", ":4:5", "'host' is no key of a server",
+            "write hostname: 10.0.0.1"},
+           {"servers:\n  n1: 10.0.0.1\n", ":2:7", "has '10.0.0.1'", "write {hostname: 10.0.0.1}"},
+           {"servers:\n  n1:\n    hostname 10.0.0.1\n", ":3:5", "has 'hostname 10.0.0.1'",
+            "a ':' is missing behind 'hostname'"},
+           {"servers:\n  n1:\n    hostname:10.0.0.1\n", ":3:5", "has 'hostname:10.0.0.1'",
+            "a blank is missing behind 'hostname:'"},
+           {"servers:\n  n1\n    hostname: 10.0.0.1\n", ":2:5", "no ':' behind 'n1'", "write n1:"},
+           {"servers:\n  n1:\n    hostname 10.0.0.1\n    username: u\n", ":3:13", "no ':' behind 'hostname'",
+            "write hostname: 10.0.0.1"},
+           {"servers:\n  n1:\n    hostname: h\n    port:22\n    username: u\n", ":4:9",
+            "no blank behind 'port:'", "write port: 22"},
+           {"name my_project\nservers:\n  n1: {hostname: h}\n", ":1:5", "no ':' behind 'name'",
+            "write name: my_project"},
+           {"servers\n  n1:\n    hostname: h\n", ":1:8", "no ':' behind 'servers'", "write servers:"},
+           {"python: venv\n", ":1:9", "has 'venv'", "write {manager: venv}"},
+       }) {
+    try {
+      read(one.text);
+      ADD_FAILURE() << one.text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.what_failed(), "/p/demo/.remote/configs.yaml" + std::string(one.place)) << one.text;
+      EXPECT_THAT(error.reason(), HasSubstr(one.reason)) << one.text;
+      EXPECT_THAT(error.hint(), HasSubstr(one.hint)) << one.text;
+    }
+  }
+  EXPECT_THAT(
+      read("servers:\n  n1:\n    hostname: h\n    user: u\n").warnings,
+      ElementsAre("/p/demo/.remote/configs.yaml:4:5: unknown key 'user' of server 'n1' is ignored; did you "
+                  "mean 'username'?"));
+}
+
+TEST(Config, StrictTakesAnUnknownKeyForAnError) {
+  try {
+    parse("servers:\n  n1:\n    hostname: h\n    user: u\n", "/p/demo", true);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.message(), "/p/demo/.remote/configs.yaml:4:5: unknown key 'user' of server 'n1'");
+    EXPECT_EQ(error.hint(), "did you mean 'username'?");
+  }
+  EXPECT_THAT(parse("x-a: 1\nservers: {n1: {hostname: h}}\n", "/p/demo", true).warnings, IsEmpty());
+}
+
+TEST(Config, ProloguesAndCondasInstallation) {
+  const Config config = read(
+      "prologue: |\n  module load cuda\n  ulimit -n 9\npython: {conda: /opt/conda/}\n"
+      "servers:\n  a: {hostname: a}\n  b: {hostname: b, prologue: [x, y]}\n  c: {hostname: c, prologue: "
+      "''}\n");
+  EXPECT_EQ(config.prologue_on(config.servers[0]), "module load cuda\nulimit -n 9");
+  EXPECT_EQ(config.prologue_on(config.servers[1]), "x\ny");
+  EXPECT_EQ(config.prologue_on(config.servers[2]), "");
+  EXPECT_EQ(config.python.conda, "/opt/conda");
+  EXPECT_EQ(read("python: {conda: ~/anaconda3/bin/conda}").python.conda, "~/anaconda3");
+  EXPECT_THAT(failure("python: {conda: anaconda3}"), HasSubstr("1:17: 'conda' cannot be 'anaconda3'"));
+  EXPECT_THAT(failure("python: {manager: venv, conda: /opt/conda}"),
+              HasSubstr("does not go with 'manager: venv'"));
 }
 
 // docs/configuration.md: each example loads without a warning, and each key has a line in a table.

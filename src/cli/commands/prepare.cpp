@@ -4,6 +4,7 @@
 
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
+#include "cli/show/prepare_words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -13,6 +14,7 @@ struct Arguments {
   std::string fan_out = "direct";  // or "peers"
   std::string title;               // what a server is afterwards: "prepared"
   bool show_output = false;
+  bool yes = false;  // send a large project without a question
 };
 
 int run(Context& context, const Arguments& arguments) {
@@ -23,6 +25,9 @@ int run(Context& context, const Arguments& arguments) {
   }
   std::vector<PrepareResult> results;
   context.project().require_trust();  // a question does not go with the screen
+  if (request.sync && !request.dry_run) {
+    look_at_first_sync(context, context.project().first_sync(request.servers), arguments.yes);
+  }
   {
     const PrepareScreen screen(context, context.project().server_names(request.servers), request,
                                arguments.show_output);
@@ -46,6 +51,7 @@ void add_sync_options(CLI::App& command, Arguments& arguments) {
           "other (peers: for large projects and many servers)")
       ->type_name("HOW")
       ->check(CLI::IsMember({"direct", "peers"}));
+  command.add_flag("--yes", arguments.yes, "Send a large project without a question");
   command.add_flag("--verify", request.verify, "Compare all contents afterwards and name what differs");
 }
 

@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/prepare_words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -145,8 +146,23 @@ std::string step_word(StepResult result) {
   return result == StepResult::done ? "done" : result == StepResult::skipped ? "already" : "";
 }
 
+// "home" or "folder": what servers have in common.
+const char* common_place(const PrepareReport& report) {
+  return report.shared_home ? "home" : "folder";
+}
+
 std::string summary(const PrepareReport& report, const PrepareRequest& request) {
   std::vector<std::string> parts;
+  if (!report.shared_with.empty()) {
+    parts.push_back(fmt::format("by way of {}: they share one {}", report.shared_with, common_place(report)));
+    if (report.setup == StepResult::done) {
+      parts.emplace_back("setup done");
+    }
+    if (report.packages == StepResult::done) {
+      parts.emplace_back("packages done");
+    }
+    return join(parts, ", ");
+  }
   const auto add = [&parts](const char* step, StepResult result) {
     if (result != StepResult::not_asked) {
       parts.push_back(std::string(step) + " " + step_word(result));
@@ -191,6 +207,7 @@ json to_json(const PrepareResult& result) {
   step("setup", report.setup);
   step("packages", report.packages);
   entry["notes"] = report.notes;
+  entry["shared_with"] = or_null(report.shared_with);
   if (report.sync != StepResult::not_asked) {
     entry["rsync"] = {{"changed", report.files.changed},   {"removed", report.files.removed},
                       {"newer", report.files.newer},       {"warnings", report.files.warnings},
@@ -204,9 +221,6 @@ json to_json(const PrepareResult& result) {
 bool show_server(Context& context, const PrepareResult& result, const PrepareRequest& request) {
   const std::string name = result.server + ": ";
   if (result.error) {
-    if (const std::string hint = hint_of(*result.error); !hint.empty()) {
-      context.terminal.err(" hint: " + name + hint + "\n");
-    }
     return false;
   }
   const PrepareReport& report = result.report;
@@ -223,6 +237,22 @@ bool show_server(Context& context, const PrepareResult& result, const PrepareReq
   show_names(context, name + (request.dry_run ? "would remove:" : "removed:"), report.files.removed);
   show_names(context, name + "differs from here:", report.differences);
   return report.differences.empty();
+}
+
+// Says which servers have one folder.
+void show_shared(Context& context, const std::vector<PrepareResult>& results, const std::string& title) {
+  for (const PrepareResult& first : results) {
+    std::vector<std::string> names;
+    for (const PrepareResult& result : results) {
+      if (&result == &first || (!result.error && result.report.shared_with == first.server)) {
+        names.push_back(result.server);
+      }
+    }
+    if (names.size() > 1) {
+      context.terminal.notice(fmt::format("{} share one {}: {} once", enumerated(std::move(names)),
+                                          common_place(first.report), title));
+    }
+  }
 }
 
 }  // namespace
@@ -247,7 +277,7 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
 
 PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& servers,
                              const PrepareRequest& request, bool show_output)
-    : context_(context), progress_(context.terminal, servers, context.options.quiet) {
+    : context_(context), servers_(servers), progress_(context.terminal, servers, context.options.quiet) {
   const auto print = [&terminal = context.terminal, show_output, servers](std::size_t server,
                                                                           const std::string& line) {
     if (show_output && !line.empty()) {
@@ -256,9 +286,9 @@ PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& s
   };
   context.on_event = [this, request, print](const Event& event) {
     if (const auto* begun = std::get_if<StepBegun>(&event)) {
-      progress_.step(begun->server, begun->name);
+      progress_.step(begun->server, begun->other.empty() ? begun->name : "waiting for " + begun->other);
     } else if (const auto* detail = std::get_if<StepDetail>(&event)) {
-      progress_.detail(detail->server, detail->text, detail->fraction);
+      progress_.detail(detail->server, package_line(detail->text), detail->fraction);
       print(detail->server, detail->text);
     } else if (const auto* news = std::get_if<TransferNews>(&event)) {
       progress_.transfer(news->server, as_transfer(news->progress));
@@ -268,7 +298,9 @@ PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& s
       }
       progress_.done(prepared->server, summary(prepared->report, request));
     } else if (const auto* failed = std::get_if<ServerFailed>(&event)) {
-      progress_.failed(failed->server, failed->error.message(), failed->last_lines, failed->log);
+      const std::string same = failures_.seen_on(servers_.at(failed->server), *failed);
+      progress_.failed(failed->server, failed->error.message() + (same.empty() ? "" : ", as on " + same),
+                       same.empty() ? failed->last_lines : "", failed->log);
     } else {
       context_.show(event);
     }
@@ -305,10 +337,18 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   json all = json::array();
   std::size_t failed = 0;
   bool left_alone = false;
+  bool nothing_to_install = false;
   for (const PrepareResult& result : results) {
     all.push_back(to_json(result));
     failed += show_server(context, result, request) ? 0 : 1;
     left_alone = left_alone || !result.report.files.newer.empty();
+    nothing_to_install = nothing_to_install || result.report.package_source == "none";
+  }
+  show_hints(context, results);
+  show_shared(context, results, title);
+  if (nothing_to_install) {
+    context.terminal.notice(
+        "nothing to install: there is no requirements.txt or Pipfile, and no pyproject.toml of a package");
   }
   if (left_alone) {
     context.terminal.notice(" hint: send them too with --overwrite");

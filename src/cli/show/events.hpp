@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "cli/context.hpp"
+#include "cli/show/prepare_words.hpp"
 #include "ui/progress.hpp"
 
 // Events in words, and what prepare and its steps show.
@@ -29,6 +30,8 @@ class PrepareScreen {
 
  private:
   Context& context_;
+  const std::vector<std::string> servers_;
+  SameFailures failures_;
   ui::Progress progress_;
 };
 

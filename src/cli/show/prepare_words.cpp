@@ -1,0 +1,151 @@
+#include "cli/show/prepare_words.hpp"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+
+namespace remote::cli {
+namespace {
+
+constexpr std::uint64_t large_bytes = 1'000'000'000;
+constexpr std::size_t many_files = 50'000;
+constexpr std::size_t shown_parts = 5;
+
+// "torch-2.6.0-cp311-cp311-linux_x86_64.whl (766.7 MB)" as "torch 2.6.0 (766.7 MB)"
+std::string archive(std::string_view text) {
+  const std::size_t blank = std::min(text.find(' '), text.size());
+  std::string_view file = text.substr(0, blank);
+  file.remove_prefix(file.rfind('/') + 1);  // npos + 1 is 0
+  const std::string_view size = text.substr(blank);
+  std::string name(file);
+  if (file.ends_with(".whl")) {
+    const std::vector<std::string> parts = split(std::string(file), '-');
+    if (parts.size() > 2) {
+      name = parts[0] + " " + parts[1];
+    }
+  } else if (const std::size_t end = file.rfind(".tar."); end != std::string_view::npos) {
+    name = file.substr(0, end);
+  }
+  return name + std::string(size);
+}
+
+std::string first_word(std::string_view text) {
+  return std::string(text.substr(0, text.find(' ')));
+}
+
+std::string installing(std::string_view names) {
+  const std::size_t count = static_cast<std::size_t>(std::ranges::count(names, ',')) + 1;
+  return fmt::format("installing {}: {}", counted(count, "package"), names);
+}
+
+std::string building(std::string_view text) {
+  return "building " + first_word(text);
+}
+
+// What tells one failure from another: pip's errors, without the addresses of objects in its warnings.
+std::string essence(const std::string& lines) {
+  std::string errors;
+  for (const std::string& line : split(lines, '\n')) {
+    if (lower_case(line.substr(0, 6)) == "error:") {
+      errors += line + "\n";
+    }
+  }
+  return errors.empty() ? lines : errors;
+}
+
+}  // namespace
+
+std::string package_line(const std::string& line) {
+  const std::string_view text = trim(line);
+  const auto is = [](const char* verb, auto what) {
+    return [verb, what](std::string_view rest) { return std::string(verb) + what(rest); };
+  };
+  const std::array<std::pair<std::string_view, std::function<std::string(std::string_view)>>, 7> known{{
+      {"Collecting ", is("collecting ", first_word)},
+      {"Downloading ", is("downloading ", archive)},
+      {"Using cached ", is("from the cache: ", archive)},
+      {"Processing ", is("reading ", archive)},
+      {"Requirement already satisfied: ", is("there already: ", first_word)},
+      {"Building wheel for ", building},
+      {"Installing collected packages: ", installing},
+  }};
+  for (const auto& [begin, words] : known) {
+    if (text.starts_with(begin) && text.size() > begin.size()) {
+      return words(text.substr(begin.size()));
+    }
+  }
+  return line;
+}
+
+std::string enumerated(std::vector<std::string> names) {
+  if (names.empty()) {
+    return {};
+  }
+  const std::string last = std::move(names.back());
+  names.pop_back();
+  return names.empty() ? last : join(names, ", ") + " and " + last;
+}
+
+std::string size_text(std::uint64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  return bytes >= 1'000'000'000 ? fmt::format("{:.1f} GB", number / 1e9)
+         : bytes >= 1'000'000   ? fmt::format("{:.1f} MB", number / 1e6)
+                                : fmt::format("{:.1f} kB", number / 1e3);
+}
+
+std::string SameFailures::seen_on(const std::string& server, const ServerFailed& failure) {
+  if (failure.last_lines.empty()) {
+    return {};  // one line, which is said for each
+  }
+  const std::string what = failure.error.what_failed() + "\n" + failure.error.reason() + "\n";
+  const auto [found, fresh] = first_.emplace(what + essence(failure.last_lines), server);
+  return fresh ? std::string() : found->second;
+}
+
+void show_hints(Context& context, const std::vector<PrepareResult>& results) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> hints;  // in their order
+  for (const PrepareResult& result : results) {
+    const std::string hint = result.error ? hint_of(*result.error) : std::string();
+    if (hint.empty()) {
+      continue;
+    }
+    const auto found = std::ranges::find(hints, hint, [](const auto& entry) { return entry.first; });
+    if (found != hints.end()) {
+      found->second.push_back(result.server);
+    } else {
+      hints.push_back({hint, {result.server}});
+    }
+  }
+  for (const auto& [hint, servers] : hints) {
+    context.terminal.err(" hint: " + enumerated(servers) + ": " + hint + "\n");
+  }
+}
+
+void look_at_first_sync(Context& context, const FirstSync& first, bool yes) {
+  if (first.servers.empty() || (first.bytes <= large_bytes && first.files <= many_files)) {
+    return;
+  }
+  context.terminal.notice(fmt::format("{} in {} go to {} for the first time:", size_text(first.bytes),
+                                      counted(first.files, "file"), enumerated(first.servers)));
+  for (std::size_t i = 0; i < std::min(shown_parts, first.parts.size()); ++i) {
+    const FirstSync::Part& part = first.parts[i];
+    context.terminal.notice(fmt::format("    {:>9}  {}{}", size_text(part.bytes), visible_line(part.name),
+                                        part.name.ends_with('/') ? ", " + counted(part.files, "file") : ""));
+  }
+  context.terminal.notice(" hint: what the servers do not need, name it in .remote/exclude.txt");
+  if (yes || !context.terminal.stdin_is_terminal()) {
+    return;
+  }
+  const auto answer = context.terminal.ask("Send it? [y/N] ", context.cancel);
+  if (answer != "y" && answer != "Y" && answer != "yes") {
+    throw Error("nothing was sent", "not confirmed");
+  }
+}
+
+}  // namespace remote::cli
