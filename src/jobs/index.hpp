@@ -27,7 +27,7 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-inline constexpr std::string_view index_header = "remote job index 5\n";  // the first line
+inline constexpr std::string_view index_header = "remote job index 6\n";  // the first line
 std::string index_line(const Fingerprint& print, const Job& job);
 
 class Index {
@@ -35,7 +35,10 @@ class Index {
   struct Row {
     Fingerprint print;
     JobState state = JobState::starting;
+    std::optional<int> leftovers;
     int key = 0;
+    // Whether the job is over, as is_over() has it.
+    bool over() const { return is_final(state) && !leftovers; }
     std::string_view job;  // all fields, for job()
   };
 

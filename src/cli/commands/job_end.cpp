@@ -29,7 +29,7 @@ std::string outcome_text(const KillResult::Entry& entry) {
   using Outcome = KillResult::Entry::Outcome;
   switch (entry.outcome) {
     case Outcome::killed:
-      return "killed";
+      return entry.suspects.empty() ? "killed" : "what is known to be of it was killed; see below";
     case Outcome::ended:
       return entry.signalled > 0 ? "had ended before; what it left behind was ended now" : "had ended before";
     case Outcome::none:
@@ -56,12 +56,17 @@ bool report(Context& context, const KillResult& result) {
                    {"state", to_string(entry.job.state)},
                    {"ended", ended},
                    {"signalled", entry.signalled},
-                   {"survivors", entry.survivors}});
+                   {"survivors", entry.survivors},
+                   {"may_be_of_it", entry.suspects}});
     if (!context.options.json) {
       context.terminal.out(fmt::format("{}: {}\n", describe(entry.job), outcome_text(entry)));
     }
     for (const std::string& survivor : entry.survivors) {
       context.terminal.err(fmt::format("  still there: {}\n", visible_line(survivor)));
+    }
+    for (const std::string& suspect : entry.suspects) {
+      context.terminal.err(
+          fmt::format("  may be of this job, and was left alone: {}\n", visible_line(suspect)));
     }
   }
   context.show(result.errors);

@@ -40,10 +40,13 @@ int tail(Context& context, const TailArguments& arguments) {
 }
 
 int wait(Context& context, const JobOptions& options) {
-  const std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
-                                                        .some = options.named(),
-                                                        .unfinished_only = !options.named(),
-                                                        .ask = false});
+  std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
+                                                  .some = options.named(),
+                                                  .unfinished_only = !options.named(),
+                                                  .ask = false});
+  if (!options.named()) {  // it is not waited for what an ended one has left behind
+    std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
+  }
   const auto tell = [&](std::size_t, const Job& job) {
     context.terminal.notice(fmt::format("{}: {}", describe(job), state_text(job)));
   };

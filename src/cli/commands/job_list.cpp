@@ -17,6 +17,7 @@ struct Arguments {
   bool hidden = false;
   bool offline = false;
   bool watch = false;
+  int patience = 3;
   std::vector<std::string> tags;
 };
 
@@ -62,8 +63,12 @@ std::string table_text(const Context& context, const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
     const std::int64_t started = job.started_at.value_or(job.created_at);
     Job brief = job;
-    if (brief.reason.kind == JobReason::Kind::no_lifeline) {
-      brief.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};  // why is a warning of its own
+    // why is a warning of its own
+    if (brief.reason.kind == JobReason::Kind::no_lifeline ||
+        brief.reason.kind == JobReason::Kind::lifeline_dead) {
+      brief.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
+    } else if (brief.reason.kind == JobReason::Kind::lifeline_restarted) {
+      brief.reason = {.kind = JobReason::Kind::other, .text = "lifeline restarted"};
     }
     table.add({std::to_string(job.key), ui::Cell(state_text(brief), style_of(job.state)), job.server,
                job.rank ? std::to_string(*job.rank) : "", format_duration(now - started) + " ago",
@@ -79,6 +84,7 @@ std::vector<Job> look(Context& context, const Arguments& arguments) {
   request.selection.hidden = arguments.hidden;
   request.unfinished_only = !arguments.stopped;
   request.ask = !arguments.offline;
+  request.patience = std::chrono::seconds(arguments.patience);
   std::vector<Job> jobs = context.project().jobs(request);
   if (arguments.rsync) {
     context.show(context.project().fetch_logs(jobs));
@@ -139,6 +145,9 @@ void add_job_list(CLI::App& app, Context& context) {
   command.add_flag("--hidden", arguments.hidden, "Hidden jobs too");
   command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
   command.add_flag("--watch", arguments.watch, "Show it anew every two seconds, until Ctrl-C");
+  add_number_option(command, "--patience", arguments.patience,
+                    "Seconds that a server may take to connect, and be silent (default: 3)", "SECONDS", 1,
+                    3600);
   add_tag_option(command, context, arguments.tags, "Jobs with this tag; with several, jobs that have all");
 }
 

@@ -110,9 +110,8 @@ void print_env(std::string& text, const Env& env, const Env& without, std::strin
   }
 }
 
-}  // namespace
-
-std::string state_text(const Job& job) {
+// Without what it has left behind.
+std::string own_state_text(const Job& job) {
   std::string text(to_string(job.state));
   // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
   // ada@laptop"; "ended after rank 2" stands for itself.
@@ -133,6 +132,15 @@ std::string state_text(const Job& job) {
     text += " (" + reason + ")";
   }
   return text;
+}
+
+}  // namespace
+
+std::string state_text(const Job& job) {
+  const std::string text = own_state_text(job);
+  return is_final(job.state) && job.leftovers ? fmt::format("{} (ended, {} {} left)", text, *job.leftovers,
+                                                            *job.leftovers == 1 ? "process" : "processes")
+                                              : text;
 }
 
 std::string describe(const Job& job) {
