@@ -247,7 +247,7 @@ Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
                     (stored.state == JobState::running && news.state == JobState::starting);
   if (keep) {
     Job kept = stored;
-    if (is_final(stored.state) && is_final(news.state) && later) {
+    if (is_final(stored.state) && is_final(news.state) && !older) {
       kept.leftovers = news.leftovers;
     }
     return kept;
