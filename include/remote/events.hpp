@@ -84,11 +84,14 @@ struct Launched {
 // A launch's servers cannot all tell each other about a failure: the ranks of `servers` are ended after a
 // failure elsewhere only while this program follows the launch.
 struct NoLifeline {
-  enum class Cause { no_python, no_port, no_connection };
+  // no_python: the server has none that will do; no_port: no port is free for it; no_connection: a way
+  // between the servers is closed; dead: its process has died, and could not be started again; restarted: it
+  // had died, and was started again
+  enum class Cause { no_python, no_port, no_connection, dead, restarted };
   struct Server {
     std::string name;
     Cause cause = Cause::no_connection;
-    std::string detail;  // for no_connection: which way is closed
+    std::string detail;  // for no_connection: which way is closed; for dead: why there is no new one
   };
   std::vector<Server> servers;
   bool for_all = false;  // the first server is the one without: there is none between the others either

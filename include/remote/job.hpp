@@ -32,6 +32,10 @@ std::string_view to_string(JobState state);
 std::optional<JobState> parse_job_state(std::string_view name);
 // Whether no news can change it: succeeded, failed, killed, lost.
 bool is_final(JobState state);
+struct Job;
+// Whether there is nothing of it to look after any more: its state is final, and it has left no processes
+// behind.
+bool is_over(const Job& job);
 
 // The id of a job, or of a launch: 32 lower-case hexadecimal digits and nothing else, so it is safe as a
 // file's name and as a word of a shell script.
@@ -77,9 +81,11 @@ struct JobReason {
     // queued:
     waiting,  // for `text`
     // running:
-    told_to_end,   // but its process `number` lives on
-    unsupervised,  // its supervisor is gone, so its result will not be known
-    no_lifeline,   // its launch will not end when a rank on another server fails: `text` says why
+    told_to_end,    // but its process `number` lives on
+    unsupervised,   // its supervisor is gone, so its result will not be known
+    no_lifeline,    // its launch will not end when a rank on another server fails: `text` says why
+    lifeline_dead,  // the same, because its server's lifeline has died: `text` says why there is no new one
+    lifeline_restarted,  // its server's lifeline had died, and was started again just now
     // unknown:
     no_answer,  // its server did not answer; the last news, if any, are `number` seconds old: `last_state`
     // any state:
@@ -107,6 +113,9 @@ struct Job {
   JobId id;     // made before anything is sent to a server
   std::string server;
   JobState state = JobState::starting;
+  // Of a job that has ended: how many of its processes still lived when its server was last asked. Nothing
+  // for none.
+  std::optional<int> leftovers;
   std::optional<int> pid;
   std::optional<ExitStatus> result;  // exit code or signal
   JobReason reason;

@@ -129,6 +129,8 @@ struct KillResult {
     int signalled = 0;                   // how many processes got a signal
     std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"; foreign text
     std::string reason;                  // for refused; foreign text
+    // Processes that may be of the job and were left alone, for nothing proves it: the same, and why.
+    std::vector<std::string> suspects;
   };
   std::vector<Entry> entries;  // by key; jobs whose server answered
   std::vector<Error> errors;   // servers that did not

@@ -131,6 +131,8 @@ struct JobsRequest {
   bool some = false;             // it is an Error (usage) when no job fits
   bool unfinished_only = false;  // as far as is known here, before the servers are asked
   bool ask = true;               // ask the servers of unfinished jobs; else what is known here
+  // How long a server may take to connect, and how long it may then be silent.
+  std::chrono::milliseconds patience{3000};
 };
 
 struct ProjectStatus {
@@ -273,8 +275,8 @@ class Project {
   // Starts one job.
   StartResult start(const JobRequest& request);
 
-  // The jobs that fit, by key. An unfinished job whose server does not answer within three seconds is
-  // `unknown`.
+  // The jobs that fit, by key. An unfinished job about which its server does not answer within
+  // JobsRequest::patience is `unknown`.
   std::vector<Job> jobs(const JobsRequest& request = {});
   // Where the project stands. Asks as jobs() does.
   ProjectStatus status();

@@ -228,6 +228,7 @@ Index::Index(std::string text) : text_(std::move(text)) {
     const std::string_view id = columns.next();
     columns.next();  // server
     columns.field("state", row.state);
+    columns.field("processes_left", row.leftovers);
     if (!columns.good()) {
       ++bad_;
       continue;

@@ -35,7 +35,10 @@ class Index {
   struct Row {
     Fingerprint print;
     JobState state = JobState::starting;
+    std::optional<int> leftovers;
     int key = 0;
+    // Whether the job is over, as is_over() has it.
+    bool over() const { return is_final(state) && !leftovers; }
     std::string_view job;  // all fields, for job()
   };
 

@@ -27,6 +27,10 @@ std::optional<JobState> parse_job_state(std::string_view name) {
                                     : std::optional(static_cast<JobState>(found - state_names.begin()));
 }
 
+bool is_over(const Job& job) {
+  return is_final(job.state) && !job.leftovers;
+}
+
 bool is_final(JobState state) {
   return state == JobState::succeeded || state == JobState::failed || state == JobState::killed ||
          state == JobState::lost;
@@ -80,6 +84,8 @@ constexpr std::array sentences{
     Sentence{Kind::told_to_end, "told_to_end", "told to end, but its process # is not gone"},
     Sentence{Kind::unsupervised, "unsupervised", "its supervisor is gone"},
     Sentence{Kind::no_lifeline, "no_lifeline", "no lifeline: *"},
+    Sentence{Kind::lifeline_dead, "lifeline_dead", "its lifeline has died: *"},
+    Sentence{Kind::lifeline_restarted, "lifeline_restarted", "its lifeline had died and was started again"},
     Sentence{Kind::no_answer, "no_answer", ""},
     Sentence{Kind::other, "other", "*"},
 };

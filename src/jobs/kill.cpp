@@ -31,7 +31,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
     // What is not there any more, but once ran there, was started.
     const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
     entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
-                       reply->survivors, reply->reason});
+                       reply->survivors, reply->reason, reply->suspects});
   }
   return entries;
 }

@@ -97,7 +97,7 @@ servers::Script job_script(const RemoteFolder& folder, std::string_view file,
                            const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
   servers::Script script;
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
-  return script.add("lib.sh").append(backends_text(known, parts)).add(file);
+  return script.add("lib.sh").add("room.sh").add("second.sh").append(backends_text(known, parts)).add(file);
 }
 
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids) {
@@ -131,7 +131,10 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
     set_program(script, "lifeline", "py", std::string(scripts::text("lifeline.py")));
     set_program(script, "ender", "sh", program_text("ender.sh", known));
   }
-  script.append(job_script(folder, "start.sh", known, {"start"}).text()).add("oom.sh").call("start_begin");
+  script.append(job_script(folder, "start.sh", known, {"start"}).text())
+      .add("oom.sh")
+      .add("lifeline_run.sh")
+      .call("start_begin");
   for (const StartRequest& request : requests) {
     script.call("start_one", {request.id.text(), job_text(folder.project, request), request.backend});
   }
@@ -145,8 +148,8 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
                                             const std::vector<Backend>& known) {
   servers::Action<StatusAnswer> action;
   action.what = "state of " + counted(ids.size(), "job");
-  servers::Script& script = action.script = job_script(folder, "status.sh", known, {"state"});
-  script.add("peer_words.sh");
+  servers::Script& script = action.script =
+      job_script(folder, "status.sh", known, {"state"}).add("lifeline_run.sh").add("peer_words.sh");
   if (await_lifeline && !ids.empty()) {
     script.call("await_lifeline", {ids.front().text()});
   }
@@ -154,7 +157,7 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   script.call("status_begin").call("status_sizes", texts);
   call_each(script, "status_one", ids, claim);
-  script.call("say", {"end"});
+  script.call("status_end");
   action.timeout = std::chrono::seconds(10);
   return action;
 }

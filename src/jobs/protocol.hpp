@@ -80,9 +80,10 @@ struct StatusReply {
   JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
-  std::string reason;      // why it is queued or unknown, or what is odd about a running one; may be ""
-  bool supervised = true;  // false: the job lives, its supervisor does not
-  bool left = false;       // it was told to end and has a result, but its process `pid` lives on
+  std::string reason;            // why it is queued or unknown, or what is odd about a running one; may be ""
+  bool supervised = true;        // false: the job lives, its supervisor does not
+  bool left = false;             // it was told to end and has a result, but its process `pid` lives on
+  std::optional<int> leftovers;  // of an ended one that nobody told to end: how many of its processes live on
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;
@@ -92,7 +93,9 @@ struct StatusReply {
   bool after_peer = false;               // its last words on stderr say that another rank was gone
   std::optional<int> stop_signal;        // what job-kill asked for, if it did
   std::string stop_by;                   // who asked: "ada@laptop", or "rank 2" …
-  std::string lifeline;        // why the launch's lifeline does not reach all servers; "" where it does
+  // Why the launch's lifeline does not reach all servers; "" where it does. "restarted": it had died, and was
+  // started again; "dead: WHY": that was not possible.
+  std::string lifeline;
   bool oom = false;            // the kernel's OOM killer struck while it ran
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
@@ -105,6 +108,8 @@ struct StatusAnswer {
 
   void take(servers::AnswerLine& line);
   void check() const;
+  // Whether its clock has come: without it nothing of the answer can be used.
+  bool has_now() const { return has_now_; }
 
  private:
   bool has_now_ = false;
@@ -150,6 +155,7 @@ struct KillReply {
   int signalled = 0;                   // how many processes got a signal
   std::string reason;                  // for refused
   std::vector<std::string> survivors;  // "pid 4121 (python3, user ada, state D)"
+  std::vector<std::string> suspects;   // the same, and why: see KillResult
 };
 
 struct KillAnswer {

@@ -82,6 +82,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.supervised = line.number_in(value, 0, 1) == 1;
   } else if (key == "left") {
     job.left = line.number_in(value, 0, 1) == 1;
+  } else if (key == "leftovers") {
+    job.leftovers = line.number_in(value, 1);
   } else if (key == "result") {
     job.result = result(line, value);
   } else if (key == "started") {
@@ -239,6 +241,20 @@ void KillAnswer::take(AnswerLine& line) {
     const std::string_view state = line.word();
     const std::string_view user = line.word();
     reply->survivors.push_back(fmt::format("pid {} ({}, user {}, state {})", pid, line.rest(), user, state));
+    return;
+  }
+  if (line.kind() == "suspect") {
+    const JobId id = id_word(line);
+    const auto reply = std::ranges::find(jobs, id, &KillReply::id);
+    if (reply == jobs.end()) {
+      line.refuse("a suspect of nothing");
+    }
+    const int pid = line.number(1);
+    const std::string why = with_blanks(line.word());
+    const std::string_view state = line.word();
+    const std::string_view user = line.word();
+    reply->suspects.push_back(
+        fmt::format("pid {} ({}, user {}, state {}): {}", pid, line.rest(), user, state, why));
     return;
   }
   auto reply = begin_reply<KillReply>(

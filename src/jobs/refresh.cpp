@@ -11,45 +11,93 @@
 namespace remote::jobs {
 namespace {
 
-using clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
+// How long an answer may take that does not stop coming.
+constexpr milliseconds longest_answer{60'000};
+
+// How long a server may take to answer, and may be silent meanwhile.
+struct Limits {
+  milliseconds whole{10'000};
+  milliseconds silence{0};  // 0: as long as the whole
+};
+
+// What a server has said, though perhaps not of all jobs.
+struct Answered {
+  std::vector<Job> jobs;         // those that were asked about
+  std::vector<bool> known;       // which of them it spoke of
+  std::optional<Error> failure;  // why not of all
+};
+
+// Runs the action. What has come counts also where the rest does not come, which is `failure` then.
+StatusAnswer run_in_pieces(ssh::Connection& connection, const servers::Action<StatusAnswer>& action,
+                           std::optional<Error>& failure, const Cancel& cancel) {
+  StatusAnswer answer;
+  servers::AnswerReader reader = servers::reader_into(answer);
+  try {
+    servers::finish_answer(answer, reader, servers::run_script(connection, action, reader, cancel));
+  } catch (const Error& error) {
+    failure.emplace(error);
+  }
+  return answer;
+}
+
 // Asks, and stores nothing.
-std::vector<Job> question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          milliseconds limit, bool await_lifeline, const Cancel& cancel) {
+Answered question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs, Limits limits,
+                  bool await_lifeline, const Cancel& cancel) {
+  Answered result{std::move(jobs), {}, std::nullopt};
+  result.known.resize(result.jobs.size(), false);
   for (const auto& [folder, indices] :
-       group_by(jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
+       group_by(result.jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
     std::vector<JobId> ids;
     std::vector<JobId> claim;
     for (const std::size_t i : indices) {
-      ids.push_back(jobs[i].id);
+      const Job& job = result.jobs[i];
+      ids.push_back(job.id);
       // Looked at before asking: a starter that dies later is found out the next time.
-      if (jobs[i].state == JobState::starting && store.starter_is_dead(start_id_of(jobs[i]))) {
-        claim.push_back(jobs[i].id);
+      if (job.state == JobState::starting && store.starter_is_dead(start_id_of(job))) {
+        claim.push_back(job.id);
       }
     }
     auto action = status_action(folder, ids, claim, await_lifeline);
-    action.timeout = limit;
+    action.timeout = limits.whole;
+    action.silence = limits.silence;
     const std::int64_t asked_ms = now_milliseconds();
-    const StatusAnswer answer = servers::run_action(connection, action, cancel);
+    const StatusAnswer answer = run_in_pieces(connection, action, result.failure, cancel);
+    if (!answer.has_now()) {
+      return result;
+    }
     const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
     for (const std::size_t i : indices) {
-      if (const StatusReply* reply = reply_about(jobs[i].id, answer.jobs)) {
+      Job& job = result.jobs[i];
+      if (const StatusReply* reply = reply_about(job.id, answer.jobs)) {
         const bool dead = std::ranges::find(claim, reply->id) != claim.end();
-        jobs[i] = apply_status(jobs[i], *reply, clocks, dead ? Starter::dead : Starter::alive);
+        job = apply_status(job, *reply, clocks, dead ? Starter::dead : Starter::alive);
+        result.known[i] = true;
       }
     }
+    if (result.failure) {
+      return result;
+    }
   }
-  return jobs;
+  return result;
 }
 
-constexpr milliseconds usual_limit{10'000};
+// The same, where only a whole answer will do.
+std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
+                              bool await_lifeline, const Cancel& cancel) {
+  Answered answered = question(connection, store, std::move(jobs), {}, await_lifeline, cancel);
+  if (answered.failure) {
+    throw *answered.failure;
+  }
+  return std::move(answered.jobs);
+}
 
 }  // namespace
 
 std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
                               const Cancel& cancel) {
-  jobs = question(connection, store, std::move(jobs), usual_limit, false, cancel);
+  jobs = whole_answer(connection, store, std::move(jobs), false, cancel);
   store.update(jobs);
   return jobs;
 }
@@ -57,32 +105,30 @@ std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::ve
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs = question(*connection, store, std::move(jobs), usual_limit, true, cancel);
+  jobs = whole_answer(*connection, store, std::move(jobs), true, cancel);
   store.update(jobs);
   return jobs;
 }
 
 News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
-             milliseconds limit, const Cancel& cancel) {
+             milliseconds patience, const Cancel& cancel) {
   using Place = std::pair<std::string, RemoteFolder>;
   const auto groups = group_by(jobs, [&](const Job& job) {
     // a lost one may have been found again
-    const bool asked = job.state == JobState::lost ? in_reach(config, job) : !is_final(job.state);
+    const bool asked = job.state == JobState::lost ? in_reach(config, job) : !is_over(job);
     return asked ? std::optional(Place(job.server, job.remote_folder)) : std::nullopt;
   });
   const auto outcomes = servers::fan_out(
       groups, [](const Group<Place>& group) { return group.key.first; },
       [&](const Group<Place>& group, std::size_t) {
-        const auto begin = clock::now();
         std::vector<Job> mine;
         for (const std::size_t i : group.indices) {
           mine.push_back(jobs[i]);
         }
         const auto connection = connector.connect(server_of(config, mine.front()), cancel,
-                                                  std::chrono::ceil<std::chrono::seconds>(limit));
-        const auto left = limit - std::chrono::duration_cast<milliseconds>(clock::now() - begin);
-        return question(*connection, store, std::move(mine), std::max(left, milliseconds(200)), false,
-                        cancel);
+                                                  std::chrono::ceil<std::chrono::seconds>(patience));
+        const Limits limits{std::max(longest_answer, patience), patience};
+        return question(*connection, store, std::move(mine), limits, false, cancel);
       });
   News news;
   news.jobs = std::move(jobs);
@@ -91,13 +137,17 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
   for (std::size_t g = 0; g < groups.size(); ++g) {
     for (std::size_t k = 0; k < groups[g].indices.size(); ++k) {
       Job& job = news.jobs[groups[g].indices[k]];
-      job = outcomes[g].ok() ? (*outcomes[g].value)[k] : as_unanswered(job, now);
-      if (outcomes[g].ok()) {
+      if (outcomes[g].ok() && (outcomes[g].value->known[k] || !outcomes[g].value->failure)) {
+        job = outcomes[g].value->jobs[k];
         answered.push_back(job);
+      } else {
+        job = as_unanswered(job, now);
       }
     }
     if (!outcomes[g].ok()) {
       news.silent.push_back(*outcomes[g].error);
+    } else if (outcomes[g].value->failure) {
+      news.silent.push_back(Error(*outcomes[g].value->failure).on(groups[g].key.first));
     }
   }
   // All at once, and apart from the asking: a disk that is full says nothing about the servers.

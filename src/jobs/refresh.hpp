@@ -22,11 +22,11 @@ struct News {
   std::optional<Error> unsaved;  // the store could not take the news; they are true all the same
 };
 
-// Asks the servers of the unfinished jobs, one exec a server, side by side. A server that does not answer
-// within `limit`, connecting included, leaves its jobs `unknown` in the result and untouched in the store.
-// Throws only on cancel.
+// Asks the servers of the jobs that are not over, one exec a server, side by side. A server that takes longer
+// than `patience` to connect, or falls silent for so long, or takes a minute for all, leaves the jobs that it
+// has not spoken of by then `unknown` in the result and untouched in the store. Throws only on cancel.
 News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
-             std::chrono::milliseconds limit, const Cancel& cancel);
+             std::chrono::milliseconds patience, const Cancel& cancel);
 
 // The same for jobs of one server, over a connection that is there. Throws Error.
 std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,

@@ -176,7 +176,7 @@ void Store::update(const std::vector<Job>& jobs) {
       }
       const std::string text = to_json_text(merged);
       merged = from_json_text(text);
-      if (is_final(stored->job.state) && !is_final(merged.state)) {
+      if (is_over(stored->job) && !is_over(merged)) {
         before += index_line(Fingerprint(), merged);  // or unfinished_only would not look at it after a crash
       }
       after += index_line(batch.put(record_file(news.id), text), merged);
@@ -212,7 +212,7 @@ Store::Listing Store::list(Filter filter) const {
   listing.problems = std::move(loaded.problems);
   listing.jobs.reserve(loaded.jobs.size());
   for (StoredJob& stored : loaded.jobs) {
-    if (filter.unfinished_only && is_final(stored.job.state)) {
+    if (filter.unfinished_only && is_over(stored.job)) {
       continue;
     }
     if (!listing.jobs.empty() && listing.jobs.back().key == stored.job.key) {

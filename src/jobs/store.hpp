@@ -42,7 +42,7 @@ class Store {
   void update(const std::vector<Job>& jobs);
 
   struct Filter {
-    bool unfinished_only = false;  // reads only the records whose state in the index is not final
+    bool unfinished_only = false;  // reads only the records of jobs that are not over, as the index has them
   };
   struct Listing {
     std::vector<Job> jobs;              // by key

@@ -47,7 +47,7 @@ struct Loader {
       ++known;
       loaded.max_key = std::max(loaded.max_key, row->key);
       // A final state stays as it is, so its record need not be looked at.
-      if (unfinished_only && row->print.size != 0 && is_final(row->state)) {
+      if (unfinished_only && row->print.size != 0 && row->over()) {
         return;
       }
     }
@@ -90,7 +90,7 @@ struct Loader {
 
   void add(StoredJob stored) {
     loaded.max_key = std::max(loaded.max_key, stored.job.key);
-    if (!unfinished_only || !is_final(stored.job.state)) {
+    if (!unfinished_only || !is_over(stored.job)) {
       loaded.jobs.push_back(std::move(stored));
     }
   }

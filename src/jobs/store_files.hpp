@@ -71,7 +71,7 @@ struct Loaded {
   bool stale = false;  // the index lacks something that is there, or has much that is not
 };
 
-// Reads the store. With `unfinished_only`, jobs that ended are left out (where the index says so, unseen).
+// Reads the store. With `unfinished_only`, jobs that are over are left out (where the index says so, unseen).
 // A folder that is not there has no jobs. Throws Error when the folder cannot be read.
 Loaded load_jobs(const std::filesystem::path& folder, bool unfinished_only);
 

@@ -66,6 +66,7 @@ std::string lifeline_trouble(const std::string& text) {
 }
 
 JobReason running_reason(const StatusReply& reply) {
+  constexpr std::string_view dead = "dead: ";
   if (reply.left) {
     return {.kind = Kind::told_to_end, .number = reply.pid.value_or(0)};
   }
@@ -74,6 +75,12 @@ JobReason running_reason(const StatusReply& reply) {
   }
   if (!reply.reason.empty()) {
     return {.kind = Kind::other, .text = reply.reason};
+  }
+  if (reply.lifeline == "restarted") {
+    return {.kind = Kind::lifeline_restarted};
+  }
+  if (reply.lifeline.starts_with(dead)) {
+    return {.kind = Kind::lifeline_dead, .text = reply.lifeline.substr(dead.size())};
   }
   return reply.lifeline.empty()
              ? JobReason()
@@ -122,6 +129,21 @@ void apply_end(Job& job, const StatusReply& reply) {
   }
 }
 
+// News of a job that has ended: only what it has left behind can change.
+Job with_leftovers(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+  using Phase = StatusReply::Phase;
+  // `left`: a process that a kill could not end
+  const std::optional<int> left = reply.left ? 1 : reply.leftovers;
+  const bool tells = reply.left || reply.phase == Phase::ended || reply.phase == Phase::none;
+  if (left == job.leftovers || !tells) {
+    return job;
+  }
+  Job fresh = job;
+  fresh.leftovers = left;
+  fresh.checked_at = clocks.local;
+  return fresh;
+}
+
 }  // namespace
 
 Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
@@ -148,7 +170,7 @@ std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
 
 Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
   if (is_final(job.state) && job.state != JobState::lost) {
-    return job;
+    return with_leftovers(job, reply, clocks);
   }
   using Phase = StatusReply::Phase;
   const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
@@ -195,6 +217,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.ended_at =
           shifted(reply.ended_at, clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
       apply_end(fresh, reply);
+      fresh.leftovers = reply.leftovers;
       fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
@@ -231,7 +254,11 @@ Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
   const bool keep = news.state == JobState::unknown || (is_final(stored.state) && !leaves_lost) || older ||
                     (stored.state == JobState::running && news.state == JobState::starting);
   if (keep) {
-    return stored;
+    Job kept = stored;
+    if (is_final(stored.state) && is_final(news.state) && !older) {
+      kept.leftovers = news.leftovers;
+    }
+    return kept;
   }
   Job merged = news;
   merged.key = stored.key;

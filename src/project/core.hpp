@@ -16,7 +16,7 @@
 
 namespace remote::project {
 
-// How long the servers are waited for that are only asked for news: connecting included.
+// How long servers that are only asked for news may take to connect, and then be silent.
 inline constexpr std::chrono::milliseconds ask_limit{3000};
 
 // What a Project holds.
@@ -80,7 +80,7 @@ std::vector<Job> list(Core& core, const JobsRequest& request);
 std::vector<Job> stored_jobs(Core& core, bool unfinished_only = false);
 ProjectStatus status(Core& core);
 void status_was_told(Core& core, const ProjectStatus& status);
-std::vector<Job> refresh(Core& core, std::vector<Job> jobs);
+std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 

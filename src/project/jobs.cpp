@@ -2,6 +2,7 @@
 // wrote.
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include <fmt/format.h>
@@ -26,12 +27,12 @@ std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
   return std::move(listing.jobs);
 }
 
-std::vector<Job> refresh(Core& core, std::vector<Job> jobs) {
+std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience) {
   if (jobs.empty()) {
     return jobs;
   }
   jobs::News news =
-      jobs::refresh(core.config, core.store, core.connector(), std::move(jobs), ask_limit, core.cancel());
+      jobs::refresh(core.config, core.store, core.connector(), std::move(jobs), patience, core.cancel());
   for (const Error& error : news.silent) {
     core.tell(SilentServer{error});
   }
@@ -50,18 +51,24 @@ std::vector<Job> list(Core& core, const JobsRequest& request) {
   if (!request.ask) {
     return chosen;
   }
-  chosen = refresh(core, std::move(chosen));
+  chosen = refresh(core, std::move(chosen), request.patience);
   tell_missing_lifelines(core, chosen);
   return chosen;
 }
 
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
+  using Kind = JobReason::Kind;
+  using Cause = NoLifeline::Cause;
+  constexpr std::array causes{std::pair(Kind::no_lifeline, Cause::no_connection),
+                              std::pair(Kind::lifeline_dead, Cause::dead),
+                              std::pair(Kind::lifeline_restarted, Cause::restarted)};
   std::set<std::pair<JobId, std::string>> told;
   NoLifeline event;
   for (const Job& job : jobs) {
-    if (job.state == JobState::running && job.launch && job.reason.kind == JobReason::Kind::no_lifeline &&
+    const auto cause = std::ranges::find(causes, job.reason.kind, &std::pair<Kind, Cause>::first);
+    if (job.state == JobState::running && job.launch && cause != causes.end() &&
         told.emplace(*job.launch, job.server).second) {
-      event.servers.push_back({job.server, NoLifeline::Cause::no_connection, job.reason.text});
+      event.servers.push_back({job.server, cause->second, job.reason.text});
     }
   }
   if (!event.servers.empty()) {
@@ -91,12 +98,11 @@ CleanResult clean(Core& core, const std::vector<Job>& jobs) {
 }
 
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
-  // Logs that were brought after the job's end are whole: nothing can change them any more.
+  // Logs that were brought when nothing of the job lived any more are whole: nothing can change them.
   const auto complete = [&](const Job& job) { return core.store.job_folder(job.id) / "complete"; };
   std::vector<Job> wanted;
-  std::ranges::copy_if(jobs, std::back_inserter(wanted), [&](const Job& job) {
-    return !is_final(job.state) || !read_file_if_there(complete(job));
-  });
+  std::ranges::copy_if(jobs, std::back_inserter(wanted),
+                       [&](const Job& job) { return !is_over(job) || !read_file_if_there(complete(job)); });
   struct Brought {
     Job job;
   };
@@ -121,9 +127,11 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
         return all;
       });
   for (const Brought& one : brought) {
-    // A lost job may be found again.
-    if (is_final(one.job.state) && one.job.state != JobState::lost &&
-        std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
+    // A lost job may be found again, and what a job has left behind may write on.
+    if (!is_over(one.job)) {
+      std::filesystem::remove(complete(one.job));
+    } else if (one.job.state != JobState::lost &&
+               std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
       write_file_atomic(complete(one.job), "");
     }
   }

@@ -105,7 +105,7 @@ left_behind() {
       fi
     done 2>/dev/null <"$f_dir/survivors"
   fi
-  if [ -z "$left" ] && { [ -e "$f_dir/stop" ] || [ "$2" = all ]; } && carries_cookie "$1" "$f_sup"; then
+  if [ -z "$left" ] && { [ -e "$f_dir/stop" ] || [ "$2" = all ] || second_file "$1.stop"; } && carries_cookie "$1" "$f_sup"; then
     left=$ck_pid
   fi
   [ -n "$left" ]
@@ -116,8 +116,12 @@ local_state() {
   pid=$f_pid
   if [ -n "$f_end" ]; then
     phase=ended
-    if [ "$2" != brief ] && { [ "$f_boot" = "$boot" ] || [ "$2$f_boot" = all ]; } && left_behind "$1" "$2"; then
-      phase=running pid=$left
+    if [ "$2" != brief ] && { [ "$f_boot" = "$boot" ] || [ "$2$f_boot" = all ]; }; then
+      if left_behind "$1" "$2"; then
+        phase=running pid=$left
+      elif [ ! -e "$f_dir/stop" ] && ! second_file "$1.stop" && carries_cookie "$1" "$f_sup"; then
+        leftovers=$ck_count
+      fi
     fi
   elif [ -z "$f_sup" ]; then
     phase=starting
@@ -138,6 +142,8 @@ local_state() {
       phase=running
     elif [ "$2" != brief ] && carries_cookie "$1"; then
       phase=running pid=$ck_pid
+    elif [ "$2" != brief ] && [ -n "$no_forks" ]; then
+      phase=unknown reason=$no_forks
     else
       phase=gone
     fi
@@ -158,12 +164,16 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P)
+  real_jobs=
   for rm_id; do
     eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
     if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then
       eval "sup_$rm_id="
       continue
+    fi
+    if [ -n "$rm_sup" ]; then
+      cgroup_of "$rm_sup"
+      eval "cgroup_$rm_id=\$cgroup"
     fi
     [ -z "$rm_sup" ] || eval "mine_$rm_sup=\$sup_start_$rm_id:$rm_id"
     [ -z "$rm_main" ] || eval "mine_$rm_main=\$main_start_$rm_id:$rm_id"
@@ -184,6 +194,8 @@ own() {
 
 # Who has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID.
 scan_writers() {
+  [ -z "$no_forks" ] || return
+  [ -n "$real_jobs" ] || real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P)
   # shellcheck disable=SC2012
   wr_found=$(
     ls -l /proc/[0-9]*/fd 2>/dev/null |
@@ -217,10 +229,16 @@ scan_writers() {
 local_members() {
   lk_how=$1
   shift
-  if [ "$lk_how" = closing ]; then
-    supervisors "$@"
-    return
-  fi
+  case $lk_how in
+    closing)
+      supervisors "$@"
+      return
+      ;;
+    suspects)
+      local_suspects "$@"
+      return
+      ;;
+  esac
   [ $round -gt 0 ] || remember "$@"
   local_ids=" $* "
   round=$((round + 1))
@@ -229,41 +247,28 @@ local_members() {
     eval "cookie_${lk_word%%:*}=$round:${lk_word#*:}"
   done
   [ "$lk_how" = new ] || scan_writers
-  lk_stats=$(cat /proc/[0-9]*/stat 2>/dev/null)
   rows=
-  lk_part=
-  set -f
-  IFS=$line_end
-  for lk_line in $lk_stats; do
-    IFS=$blanks
-    if ! stat_line "$lk_part$lk_line"; then
-      lk_part="$lk_part$lk_line "
-      continue
-    fi
+  if [ -n "$no_forks" ]; then
+    for lk_dir in /proc/[0-9]*; do
+      ! stat_of "${lk_dir#/proc/}" || look_at
+    done
+  else
+    lk_stats=$(cat /proc/[0-9]*/stat 2>/dev/null)
     lk_part=
-    if [ "$st_pid" -le 1 ] || [ "$st_pgrp" = "$own_pgrp" ] || [ "$st_sid" = "$own_sid" ]; then
-      continue
-    fi
-    case $st_state in
-      [ZXx]) continue ;;
-    esac
-    eval "lk_cookie=\${cookie_$st_pid:-} lk_mine=\${mine_$st_pid:-} lk_writes=\${writes_$st_pid:-}"
-    lk_id=
-    if [ "${lk_cookie%%:*}" = $round ]; then
-      lk_id=${lk_cookie#*:}
-      case $local_ids in
-        *" $lk_id "*) ;;
-        *) continue ;; # another job's: not ours, whatever else says so
-      esac
-    elif [ "${lk_mine%%:*}" = "$st_start" ]; then
-      lk_id=${lk_mine#*:}
-    elif [ "${lk_writes%%:*}" = $round ]; then
-      lk_id=${lk_writes#*:}
-    fi
-    rows="$rows $st_pid:$st_ppid:$st_pgrp:$st_sid:$st_start"
-    [ -n "$lk_id" ] && own "$st_pid" "$lk_id" "$st_pgrp" "$st_sid"
-  done
-  IFS=$blanks
+    set -f
+    IFS=$line_end
+    for lk_line in $lk_stats; do
+      IFS=$blanks
+      if ! stat_line "$lk_part$lk_line"; then
+        lk_part="$lk_part$lk_line "
+        continue
+      fi
+      lk_part=
+      look_at
+    done
+    IFS=$blanks
+    set +f
+  fi
   lk_more=1
   while [ -n "$lk_more" ]; do
     lk_more=
@@ -297,7 +302,32 @@ local_members() {
       fi
     done
   done
-  set +f
+}
+
+# look_at: takes the process of st_* into $rows, unless it is none of a job that was asked about; notes whose it is, where
+# that is certain.
+look_at() {
+  if [ "$st_pid" -le 1 ] || [ "$st_pgrp" = "$own_pgrp" ] || [ "$st_sid" = "$own_sid" ]; then
+    return
+  fi
+  case $st_state in
+    [ZXx]) return ;;
+  esac
+  eval "lk_cookie=\${cookie_$st_pid:-} lk_mine=\${mine_$st_pid:-} lk_writes=\${writes_$st_pid:-}"
+  lk_id=
+  if [ "${lk_cookie%%:*}" = $round ]; then
+    lk_id=${lk_cookie#*:}
+    case $local_ids in
+      *" $lk_id "*) ;;
+      *) return ;; # another job's: not ours, whatever else says so
+    esac
+  elif [ "${lk_mine%%:*}" = "$st_start" ]; then
+    lk_id=${lk_mine#*:}
+  elif [ "${lk_writes%%:*}" = $round ]; then
+    lk_id=${lk_writes#*:}
+  fi
+  rows="$rows $st_pid:$st_ppid:$st_pgrp:$st_sid:$st_start"
+  [ -z "$lk_id" ] || own "$st_pid" "$lk_id" "$st_pgrp" "$st_sid"
 }
 
 # local_signal SIGNAL MEMBER…: to those that have not had it, then CONT, without which a stopped process never sees it.
@@ -319,6 +349,59 @@ local_signal() {
       [ "${sd_had%%:*}" = "$2" ] || signalled "$3"
       eval "sent_$1=\$2:\$sd_signal"
     fi
+  done
+}
+
+# uid_of PID: the user who started it, also of a setuid program, into $uid.
+uid_of() {
+  while read -r uo_key uid _; do
+    [ "$uo_key" != Uid: ] || return 0
+  done 2>/dev/null <"/proc/$1/status"
+  uid=
+}
+
+# cgroup_of PID: its control groups, into $cgroup.
+cgroup_of() {
+  cgroup=
+  while read -r co_line; do
+    cgroup="$cgroup$co_line "
+  done 2>/dev/null <"/proc/$1/cgroup"
+}
+
+# local_suspects ID…: processes that may be of these jobs, though nothing proves it, because their environment and their
+# files may not be read (ssh-agent, a setuid program): of the login's user, without a parent but the init process, begun
+# while the job ran, and in its control group as far as that is known. Into $suspects, PID:START:ID:WHY. What the last look
+# has seen is looked at.
+local_suspects() {
+  uid_of self
+  su_uid=$uid
+  su_now=$now
+  read_now # for $born
+  now=$su_now
+  for su_row in $rows; do
+    IFS=:
+    # shellcheck disable=SC2086
+    set -- $su_row
+    IFS=$blanks
+    eval "su_own=\${own_$1:-}"
+    if [ "${su_own%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$1/environ" || ! alive "$1" "$5"; then
+      continue
+    fi
+    if [ "$2" != 1 ] && ! { stat_of "$2" && [ "$st_comm" = systemd ]; }; then
+      continue
+    fi
+    uid_of "$1"
+    [ "$uid" = "$su_uid" ] || continue
+    cgroup_of "$1"
+    for su_id in $local_ids; do
+      eval "su_sup=\$sup_$su_id su_begin=\$sup_start_$su_id su_end=\$ended_$su_id su_cgroup=\${cgroup_$su_id:-}"
+      [ -n "$su_sup" ] || continue
+      [ "$5" -ge "$su_begin" ] || continue
+      # the kernel tells hundredths of a second since the boot
+      [ -z "$su_end" ] || [ "$5" -le $(((su_end - born + 1) * 100)) ] || continue
+      [ -z "$su_cgroup" ] || [ "$su_cgroup" = "$cgroup" ] || continue
+      suspects="$suspects $1:$5:$su_id"
+    done
   done
 }
 

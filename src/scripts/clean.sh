@@ -53,6 +53,7 @@ clean_one() {
     esac
   fi
   if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
+    drop_second "$1"
     say "clean $1 removed"
   else
     say "clean $1 failed $(printf %s "${cl_why:-it is still there}" | head -n 1 | tr '\000-\037\177' '?')"

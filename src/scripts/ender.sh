@@ -4,6 +4,8 @@
 jobs=${0%/.bin/*}
 project=${jobs%/*}
 #include lib.sh
+#include room.sh
+#include second.sh
 #include backends
 #include kill.sh
 kill_begin "$1" "$2" "$3"

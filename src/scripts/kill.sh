@@ -6,6 +6,8 @@
 kill_begin() {
   # a loss of the connection must not stop this half-way
   trap : HUP PIPE
+  trap cannot_start EXIT
+  look_for_room
   signal=$1 grace=$2 by=$3
   [ "$signal" != 9 ] || grace=0
   targets=''
@@ -13,9 +15,12 @@ kill_begin() {
 }
 
 kill_one() {
-  phase=starting
+  phase=starting reason=
   if facts "$1"; then
     [ "$f_end" = never ] || state_of "$1" brief
+  elif [ -n "$no_forks" ]; then
+    say "kill $1 refused 0 its folder is not to be seen, and $no_forks"
+    return
   elif carries_cookie "$1"; then
     phase=running f_sid=- # which session is its own is not known
   elif [ "$2" != 1 ] && unseen "$1"; then
@@ -50,10 +55,13 @@ kill_one() {
       ;;
   esac
   rs_mine=
-  [ -n "$f_end" ] || record_stop "$signal $by $(now)" 2>/dev/null
+  if [ -z "$f_end" ]; then
+    read_now
+    record_stop "$signal $by $now" 2>/dev/null
+  fi
   targets="$targets $1"
   for_backend "$f_backend" "$1"
-  eval "had_$1=\$f_end count_$1=0 stop_$1=\$rs_mine sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
+  eval "had_$1=\$f_end ended_$1=\$f_ended count_$1=0 stop_$1=\$rs_mine sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
   eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
   [ "$f_backend" = local ] || eval "main_$1=" # its own backend knows it
 }
@@ -61,7 +69,9 @@ kill_one() {
 # record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
 # supervisor took for it; who renames that first, has it. Sets $rs_mine when it is this one.
 record_stop() {
-  if mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
+  if [ -n "$no_forks" ]; then
+    create "$f_dir/stop" "$1" && rs_mine=1
+  elif mv "$f_dir/.stop" "$f_dir/.stop.$$"; then
     printf '%s\n' "$1" 1<>"$f_dir/.stop.$$" && ln "$f_dir/.stop.$$" "$f_dir/stop" && rs_mine=1
     rm -f "$f_dir/.stop.$$"
   else
@@ -71,12 +81,20 @@ record_stop() {
       printf '%s\n' "$1" >"$f_dir/stop"
     ) && rs_mine=1
   fi
+  if [ -z "$rs_mine" ] && [ -z "$no_forks" ] && [ -e "$f_dir/job.sh" ] && ! [ -e "$f_dir/stop" ] && ! second_file "${f_dir##*/}.stop"; then
+    own_uid
+    write_second "${f_dir##*/}.stop" "$1" && rs_mine=1
+  fi
 }
 
-# Hundredths of a second since the boot, into $clock: the wall clock may be set at any time.
-read_clock() {
-  read -r clock _ </proc/uptime
-  clock=${clock%.*}${clock#*.}
+# look_for_suspects: what may be of the jobs, as their backends tell, into $suspects (PID:START:ID …).
+look_for_suspects() {
+  suspects=
+  lk_members=$members
+  for lk_backend in $used; do
+    eval "${lk_backend}_members suspects \$ids_$lk_backend"
+  done
+  members=$lk_members
 }
 
 # look HOW: the living processes of the jobs, as their backends find them: into $members, with HOW `all` (looks at
@@ -89,6 +107,7 @@ look() {
     done
     return
   fi
+  [ "$1" = new ] || look_for_room # there may be some by now
   every=
   for lk_backend in $used; do
     members=
@@ -108,6 +127,18 @@ send() {
 # signalled ID: what a backend says of each process that it has sent a first signal.
 signalled() {
   eval "count_$1=\$((count_$1 + 1))"
+}
+
+# freeze: stops all members, so that a job that starts processes as fast as they are ended does so no longer.
+freeze() {
+  for fr_try in 1 2; do
+    for fr_member in $members; do
+      case $fr_member in
+        [0-9]*) kill -s STOP "${fr_member%%:*}" 2>/dev/null ;;
+      esac
+    done
+    look all
+  done
 }
 
 # Signals, waits, looks again, until nothing is left or the time is over.
@@ -133,6 +164,7 @@ kill_all() {
       deadline=$((clock + 180)) # with the pauses not more than 2 s
       pause=0.02
       look all
+      [ -z "$no_forks" ] || freeze
       send 9
     fi
     idle=$((idle + 1))
@@ -163,9 +195,30 @@ survivor() {
   set -- "$1" $2
   IFS=$blanks
   alive "$2" "$3" || return
-  # shellcheck disable=SC2046,SC2012
-  set -- "$1" "$2" $(ls -ld "/proc/$2" 2>/dev/null)
-  say "survivor $1 $2 $st_state ${5:-?} $(printf %s "$st_comm" | tr '\000-\037\177' '?')"
+  plain "$st_comm"
+  if [ -n "$no_forks" ]; then
+    set -- "$1" "$2"
+  else
+    # shellcheck disable=SC2046,SC2012
+    set -- "$1" "$2" $(ls -ld "/proc/$2" 2>/dev/null)
+  fi
+  say "survivor $1 $2 $st_state ${5:-?} $plain"
+}
+
+# suspect ID MEMBER: the same for what may be of the job.
+suspect() {
+  sp_id=$1
+  IFS=:
+  # shellcheck disable=SC2086
+  set -- $2
+  IFS=$blanks
+  [ "$3" = "$sp_id" ] && alive "$1" "$2" || return
+  plain "$st_comm"
+  [ -n "$login" ] || [ -n "$no_forks" ] || login=$(id -un 2>/dev/null)
+  case ${login:-?} in
+    *[!A-Za-z0-9._-]*) login='?' ;;
+  esac
+  say "suspect $3 $1 its+files+may+not+be+read,+but+it+began+while+the+job+ran,+and+has+no+parent $st_state ${login:-?} $plain"
 }
 
 # Dead processes of the jobs whose GPU memory is not yet given back, into $holders (PID:ID …), where there is a
@@ -203,9 +256,11 @@ left_of() {
 # memory. By rename, so that nobody reads half of it.
 record_survivors() {
   if [ -z "$2$3" ]; then
-    [ ! -e "$jobs/$1/survivors" ] || rm -f "$jobs/$1/survivors"
+    [ ! -e "$jobs/$1/survivors" ] || { printf '' >"$jobs/$1/survivors"; } 2>/dev/null
+    [ ! -e "$jobs/$1/survivors" ] || [ -n "$no_forks" ] || rm -f "$jobs/$1/survivors"
     return
   fi
+  [ -z "$no_forks" ] || return
   (
     umask 077
     {
@@ -222,10 +277,11 @@ record_survivors() {
 
 kill_finish() {
   blanks=$IFS
-  final=
+  final='' login=''
   if [ -n "$targets" ]; then
     kill_all
     gpu_holders
+    look_for_suspects
   fi
   for id in $targets; do
     eval "had=\$had_$id count=\$count_$id main=\$main_$id mine=\$stop_$id last="
@@ -256,14 +312,22 @@ kill_finish() {
     [ -n "$f_end" ] || state_of "$id" brief
     if [ -z "$f_end$had" ] && [ "$phase" != ended ]; then
       # its supervisor is dead; this is the only one left to tell
-      put_result "$id" "signal ${last:-$signal} $(now)"
+      read_now
+      put_result "$id" "signal ${last:-$signal} $now"
     fi
     if [ -n "$had" ]; then
-      [ -z "$mine" ] || rm -f "$f_dir/stop"
+      if [ -n "$mine" ] && [ -z "$no_forks" ]; then
+        rm -f "$f_dir/stop" 2>/dev/null
+        ! second_file "$id.stop" || rm -f "$second"
+      fi
       say "kill $id ended $count"
     else
       say "kill $id killed $count"
     fi
+    for member in $suspects; do
+      suspect "$id" "$member"
+    done
   done
+  trap - EXIT
   say end
 }

@@ -6,7 +6,7 @@
 LC_ALL=C
 export LC_ALL
 unset REMOTE_JOB_ID
-scanned=
+scanned='' own_uid=''
 
 # One line of the answer.
 say() {
@@ -15,17 +15,53 @@ say() {
 
 # Ends the action with an error for the person at the laptop.
 give_up() {
+  trap - EXIT
   say "error $*"
   exit 1
 }
 
-# nap SECONDS: a part of one where sleep knows parts.
+# nap SECONDS: a part of one where sleep knows parts. SECONDS is 0.01 or more, with two digits behind the dot at most.
 nap() {
+  if [ -n "$no_forks" ]; then
+    read_clock
+    np_end=${1#0.}
+    case $1 in
+      *.?) np_end=${np_end}0 ;;
+      *.*) ;;
+      *) np_end=${1}00 ;;
+    esac
+    np_end=$((clock + ${np_end#0}))
+    while [ "$clock" -lt $np_end ]; do
+      read_clock
+    done
+    return
+  fi
   sleep "$1" 2>/dev/null || sleep 1
 }
 
 now() {
   date +%s
+}
+
+# Hundredths of a second since the boot, into $clock: the wall clock may be set at any time.
+read_clock() {
+  read -r clock _ </proc/uptime
+  clock=${clock%.*}${clock#*.}
+}
+
+# read_now: seconds since the epoch into $now, and those of the boot into $born.
+read_now() {
+  if [ -z "$no_forks" ] && now=$(date +%s); then
+    return
+  fi
+  now=0
+  while read -r rn_key born; do
+    if [ "$rn_key" = btime ]; then
+      read_clock
+      now=$((born + clock / 100))
+      return
+    fi
+  done 2>/dev/null </proc/stat
 }
 
 # What a login shell's start files printed may lack its last newline.
@@ -85,14 +121,37 @@ facts() {
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
   read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
+  [ -n "$f_end" ] || ! second_file "$1.result" || read -r f_end f_code f_ended 2>/dev/null <"$second" || f_end=''
   return 0
 }
 
+# second_file NAME: whether there is such a file in the second place (second.sh), into $second.
+second_file() {
+  [ -n "$own_uid" ] || own_uid
+  for sf_place in $places; do
+    second=$sf_place/remote-$own_uid/$1
+    if [ -f "$second" ] && ! [ -L "$second" ] && [ -O "$second" ] && ! [ -L "${second%/*}" ] && [ -O "${second%/*}" ]; then
+      return 0
+    fi
+  done
+  return 1
+}
+
+# drop_second ID: removes what the job has there.
+drop_second() {
+  for ds_name in result stop; do
+    if second_file "$1.$ds_name"; then
+      rm -f "$second"
+      rmdir "${second%/*}" 2>/dev/null
+    fi
+  done
+}
+
 # state_of ID [HOW]: the phase of the job that facts has read, as its backend tells (docs/protocol.md), and with it pid,
-# supervised, left and reason. HOW is `brief` (starts no process, may overlook one) or `all` (a process of an ended job counts
+# supervised, left, leftovers and reason. HOW is `brief` (starts no process, may overlook one) or `all` (a process of an ended job counts
 # too). What takes long to find out is kept while $scanned is set.
 state_of() {
-  phase=unknown pid='' supervised=1 left='' reason=''
+  phase=unknown pid='' supervised=1 left='' leftovers='' reason=''
   case $backends in
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
     *) reason="this version of remote does not know its backend $f_backend" ;;
@@ -111,6 +170,20 @@ unseen() {
     done
   fi
   [ -n "$reason" ]
+}
+
+# plain TEXT: the text with a '?' for each control character, into $plain.
+plain() {
+  pl_rest=$1 plain=
+  while [ -n "$pl_rest" ]; do
+    pl_next=${pl_rest#?}
+    pl_char=${pl_rest%"$pl_next"}
+    case $pl_char in
+      [[:cntrl:]]) plain="$plain?" ;;
+      *) plain=$plain$pl_char ;;
+    esac
+    pl_rest=$pl_next
+  done
 }
 
 # for_backend NAME ID: notes that the job is this backend's: in $ids_NAME, and its name in $used.
@@ -135,26 +208,51 @@ open_alive() {
 # claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file
 # is the lock: whoever creates it wins (the shell's noclobber is open(2) with O_EXCL).
 claim() {
-  (
-    umask 077
-    mkdir -p "$jobs/$1"
-    set -C
-    printf 'claimed\n' >"$jobs/$1/supervisor"
-  ) 2>/dev/null || return 1
-  put_result "$1" "never 0 $(now)"
+  if [ -n "$no_forks" ]; then
+    create "$jobs/$1/supervisor" claimed || return 1
+  else
+    (
+      umask 077
+      mkdir -p "$jobs/$1"
+      set -C
+      printf 'claimed\n' >"$jobs/$1/supervisor"
+    ) 2>/dev/null || return 1
+  fi
+  read_now
+  put_result "$1" "never 0 $now"
 }
 
-# put_result ID TEXT: by rename, so that nobody reads half of it.
+# create FILE TEXT: writes a file that is not there yet, without starting a process. From then on files are the owner's.
+create() {
+  umask 077
+  set -C
+  { printf '%s\n' "$2" >"$1"; } 2>/dev/null
+  cr_status=$?
+  set +C
+  return $cr_status
+}
+
+# put_result ID TEXT: by rename, so that nobody reads half of it; in the second place, where the folder takes none.
 put_result() {
+  if [ -n "$no_forks" ]; then
+    create "$jobs/$1/result" "$2"
+    return
+  fi
   (
     umask 077
     printf '%s\n' "$2" >"$jobs/$1/.result.$$" && mv -f "$jobs/$1/.result.$$" "$jobs/$1/result"
-  ) 2>/dev/null
+  ) 2>/dev/null && return
+  case $2 in
+    never*) return 1 ;; # a claim must be in the folder
+  esac
+  own_uid
+  [ -e "$jobs/$1/job.sh" ] && write_second "$1.result" "$2"
 }
 
 # gpu_pids SECONDS: the processes that hold GPU memory, where there is a GPU to ask, into $gpu_pids.
 gpu_pids() {
   gpu_pids=
+  [ -z "$no_forks" ] || return 0
   command -v nvidia-smi >/dev/null 2>&1 || return 0
   gp_limit=
   command -v timeout >/dev/null 2>&1 && gp_limit="timeout $1"
@@ -172,6 +270,7 @@ gpu_pids() {
 # and this shell do so, and that it takes no line within a value for a variable; other servers have a slower way.
 scan_cookies() {
   cookies=' '
+  [ -z "$no_forks" ] || return # no builtin tells where a variable begins
   sc_cookie='REMOTE_JOB_ID=[0-9a-f]\{32\}'
   sc_proof=REMOTE_JOB_ID=00000000000000000000000000000000
   {
@@ -216,23 +315,24 @@ scan_cookies() {
   esac
 }
 
-# carries_cookie ID [BESIDE]: whether a process of the job lives by its cookie, other than BESIDE; into $ck_pid. The
-# processes are looked at once, unless $scanned is cleared.
+# carries_cookie ID [BESIDE]: whether a process of the job lives by its cookie, other than BESIDE and its children; into
+# $ck_pid, and how many do, into $ck_count. The processes are looked at once, unless $scanned is cleared.
 carries_cookie() {
   if [ -z "$scanned" ]; then
     scan_cookies
     scanned=1
   fi
+  ck_count=0
   for ck_word in $cookies; do
     if [ "${ck_word#*:}" = "$1" ]; then
-      ck_pid=${ck_word%%:*}
-      if [ "$ck_pid" != $$ ] && [ "$ck_pid" != "${2-}" ] && stat_of "$ck_pid"; then
+      ck_word=${ck_word%%:*}
+      if [ "$ck_word" != $$ ] && [ "$ck_word" != "${2-}" ] && stat_of "$ck_word" && [ "$st_ppid" != "${2:--}" ]; then
         case $st_state in
           [ZXx]) ;;
-          *) return 0 ;;
+          *) ck_pid=$ck_word ck_count=$((ck_count + 1)) ;;
         esac
       fi
     fi
   done
-  return 1
+  [ $ck_count -gt 0 ]
 }

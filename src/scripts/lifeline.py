@@ -3,7 +3,7 @@
 One such process a server and launch, started by start.sh beside the supervisors, in a session of its own and
 without the cookie of any job. The one on the first server is the hub: it listens, the others hold a connection to
 it. What it needs comes on stdin, as lines of a key and values; the token among them proves who belongs to the launch, is never
-sent, and is neither in a file nor among the arguments. A message is a line "TEXT MAC"; the MAC's key is made of the
+sent, is not among the arguments, and in files of the jobs' folders only as long as the launch runs. A message is a line "TEXT MAC"; the MAC's key is made of the
 token and of a random number of either side, and the MAC covers direction and number of the message, so that no
 line of a stranger and no old line is believed. docs/protocol.md tells the messages.
 
@@ -13,8 +13,10 @@ to start, on all servers of a launch at once.
 """
 import _socket as socket
 import errno
+import fcntl
 import os
 import select
+import stat
 import sys
 import time
 from _operator import _compare_digest as compare_digest
@@ -73,6 +75,20 @@ def read_words(path):
     return line.decode(errors="replace").split() if line.endswith(b"\n") else []
 
 
+def read_second(name):
+    """The same of a file in the second place, as second_file() of lib.sh."""
+    for place in ("/var/tmp", "/tmp", "/dev/shm"):
+        folder = "%s/remote-%d" % (place, os.getuid())
+        path = os.path.join(folder, name)
+        try:
+            infos = os.lstat(folder), os.lstat(path)
+        except OSError:
+            continue
+        if all(info.st_uid == os.geteuid() and not stat.S_ISLNK(info.st_mode) for info in infos):
+            return read_words(path)
+    return []
+
+
 def lives(pid, start):
     """Whether that very process lives: as alive() of lib.sh."""
     try:
@@ -100,7 +116,7 @@ class Job:
             self.fifo = None
 
     def result(self):
-        words = read_words(os.path.join(self.folder, "result"))
+        words = read_words(os.path.join(self.folder, "result")) or read_second(self.id + ".result")
         return words if len(words) >= 2 else None  # the time may be missing
 
     def look(self):
@@ -124,7 +140,7 @@ class Job:
                 return None
             result = self.result() or ["gone", "0", str(int(time.time()))]
         self.ended = True
-        stopped = os.path.exists(os.path.join(self.folder, "stop"))
+        stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
         if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
             return None
         self.failed = True
@@ -259,21 +275,50 @@ class Lifeline:
         self.killer = None
         self.kills = 0
         self.status = None
+        self.lock = None
 
-    # ---- what is told to people: the file `lifeline` in each job's folder
+    # ---- what is told to others: files in each job's folder
 
-    def tell(self, status):
-        if status == self.status:
-            return
-        self.status = status
+    def write(self, name, text):
         for job in self.jobs:
             try:
-                part = os.path.join(job.folder, ".lifeline")
+                part = os.path.join(job.folder, "." + name)
                 with open(part, "wb") as file:
-                    file.write(status.encode() + b"\n")
-                os.rename(part, os.path.join(job.folder, "lifeline"))
+                    file.write(text.encode() + b"\n")
+                os.rename(part, os.path.join(job.folder, name))
             except OSError:
                 pass
+
+    def tell(self, status):
+        if status != self.status:
+            self.status = status
+            self.write("lifeline", status)
+
+    def enlist(self):
+        """Puts this process on record; False when another one of this launch and server stands already."""
+        for job in self.jobs:
+            try:
+                self.lock = os.open(os.path.join(job.folder, "lifeline.request"), os.O_RDONLY)
+                fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            except OSError:
+                continue
+            break
+        with open("/proc/self/stat", "rb") as file:
+            start = file.read().rpartition(b") ")[2].decode().split()[19]
+        boot = read_words("/proc/sys/kernel/random/boot_id") or ["unknown"]
+        self.write("lifeline.pid", "%d %s %s" % (os.getpid(), start, boot[0]))
+        return True
+
+    def leave(self):
+        """At the regular end: nobody is to start this again, and the secret is of no use any more."""
+        for job in self.jobs:
+            for name in ("lifeline.pid", "lifeline.request"):
+                try:
+                    os.unlink(os.path.join(job.folder, name))
+                except OSError:
+                    pass
 
     def tell_how_it_is(self):
         if self.is_hub:
@@ -518,6 +563,8 @@ class Lifeline:
             link.sock.close()
 
     def run(self):
+        if not self.enlist():
+            return
         if self.is_hub and self.others:
             self.listen()
         for job in self.jobs:
@@ -538,6 +585,7 @@ class Lifeline:
             self.tell_how_it_is()
             if self.is_over(now):
                 self.say_bye()
+                self.leave()
                 return
             for link in list(self.links):
                 link.flush()

@@ -17,6 +17,9 @@ say() {
 
 # What a login shell's start files printed may lack its last newline.
 echo
+trap cannot_start EXIT
+look_for_room
+[ -z "$no_forks" ] || cannot_start
 
 host=
 read -r host 2>/dev/null </proc/sys/kernel/hostname || host=$(hostname 2>/dev/null)
@@ -205,4 +208,8 @@ if [ -n "$port" ]; then
   [ $# -ge 1 ] && say "suggest $1"
   [ $# -ge 2 ] && say "second $2"
 fi
+# A shell that cannot start a process finds nothing out: that is no news about ports.
+answer=$(printf yes)
+[ "$answer" = yes ] || cannot_start
+trap - EXIT
 printf '@remote1 end\n'

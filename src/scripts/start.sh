@@ -8,6 +8,9 @@ start_begin() {
   # Not ignored but caught: a loss of the connection must not stop this half-way, and what is started below
   # gets the defaults back (an ignored signal stays ignored for ever, a caught one does not).
   trap : HUP PIPE TERM
+  trap cannot_start EXIT
+  look_for_room
+  [ -z "$no_forks" ] || cannot_start
   mask=$(umask)
   [ -d "$project" ] || mkdir -p "$project" 2>/dev/null || give_up "cannot make the folder $project"
   umask 077
@@ -82,7 +85,7 @@ start_one() {
 }
 
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without
-# a descriptor of the channel. Nobody waits for it. The request goes through a pipe: no argument and no file has it.
+# a descriptor of the channel. Nobody waits for it. Its request holds a secret, so no argument has it.
 start_lifeline() {
   python=python3
   command -v python3 >/dev/null || python=$(
@@ -91,13 +94,13 @@ start_lifeline() {
     eval "$lifeline_activate" >/dev/null
     command -v python3 || command -v python
   ) || return
-  # -S and -I: it needs the standard library alone. A Python that is told where that is, has to listen.
-  options='-S -I'
-  [ -z "${PYTHONHOME-}" ] || options=-S
+  # for status.sh; for the owner only, as it proves who belongs to the launch
+  # shellcheck disable=SC2154
+  for id in $ids_local; do
+    printf '%s\n' "python $python" "program $lifeline_name" "ender $ender_name" "$lifeline" >"$id/lifeline.request"
+  done 2>/dev/null
   {
-    # shellcheck disable=SC2086
-    printf '%s\n' "$lifeline" |
-      exec "$python" $options "$PWD/.bin/$lifeline_name" "$PWD" "$PWD/.bin/$ender_name"
+    printf '%s\n' "$lifeline" | run_lifeline "$python" "$lifeline_name" "$ender_name"
   } >/dev/null 2>&1 &
 }
 
@@ -120,5 +123,6 @@ start_finish() {
     eval "${backend}_start \$ids_$backend"
   done
   [ -z "$used" ] || [ -z "${lifeline-}" ] || start_lifeline
+  trap - EXIT
   say end
 }

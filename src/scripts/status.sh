@@ -1,16 +1,21 @@
 #!/bin/sh
-# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each.
-# shellcheck disable=SC2154
+# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end.
+# shellcheck disable=SC2034,SC2154
 
 status_begin() {
+  look_for_room
+  trap cannot_start EXIT
+  sb_now=
   # busybox's date knows no parts of a second
-  sb_now=$(date +%s.%3N)
+  [ -n "$no_forks" ] || sb_now=$(date +%s.%3N)
   case $sb_now in
     *[!0-9.]*) sb_now= ;;
     [0-9]*.[0-9][0-9][0-9]) ;;
     *) sb_now= ;;
   esac
-  say "now ${sb_now:-$(now)}"
+  [ -n "$sb_now" ] || read_now
+  say "now ${sb_now:-$now}"
+  revived='' abandoned=''
 }
 
 # await_lifeline ID: waits until the lifeline of the job's launch on this server has told how it is, or the job is over;
@@ -24,7 +29,7 @@ await_lifeline() {
 
 # status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
 status_sizes() {
-  [ -d "$jobs" ] || return 0
+  [ -d "$jobs" ] && [ -z "$no_forks" ] || return 0
   cd "$jobs" || return 0
   sz_files=
   for sz_id; do
@@ -48,8 +53,12 @@ status_sizes() {
 
 # phase_of ID CLAIM: as state_of. $phase is `none` for a job that never started and, with CLAIM, never will.
 phase_of() {
-  phase=none pid='' supervised=1 left='' reason=''
+  phase=none pid='' supervised=1 left='' leftovers='' reason=''
   if ! facts "$1"; then
+    if [ -n "$no_forks" ]; then
+      phase=unknown reason=$no_forks
+      return
+    fi
     if carries_cookie "$1"; then
       phase=running pid=$ck_pid
       reason="its folder is not there or cannot be seen"
@@ -72,8 +81,10 @@ phase_of() {
     state_of "$1" all
     [ "$phase" = starting ] || return
     # an empty supervisor file is one whose writer died between making and filling it
-    if [ -z "$pid" ] && { claim "$1" || { [ -e "$f_dir/supervisor" ] && status_abandoned "$1"; }; }; then
+    if [ -z "$pid" ] && claim "$1"; then
       phase=none
+    elif [ -z "$pid" ] && [ -e "$f_dir/supervisor" ]; then
+      phase=abandoned
     fi
     pid=
     return
@@ -81,16 +92,28 @@ phase_of() {
   state_of "$1"
 }
 
-# A supervisor file that stays empty for a second while nothing carries the cookie.
-status_abandoned() {
-  sleep 1
-  facts "$1"
-  [ -z "$f_sup" ] && [ -z "$f_end" ] && put_result "$1" "never 0 $(now)"
+# status_end: what is to be waited for, and the end of the answer. A supervisor file that stays empty for a second while
+# nothing carries the cookie is nobody's; all of them are waited for together.
+status_end() {
+  if [ -n "$abandoned" ]; then
+    sleep 1
+    scanned=
+    for se_id in $abandoned; do
+      facts "$se_id"
+      if [ -z "$f_sup" ] && [ -z "$f_end" ] && ! carries_cookie "$se_id"; then
+        put_result "$se_id" "never 0 $(now)"
+      fi
+      status_one "$se_id" 0
+    done
+  fi
+  trap - EXIT
+  say end
 }
 
 # status_moments: when the job last wrote to its stderr and when it ended, where this stat tells parts of a second: the first
 # failure of a launch is often less than a second ahead of the others.
 status_moments() {
+  [ -z "$no_forks" ] || return
   sm_end=$f_dir/died
   [ -e "$sm_end" ] || sm_end=$f_dir/result
   # shellcheck disable=SC2046
@@ -101,20 +124,112 @@ status_moments() {
   esac
 }
 
-# word TEXT: the text as one word.
+# lifeline_of ID: how the lifeline of the job's launch is, into $lifeline; empty where all is well, or there is none. One
+# that has died is started again; what it has to say then is the next answer's.
+lifeline_of() {
+  word=ok
+  trouble=
+  read -r word trouble 2>/dev/null <"$f_dir/lifeline"
+  lifeline="$word $trouble"
+  [ "${word:-ok}" != ok ] || lifeline=
+  ll_pid=
+  read -r ll_pid ll_start ll_boot 2>/dev/null <"$f_dir/lifeline.pid"
+  if [ -n "$ll_pid" ] && [ -z "$no_forks" ] && [ "$ll_boot" = "$boot" ] && ! alive "$ll_pid" "$ll_start"; then
+    # one start for all ranks of the launch
+    if [ "$revived" != "$ll_pid:$ll_start" ]; then
+      revived=$ll_pid:$ll_start
+      revive_lifeline "$1"
+    fi
+    lifeline=$revival
+  fi
+}
+
+# revive_lifeline ID: starts it again, as start.sh did; how that went into $revival.
+revive_lifeline() {
+  rv_python='' rv_program='' rv_ender=''
+  while read -r rv_key rv_value; do
+    case $rv_key in
+      python) rv_python=$rv_value ;;
+      program) rv_program=${rv_value##*/} ;;
+      ender) rv_ender=${rv_value##*/} ;;
+    esac
+  done 2>/dev/null <"$f_dir/lifeline.request"
+  revival='dead: its request is not there any more'
+  [ -n "$rv_program" ] || return
+  revival="dead: the programs in $jobs/.bin are not as they were"
+  for rv_file in "$jobs/.bin" "$jobs/.bin/$rv_program" "$jobs/.bin/$rv_ender"; do
+    [ -O "$rv_file" ] && ! [ -L "$rv_file" ] || return
+  done
+  revival="dead: $rv_python is not there any more"
+  command -v "$rv_python" >/dev/null 2>&1 || return
+  (
+    cd -P "$jobs" && run_lifeline "$rv_python" "$rv_program" "$rv_ender"
+  ) <"$f_dir/lifeline.request" >/dev/null 2>&1 &
+  revival='dead: it ends at once'
+  rv_tries=0
+  while [ $rv_tries -lt 100 ]; do
+    read -r ll_pid ll_start ll_boot 2>/dev/null <"$f_dir/lifeline.pid"
+    if [ "$ll_pid:$ll_start" != "$revived" ] && alive "$ll_pid" "$ll_start"; then
+      revival=restarted
+      return
+    fi
+    rv_tries=$((rv_tries + 1))
+    nap 0.02
+  done
+}
+
+# word TEXT: the text as one word, into $word_text.
 word() {
-  printf '%s' "$1" | tr ' ' + | tr -c 'A-Za-z0-9._:,@+/~-' '?'
+  wd_rest=$1 word_text=
+  while [ -n "$wd_rest" ]; do
+    wd_next=${wd_rest#?}
+    wd_char=${wd_rest%"$wd_next"}
+    case $wd_char in
+      ' ') word_text=$word_text+ ;;
+      [A-Za-z0-9._:,@+/~-]) word_text=$word_text$wd_char ;;
+      *) word_text="$word_text?" ;;
+    esac
+    wd_rest=$wd_next
+  done
+}
+
+# stop_of ID: who asked for its end, into $number, $by and $at.
+stop_of() {
+  read -r number by at 2>/dev/null <"$f_dir/stop" ||
+    { second_file "$1.stop" && read -r number by at 2>/dev/null <"$second"; }
+}
+
+# bring_home ID: what the second place has of an ended job goes into its folder, where that can be written by now.
+bring_home() {
+  [ -z "$no_forks" ] && second_file "$1.result" && [ -w "$f_dir" ] || return
+  (
+    umask 077
+    for bh_name in stop result; do
+      if ! [ -e "$f_dir/$bh_name" ] && second_file "$1.$bh_name"; then
+        cat "$second" >"$f_dir/.$bh_name.$$" && mv -f "$f_dir/.$bh_name.$$" "$f_dir/$bh_name" || exit 1
+      fi
+    done
+  ) 2>/dev/null && drop_second "$1"
 }
 
 status_one() {
   phase_of "$1" "$2"
+  if [ "$phase" = abandoned ]; then
+    abandoned="$abandoned $1"
+    return
+  fi
   line="job $1 $phase"
   if [ "$phase" != none ]; then
-    [ -z "$reason" ] || line="$line reason=$(word "$reason")"
+    if [ -n "$reason" ]; then
+      word "$reason"
+      line="$line reason=$word_text"
+    fi
     [ -n "$pid" ] && line="$line pid=$pid"
     [ $supervised = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
+    [ -z "$leftovers" ] || line="$line leftovers=$leftovers"
     if [ "$phase" = ended ]; then
+      bring_home "$1"
       line="$line result=$f_end:$f_code"
       [ -z "$f_ended" ] || line="$line ended=$f_ended"
       if [ "$f_end $f_code" != 'exit 0' ]; then
@@ -125,13 +240,14 @@ status_one() {
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"
     number='' by='' at=''
-    read -r number by at 2>/dev/null <"$f_dir/stop" && [ -n "$at" ] && line="$line stop=$number by=$by"
+    stop_of "$1" && [ -n "$at" ] && line="$line stop=$number by=$by"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
-      word=ok
-      trouble=
-      read -r word trouble 2>/dev/null <"$f_dir/lifeline"
-      [ "${word:-ok}" = ok ] || line="$line lifeline=$(word "$word $trouble")"
+      lifeline_of "$1"
+      if [ -n "$lifeline" ]; then
+        word "$lifeline"
+        line="$line lifeline=$word_text"
+      fi
     fi
     eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
   fi

@@ -25,6 +25,7 @@ own_stat() {
 }
 
 #include oom.sh
+#include second.sh
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -94,7 +95,9 @@ until ended=$(date +%s) || [ $tries -ge 50 ]; do
   tries=$((tries + 1))
 done
 tries=0
-until printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; do
+own_uid
+until { printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; } ||
+  { [ -e job.sh ] && write_second "$id.result" "$kind $code $ended"; }; do
   tries=$((tries + 1))
   # in vain when the folder has been removed
   if ! [ -e job.sh ] || [ $tries -ge 600 ]; then

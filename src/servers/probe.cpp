@@ -110,6 +110,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("addr", request.master_addr)
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
       .set("ip", request.ip_program)
+      .add("room.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);
   return action;

@@ -68,6 +68,15 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
+    if (request.silence.count() > 0) {
+      const auto left =
+          std::chrono::duration_cast<std::chrono::milliseconds>(heard + request.silence - clock::now());
+      if (left.count() <= 0) {
+        throw Error("no answer", fmt::format("nothing came from the server for {:.0f} s",
+                                             std::chrono::duration<double>(request.silence).count()));
+      }
+      wait = std::min(wait, left + std::chrono::milliseconds(1));
+    }
     if (channel->status()) {
       wait = std::min(wait, rest());
     }

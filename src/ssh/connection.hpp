@@ -78,6 +78,7 @@ struct ExecRequest {
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
   Sink sink{};                           // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
+  std::chrono::milliseconds silence{0};  // 0: none. The same when nothing has come for so long
   // True once nothing more is missing from the output. Then the command's end is the end, also where a
   // process that a start file left in the background holds the output open; without it, a second of silence
   // after the command's end is waited for.

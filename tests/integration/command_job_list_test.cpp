@@ -134,6 +134,16 @@ TEST(CommandJobList, AServerThatIsNotReachedMakesItsJobsUnknown) {
   EXPECT_EQ(result.json()[1]["state"], "unknown");
 }
 
+TEST(CommandJobList, PatienceIsHowLongAServerMayBeSilent) {
+  CommandWorld world;
+  world.job("a", "sleep 1000");
+  world.servers().add_program("date", "sleep 2\nexec /bin/date \"$@\"\n");
+  EXPECT_THAT(world.run({"job-list", "--patience", "1"}),
+              Ends(0, HasSubstr("unknown"), HasSubstr("a: no answer: nothing came from the server for 1 s")));
+  EXPECT_THAT(world.run({"job-list", "--patience", "60"}), Ends(0, HasSubstr("running"), ""));
+  EXPECT_THAT(world.run({"job-list", "--patience", "0"}), Refused("--patience"));
+}
+
 TEST(CommandJobList, OfflineAsksNoServer) {
   CommandWorld world;
   world.job("a", "sleep 1000");

@@ -5,6 +5,7 @@
 #include <map>
 #include <thread>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
@@ -26,6 +27,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using Phase = StatusReply::Phase;
+using test::until;
 
 class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
@@ -84,8 +86,16 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
         << "the end of a job on " << server;
     return reply;
   }
+  fs::path folder_of(const std::string& server, const JobId& id) {
+    return servers.home(server) / "proj/.jobs" / id.text();
+  }
   std::string told(const std::string& server, const JobId& id) {
-    return read_file_if_there(servers.home(server) / "proj/.jobs" / id.text() / "lifeline").value_or("");
+    return read_file_if_there(folder_of(server, id) / "lifeline").value_or("");
+  }
+  // The process that is on record.
+  pid_t lifeline_of(const std::string& server, const JobId& id) {
+    const std::string record = read_file(folder_of(server, id) / "lifeline.pid");
+    return parse_number<pid_t>(record.substr(0, record.find(' '))).value();
   }
   void until_told(const std::string& server, const JobId& id, const std::string& text) {
     EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 20)) << told(server, id);
@@ -339,7 +349,10 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   }
   for (const char* server : {"a", "b"}) {
     for (const auto& entry : fs::recursive_directory_iterator(servers.home(server))) {
-      if (entry.is_regular_file()) {
+      // a file of the owner's, as job.sh is; it goes with the launch
+      if (entry.path().filename() == "lifeline.request") {
+        EXPECT_EQ(fs::status(entry.path()).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+      } else if (entry.is_regular_file()) {
         EXPECT_EQ(read_file(entry.path()).find(lifeline.token), std::string::npos) << entry.path();
       }
     }
@@ -347,6 +360,55 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
   run("b", kill_action({"~/proj", ".jobs"}, on_b, SIGTERM, 5, "ada@laptop"));
   run("a", kill_action({"~/proj", ".jobs"}, on_a, SIGTERM, 5, "ada@laptop"));
   expect_nothing_left();
+  for (const fs::path& folder : {folder_of("a", on_a[0]), folder_of("b", on_b[0])}) {
+    EXPECT_FALSE(fs::exists(folder / "lifeline.request")) << folder;
+    EXPECT_FALSE(fs::exists(folder / "lifeline.pid")) << folder;
+  }
+}
+
+TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
+  const auto on_a = start("a", {"sleep 300", "sleep 301"});
+  const auto on_b = start("b", {"sleep 300", "until [ -e ../fail ]; do sleep 0.02; done; exit 3"});
+  until_told("a", on_a[0], "ok");
+  until_told("b", on_b[0], "ok");
+  EXPECT_EQ(status("a", on_a[0]).lifeline, "");
+  for (const auto& [server, id] : {std::pair("a", on_a[0]), std::pair("b", on_b[0])}) {
+    const pid_t dead = lifeline_of(server, id);
+    ::kill(dead, SIGKILL);
+    until([&] { return !test::lives(dead); }, "the end of the lifeline");
+    EXPECT_EQ(status(server, id).lifeline, "restarted");
+    EXPECT_NE(lifeline_of(server, id), dead);
+    EXPECT_EQ(status(server, id).lifeline, "");
+  }
+  write_file_atomic(servers.home("b") / "fail", "");
+  expect_ended_by("a", on_a[0], "rank 3");
+  expect_ended_by("a", on_a[1], "rank 3");
+  expect_ended_by("b", on_b[0], "rank 3");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, ASecondOneOfAServerEndsAtOnce) {
+  const auto ids = start("a", {"sleep 300", "sleep 301"});
+  until_told("a", ids[0], "waiting");
+  const pid_t first = lifeline_of("a", ids[0]);
+  // as if two questions had found it dead at once
+  const std::string record = read_file(folder_of("a", ids[0]) / "lifeline.pid");
+  for (const JobId& id : ids) {
+    write_file_atomic(folder_of("a", id) / "lifeline.pid", "1" + record.substr(record.find(' ')));
+  }
+  EXPECT_THAT(status("a", ids[0]).lifeline, ::testing::StartsWith("dead: "));
+  EXPECT_TRUE(test::lives(first));
+  EXPECT_EQ(lifeline_of("a", ids[0]), 1);
+}
+
+TEST_P(LifelineTest, OneThatCannotBeStartedAgainIsTold) {
+  const auto ids = start("a", {"sleep 300"});
+  until_told("a", ids[0], "waiting");
+  const pid_t dead = lifeline_of("a", ids[0]);
+  fs::remove(folder_of("a", ids[0]) / "lifeline.request");
+  ::kill(dead, SIGKILL);
+  until([&] { return !test::lives(dead); }, "the end of the lifeline");
+  EXPECT_EQ(status("a", ids[0]).lifeline, "dead: its request is not there any more");
 }
 
 TEST_P(LifelineTest, ANameMayHaveOddCharacters) {

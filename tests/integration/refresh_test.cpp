@@ -54,6 +54,34 @@ TEST_F(RefreshJobs, SilenceIsUnknownAndNeverStored) {
   }
 }
 
+TEST_F(RefreshJobs, WhatHasComeBeforeTheSilenceCounts) {
+  const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
+  world.break_next(&test::Faults::cut, 170);  // within the line about the second one
+  const News news = refresh_all(jobs);
+  ASSERT_EQ(news.silent.size(), 1U);
+  EXPECT_EQ(news.silent[0].server(), "a");
+  EXPECT_EQ(news.jobs[0].state, JobState::running);
+  EXPECT_EQ(news.jobs[1].state, JobState::unknown);
+}
+
+// Each piece of the answer takes a while, and all of them longer than the patience with silence.
+TEST_F(RefreshJobs, ALongAnswerIsHeardToItsEnd) {
+  std::vector<NewJob> entries(8, world.job("a", "exit 3"));
+  for (NewJob& entry : entries) {
+    entry = world.job("a", "exit 3");
+  }
+  const auto jobs = world.run_all(entries);
+  for (const Job& job : jobs) {
+    ASSERT_TRUE(test::eventually([&] { return !world.file(job, "result").empty(); }));
+  }
+  world.servers.add_program("stat", "sleep 0.4\nexec /usr/bin/stat \"$@\"\n");
+  const News news = refresh(world.config, world.store, world.servers, jobs, seconds(2), Cancel());
+  EXPECT_TRUE(news.silent.empty());
+  for (const Job& job : news.jobs) {
+    EXPECT_EQ(job.state, JobState::failed);
+  }
+}
+
 TEST_F(RefreshJobs, AForgottenServerHidesNoOthers) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
   world.config.servers.pop_back();

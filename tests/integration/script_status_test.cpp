@@ -1,5 +1,6 @@
 #include <chrono>
 
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "support/script_test.hpp"
@@ -184,6 +185,24 @@ TEST_P(JobStatus, ARemovedFolderHoldsNoSupervisor) {
   fs::remove_all(folder(id));
   ::kill(pid, SIGKILL);
   expect_nothing_left();
+}
+
+// Their supervisors died between making their file and filling it, as on a full disk.
+TEST_P(JobStatus, TheAbandonedAreLookedAtTogether) {
+  std::vector<JobId> ids;
+  for (int i = 0; i < 20; ++i) {
+    ids.push_back(JobId::random());
+    make_folders(folder(ids.back()));
+    std::ofstream(folder(ids.back()) / "supervisor") << "";
+  }
+  servers.add_program("sleep", "echo nap >>\"$HOME/naps\"\nexec /bin/sleep \"$@\"\n");
+  const auto replies = run(status_action(jobs_folder, ids, ids)).jobs;
+  ASSERT_EQ(replies.size(), ids.size());
+  for (const StatusReply& reply : replies) {
+    EXPECT_EQ(reply.phase, Phase::none);
+    EXPECT_THAT(file(reply.id, "result"), ::testing::StartsWith("never 0 "));
+  }
+  EXPECT_EQ(read_file(servers.home("a") / "naps"), "nap\n");
 }
 
 TEST_P(JobStatus, AsksAbout200JobsQuickly) {

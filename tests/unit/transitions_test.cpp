@@ -418,5 +418,25 @@ TEST(Transitions, AClockThatWasSetBackHoldsNoNewsUp) {
   EXPECT_EQ(merge_news(stored, news, 1000).state, JobState::running);
 }
 
+TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
+  StatusReply reply = ended(ExitStatus::exited(0));
+  reply.leftovers = 2;
+  const Job job = apply_status(stored_as(JobState::running), reply, clocks, Starter::alive);
+  EXPECT_EQ(job.state, JobState::succeeded);
+  EXPECT_EQ(job.leftovers, 2);
+  EXPECT_FALSE(is_over(job));
+  EXPECT_EQ(apply_status(job, reply_of(Phase::unknown), clocks, Starter::alive).leftovers, 2);
+  reply.result = ExitStatus::exited(3);
+  reply.leftovers.reset();
+  Job later =
+      apply_status(job, reply, {clocks.server + 5, clocks.local + 5, clocks.ahead_ms}, Starter::alive);
+  EXPECT_EQ(later.state, JobState::succeeded);
+  EXPECT_EQ(later.result, ExitStatus::exited(0));
+  EXPECT_TRUE(is_over(later));
+  EXPECT_TRUE(is_over(merge_news(job, later, now + 6)));
+  // what was heard before does not come back
+  EXPECT_TRUE(is_over(merge_news(later, job, now + 6)));
+}
+
 }  // namespace
 }  // namespace remote::jobs

@@ -32,7 +32,7 @@ std::string outcome_text(const KillResult::Entry& entry) {
   using Outcome = KillResult::Entry::Outcome;
   switch (entry.outcome) {
     case Outcome::killed:
-      return "killed";
+      return entry.suspects.empty() ? "killed" : "what is known to be of it was killed; see below";
     case Outcome::ended:
       return entry.signalled > 0 ? "had ended before; what it left behind was ended now" : "had ended before";
     case Outcome::none:
@@ -52,7 +52,8 @@ nlohmann::json entry_json(const KillResult::Entry& entry, bool ended) {
           {"state", to_string(entry.job.state)},
           {"ended", ended},
           {"signalled", entry.signalled},
-          {"survivors", entry.survivors}};
+          {"survivors", entry.survivors},
+          {"may_be_of_it", entry.suspects}};
 }
 
 // Returns whether all have ended.
@@ -69,6 +70,10 @@ bool report(Context& context, const KillResult& result) {
     lines.add(entry.job, outcome_text(entry));
     for (const std::string& survivor : entry.survivors) {
       survivors.push_back(fmt::format("{}: still there: {}", describe(entry.job), visible_line(survivor)));
+    }
+    for (const std::string& suspect : entry.suspects) {
+      survivors.push_back(fmt::format("{}: may be of this job, and was left alone: {}", describe(entry.job),
+                                      visible_line(suspect)));
     }
   }
   if (context.options.json) {

@@ -66,10 +66,13 @@ int tail(Context& context, const TailArguments& arguments) {
 }
 
 int wait(Context& context, const JobOptions& options) {
-  const std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
-                                                        .some = options.named(),
-                                                        .unfinished_only = !options.named(),
-                                                        .ask = false});
+  std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
+                                                  .some = options.named(),
+                                                  .unfinished_only = !options.named(),
+                                                  .ask = false});
+  if (!options.named()) {  // it is not waited for what an ended one has left behind
+    std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
+  }
   EndTeller ends(context.terminal, jobs);
   std::size_t running = 0;
   for (const Job& job : jobs) {

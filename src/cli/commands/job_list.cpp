@@ -23,6 +23,7 @@ struct Arguments {
   bool offline = false;
   bool watch = false;
   std::vector<std::string> launches;
+  int patience = 3;
   std::vector<std::string> tags;
   TableOptions table;
 
@@ -95,6 +96,7 @@ Listing look(Context& context, const Arguments& arguments) {
   request.selection.hidden = arguments.hidden;
   request.unfinished_only = !arguments.all();
   request.ask = !arguments.offline;
+  request.patience = std::chrono::seconds(arguments.patience);
   Listing listing;
   listing.jobs = project.jobs(request);
   if (arguments.rsync) {
@@ -105,7 +107,7 @@ Listing look(Context& context, const Arguments& arguments) {
   }
   const std::vector<Job> shown = arguments.all() ? listing.jobs : with_stored(project, request, listing.jobs);
   for (Batch& batch : by_launch(shown)) {
-    const bool dim = !arguments.all() && has_ended(batch);
+    const bool dim = !arguments.all() && is_over(batch);
     listing.rows.push_back({std::move(batch), dim});
   }
   if (!arguments.all()) {
@@ -212,6 +214,9 @@ void add_job_list(CLI::App& app, Context& context) {
   command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
   command.add_flag("--watch", arguments.watch, "Show it anew every two seconds, until Ctrl-C");
   command.add_flag("--rsync", arguments.rsync, "Also bring their output into .remote/jobs");
+  add_number_option(command, "--patience", arguments.patience,
+                    "Seconds that a server may take to connect, and be silent (default: 3)", "SECONDS", 1,
+                    3600);
   add_tag_option(command, context, arguments.tags, "Jobs with this tag; with several, jobs that have all");
 }
 

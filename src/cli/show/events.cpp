@@ -126,12 +126,18 @@ void Words::operator()(const NoLifeline& event) {
             ? fmt::format("{}: no lifeline, it has no python3 of 3.6 or later: {}", server.name, consequence)
         : server.cause == Cause::no_port
             ? fmt::format("{}: no lifeline, no second port is free: {}", server.name, consequence)
+        : server.cause == Cause::restarted
+            ? fmt::format("{}: its lifeline had died; it was started again just now", server.name)
+        : server.cause == Cause::dead
+            ? fmt::format("{}: its lifeline has died and cannot be started again ({}): {}", server.name,
+                          visible_line(server.detail), consequence)
             : fmt::format("{}: no lifeline: {}", server.name, server.detail));
     if (server.cause == Cause::no_python && event.for_all) {
       terminal_.warning("and without the first server there is none between the others");
     }
   }
-  if (event.servers.front().cause == Cause::no_connection) {
+  if (std::ranges::find(event.servers, Cause::no_connection, &NoLifeline::Server::cause) !=
+      event.servers.end()) {
     terminal_.warning(
         "a failed rank therefore ends the ranks on other servers only while this machine follows (--follow). "
         "To mend "

@@ -67,8 +67,10 @@ std::string duration(const Batch& batch, std::int64_t now) {
 
 // Why a launch is without a lifeline is a warning of its own.
 Job brief(Job job) {
-  if (job.reason.kind == JobReason::Kind::no_lifeline) {
+  if (job.reason.kind == JobReason::Kind::no_lifeline || job.reason.kind == JobReason::Kind::lifeline_dead) {
     job.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
+  } else if (job.reason.kind == JobReason::Kind::lifeline_restarted) {
+    job.reason = {.kind = JobReason::Kind::other, .text = "lifeline restarted"};
   }
   return job;
 }

@@ -114,9 +114,8 @@ void print_env(std::string& text, const Env& env, const Env& without, std::strin
   }
 }
 
-}  // namespace
-
-std::string state_text(const Job& job) {
+// Without what it has left behind.
+std::string own_state_text(const Job& job) {
   std::string text(to_string(job.state));
   // A job that was ended says by whom, and that reason already names the signal: "killed SIGTERM by
   // ada@laptop"; "ended after rank 2" stands for itself.
@@ -139,6 +138,13 @@ std::string state_text(const Job& job) {
   return text;
 }
 
+}  // namespace
+
+std::string state_text(const Job& job) {
+  const std::string text = own_state_text(job);
+  return is_final(job.state) ? text + left_text({job}) : text;
+}
+
 std::string describe(const Job& job) {
   return job.rank ? fmt::format("job {} (rank {} on {})", job.key, *job.rank, job.server)
                   : fmt::format("job {} on {}", job.key, job.server);
@@ -147,7 +153,7 @@ std::string describe(const Job& job) {
 std::string kill_command(const std::vector<Job>& jobs) {
   std::string command = "remote job-kill";
   for (const Batch& batch : by_launch(jobs)) {
-    if (!has_ended(batch)) {
+    if (!is_over(batch)) {
       command += fmt::format(" --{} {}", batch.front().launch ? "launch" : "job", batch.front().key);
     }
   }

@@ -109,8 +109,21 @@ std::string describe(const std::vector<Job>& jobs) {
       ranks.size() == jobs.size() ? fmt::format("ranks {} {}", ranges(std::move(ranks)), where) : where);
 }
 
+// Of ended ones: what they have left behind.
+std::string left_text(const Batch& batch) {
+  int left = 0;
+  for (const Job& job : batch) {
+    left += job.leftovers.value_or(0);
+  }
+  return left == 0 ? "" : fmt::format(" (ended, {} {} left)", left, left == 1 ? "process" : "processes");
+}
+
 bool has_ended(const Batch& batch) {
   return std::ranges::all_of(batch, [](const Job& job) { return is_final(job.state); });
+}
+
+bool is_over(const Batch& batch) {
+  return std::ranges::all_of(batch, [](const Job& job) { return remote::is_over(job); });
 }
 
 std::string state_text(const Batch& batch) {
@@ -119,7 +132,7 @@ std::string state_text(const Batch& batch) {
   }
   const std::string wrong = trouble(batch);
   if (has_ended(batch)) {
-    return wrong.empty() ? peaceful_end(batch) : wrong;
+    return (wrong.empty() ? peaceful_end(batch) : wrong) + left_text(batch);
   }
   std::string text;
   for (const JobState state : {JobState::running, JobState::starting, JobState::queued, JobState::unknown}) {

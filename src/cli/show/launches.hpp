@@ -29,6 +29,10 @@ std::string state_text(const Batch& batch);
 // How many of its ranks are in which state: "3 running, 1 ended".
 std::string count_text(const Batch& batch);
 bool has_ended(const Batch& batch);
+// The same, and none has left processes behind.
+bool is_over(const Batch& batch);
+// " (ended, 2 processes left)"; empty where nothing is left.
+std::string left_text(const Batch& batch);
 // When the last of it ended, as far as that is known; for a batch that has ended.
 std::int64_t end_of(const Batch& batch);
 

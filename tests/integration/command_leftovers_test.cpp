@@ -1,0 +1,57 @@
+// What a job leaves behind when it ends: listed, brought and ended.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+class CommandLeftovers : public ::testing::Test {
+ protected:
+  void until_nothing_runs() {
+    until([&] { return world.servers().processes().empty(); }, "the end of all processes");
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
+  world.ended_job("a", "sleep 1000 & setsid sleep 1000 & exit 3", {"--tag", "x"});
+  for (int i = 0; i < 2; ++i) {
+    const CommandResult list = world.run({"job-list"});
+    ASSERT_EQ(list.lines().size(), 2U) << list;
+    EXPECT_THAT(list.lines()[1], HasSubstr("failed exit 3 (ended, 2 processes left)"));
+  }
+  EXPECT_EQ(world.run({"job-list", "--json"}).json().at(0)["processes_left"], 2);
+  EXPECT_THAT(world.run({"job-wait"}), Ends(0, "", HasSubstr("nothing to wait for")));
+  EXPECT_THAT(world.run({"job-kill", "--tag", "x"}),
+              Ends(0, "job 1 on a: had ended before; what it left behind was ended now\n", Not("")));
+  EXPECT_THAT(world.run({"job-list"}), Ends(0, "", HasSubstr("no unfinished jobs")));
+  EXPECT_EQ(world.stored(1).state, JobState::failed);
+  until_nothing_runs();
+}
+
+TEST_F(CommandLeftovers, AreForgottenWhenTheyEndByThemselves) {
+  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.02; done) & true");
+  EXPECT_THAT(world.run({"job-list"}).out, HasSubstr("succeeded (ended, "));
+  write_file_atomic(world.there("a") / "go", "");
+  until_nothing_runs();
+  EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("left")));
+  EXPECT_THAT(world.run({"job-list"}), Ends(0, "", Not("")));
+}
+
+TEST_F(CommandLeftovers, WhatTheyWriteIsBroughtToo) {
+  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.02; done; echo late) & echo early");
+  const auto out = [&] { return read_file(world.brought(job, "job.out")); };
+  EXPECT_EQ(world.run({"job-rsync"}).code, 0);
+  EXPECT_EQ(out(), "early\n");
+  EXPECT_FALSE(fs::exists(world.brought(job, "complete")));
+  write_file_atomic(world.there("a") / "go", "");
+  until_nothing_runs();
+  EXPECT_EQ(world.run({"job-rsync"}).code, 0);
+  EXPECT_EQ(out(), "early\nlate\n");
+  EXPECT_TRUE(fs::exists(world.brought(job, "complete")));
+}
+
+}  // namespace
+}  // namespace remote::test

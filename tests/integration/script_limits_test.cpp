@@ -1,0 +1,212 @@
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/subprocess.hpp"
+#include "servers/probe.hpp"
+#include "support/processes.hpp"
+#include "support/script_test.hpp"
+
+// What can be told and done where the login has as many processes as it may have, and where some of its
+// processes let nobody look into them.
+
+namespace remote::jobs {
+namespace {
+
+uid_t next_uid() {
+  static uid_t count = 0;
+  return 700000 + (static_cast<uid_t>(::getpid()) % 100000) * 64 + count++;
+}
+
+class JobLimits : public test::ScriptTest {
+ protected:
+  const uid_t uid = next_uid();
+  void SetUp() override {
+    if (::geteuid() != 0 || !find_program("setpriv")) {
+      GTEST_SKIP() << "needs root, to be a user with limits";
+    }
+  }
+  // Puts a program in the place of the servers' sh; `real` in its text is that shell.
+  void replace_shell(const std::string& text) {
+    const fs::path real = servers.home("a").parent_path() / "shell";
+    fs::create_directories(real);
+    fs::create_symlink(fs::read_symlink(servers.bin() / "sh"), real / "sh");
+    servers.add_program("sh", "real='" + (real / "sh").string() + "'\n" + text);
+  }
+  // From now on commands run as a user who may have so many processes. The number is nobody else's, also not
+  // of an earlier test: processes that have ended count until init has seen to them.
+  void limit_processes(int most) {
+    const std::string user = std::to_string(uid);
+    for (fs::path folder = servers.home("a"); folder.filename() != "tmp" && folder.has_relative_path();
+         folder = folder.parent_path()) {
+      fs::permissions(folder, fs::perms::others_exec | fs::perms::others_read, fs::perm_options::add);
+    }
+    EXPECT_EQ(::chown(servers.home("a").c_str(), uid, 0), 0);
+    const std::string number = std::to_string(most);
+    replace_shell("[ -O /proc/1 ] && exec /usr/bin/setpriv --reuid=" + user + " --regid=" + user +
+                  " --clear-groups \"$0\" \"$@\"\n"
+                  "ulimit -p " +
+                  number + " 2>/dev/null || ulimit -u " + number + "\nexec \"$real\" \"$@\"\n");
+  }
+  void TearDown() override {
+    for (const char* place : {"/var/tmp", "/tmp", "/dev/shm"}) {
+      fs::remove_all(second_place(place));
+    }
+  }
+  fs::path second_place(const fs::path& place) const { return place / ("remote-" + std::to_string(uid)); }
+  // As on a disk that has become read-only: nothing can be made, renamed or removed there.
+  void make_read_only(const JobId& id, bool read_only = true) {
+    fs::permissions(folder(id), fs::perms::owner_write,
+                    read_only ? fs::perm_options::remove : fs::perm_options::add);
+  }
+  // A job that starts processes for as long as it can, and others in the place of those that end.
+  JobId start_runaway() {
+    const JobId id = start(
+        "exec /usr/bin/python3 -c '\n"
+        "import os, signal, time\n"
+        "signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        "while True:\n"
+        "  try:\n"
+        "    if os.fork() == 0:\n"
+        "      time.sleep(1000)\n"
+        "  except OSError:\n"
+        "    print(\"full\", flush=True)\n"
+        "    time.sleep(0.05)\n"
+        "'");
+    until([&] { return file(id, "job.out").find("full") != std::string::npos; }, "the runaway's limit");
+    return id;
+  }
+};
+
+TEST_P(JobLimits, ARunawayJobIsListedAndEnded) {
+  limit_processes(24);
+  const JobId id = start_runaway();
+  const StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::running);
+  EXPECT_TRUE(reply.pid);
+  const KillReply killed = kill(id, SIGTERM, 1);
+  EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
+  EXPECT_GT(killed.signalled, 10);
+  expect_nothing_left();
+  EXPECT_EQ(status(id).phase, Phase::ended);
+  EXPECT_EQ(status(id).stop_by, "ada@laptop");
+}
+
+TEST_P(JobLimits, TheReasonIsNamedWhereNothingCanBeStarted) {
+  limit_processes(24);
+  const JobId id = start_runaway();
+  const auto refusal = [&](const std::string& script) {
+    ssh::ExecRequest request;
+    request.input = script;
+    return connection->exec(request).out;
+  };
+  servers::ProbeRequest probe;
+  probe.master_port = 0;
+  for (const std::string& script :
+       {servers::probe_action(probe).script.input(),
+        start_action(jobs_folder, {{JobId::random(), "true", "", {}}}).script.input()}) {
+    const std::string out = refusal(script);
+    EXPECT_NE(
+        out.find(
+            "@remote1 error it cannot start a process there: the login's limit of 24 processes (ulimit -u)"),
+        std::string::npos)
+        << out;
+  }
+  EXPECT_EQ(kill(id, SIGKILL, 0).outcome, KillReply::Outcome::killed);
+}
+
+// A daemon that nobody may look into, as ssh-agent makes itself.
+TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
+  // so that root may look into it no more than a user
+  replace_shell(
+      "gone=-sys_ptrace,-sys_admin,-perfmon\nexec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone "
+      "\"$real\" \"$@\"\n");
+  const std::string daemon =
+      "/usr/bin/python3 -c '\n"
+      "import ctypes, os, time\n"
+      "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+      "if os.fork(): os._exit(0)\n"
+      "os.setsid()\n"
+      "if os.fork(): os._exit(0)\n"
+      "null = os.open(os.devnull, os.O_RDWR)\n"
+      "for fd in (0, 1, 2): os.dup2(null, fd)\n"
+      "open(\"daemon\", \"w\").write(str(os.getpid()))\n"
+      "time.sleep(1000)\n"
+      "'; ";
+  const auto daemon_pid = [&] {
+    until(
+        [&] { return parse_number<pid_t>(read_file_if_there(place() / "daemon").value_or("")).has_value(); },
+        "the daemon");
+    return parse_number<pid_t>(read_file(place() / "daemon")).value();
+  };
+  const JobId id = start(daemon + "exec sleep 1000");
+  const pid_t pid = daemon_pid();
+  const KillReply reply = kill(id);
+  EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+  ASSERT_EQ(reply.suspects.size(), 1U);
+  EXPECT_THAT(reply.suspects[0], ::testing::StartsWith("pid " + std::to_string(pid) + " (python3, user "));
+  EXPECT_TRUE(test::lives(pid));
+  // what began before a job is none of it
+  const JobId other = start("exec sleep 1000");
+  EXPECT_TRUE(kill(other).suspects.empty());
+  ::kill(pid, SIGKILL);
+}
+
+TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
+  limit_processes(1000);
+  const JobId id = start("until [ -e ~/go ]; do sleep 0.02; done; exit 5");
+  const JobId killed = start("echo up; exec sleep 1000");
+  const JobId alone = start("echo up; exec sleep 1000");
+  until_out(killed, "up");
+  until_out(alone, "up");
+  for (const JobId& one : {id, killed, alone}) {
+    until([&] { return fs::exists(folder(one) / ".stop"); }, "the room for the result");
+    fs::remove(folder(one) / ".stop");
+    make_read_only(one);
+  }
+  EXPECT_EQ(status(id).phase, Phase::running);
+  write_file_atomic(servers.home("a") / "go", "");
+  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  const fs::path second = second_place("/var/tmp");
+  EXPECT_EQ(fs::status(second).permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(second / (id.text() + ".result")).permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+  EXPECT_EQ(kill(killed).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(status(killed).stop_by, "ada@laptop");
+  EXPECT_EQ(status(killed).result, ExitStatus::signalled(SIGTERM));
+  // here kill writes the result
+  ::kill(supervisor_of(alone), SIGKILL);
+  EXPECT_EQ(kill(alone).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(status(alone).phase, Phase::ended);
+  expect_nothing_left();
+  // with room again it all goes home
+  for (const JobId& one : {id, killed, alone}) {
+    make_read_only(one, false);
+    EXPECT_EQ(status(one).phase, Phase::ended);
+    EXPECT_NE(file(one, "result"), "");
+  }
+  EXPECT_EQ(status(killed).stop_by, "ada@laptop");
+  EXPECT_FALSE(fs::exists(second));
+}
+
+TEST_P(JobLimits, NobodyElseCanPutAResultIntoTheSecondPlace) {
+  limit_processes(1000);
+  const JobId id = start("until [ -e ~/go ]; do sleep 0.02; done; exit 5");
+  const fs::path first = second_place("/var/tmp");
+  // made by somebody else, and a link to what somebody else has made
+  fs::create_directory(first);
+  fs::permissions(first, fs::perms::all);
+  std::ofstream(first / (id.text() + ".result")) << "exit 0 1700000000\n";
+  fs::create_symlink(first, second_place("/tmp"));
+  EXPECT_EQ(status(id).phase, Phase::running);
+  until([&] { return fs::exists(folder(id) / ".stop"); }, "the room for the result");
+  make_read_only(id);
+  write_file_atomic(servers.home("a") / "go", "");
+  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  EXPECT_TRUE(fs::exists(second_place("/dev/shm") / (id.text() + ".result")));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobLimits, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs
