@@ -142,7 +142,7 @@ TEST_F(PrepareOnATerminal, FinishedLinesStayAndLiveOnesGo) {
   }
   EXPECT_THAT(screen_.text(), HasSubstr("2 servers prepared"));
   EXPECT_THAT(screen_.text(), Not(HasSubstr("connecting")));
-  EXPECT_EQ(split(std::string(trim(screen_.text())), '\n').size(), 3U) << screen_.text();
+  EXPECT_EQ(split(std::string(trim(screen_.text())), '\n').size(), 4U) << screen_.text();
   EXPECT_EQ(screen_.unknown(), "");
 }
 

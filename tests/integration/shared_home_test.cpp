@@ -37,6 +37,15 @@ class CommandSharedHome : public ::testing::Test {
     }
     return names;
   }
+  // One that makes environments, and writes down what it was called for.
+  void add_python() {
+    world.servers().add_program("python3", R"(echo "$*" >>~/calls
+if [ "$2" = venv ]; then
+  for folder; do :; done
+  mkdir -p "$folder/bin" && : >"$folder/pyvenv.cfg" && sleep 0.3 && ln -s "$0" "$folder/bin/python"
+fi
+)");
+  }
   void job_writes(const std::string& name) { write_file_atomic(world.there("a") / name, "of a job\n"); }
   CommandWorld world;
 };
@@ -79,12 +88,7 @@ TEST_F(CommandSharedHome, AnEnvironmentElsewhereIsMadeOnEachServer) {
   const fs::path common = world.servers().home("a") / "common";
   fs::remove(world.servers().home("b").parent_path() / "b");
   configure("remote_path: " + common.string() + "\npython: {manager: venv, environment: ~/env}\n");
-  world.servers().add_program("python3", R"(echo "$*" >>~/calls
-if [ "$2" = venv ]; then
-  for folder; do :; done
-  mkdir -p "$folder/bin" && : >"$folder/pyvenv.cfg" && ln -s "$0" "$folder/bin/python"
-fi
-)");
+  add_python();
   const CommandResult result = world.run({"prepare"});
   EXPECT_EQ(result.code, 0) << result;
   EXPECT_THAT(result.err, AllOf(HasSubstr("a, b and c share one folder: prepared once\n")));
@@ -94,6 +98,19 @@ fi
     const std::string calls = read_file(world.servers().home(server) / "calls");
     EXPECT_EQ(calls.find("-m venv"), calls.rfind("-m venv")) << calls;
   }
+}
+
+// The folders differ, and the environment is one: the lock beside it holds.
+TEST_F(CommandSharedHome, OneEnvironmentOfSeveralFoldersIsMadeOnce) {
+  add_python();
+  world.configure(
+      "name: proj\npython: {manager: venv, environment: ~/env}\nservers:\n  a: {hostname: a}\n"
+      "  b: {hostname: b, remote_path: ~/two}\n  c: {hostname: c, remote_path: ~/three}\n");
+  const CommandResult result = world.run({"setup"});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.err, Not(HasSubstr("share")));
+  const std::string calls = read_file(world.servers().home("a") / "calls");
+  EXPECT_EQ(calls.find("-m venv"), calls.rfind("-m venv")) << calls;
 }
 
 TEST_F(CommandSharedHome, AFailureIsNotTriedAgainForTheOthers) {
