@@ -67,6 +67,7 @@ local_start() {
       *)
         why=
         read -r why 2>/dev/null <"$jobs/$id/job.err"
+        [ -n "$why" ] || [ -s "$jobs/$id/supervisor" ] || why='its supervisor could not write in its folder: is the disk full?'
         not_started "$id" "${why:-the supervisor did not start}"
         ;;
     esac

@@ -77,4 +77,19 @@ rm "$home/fill"
 code 0 prepare
 code 0 launch --nproc-per-node 1 --tag last --cmd 'cat big.bin'
 code 0 job-wait --tag last
+
+# ---- (c) a server's home has inodes for a part of what a job needs: no command waits for it, and each job is told to have failed
+mount -t tmpfs -o size=2m tmpfs /var/tmp # the second place of results
+used() { echo $(($(stat -f -c '%c - %d' "$home"))); }
+for left in 3 5 6 8; do
+  mount -o "remount,nr_inodes=$(($(used) + left))" "$home"
+  remote job-run --server node-1 --tag "few-$left" --cmd 'exit 5' || true
+  if grep -q 'no answer' "$work/err"; then fail "with $left inodes the start hangs"; fi
+  remote job-wait --tag "few-$left" || true
+  case $(states "few-$left") in
+    lost | failed) ;;
+    *) fail "with $left inodes the job is $(states "few-$left")" ;;
+  esac
+  mount -o "remount,nr_inodes=$(($(used) + 100))" "$home"
+done
 echo "full disk: all well"
