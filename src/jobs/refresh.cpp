@@ -44,6 +44,7 @@ std::vector<Job> question(ssh::Connection& connection, const Store& store, std::
 }
 
 constexpr milliseconds usual_limit{10'000};
+constexpr milliseconds await_limit{5'000};  // the server itself waits four seconds at most
 
 }  // namespace
 
@@ -57,7 +58,7 @@ std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::ve
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs = question(*connection, store, std::move(jobs), usual_limit, true, cancel);
+  jobs = question(*connection, store, std::move(jobs), await_limit, true, cancel);
   store.update(jobs);
   return jobs;
 }

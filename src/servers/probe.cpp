@@ -112,6 +112,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("ip", request.ip_program)
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);
+  action.watchful = true;
   return action;
 }
 
