@@ -1,9 +1,12 @@
 #include "base/files.hpp"
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
+#include <thread>
 
 #include <fcntl.h>
 #include <pwd.h>
@@ -226,10 +229,23 @@ void make_folders(const fs::path& path, mode_t mode) {
   throw file_error("create the folder", path, error);
 }
 
-FileLock::FileLock(const fs::path& path) : fd_(open_lock(path)) {
+FileLock::FileLock(const fs::path& path, const Cancel* cancel) : fd_(open_lock(path)) {
+  using clock = std::chrono::steady_clock;
+  constexpr std::chrono::seconds respite{2};
   const Stopwatch watch;
-  if (uninterrupted([&] { return ::flock(fd_.get(), LOCK_EX); }) != 0) {
-    throw file_error("lock", path, errno);
+  std::optional<clock::time_point> cancelled;
+  // No waiting in flock(2): a signal does not end it.
+  for (int pause_ms = 1; ::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0; pause_ms = std::min(20, pause_ms * 2)) {
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      throw file_error("lock", path, errno);
+    }
+    if (cancel != nullptr && cancel->cancelled()) {
+      cancelled = cancelled.value_or(clock::now());
+      if (clock::now() - *cancelled >= respite) {
+        throw Interrupted();
+      }
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
   }
   if (watch.seconds() > 0.05) {
     log_info("", "waited {} for the lock {}", watch.text(), path.string());

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 #include <sys/types.h>
 
@@ -95,8 +96,9 @@ void make_folders(const std::filesystem::path& path, mode_t mode = 0755);
 // when the process dies, so a stale lock cannot exist.
 class FileLock {
  public:
-  // Waits until it has the lock. Throws Error when the file cannot be opened.
-  explicit FileLock(const std::filesystem::path& path);
+  // Waits until it has the lock. Throws Error when the file cannot be opened, and Interrupted when it has to
+  // wait and is cancelled, two seconds later: what was under way may be written yet.
+  explicit FileLock(const std::filesystem::path& path, const Cancel* cancel = nullptr);
   // nullopt when another process has it.
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
 

@@ -84,7 +84,8 @@ void work(FollowTask& task, Sharing& sharing) {
         const auto silent = std::chrono::duration_cast<std::chrono::seconds>(clock::now() - lost_since);
         task.give_up(sharing.server->name, sharing.waiting,
                      Error(fmt::format("no answer for {} s; it is not waited for any more", silent.count()),
-                           error.reason(), "remote job-list asks for its jobs again"));
+                           error.reason())
+                         .mended_by(Remedy::list_jobs));
         return;
       }
       // Once at once, then 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up is back soon. A link that was of

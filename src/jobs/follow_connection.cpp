@@ -30,6 +30,7 @@ FollowRequest Followed::request(const FollowOptions& options) const {
 }
 
 void Followed::take(ssh::Stream which, std::string_view data, const Output& output) {
+  end.heard();
   if (failure) {
     return;
   }
@@ -149,6 +150,7 @@ FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
   open.input = follow_script(followed.job.remote_folder, followed.request(task_.options));
   open.begin = followed.bytes();
+  followed.end = {};
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
   open.channel =
       connection_.open(ssh::script_command, [this, &followed](ssh::Stream stream, std::string_view data) {
@@ -261,7 +263,7 @@ bool FollowConnection::finish(Open& open) {
 }
 
 bool FollowConnection::ready(const Open& open) {
-  return open.channel->finished() || open.followed->failure.has_value();
+  return open.followed->end.over(*open.channel) || open.followed->failure.has_value();
 }
 
 void FollowConnection::wait_until_ready() {
@@ -273,8 +275,12 @@ void FollowConnection::wait_until_ready() {
     if (std::any_of(open_.begin(), open_.end(), ready)) {
       return;
     }
+    milliseconds wait(60000);
+    for (Open& one : open_) {
+      wait = std::min(wait, one.followed->end.left(*one.channel).value_or(wait));
+    }
     std::array<pollfd, 1> also{{{task_.cancel.fd(), POLLIN, 0}}};
-    connection_.pump(milliseconds(60000), also);
+    connection_.pump(wait, also);
     task_.cancel.check();
   }
 }

@@ -43,6 +43,7 @@ struct Followed {
   bool positioned = false;  // the offsets count: from now on they are asked for, not lines
   StreamState out;
   StreamState err;
+  ssh::OutputEnd end;            // of the present channel
   bool silent = false;           // only its end is of interest
   int idle_rounds = 0;           // how often it was opened again without a new byte
   std::optional<Error> failure;  // why it, unlike its neighbours, cannot be followed

@@ -59,12 +59,15 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 }  // namespace
 
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
-                const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel) {
+                const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel,
+                ssh::ConnectLimit limit) {
   KillResult result;
-  result.entries = at_places(config, connector, jobs, result.errors, cancel,
-                             [&](ssh::Connection& connection, const JobsAt& place) {
-                               return kill_on(connection, store, place, order, cancel);
-                             });
+  result.entries = at_places(
+      config, connector, jobs, result.errors, cancel,
+      [&](ssh::Connection& connection, const JobsAt& place) {
+        return kill_on(connection, store, place, order, cancel);
+      },
+      limit);
   return result;
 }
 

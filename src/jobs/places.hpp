@@ -47,12 +47,13 @@ std::vector<JobsAt> by_place(const std::vector<Job>& jobs);
 // each has a `job`. Returns all of them by key. A server that fails is one of `errors`. Throws Interrupted.
 template <typename Work>
 auto at_places(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
-               std::vector<Error>& errors, const Cancel& cancel, const Work& work) {
+               std::vector<Error>& errors, const Cancel& cancel, const Work& work,
+               ssh::ConnectLimit limit = {}) {
   const std::vector<JobsAt> places = by_place(jobs);
   auto outcomes = servers::fan_out(
       places, [](const JobsAt& place) { return place.server; },
       [&](const JobsAt& place, std::size_t) {
-        const auto connection = connector.connect(server_of(config, place.jobs.front()), cancel);
+        const auto connection = connector.connect(server_of(config, place.jobs.front()), cancel, limit);
         return work(*connection, place);
       });
   std::invoke_result_t<Work, ssh::Connection&, const JobsAt&> entries;

@@ -139,6 +139,7 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
     script.call("start_one", {request.id.text(), job_text(folder.project, request), request.backend});
   }
   script.call("start_finish");
+  action.watchful = true;
   action.timeout = std::chrono::seconds(60);
   return action;
 }

@@ -83,10 +83,12 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
   return result;
 }
 
+constexpr milliseconds await_limit{5'000};  // the server itself waits four seconds at most
+
 // The same, where only a whole answer will do.
 std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                              bool await_lifeline, const Cancel& cancel) {
-  Answered answered = question(connection, store, std::move(jobs), {}, await_lifeline, cancel);
+                              Limits limits, bool await_lifeline, const Cancel& cancel) {
+  Answered answered = question(connection, store, std::move(jobs), limits, await_lifeline, cancel);
   if (answered.failure) {
     throw *answered.failure;
   }
@@ -97,7 +99,7 @@ std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, s
 
 std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
                               const Cancel& cancel) {
-  jobs = whole_answer(connection, store, std::move(jobs), false, cancel);
+  jobs = whole_answer(connection, store, std::move(jobs), {}, false, cancel);
   store.update(jobs);
   return jobs;
 }
@@ -105,7 +107,7 @@ std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::ve
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs = whole_answer(*connection, store, std::move(jobs), true, cancel);
+  jobs = whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, true, cancel);
   store.update(jobs);
   return jobs;
 }

@@ -15,7 +15,8 @@ namespace {
 
 using Batch = Group<std::string>;  // of one server
 
-// One server's part of the start: its script, and its answer.
+// One server's part of the start: its script, and its answer. Throws Error where it is not known whether
+// something started.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
                                  const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
@@ -36,7 +37,20 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   }
   const auto action =
       start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
-  return servers::run_action(connection, action, cancel).jobs;
+  const auto refused = [&](const Error& error) {
+    std::vector<StartReply> replies;
+    for (const StartRequest& request : requests) {
+      replies.push_back({request.id, StartReply::Outcome::failed, std::nullopt, error.reason()});
+    }
+    return replies;
+  };
+  try {
+    return servers::run_action(connection, action, cancel).jobs;
+  } catch (const servers::Refused& error) {
+    return refused(error);
+  } catch (const ssh::TooManyChannels& error) {
+    return refused(error);
+  }
 }
 
 // Jobs that one server did not start: the keys by the reason.

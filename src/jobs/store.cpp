@@ -97,8 +97,10 @@ Loaded load_and_repair(const fs::path& folder, const Step& step) {
 
 }  // namespace
 
-Store::Store(fs::path folder, Step step)
-    : folder_(std::move(folder)), step_(step ? std::move(step) : [](std::string_view) {}) {}
+Store::Store(fs::path folder, Step step, std::optional<Cancel> cancel)
+    : folder_(std::move(folder)),
+      cancel_(std::move(cancel)),
+      step_(step ? std::move(step) : [](std::string_view) {}) {}
 
 void Store::add(std::vector<Job>& jobs) {
   if (jobs.empty()) {
@@ -107,7 +109,7 @@ void Store::add(std::vector<Job>& jobs) {
   step_("create folder");
   make_folders(folder_);
   step_("lock");
-  const FileLock lock(folder_ / "lock");
+  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
   std::set<JobId> ids;
   for (const Job& job : jobs) {
     if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
@@ -155,7 +157,7 @@ void Store::update(const std::vector<Job>& jobs) {
     return;
   }
   step_("lock");
-  const FileLock lock(folder_ / "lock");
+  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
   std::vector<Error> errors;
   std::string before;  // index lines that must be there before the records change
   std::string after;
@@ -229,7 +231,7 @@ void Store::remove(const std::vector<JobId>& ids) {
     return;
   }
   step_("lock");
-  const FileLock lock(folder_ / "lock");
+  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
   const Loaded loaded = load_and_repair(folder_, step_);
   tidy(folder_, loaded, step_);
   {
@@ -261,7 +263,7 @@ FileLock Store::hold_start(const JobId& start_id) const {
   for (int attempt = 0; attempt < 50; ++attempt) {
     {
       // Under the store's lock, so that tidy() does not unlink the file between its making and its locking.
-      const FileLock lock(folder_ / "lock");
+      const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
       if (auto held = FileLock::try_lock(folder_ / "starts" / start_id.text())) {
         return std::move(*held);
       }

@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,7 +30,8 @@ class Store {
   // Called before every single change on disk with the name of the step. Tests make it throw, or die there.
   using Step = std::function<void(std::string_view)>;
 
-  explicit Store(std::filesystem::path folder, Step step = {});
+  // `cancel` ends the waiting for the lock: every change may throw Interrupted then.
+  explicit Store(std::filesystem::path folder, Step step = {}, std::optional<Cancel> cancel = {});
 
   // Gives keys to the jobs (in their order) and saves them, synced to the disk: all of them or, on an error,
   // none. A process that is killed here leaves none, some or all. Ids must be new.
@@ -67,6 +69,7 @@ class Store {
 
  private:
   std::filesystem::path folder_;
+  std::optional<Cancel> cancel_;
   Step step_;
 };
 

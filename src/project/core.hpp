@@ -92,7 +92,8 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
 // The verdict about a launch, with the last lines that its first failed rank wrote.
 Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone);
 
-KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel);
+KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
+                ssh::ConnectLimit limit = {});
 StacksResult stacks(Core& core, const std::vector<Job>& jobs);
 SyncReport pull(Core& core, const PullRequest& request);
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);

@@ -81,12 +81,13 @@ std::string user_at_host() {
   return local_user() + "@" + local_host();
 }
 
-KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel) {
+KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
+                ssh::ConnectLimit limit) {
   KillRequest full = request;
   if (full.by.empty()) {
     full.by = user_at_host();
   }
-  return jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel);
+  return jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel, limit);
 }
 
 StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
@@ -96,6 +97,24 @@ StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
 CleanResult clean(Core& core, const std::vector<Job>& jobs) {
   return jobs::clean(core.config, core.store, core.connector(), jobs, core.cancel());
 }
+
+namespace {
+
+// Whether the job was removed here while its output came: what came then goes, too.
+bool was_removed(const Core& core, const Job& job) {
+  std::error_code ignored;
+  if (std::filesystem::exists(core.store.record_file(job.id), ignored)) {
+    return false;
+  }
+  const std::filesystem::path folder = core.store.job_folder(job.id);
+  for (const char* name : {"job.out", "job.err", "complete"}) {
+    std::filesystem::remove(folder / name, ignored);
+  }
+  std::filesystem::remove(folder, ignored);  // fails where there is anything else in it, and so it should
+  return true;
+}
+
+}  // namespace
 
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
   // Logs that were brought when nothing of the job lived any more are whole: nothing can change them.
@@ -127,12 +146,21 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
         return all;
       });
   for (const Brought& one : brought) {
+    if (was_removed(core, one.job)) {
+      continue;
+    }
     // A lost job may be found again, and what a job has left behind may write on.
     if (!is_over(one.job)) {
       std::filesystem::remove(complete(one.job));
     } else if (one.job.state != JobState::lost &&
                std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
-      write_file_atomic(complete(one.job), "");
+      try {
+        write_file_atomic(complete(one.job), "");
+      } catch (const Error&) {
+        if (!was_removed(core, one.job)) {
+          throw;
+        }
+      }
     }
   }
   return errors;

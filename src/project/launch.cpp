@@ -302,7 +302,9 @@ void Launching::end_started(std::vector<Job>& jobs) {
   KillRequest request;
   request.by = jobs::by_launch;
   // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
-  const KillResult killed = kill(core_, started, request, Cancel());
+  // One that has just fallen silent is not waited for long.
+  const KillResult killed =
+      kill(core_, started, request, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
   for (const Error& error : killed.errors) {
     core_.tell(PartFailed{error});
   }

@@ -10,7 +10,9 @@
 namespace remote::project {
 
 Core::Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector)
-    : config(std::move(configuration)), store(config.local(config.jobs_folder)), hooks(std::move(given)) {
+    : config(std::move(configuration)),
+      store(config.local(config.jobs_folder), {}, given.cancel),
+      hooks(std::move(given)) {
   if (connector) {
     connector_ = std::make_unique<ssh::Pool>(std::move(connector));
   }

@@ -155,7 +155,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   const SshdProgram sshd = find_sshd(options.sshd);
   make_privilege_separation_folder();
   make_folders(folder_, 0700);
-  const FileLock lock(folder_ / "lock");
+  const FileLock lock(folder_ / "lock", &cancel);
   write_file_atomic(folder_ / ".gitignore", "*\n");
   settle_key(private_key(), "remote sandbox", cancel);
   if (!fs::exists(folder_ / "id")) {

@@ -3,6 +3,7 @@
 
 # tells_of_peer FILE: whether the last words in it, those of the last traceback, say that another rank was gone: in the words
 # of gloo, NCCL, torch's stores and the system. Such a failure follows from another one.
+# shellcheck disable=SC2016  # nothing is meant to be expanded
 tells_of_peer() {
   [ -s "$1" ] && [ -f "$1" ] || return 1
   tail -c 16384 "$1" 2>/dev/null | LC_ALL=C sed -n 'H;/Traceback (most recent call last)/h;${g;p;}' | LC_ALL=C grep -q \

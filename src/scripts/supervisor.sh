@@ -47,6 +47,9 @@ printf '%300s\n' '' >.stop
 printf '+%s+' "$id"
 exec >/dev/null
 
+# A session, and so a process group, of its own: a job that kills its group (kill -9 0) does not kill this.
+apart=
+command -v setsid >/dev/null && apart=setsid
 shell='sh'
 command -v bash >/dev/null && shell=bash
 [ -n "$time" ] && printf '%s\n' "$time" >started
@@ -65,7 +68,8 @@ command -v bash >/dev/null && shell=bash
   [ -p .alive ] && printf '%s\n' "$pid" >.alive
   exec 5>&- >>job.out
   umask "$mask"
-  exec $shell job.sh
+  # shellcheck disable=SC2086
+  exec $apart $shell job.sh
 )
 code=$?
 # When it ended, for the order of failures: what follows here may take a while on a busy server, and by then others have

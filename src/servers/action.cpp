@@ -78,6 +78,7 @@ ExecResult run_script(ssh::Connection& connection, const ActionRequest& request,
   exec.keep_input = request.guarded;
   exec.timeout = request.timeout;
   exec.silence = request.silence;
+  exec.watchful = request.watchful;
   exec.max_output = request.max_output;
   exec.complete = [&reader] { return reader.closed(); };
   exec.sink = [&](ssh::Stream stream, std::string_view data) {

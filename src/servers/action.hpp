@@ -58,6 +58,8 @@ struct ActionRequest {
   Script script = {};
   std::chrono::milliseconds timeout{0};  // 0: none
   std::chrono::milliseconds silence{0};  // 0: none; how long nothing may come
+  // It answers at once, and other servers wait for that: see Connection::be_watchful.
+  bool watchful = false;
   // Must not outlive this program: see Script::guarded_input.
   bool guarded = false;
   std::size_t max_output = std::size_t{16} << 20U;  // more is an Error

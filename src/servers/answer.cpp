@@ -69,7 +69,7 @@ void AnswerReader::add(std::string_view data) {
 }
 
 void AnswerReader::take_line(std::string_view text) {
-  if (failure_) {
+  if (failure_ || refusal_) {
     return;
   }
   try {
@@ -78,7 +78,12 @@ void AnswerReader::take_line(std::string_view text) {
       line.refuse("too much");
     }
     if (line.kind() == "error") {
-      throw Error("the server refused", line.rest());
+      const Refused refusal(std::string(line.rest()));
+      if (count_ == 1) {
+        refusal_ = refusal;
+        return;
+      }
+      throw refusal;
     }
     if (closed_) {
       line.refuse("something follows the end");
@@ -95,6 +100,9 @@ void AnswerReader::take_line(std::string_view text) {
 }
 
 void AnswerReader::finish() const {
+  if (refusal_) {
+    throw *refusal_;
+  }
   if (failure_) {
     throw *failure_;
   }

@@ -76,6 +76,12 @@ class AnswerLine {
   std::string_view kind_;
 };
 
+// The script said that it does nothing of what it was asked for: "@remote1 error TEXT".
+class Refused : public Error {
+ public:
+  explicit Refused(const std::string& reason) : Error("the server refused", reason) {}
+};
+
 // Reads a script's stdout as it comes. What is wrong with it is kept until finish(), so that a script which
 // changes something can do it to its end.
 class AnswerReader {
@@ -90,7 +96,7 @@ class AnswerReader {
   void add(std::string_view data);
   // Whether "@remote1 end" has come.
   bool closed() const { return closed_; }
-  // All has come. Throws Error when something was wrong.
+  // All has come. Throws Error when something was wrong: Refused for a refusal that no other line precedes.
   void finish() const;
   // The same for an answer that must end with "@remote1 end". `ended` says how the script ended, in case that
   // is missing; may be "".
@@ -105,6 +111,7 @@ class AnswerReader {
   std::size_t count_ = 0;
   bool closed_ = false;
   std::optional<Error> failure_;
+  std::optional<Refused> refusal_;
 };
 
 }  // namespace remote::servers

@@ -113,6 +113,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .add("room.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);
+  action.watchful = true;
   return action;
 }
 

@@ -82,6 +82,17 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
   return !found.empty();
 }
 
+// The last lines, as a part of a sentence.
+std::string last_said(std::string_view text, std::size_t lines) {
+  std::vector<std::string> said;
+  for (const std::string& line : split(last_lines(text, lines), '\n')) {
+    if (!trim(line).empty()) {
+      said.emplace_back(trim(line));
+    }
+  }
+  return join(said, "; ");
+}
+
 [[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result) {
   const std::string err(trim(result.err));
   const auto says = [&err](std::initializer_list<const char*> texts) {
@@ -95,16 +106,16 @@ bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
                 "and set the server up again");
   }
   if (!result.server_began && result.remote_status) {
-    throw login_shell_ended(last_lines(err, 3));
+    throw login_shell_ended(last_said(err, 3));
   }
   if (says({"unknown option", "invalid option", "unrecognized option"})) {
-    throw Error(what, "rsync is too old: " + last_lines(err, 1),
+    throw Error(what, "rsync is too old: " + last_said(err, 1),
                 "3.1 or newer is needed on both sides (on a Mac: brew install rsync)");
   }
   if (says({"No space left on device"})) {
-    throw Error(what, last_lines(err, 3), "make room on the disk, then run the command again");
+    throw Error(what, last_said(err, 3), "make room on the disk, then run the command again");
   }
-  throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_lines(err, 5));
+  throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_said(err, 5));
 }
 
 // `paths` are the sources and the destination. What was done stands in `report`, also when it throws.

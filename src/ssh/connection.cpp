@@ -11,8 +11,7 @@
 namespace remote::ssh {
 namespace {
 
-// So long nothing has come when a command that has ended and whose output stays open is taken for over; the
-// second where nothing more is expected.
+// See OutputEnd; the second where nothing more is expected.
 constexpr std::chrono::milliseconds quiet_time{1000};
 constexpr std::chrono::milliseconds short_time{50};
 
@@ -22,10 +21,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   using clock = std::chrono::steady_clock;
   const auto deadline = clock::now() + request.timeout;
   ExecResult result;
-  auto heard = clock::now();
+  OutputEnd end;
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
-    heard = clock::now();
+    end.heard();
     if (received > request.max_output) {
       return;
     }
@@ -38,14 +37,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   const std::unique_ptr<Channel> channel = connection.open(request.command, sink);
   std::string_view input = request.input;
   bool input_open = true;
-  // sshd tells the command's end also while other processes hold its output, and the channel's end only
-  // after.
   const auto rest = [&] {
-    const bool complete = request.complete && request.complete();
-    return std::chrono::ceil<std::chrono::milliseconds>(heard + (complete ? short_time : quiet_time) -
-                                                        clock::now());
+    return end.left(*channel, request.complete && request.complete() ? short_time : quiet_time);
   };
-  while (!channel->finished() && !(channel->status() && rest().count() <= 0)) {
+  while (!channel->finished() && rest() != std::chrono::milliseconds(0)) {
     if (input_open) {
       const std::size_t count = std::min(input.size(), channel->writable());
       if (count > 0) {
@@ -70,16 +65,14 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     }
     if (request.silence.count() > 0) {
       const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(heard + request.silence - clock::now());
+          std::chrono::duration_cast<std::chrono::milliseconds>(end.last() + request.silence - clock::now());
       if (left.count() <= 0) {
         throw Error("no answer", fmt::format("nothing came from the server for {:.0f} s",
                                              std::chrono::duration<double>(request.silence).count()));
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
-    if (channel->status()) {
-      wait = std::min(wait, rest());
-    }
+    wait = std::min(wait, rest().value_or(wait));
     std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
     connection.pump(wait, also);
     cancel.check();
@@ -103,7 +96,33 @@ std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const 
   throw Error("cannot open a terminal", "this connection has none");
 }
 
+std::optional<std::chrono::milliseconds> OutputEnd::left(const Channel& channel,
+                                                         std::chrono::milliseconds quiet_time) {
+  if (!channel.status()) {
+    return std::nullopt;
+  }
+  if (!ended_) {
+    ended_ = true;
+    heard();
+  }
+  return std::max(std::chrono::ceil<std::chrono::milliseconds>(heard_ + quiet_time - Clock::now()),
+                  std::chrono::milliseconds(0));
+}
+
 ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
+  struct Watch {
+    Connection& connection;
+    bool on;
+    explicit Watch(Connection& given, bool wanted) : connection(given), on(wanted) { set(true); }
+    ~Watch() { set(false); }
+    Watch(const Watch&) = delete;
+    Watch& operator=(const Watch&) = delete;
+    void set(bool begin) const {
+      if (on) {
+        connection.be_watchful(begin);
+      }
+    }
+  } const watch_link(*this, request.watchful);
   const Stopwatch watch;
   log_info(server(), "{}: begins, {} bytes of input", request.what, request.input.size());
   std::size_t received = 0;

@@ -68,6 +68,28 @@ class Channel {
   virtual std::optional<ExitStatus> status() const = 0;
 };
 
+// When a command is over whose output a process in the background holds open: one that a start file of the
+// login shell has left, for example. sshd tells the command's end at once, and the end of the output only
+// when that process has ended. A second of silence after the command's end is enough.
+class OutputEnd {
+ public:
+  // Something has come.
+  void heard() { heard_ = Clock::now(); }
+  // When something came last; at first, when this was made.
+  std::chrono::steady_clock::time_point last() const { return heard_; }
+  // How long to wait yet, where nothing comes: nullopt while the command runs, 0 when it is over.
+  std::optional<std::chrono::milliseconds> left(
+      const Channel& channel, std::chrono::milliseconds quiet_time = std::chrono::milliseconds(1000));
+  bool over(const Channel& channel) {
+    return channel.finished() || left(channel) == std::chrono::milliseconds(0);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point heard_ = Clock::now();  // or the command's end, once that is known
+  bool ended_ = false;
+};
+
 // What runs a script that comes on stdin. Every login shell understands it.
 inline constexpr const char* script_command = "exec sh -s";
 
@@ -83,6 +105,7 @@ struct ExecRequest {
   // process that a start file left in the background holds the output open; without it, a second of silence
   // after the command's end is waited for.
   std::function<bool()> complete{};
+  bool watchful = false;  // see Connection::be_watchful
   std::size_t max_output = std::size_t{16}
                            << 20U;  // output past this, also to a sink: Error (a server gone mad)
 };
@@ -132,6 +155,9 @@ class Connection {
 
   // Runs one command to its end. Throws Error on timeout, on a lost link, and Interrupted on cancel.
   ExecResult exec(const ExecRequest& request, const Cancel& cancel = Cancel());
+
+  // While `on`, a link that is silent for seconds counts as lost: what runs answers at once, and others wait.
+  virtual void be_watchful(bool on) { static_cast<void>(on); }
 
   // Whether another may go on with this connection: the link stands, and every command that was opened has
   // come to its end. Takes what has arrived, and waits for nothing.

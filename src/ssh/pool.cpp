@@ -82,6 +82,7 @@ class Pool::Lease final : public Connection {
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     connection_->pump(timeout, also);
   }
+  void be_watchful(bool on) override { connection_->be_watchful(on); }
   bool idle() noexcept override { return connection_->idle(); }
   std::string_view server() const override { return server_; }
   std::string peer_address() const override { return connection_->peer_address(); }

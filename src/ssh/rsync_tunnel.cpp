@@ -73,6 +73,7 @@ class RsyncTunnel {
   std::size_t sent_ = 0;
   std::size_t received_ = 0;
   std::unique_ptr<Channel> channel_;
+  OutputEnd end_;
   std::optional<Subprocess> rsync_;
 };
 
@@ -115,7 +116,10 @@ SubprocessSpec RsyncTunnel::spec() {
   const int number = helper_end_.get();
   spec.argv = {"rsync", "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
                // Paths go over the protocol, past the login shell of the server.
-               "-s"};
+               "-s",
+               // A server whose link has fallen silent ends its rsync, which then removes its temporary file.
+               // Long, because one that looks at a large file says nothing meanwhile.
+               "--timeout=600"};
   spec.argv.insert(spec.argv.end(), request_.args.begin(), request_.args.end());
   spec.directory = folder_.path();
   spec.set_env = {{"LC_ALL", "C"}};
@@ -142,6 +146,7 @@ void RsyncTunnel::open_channel() {
 
 void RsyncTunnel::take_output(Stream stream, std::string_view data) {
   received_ += data.size();
+  end_.heard();
   if (stream == Stream::err) {
     take_errors(data);
     return;
@@ -201,7 +206,7 @@ void RsyncTunnel::feed_server() {
 }
 
 void RsyncTunnel::end_helper_when_finished() {
-  if (!channel_ || !channel_->finished() || !waiting_.empty()) {
+  if (!channel_ || !waiting_.empty() || !end_.over(*channel_)) {
     return;
   }
   result_.remote_status = channel_->status();
@@ -259,7 +264,11 @@ RsyncResult RsyncTunnel::run(const Cancel& cancel) {
                                {channel_ || result_.remote_status ? -1 : control_.get(), POLLIN, 0},
                                {room ? from_rsync_.get() : -1, POLLIN, 0},
                                {waiting_.empty() ? -1 : to_rsync_.get(), POLLOUT, 0}}};
-    connection_.pump(std::chrono::seconds(1), fds);
+    auto wait = std::chrono::milliseconds(1000);
+    if (channel_ && waiting_.empty()) {
+      wait = end_.left(*channel_).value_or(wait);
+    }
+    connection_.pump(wait, fds);
     cancel.check();
     if (rsync_->stdout_fd && fds[1].revents != 0) {
       drain(rsync_->stdout_fd, Stream::out);

@@ -144,7 +144,10 @@ bool Session::drop_spares() {
 
 // Waits for the server's word on a channel. What arrives for others meanwhile is kept for pump().
 void Session::wait_until_open(ChannelState& state) {
-  const auto deadline = clock::now() + open_timeout;
+  const auto deadline =
+      clock::now() + (watchful_ ? std::min<std::chrono::milliseconds>(
+                                      open_timeout, patience_.ask_after + patience_.dead_after)
+                                : open_timeout);
   while (state.opening()) {
     const int fd = ssh_get_fd(session_.get());
     pollfd slot{fd, wanted_events(session_.get()), 0};
@@ -255,12 +258,20 @@ bool Session::overfull() const {
 }
 
 void Session::set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after) {
-  ask_after_ = ask_after;
-  dead_after_ = dead_after;
+  usual_ = patience_ = {ask_after, dead_after};
+}
+
+void Session::be_watchful(bool on) {
+  constexpr Patience little{std::chrono::milliseconds(2000), std::chrono::milliseconds(5000)};
+  watchful_ = on;
+  patience_ = on && little.ask_after < usual_.ask_after ? little : usual_;
+  if (on) {
+    heard_ = clock::now();  // nobody has listened since
+  }
 }
 
 Session::clock::time_point Session::next_check() const {
-  return asked_ ? *asked_ + dead_after_ : heard_ + ask_after_;
+  return asked_ ? *asked_ + patience_.dead_after : heard_ + patience_.ask_after;
 }
 
 // Whether bytes have come since the last call: then the server lives. libssh reads in many places, and an

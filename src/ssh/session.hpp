@@ -41,6 +41,7 @@ class Session final : public Connection {
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
   // the link counts as dead. Together under 30 s.
   void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
+  void be_watchful(bool on) override;
 
  private:
   using clock = std::chrono::steady_clock;
@@ -76,8 +77,13 @@ class Session final : public Connection {
   std::vector<std::shared_ptr<ChannelState>>
       spares_;  // of channels_; opened ahead, nobody has a handle of them
   std::vector<pollfd> fds_;
-  std::chrono::milliseconds ask_after_{10000};
-  std::chrono::milliseconds dead_after_{15000};
+  struct Patience {
+    std::chrono::milliseconds ask_after;
+    std::chrono::milliseconds dead_after;
+  };
+  Patience usual_{std::chrono::milliseconds(10000), std::chrono::milliseconds(15000)};
+  Patience patience_ = usual_;
+  bool watchful_ = false;
   clock::time_point heard_ = clock::now();
   std::optional<clock::time_point> asked_;
   int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command

@@ -33,6 +33,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       require(reply.signalled >= 0, "counts are counts");
     }
   });
+  guarded([&] {
+    for (const auto& [rank, reply] : servers::read_answer<jobs::WorkersAnswer>(text).workers) {
+      require(rank >= 0, "ranks are counted from 0");
+    }
+  });
   guarded([&] { jobs::parse_follow(text.substr(0, text.find('\n'))); });
   return 0;
 }

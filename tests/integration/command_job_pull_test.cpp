@@ -190,6 +190,17 @@ TEST(CommandJobRsync, WhatItTakesForCompleteIsThereAndOfAJobThatHasEnded) {
   EXPECT_EQ(read_file(world.brought(lost, "job.out")), "begun\n");
 }
 
+TEST(CommandJobRsync, AJobThatIsCleanedMeanwhileLeavesNothingHere) {
+  CommandWorld world;
+  const auto kept = world.ended_job("a", "echo kept");
+  const auto cleaned = world.ended_job("a", "echo cleaned");
+  const fs::path folder = world.brought(cleaned, "job.out").parent_path();
+  world.servers().add_program("rsync", "rm -rf '" + folder.string() + "'\nexec /usr/bin/rsync \"$@\"\n");
+  EXPECT_THAT(world.run({"job-rsync"}).code, 0);
+  EXPECT_FALSE(fs::exists(folder));
+  EXPECT_TRUE(fs::exists(world.brought(kept, "complete")));
+}
+
 TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {
   CommandWorld world;
   const auto first = world.job("a", "echo one; sleep 1000");

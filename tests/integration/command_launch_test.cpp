@@ -1,5 +1,7 @@
 // `remote launch`, `remote torch-launch` and `remote helper-torch-launch`.
 
+#include <fstream>
+
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
@@ -275,6 +277,16 @@ TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("error: a: jobs 1-4 were not started: mkdir: "),
                                 HasSubstr("/.jobs: full\nerror: b: jobs 5-8 were not started: ")));
+}
+
+TEST_F(CommandLaunch, AServerThatRefusesHasStartedNothing) {
+  fs::create_directories(world.there("b"));
+  std::ofstream(world.there("b") / ".jobs") << "";
+  const CommandResult result = launch({"--cmd", "exec sleep 1000", "--nproc-per-node", "1"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("job 2 was not started"), HasSubstr("cannot write in "),
+                    HasSubstr("the launch failed: nothing of it runs\n"), Not(HasSubstr("not known"))));
 }
 
 TEST_F(CommandLaunch, OneThatIsInterruptedBeforeItsStartSaysThatNothingRuns) {

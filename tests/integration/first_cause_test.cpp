@@ -11,8 +11,8 @@ namespace {
 class FirstCause : public ::testing::Test {
  protected:
   void SetUp() override {
-    if (std::system("python3 -c 'import torch.distributed' 2>/dev/null") != 0) {
-      GTEST_SKIP() << "needs torch";
+    if (std::system("/usr/bin/python3 -c 'import torch.distributed' 2>/dev/null") != 0) {
+      GTEST_SKIP() << "there is no torch here";
     }
     world.configure(
         "name: proj\npython: {manager: system}\nservers:\n"
@@ -35,7 +35,7 @@ class FirstCause : public ::testing::Test {
                        const std::vector<std::string>& more = {}) {
     std::vector<std::string> words{"torch-launch",
                                    "--cmd",
-                                   "python3 train.py",
+                                   "/usr/bin/python3 train.py",
                                    "--nproc-per-node",
                                    "2",
                                    "--failure-grace",

@@ -13,6 +13,7 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/strings.hpp"
 #include "jobs/follow.hpp"
 #include "support/cut_proxy.hpp"
 #include "support/ssh_job_world.hpp"
@@ -105,6 +106,27 @@ TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
   EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(7));
   EXPECT_EQ(lost, cuts);
   EXPECT_EQ(back, cuts);
+}
+
+// Such as one that a start file of the login shell leaves behind at each command.
+TEST(FollowOverSsh, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldItUp) {
+  const TempFolder folder;
+  const std::string pids = (folder.path() / "pids").string();
+  SshJobWorld world({"ForceCommand sleep 60 & echo $! >>" + pids + "; exec sh -c \"$SSH_ORIGINAL_COMMAND\""});
+  const auto jobs = world.run_all({"echo one; exit 3"});
+  std::string out;
+  FollowEvents events;
+  events.output = [&](std::size_t, ssh::Stream, std::string_view data) { out += data; };
+  events.ended = [](std::size_t, const Job&) {};
+  events.link = [](const Event&) {};
+  const test::Limit limit(std::chrono::seconds(50));
+  const FollowResult result =
+      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+  EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(3));
+  EXPECT_EQ(out, "one\n");
+  for (const std::string& pid : split_words(read_file(pids))) {
+    EXPECT_EQ(::kill(parse_number<pid_t>(pid).value(), SIGKILL), 0) << "its end was waited for";
+  }
 }
 
 class FollowManyJobs : public ::testing::TestWithParam<int> {};

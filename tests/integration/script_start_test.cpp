@@ -120,6 +120,10 @@ TEST_P(JobStart, ASimpleCommandIsThePidItself) {
   EXPECT_EQ(wait_end(id).result, ExitStatus::signalled(SIGKILL));
 }
 
+TEST_P(JobStart, AJobThatKillsItsProcessGroupHasAResult) {
+  EXPECT_EQ(wait_end(start("kill -9 0; sleep 10")).result, ExitStatus::signalled(SIGKILL));
+}
+
 TEST_P(JobStart, TheJobHasDefaultSignalsAndUmaskAndNoForeignFile) {
   const JobId id = start("cat /proc/self/status; umask; readlink /proc/$$/fd/0; echo /proc/$$/fd/[4-9]");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));

@@ -260,6 +260,23 @@ TEST_F(SshExec, AFrozenServerIsNoticed) {
   }
 }
 
+// As a launch does: the other servers' answers wait for this one's.
+TEST_F(SshExec, WhereAnAnswerIsDueAtOnceAFrozenServerIsNoticedSoon) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd);
+  ASSERT_TRUE(run(*connection, "true").status.success());
+  const std::vector<pid_t> stopped = sshd.signal_sessions(SIGSTOP);
+  ssh::ExecRequest request;
+  request.input = "true";
+  request.watchful = true;
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THROW(connection->exec(request), ssh::Unreachable);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 15s) << "otherwise it is 25 s";
+  for (const pid_t pid : stopped) {
+    ::kill(pid, SIGCONT);
+  }
+}
+
 // libssh comes upon the end within a write, and closes the socket that poll(2) would tell of.
 TEST_F(SshExec, ALinkThatEndsWhileWritingIsNoticedAtOnce) {
   TestSshd sshd(client.public_key());

@@ -43,6 +43,19 @@ ExitStatus wait_for(pid_t pid) {
 
 class StoreFaults : public StoreTest {};
 
+TEST_F(StoreFaults, WhoWaitsForTheLockCanBeInterrupted) {
+  Cancel cancel;
+  const fs::path folder = folder_;
+  make_folders(folder);
+  const FileLock held(folder / "lock");
+  cancel.cancel();
+  Store store(folder, {}, cancel);
+  Job job;
+  job.id = JobId::random();
+  std::vector<Job> jobs{job};
+  EXPECT_THROW(store.add(jobs), Interrupted);
+}
+
 TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   auto jobs = make_jobs(6);
   jobs[2].tags = {"x"};

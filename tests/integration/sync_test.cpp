@@ -249,6 +249,25 @@ TEST_F(SyncTest, TheConnectionServesOtherCommandsAfterwards) {
   sync();
 }
 
+// Such as one that a start file of the login shell has left behind.
+TEST_F(SyncTest, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheTransfer) {
+  write(here("a"), "1");
+  const TempFolder folder;
+  const std::string program = (folder.path() / "rsync").string();
+  write(program, "#!/bin/sh\nsleep 60 &\necho $! >" + program + ".pid\necho \"$@\" >" + program +
+                     ".words\nexec rsync \"$@\"\n");
+  fs::permissions(program, fs::perms::owner_all);
+  ssh::RsyncRequest request;
+  request.args = {"--rsync-path=" + program, "-a", here("a").string(), ssh::remote_spec("~/a")};
+  request.pipe_program = test::remote_binary;
+  EXPECT_EQ(ssh::run_rsync(*connection_, request, Cancel()).status, ExitStatus::exited(0));
+  EXPECT_EQ(read_file(sandbox_.home(0) / "a"), "1");
+  const auto pid = parse_number<pid_t>(trim(read_file(program + ".pid"))).value();
+  EXPECT_EQ(::kill(pid, SIGKILL), 0) << "its end was waited for";
+  // Where the link falls silent, nothing else would end the server's rsync.
+  EXPECT_THAT(read_file(program + ".words"), HasSubstr("--timeout=600"));
+}
+
 TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
   config_.project = here("no such folder");
   try {
@@ -256,6 +275,7 @@ TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.reason(), HasSubstr("no such folder"));
+    EXPECT_EQ(error.reason().find('\n'), std::string::npos) << "it is shown within a line";
   }
 }
 
