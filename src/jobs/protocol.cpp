@@ -114,7 +114,8 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
 }
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")}};
+  static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")},
+                                          {"labml", scripts::text("backend_labml.sh")}};
   return table;
 }
 

@@ -77,6 +77,10 @@ LaunchResult launch(Core& core, const LaunchRequest& request);
 StartResult start(Core& core, const JobRequest& request);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
+// Makes records of the jobs that labml_remote has started in this project since, beside its own, which stay
+// as they are. They are then jobs as all others: listed, asked about, ended, and their keys are not given
+// again.
+void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, bool unfinished_only = false);
 ProjectStatus status(Core& core);
 void status_was_told(Core& core, const ProjectStatus& status);

@@ -20,6 +20,7 @@
 namespace remote::project {
 
 std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
+  adopt_labml_jobs(core);
   jobs::Store::Listing listing = core.store.list({.unfinished_only = unfinished_only});
   for (const std::string& problem : listing.problems) {
     core.tell(StoreProblem{problem});

@@ -161,11 +161,15 @@ Plan Project::plan(const LaunchRequest& request) {
 }
 
 LaunchResult Project::launch(const LaunchRequest& request) {
-  return project::launch(WithServers{*core_}, request);
+  const WithServers core{*core_};
+  project::adopt_labml_jobs(core);  // their keys must not be given again
+  return project::launch(core, request);
 }
 
 StartResult Project::start(const JobRequest& request) {
-  return project::start(WithServers{*core_}, request);
+  const WithServers core{*core_};
+  project::adopt_labml_jobs(core);
+  return project::start(core, request);
 }
 
 std::vector<Job> Project::jobs(const JobsRequest& request) {

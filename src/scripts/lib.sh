@@ -122,6 +122,10 @@ facts() {
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
   read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
   [ -n "$f_end" ] || ! second_file "$1.result" || read -r f_end f_code f_ended 2>/dev/null <"$second" || f_end=''
+  # labml_remote's folders have a job.pid and neither of these
+  if [ -z "$f_sup" ] && [ -n "$f_pid" ] && [ "$f_backend" = local ] && [ ! -e "$f_dir/job.sh" ]; then
+    f_backend=labml f_sid=-
+  fi
   return 0
 }
 

@@ -78,28 +78,13 @@ void Progress::redraw_loop() {
   while (!stop_) {
     wake_.wait_for(lock, redraw_every, [this] { return stop_; });
     if (!stop_) {
-      std::string screen = erase();  // must come before draw(), and `+` promises no order
-      screen += draw();
-      terminal_.err(screen);
+      terminal_.set_live(draw());
     }
   }
-  terminal_.err(erase());
+  terminal_.set_live("");
 }
 
-std::string Progress::erase() {
-  if (drawn_ == 0) {
-    return {};
-  }
-  // The cursor stands at the end of the last live line.
-  std::string text = "\r";
-  if (drawn_ > 1) {
-    text += fmt::format("\033[{}A", drawn_ - 1);
-  }
-  drawn_ = 0;
-  return text + "\033[J";
-}
-
-std::string Progress::draw() {
+std::string Progress::draw() const {
   const std::size_t columns = terminal_.columns();
   const std::string total = total_line(columns);
   const std::size_t room = std::max<std::size_t>(terminal_.rows(), 4) - (total.empty() ? 1 : 2);
@@ -123,7 +108,6 @@ std::string Progress::draw() {
   if (!total.empty()) {
     shown.push_back(total);
   }
-  drawn_ = shown.size();
   return join(shown, "\n");
 }
 
@@ -240,9 +224,7 @@ void Progress::finish(std::size_t index, const std::string& text) {
   lines_.at(index).ended = true;
   end_transfer(lines_.at(index));
   if (live_) {
-    std::string screen = erase() + text;
-    screen += draw();
-    terminal_.err(screen);
+    terminal_.set_live(draw(), text);
   } else {
     terminal_.err(text);
   }

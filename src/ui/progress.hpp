@@ -57,8 +57,7 @@ class Progress {
   static void end_transfer(Line& line);
   void finish(std::size_t index, const std::string& text);
   void redraw_loop();
-  std::string erase();  // takes the live lines off the screen
-  std::string draw();   // puts them on
+  std::string draw() const;  // the live lines
   std::string live_line(const Line& line, std::size_t columns) const;
   std::string total_line(std::size_t columns) const;  // empty when there is nothing to sum up
 
@@ -69,7 +68,6 @@ class Progress {
   std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Line> lines_;
-  std::size_t drawn_ = 0;  // live lines on the screen
   bool stop_ = false;
   std::thread thread_;
 };

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -176,7 +177,8 @@ bool Terminal::wait_writable(int fd) const {
 }
 
 void Terminal::out(std::string_view text) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  answered_.wait(lock, [this] { return !asking_; });
   while (!text.empty()) {
     std::size_t piece = text.size();
     if (cancel_) {
@@ -216,15 +218,11 @@ std::string Terminal::captured(const std::function<void()>& print) {
   return redirection.text;
 }
 
-void Terminal::err(std::string_view text) {
+// With mutex_ locked.
+void Terminal::write_err(std::string_view text) {
   const std::string returned = raw_ && err_terminal_ ? with_returns(text) : "";
   if (!returned.empty()) {
     text = returned;
-  }
-  const std::lock_guard lock(mutex_);
-  if (capture_ != nullptr) {
-    *capture_ += text;
-    return;
   }
   while (!text.empty()) {
     const std::size_t piece = cancel_ ? std::min(text.size(), sure_piece) : text.size();
@@ -237,6 +235,60 @@ void Terminal::err(std::string_view text) {
     text.remove_prefix(piece);
   }
 }
+
+void Terminal::err(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  if (capture_ != nullptr) {
+    *capture_ += text;
+  } else if (asking_) {
+    held_ += text;
+  } else if (live_.empty()) {
+    write_err(text);
+  } else {
+    write_err(without_live() + std::string(text) + live_);
+  }
+}
+
+// What takes the live rows off the screen: the cursor stands at the end of the last one.
+std::string Terminal::without_live() const {
+  if (live_.empty()) {
+    return "";
+  }
+  const auto others = std::ranges::count(live_, '\n');
+  return "\r" + (others > 0 ? "\033[" + std::to_string(others) + "A" : std::string()) + "\033[J";
+}
+
+void Terminal::set_live(const std::string& rows, std::string_view above) {
+  const std::lock_guard lock(mutex_);
+  if (asking_) {
+    held_ += above;
+  } else {
+    write_err(without_live() + std::string(above) + rows);
+  }
+  live_ = rows;
+}
+
+// While it lives, the screen belongs to a question.
+class Terminal::Question {
+ public:
+  explicit Question(Terminal& terminal) : terminal_(terminal), turn_(terminal.question_mutex_) {
+    const std::lock_guard lock(terminal_.mutex_);
+    terminal_.write_err(terminal_.without_live());
+    terminal_.asking_ = true;
+  }
+  ~Question() {
+    const std::lock_guard lock(terminal_.mutex_);
+    terminal_.asking_ = false;
+    terminal_.write_err(std::exchange(terminal_.held_, {}) + terminal_.live_);
+    terminal_.answered_.notify_all();
+  }
+  Question(const Question&) = delete;
+  Question& operator=(const Question&) = delete;
+
+ private:
+  Terminal& terminal_;
+  const std::lock_guard<std::mutex> turn_;
+};
 
 void Terminal::notice(std::string_view line, Style style) {
   if (!quiet_) {
@@ -253,7 +305,8 @@ std::optional<std::string> Terminal::ask_secret(const std::string& prompt, const
   if (!tty || ::isatty(tty.get()) != 1) {
     return std::nullopt;
   }
-  const std::lock_guard lock(mutex_);
+  cancel.check();
+  const Question question(*this);
   cancel.check();
   const NewLine after{tty.get()};
   const Silence silence(tty.get());
@@ -269,10 +322,15 @@ std::optional<std::string> Terminal::ask(const std::string& prompt, const Cancel
 }
 
 std::optional<std::string> Terminal::ask_stdin(const std::string& prompt, const Cancel& cancel) {
-  err(prompt);
+  const Question question(*this);
+  const auto write = [this](std::string_view text) {
+    const std::lock_guard lock(mutex_);
+    write_err(text);
+  };
+  write(prompt);
   auto line = read_line(streams_.in, cancel);
   if (!stdin_is_terminal()) {
-    err("\n");  // no typing has moved the cursor
+    write("\n");  // no typing has moved the cursor
   }
   return line;
 }

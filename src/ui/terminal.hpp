@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <mutex>
@@ -68,6 +69,9 @@ class Terminal {
 
   void out(std::string_view text);  // raw bytes to stdout; throws Error when stdout is gone
   void err(std::string_view text);  // raw bytes to stderr
+  // Rows that stay below all that is printed to stderr, until others take their place; without a newline at
+  // the end, and each shorter than the terminal is wide. "": none. `above` is printed before. For a terminal.
+  void set_live(const std::string& rows, std::string_view above = {});
   // A line to stderr, not with --quiet. Its control characters are made visible, so it may quote anything.
   void notice(std::string_view line, Style style = Style::plain);
   // "warning: …" to stderr, also with --quiet; it may quote anything too.
@@ -77,7 +81,8 @@ class Terminal {
   std::string captured(const std::function<void()>& print);
 
   // Asks on the terminal (/dev/tty) without echo; nullopt when there is none or input ended.
-  // Throws Interrupted; the terminal echoes again, whatever ends the process (see Silence).
+  // Throws Interrupted; the terminal echoes again, whatever ends the process (see Silence). What is printed
+  // while a question stands there comes out behind the answer; live rows are gone meanwhile.
   std::optional<std::string> ask_secret(const std::string& prompt, const Cancel& cancel);
   // Asks on the terminal, with echo; nullopt when stdin is none. Throws Interrupted.
   std::optional<std::string> ask(const std::string& prompt, const Cancel& cancel);
@@ -89,7 +94,11 @@ class Terminal {
   Input stdin_input(std::chrono::milliseconds patience) const;
 
  private:
+  class Question;
+
   bool wait_writable(int fd) const;
+  void write_err(std::string_view text);
+  std::string without_live() const;
 
   Descriptors streams_;
   bool out_terminal_;
@@ -101,6 +110,11 @@ class Terminal {
   std::atomic<bool> raw_ = false;
   std::optional<Cancel> cancel_;
   std::string* capture_ = nullptr;  // takes the place of stderr
+  std::string live_;
+  bool asking_ = false;
+  std::string held_;  // for stderr, until the question is answered
+  std::condition_variable answered_;
+  std::mutex question_mutex_;  // one question at a time; locked before mutex_
   mutable std::mutex mutex_;
 };
 

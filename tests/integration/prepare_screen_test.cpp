@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -17,7 +18,9 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "support/password_server.hpp"
 #include "support/paths.hpp"
+#include "support/program_on_terminal.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/waiting.hpp"
 
@@ -202,6 +205,46 @@ TEST_F(PrepareOnATerminal, CtrlCLeavesACleanScreen) {
   watch();
   EXPECT_EQ(program.wait(), ExitStatus::exited(130));
   EXPECT_THAT(screen_.text(), Not(HasSubstr("node-1")));
+}
+
+// A question and the progress of other servers do not share a row, and nothing of either is left over.
+TEST(PrepareWithQuestions, APromptHasItsOwnRowAndOthersGoOn) {
+  test::TestSandbox sandbox(1);
+  const test::PasswordRules rules{.password = "pw", .prompts = {}, .echo = {}, .answers = {}};
+  test::PasswordServer first(rules);
+  test::PasswordServer second(rules);
+  sandbox.write_config();
+  std::ofstream(sandbox.project() / ".remote/configs.yaml", std::ios::app)
+      << "  a: {hostname: 127.0.0.1, username: ann, private_key: .remote/none, port: " << first.port()
+      << "}\n"
+      << "  b: {hostname: 127.0.0.1, username: ann, port: " << second.port() << "}\n";
+  test::ProgramOnTerminal program({"--project", sandbox.project().string(), "setup"}, sandbox.home(0), 24,
+                                  120);
+  ASSERT_TRUE(program.shows("Password for ann@")) << program.screen();
+  // node-1 gets on with it.
+  ASSERT_TRUE(test::eventually([&] { return fs::exists(sandbox.home(0) / "my_project/.remote-scripts"); }))
+      << program.screen();
+  program.type("pw\n");
+  // Behind the answer the live rows are there again.
+  ASSERT_TRUE(test::eventually([&] {
+    const std::string& text = program.screen();
+    return text.find("a  ", text.rfind("Password for")) != std::string::npos;
+  })) << program.screen();
+  ::kill(program.pid(), SIGTERM);
+  // The two run no commands, so it may have failed by then.
+  EXPECT_THAT(program.end(), ::testing::AnyOf(1, 130)) << program.screen();
+  Screen screen;
+  screen.add(program.screen());
+  std::vector<std::string> rows = split(std::string(trim(screen.text())), '\n');
+  std::ranges::sort(rows);
+  EXPECT_THAT(rows, ::testing::Contains(::testing::MatchesRegex("Password for [^ ]*(, [^ ]*)?: ?")));
+  EXPECT_THAT(rows, ::testing::Contains(HasSubstr("no such file")).Times(1));
+  EXPECT_THAT(rows, ::testing::Contains(::testing::MatchesRegex("node-1: ok .*")));
+  for (const std::string& row : rows) {
+    EXPECT_THAT(row, Not(HasSubstr("  connecting  "))) << screen.text();
+    EXPECT_TRUE(row.rfind("Password for") == 0 || row.find("Password for") == std::string::npos)
+        << screen.text();
+  }
 }
 
 }  // namespace

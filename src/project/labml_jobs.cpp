@@ -1,0 +1,92 @@
+// Jobs that labml_remote started in the same project: <jobs folder>/<id>/job.yaml.
+
+#include <filesystem>
+#include <system_error>
+
+#include <sys/stat.h>
+
+#include "base/files.hpp"
+#include "base/strings.hpp"
+#include "config/yaml_reader.hpp"
+#include "jobs/job_json.hpp"
+#include "jobs/places.hpp"
+#include "launch/command.hpp"
+#include "project/core.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+std::string scalar(const config::YamlNode& map, const std::string& key) {
+  const config::YamlNode::Entry* entry = map.find(key);
+  return entry != nullptr && entry->value->kind == config::YamlNode::Kind::scalar ? entry->value->text : "";
+}
+
+// The record as one of ours; nullopt for what cannot be one, or is of a server that there is no more.
+std::optional<Job> read_record(const config::Config& config, const JobId& id, const std::string& text) {
+  const config::NodePtr node = config::read_yaml(text, "job.yaml");
+  if (node->kind != config::YamlNode::Kind::map) {
+    return std::nullopt;
+  }
+  Job job;
+  job.id = id;
+  job.server = scalar(*node, "server");
+  job.key = parse_number<int>(scalar(*node, "job_key")).value_or(0);
+  const auto server = std::ranges::find(config.servers, job.server, &config::Server::name);
+  if (server == config.servers.end() || job.key < 1) {
+    return std::nullopt;
+  }
+  job.remote_folder = jobs::remote_folder_for(config, *server);
+  job.command = launch::mask_command(scalar(*node, "command"));
+  if (const auto* tags = node->find("tags")) {
+    for (const config::NodePtr& tag : tags->value->items) {
+      job.tags.push_back(tag->text);
+    }
+  }
+  job.hidden = job.has_tag("__hidden__");
+  job.pid = parse_number<int>(scalar(*node, "pid"));
+  if (scalar(*node, "started") != "true") {
+    job.state = JobState::lost;
+    job.reason.kind = JobReason::Kind::never_started;
+  } else if (scalar(*node, "stopped") == "true") {
+    job.state = JobState::lost;
+    job.reason.kind = JobReason::Kind::no_result;  // labml_remote never knows how a job ended
+  } else {
+    job.state = JobState::running;
+  }
+  return job;
+}
+
+void adopt(const Core& core, const JobId& id) {
+  const fs::path folder = core.store.job_folder(id);
+  struct stat info {};
+  if (fs::exists(core.store.record_file(id)) || ::stat((folder / "job.yaml").c_str(), &info) != 0) {
+    return;
+  }
+  const auto text = read_file_if_there(folder / "job.yaml");
+  auto job = text ? read_record(core.config, id, *text) : std::nullopt;
+  if (job) {
+    job->created_at = static_cast<std::int64_t>(info.st_mtime);
+    job->started_at = job->created_at;
+    // The store takes it for a job that was copied in, and gives it another key where its own is taken.
+    write_file_atomic(core.store.record_file(id), jobs::to_json_text(*job));
+  }
+}
+
+}  // namespace
+
+void adopt_labml_jobs(const Core& core) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(core.store.folder(), ignored)) {
+    const auto id = JobId::parse(entry.path().filename().string());
+    try {
+      if (id && entry.is_directory(ignored) && !entry.is_symlink(ignored)) {
+        adopt(core, *id);
+      }
+    } catch (const std::exception&) {
+      // A record of another program that cannot be read or noted is no reason to stop.
+    }
+  }
+}
+
+}  // namespace remote::project
