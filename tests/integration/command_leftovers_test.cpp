@@ -1,6 +1,9 @@
 // What a job leaves behind when it ends: listed, brought and ended.
 
+#include <unistd.h>
+
 #include "base/files.hpp"
+#include "base/subprocess.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
@@ -51,6 +54,33 @@ TEST_F(CommandLeftovers, WhatTheyWriteIsBroughtToo) {
   EXPECT_EQ(world.run({"job-rsync"}).code, 0);
   EXPECT_EQ(out(), "early\nlate\n");
   EXPECT_TRUE(fs::exists(world.brought(job, "complete")));
+}
+
+// A daemon that nobody may look into, as ssh-agent makes itself.
+TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
+  if (::geteuid() != 0 || !find_program("setpriv")) {
+    GTEST_SKIP() << "needs root, to give up its rights";
+  }
+  world.servers().add_program(
+      "sh",
+      "gone=-sys_ptrace,-sys_admin,-perfmon\n"
+      "exec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone /bin/dash \"$@\"\n");
+  world.job("a",
+            "/usr/bin/python3 -c '\n"
+            "import ctypes, os, time\n"
+            "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+            "if os.fork(): os._exit(0)\n"
+            "os.setsid()\n"
+            "if os.fork(): os._exit(0)\n"
+            "null = os.open(os.devnull, os.O_RDWR)\n"
+            "for fd in (0, 1, 2): os.dup2(null, fd)\n"
+            "open(\"up\", \"w\").close()\n"
+            "time.sleep(1000)\n"
+            "'; exec sleep 1000");
+  until([&] { return fs::exists(world.there("a") / "up"); }, "the daemon");
+  EXPECT_THAT(world.run({"job-kill", "--job", "1"}),
+              Ends(0, "job 1 on a: what is known to be of it was killed; see below\n",
+                   HasSubstr("  may be of this job, and was left alone: pid ")));
 }
 
 }  // namespace
