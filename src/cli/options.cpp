@@ -111,6 +111,13 @@ std::string CommandOption::required(const Context& context, const std::string& n
   throw Error::usage("remote " + name + ": --cmd is required", "", hint);
 }
 
+void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                const std::string& help) {
+  // CLI11's own flags would begin with false.
+  command.add_flag_function(
+      names, [&value](std::int64_t count) { value = count > 0; }, help);
+}
+
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help) {
   command.add_option("--tag", tags, help)->type_name("T")->allow_extra_args(false);
 }

@@ -75,6 +75,10 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
   command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
 }
 
+// A flag with its opposite, "--follow,!--no-follow"; nullopt where neither is given.
+void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
+                const std::string& help);
+
 // The tags that a new job gets: --tag T, repeatable.
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help);
 

@@ -247,13 +247,12 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   command.add_flag("--dry-run", arguments.dry_run, "Show what would be started, and start nothing");
   command.add_flag("--verify-sync", request.verify_sync,
                    "Start only if every server has the project as it is here, compared by content");
-  command.add_flag("--enable-stacks,!--no-stacks", request.enable_stacks,
-                   kind == Kind::any
-                       ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
-                       : "The default here: job-stacks reads the Python stacks without py-spy, on "
-                         "signal 50; a torch without libuv does without it");
-  command.add_flag("--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
-  command.add_flag("--rsync,!--no-rsync", arguments.rsync, "Send the project to these servers first");
+  add_switch(command, "--enable-stacks,!--no-stacks", request.enable_stacks,
+             kind == Kind::any ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
+                               : "The default here: job-stacks reads the Python stacks without py-spy, on "
+                                 "signal 50; a torch without libuv does without it");
+  add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+  add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Send the project to these servers first");
 }
 
 struct JobArguments {
