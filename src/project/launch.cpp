@@ -37,7 +37,7 @@ class Launching {
     if (servers_.empty()) {
       throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
     }
-    if (request.tell_changes) {
+    if (request.tell_changes && !request.verify_sync) {  // that compares all contents
       code_check_.emplace(core);
     }
     connect_all();

@@ -62,7 +62,8 @@ bool anything_sent(const Core& core) {
   std::error_code error;
   const fs::directory_iterator folder(core.config.local(".remote/sent"), error);
   return !error && std::any_of(fs::begin(folder), fs::end(folder), [](const fs::directory_entry& entry) {
-    return entry.path().filename().string().front() != '.';
+    const std::string name = entry.path().filename().string();
+    return name.front() != '.' || name.starts_with(".state.");
   });
 }
 

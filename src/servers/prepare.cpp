@@ -191,7 +191,9 @@ void Preparation::sync() {
   options.log = [&log](ssh::Stream stream, std::string_view data) { log.write(stream, data); };
   const SentFiles sent(config_, server_, connection_.login());
   if (steps_.state.valid()) {
-    steps_.state.wait();  // what changes from now on counts as not sent
+    // What changes from now on counts as not sent.
+    const SentState before(config_, server_, connection_.login());
+    options.checksum = options.checksum || rsync_would_miss(config_, before.mark(), steps_.state.get());
   }
   // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);

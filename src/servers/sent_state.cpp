@@ -51,6 +51,12 @@ void write_if_other(const fs::path& file, const std::string& content) {
   }
 }
 
+// Empty where it is missing or damaged: then everything counts as changed.
+ProjectState read_tree(const config::Config& config, const std::string& digest) {
+  const auto text = read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + digest));
+  return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
+}
+
 bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -117,6 +123,14 @@ std::vector<std::string> ProjectState::changed_since(const ProjectState& then) c
   return names;
 }
 
+bool ProjectState::hides_a_change_since(const ProjectState& then) const {
+  return std::ranges::any_of(files_, [&](const FileStamp& file) {
+    const auto old = std::ranges::lower_bound(then.files_, file.name, {}, &FileStamp::name);
+    return old != then.files_.end() && old->name == file.name && old->size == file.size &&
+           old->time_ns != file.time_ns && old->time_ns / ns_per_second == file.time_ns / ns_per_second;
+  });
+}
+
 std::vector<std::string> ProjectState::newer_than(std::int64_t time_ns) const {
   std::vector<std::string> names;
   for (const FileStamp& file : files_) {
@@ -160,13 +174,12 @@ SentState::Mark SentState::mark() const {
 
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now) {
-  if (!mark.digest.empty()) {
-    const auto text =
-        read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + mark.digest));
-    const auto then = text ? ProjectState::parse(*text) : std::nullopt;
-    return now.changed_since(then.value_or(ProjectState()));
-  }
-  return now.newer_than(mark.time_ns);
+  return mark.digest.empty() ? now.newer_than(mark.time_ns)
+                             : now.changed_since(read_tree(config, mark.digest));
+}
+
+bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark, const ProjectState& now) {
+  return !mark.digest.empty() && now.hides_a_change_since(read_tree(config, mark.digest));
 }
 
 void remove_old_trees(const config::Config& config) {

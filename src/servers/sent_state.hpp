@@ -41,6 +41,8 @@ class ProjectState {
   // Files that `then` has not, or has otherwise. Those that are gone here are not named: rsync would leave
   // them on the server.
   std::vector<std::string> changed_since(const ProjectState& then) const;
+  // Whether one of them would look unchanged to rsync, which compares sizes and whole seconds.
+  bool hides_a_change_since(const ProjectState& then) const;
   // Files that were modified after this time.
   std::vector<std::string> newer_than(std::int64_t time_ns) const;
 
@@ -76,6 +78,10 @@ class SentState {
 // The files of `now` that are not what was sent: all of them where nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now);
+
+// Whether something changed since then in the same second and without another size, so that rsync must
+// compare contents.
+bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark, const ProjectState& now);
 
 // Removes the trees that no server's state names any more. Throws Error.
 void remove_old_trees(const config::Config& config);

@@ -119,10 +119,10 @@ TEST_F(CommandCode, RsyncSendsItFirst) {
     return read_file_if_there(world.there(server) / "train.py").value_or("");
   };
   const std::string sent = launch({"--rsync"});
-  EXPECT_THAT(sent, AllOf(HasSubstr("a: ok rsync 4 files\n"), Not(HasSubstr("warning"))));
+  EXPECT_THAT(sent, AllOf(HasSubstr("a: ok rsync 4 files"), Not(HasSubstr("warning"))));
   EXPECT_EQ(there("a") + there("b"), "1\n1\n");
   write("train.py", "2\n");
-  EXPECT_THAT(launch({"--rsync", "--server", "b"}), HasSubstr("b: ok rsync 1 file\n"));
+  EXPECT_THAT(launch({"--rsync", "--server", "b"}), HasSubstr("b: ok rsync 1 file"));
   EXPECT_EQ(there("a") + there("b"), "1\n2\n");
   const CommandResult json = world.run({"--json", "launch", "--rsync", "--cmd", "true"});
   EXPECT_EQ(json.json().size(), 2U) << json;
@@ -133,7 +133,7 @@ TEST_F(CommandCode, RsyncSendsItFirst) {
 
 TEST_F(CommandCode, RsyncGoesOverTheConnectionsOfTheLaunch) {
   world.servers().set_faults({.connect = 3});  // two servers: one connection each
-  EXPECT_THAT(launch({"--rsync"}), HasSubstr("b: ok rsync 4 files\n"));
+  EXPECT_THAT(launch({"--rsync"}), HasSubstr("b: ok rsync 4 files"));
 }
 
 TEST_F(CommandCode, WhatCannotBeSentIsNotStarted) {
@@ -147,7 +147,7 @@ TEST_F(CommandCode, WhatCannotBeSentIsNotStarted) {
 
 TEST_F(CommandCode, TheHabitStandsInTheConfiguration) {
   world.configure(config("launch: {rsync: true}\n"));
-  EXPECT_THAT(launch(), HasSubstr("a: ok rsync 4 files\n"));
+  EXPECT_THAT(launch(), HasSubstr("a: ok rsync 4 files"));
   EXPECT_THAT(launch({"--no-rsync"}), Not(HasSubstr("ok rsync")));
 }
 

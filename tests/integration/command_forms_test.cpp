@@ -189,6 +189,26 @@ TEST_F(CommandForms, MasterAddrAndRunUuidMayBeSet) {
               ::testing::Field(&CommandResult::code, 2));
 }
 
+TEST_F(CommandForms, StacksAreTheDefaultOfTorchLaunchAlone) {
+  const auto path = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> words = {"--quiet",
+                                      more.front(),
+                                      "--server",
+                                      "a",
+                                      "--nproc-per-node",
+                                      "1",
+                                      "--follow",
+                                      "--cmd",
+                                      "echo \"<$PYTHONPATH>\""};
+    words.insert(words.end() - 2, more.begin() + 1, more.end());
+    return world.run(words).out;
+  };
+  EXPECT_THAT(path({"torch-launch"}), HasSubstr("/.jobs/"));
+  EXPECT_THAT(path({"torch-launch", "--no-stacks"}), Not(HasSubstr("/.jobs/")));
+  EXPECT_THAT(path({"launch"}), Not(HasSubstr("/.jobs/")));
+  EXPECT_THAT(path({"launch", "--enable-stacks"}), HasSubstr("/.jobs/"));
+}
+
 TEST_F(CommandForms, SilentShowsNothingAndKeepsTheCode) {
   EXPECT_THAT(world.run({"run", "--silent", "--server", "a", "--cmd", "echo x; echo y >&2; exit 3"}),
               Ends(3, "", ""));

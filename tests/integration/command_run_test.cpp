@@ -66,7 +66,8 @@ TEST(CommandRun, RunsInTheProjectsFolderWithTheVariablesGiven) {
   CommandWorld world;
   const CommandResult result = world.run({"run", "--server", "a", "--env", "FIRST", "$HOME [x]", "-e",
                                           "SECOND=a=b", "--cmd", "pwd; echo \"$FIRST|$SECOND\""});
-  EXPECT_THAT(result, Ends(0, world.there("a").string() + "\n$HOME [x]|a=b\n", ""));
+  EXPECT_THAT(result, Ends(0, world.there("a").string() + "\n$HOME [x]|a=b\n",
+                           HasSubstr("FIRST is set to the text with its '$'")));
 }
 
 TEST(CommandRun, JsonHasOutputCodeSignalAndErrorOfEachServer) {

@@ -1,0 +1,47 @@
+#include "servers/sent_state.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remote::servers {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using namespace std::string_literals;
+
+ProjectState state(const std::string& text) {
+  const auto parsed = ProjectState::parse(text);
+  EXPECT_TRUE(parsed);
+  return parsed.value_or(ProjectState());
+}
+
+TEST(SentState, ATextIsReadBackAsItIs) {
+  const std::string text = "1 -5 a b\0"s + "12 1700000000123456789 c\nd\0"s;
+  EXPECT_EQ(state(text).text(), text);
+  EXPECT_EQ(state(text).files().at(1), (FileStamp{"c\nd", 12, 1700000000123456789}));
+  EXPECT_THAT(state("").files(), IsEmpty());
+}
+
+TEST(SentState, ADamagedTextIsNone) {
+  for (const std::string& text :
+       {"1 2 a"s, "1 2\0"s, "1 2 \0"s, "x 2 a\0"s, "1 x a\0"s, "-1 2 a\0"s, "1 2 b\0"s + "1 2 a\0"s, "\0"s}) {
+    EXPECT_FALSE(ProjectState::parse(text)) << text;
+  }
+}
+
+TEST(SentState, AnotherSizeOrTimeOrNameIsAChange) {
+  const ProjectState then = state("1 1 a\0"s + "1 1 b\0"s + "1 1 d\0"s);
+  EXPECT_THAT(then.changed_since(then), IsEmpty());
+  EXPECT_THAT(state("1 1 a\0"s).changed_since(then), IsEmpty()) << "what is gone here stays there";
+  EXPECT_THAT(state("2 1 a\0"s + "1 2 b\0"s + "1 1 c\0"s + "1 1 d\0"s + "1 1 e\0"s).changed_since(then),
+              ElementsAre("a", "b", "c", "e"));
+  EXPECT_THAT(then.newer_than(0), ElementsAre("a", "b", "d"));
+  EXPECT_THAT(then.newer_than(1), IsEmpty());
+  // rsync sees another size, another second and another name.
+  EXPECT_TRUE(state("1 2 a\0"s).hides_a_change_since(then));
+  EXPECT_FALSE(state("1 1 a\0"s + "2 2 b\0"s + "1 2 c\0"s + "1 2000000000 d\0"s).hides_a_change_since(then));
+}
+
+}  // namespace
+}  // namespace remote::servers
