@@ -144,10 +144,10 @@ bool Session::drop_spares() {
 
 // Waits for the server's word on a channel. What arrives for others meanwhile is kept for pump().
 void Session::wait_until_open(ChannelState& state) {
-  const auto deadline =
-      clock::now() + (watchful_ ? std::min<std::chrono::milliseconds>(
-                                      open_timeout, patience_.ask_after + patience_.dead_after)
-                                : open_timeout);
+  const auto limit = watchful_ ? std::min<std::chrono::milliseconds>(
+                                     open_timeout, patience_.ask_after + patience_.dead_after)
+                               : open_timeout;
+  const auto deadline = clock::now() + limit;
   while (state.opening()) {
     const int fd = ssh_get_fd(session_.get());
     pollfd slot{fd, wanted_events(session_.get()), 0};
@@ -157,7 +157,8 @@ void Session::wait_until_open(ChannelState& state) {
     }
     state.proceed();
     if (lost_.empty() && state.opening() && clock::now() > deadline) {
-      lost_ = "the server did not answer for 30 s";
+      lost_ = "the server did not answer for " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
     }
     if (!lost_.empty()) {
       throw_lost();

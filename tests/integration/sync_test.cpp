@@ -254,18 +254,20 @@ TEST_F(SyncTest, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheTransfer
   write(here("a"), "1");
   const TempFolder folder;
   const std::string program = (folder.path() / "rsync").string();
-  write(program, "#!/bin/sh\nsleep 60 &\necho $! >" + program + ".pid\necho \"$@\" >" + program +
-                     ".words\nexec rsync \"$@\"\n");
+  write(program, "#!/bin/sh\ncd " + folder.path().string() +
+                     "\nsleep 60 </dev/null &\necho $! >pid\nmkfifo pipe\nexec 3<&0\n"
+                     "tee input <&3 >pipe &\ncd\nexec rsync \"$@\" <" +
+                     (folder.path() / "pipe").string() + " 3<&-\n");
   fs::permissions(program, fs::perms::owner_all);
   ssh::RsyncRequest request;
   request.args = {"--rsync-path=" + program, "-a", here("a").string(), ssh::remote_spec("~/a")};
   request.pipe_program = test::remote_binary;
   EXPECT_EQ(ssh::run_rsync(*connection_, request, Cancel()).status, ExitStatus::exited(0));
   EXPECT_EQ(read_file(sandbox_.home(0) / "a"), "1");
-  const auto pid = parse_number<pid_t>(trim(read_file(program + ".pid"))).value();
+  const auto pid = parse_number<pid_t>(trim(read_file(folder.path() / "pid"))).value();
   EXPECT_EQ(::kill(pid, SIGKILL), 0) << "its end was waited for";
   // Where the link falls silent, nothing else would end the server's rsync.
-  EXPECT_THAT(read_file(program + ".words"), HasSubstr("--timeout=600"));
+  EXPECT_THAT(read_file(folder.path() / "input"), HasSubstr("--timeout=600"));
 }
 
 TEST_F(SyncTest, AMissingSourceIsAnErrorThatNamesIt) {
