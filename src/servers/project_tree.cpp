@@ -53,7 +53,7 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
     spec.argv.push_back(std::move(argument));
   }
   if (format != "%n") {
-    spec.argv.emplace_back("--no-copy-links");  // for sizes: what links lead to may have no end
+    std::erase(spec.argv, "-L");  // for sizes: what links lead to may have no end
   }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
