@@ -56,6 +56,9 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   for (std::string& argument : selection_arguments(config)) {
     spec.argv.push_back(std::move(argument));
   }
+  if (format != "%n") {
+    std::erase(spec.argv, "-L");  // for sizes: what links lead to may have no end
+  }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
   const ExecResult result = run_subprocess(spec, {}, cancel);

@@ -133,10 +133,15 @@ void look_at_first_sync(Context& context, const FirstSync& first, bool yes) {
   }
   context.terminal.notice(fmt::format("{} in {} go to {} for the first time:", size_text(first.bytes),
                                       counted(first.files, "file"), enumerated(first.servers)));
-  for (std::size_t i = 0; i < std::min(shown_parts, first.parts.size()); ++i) {
-    const FirstSync::Part& part = first.parts[i];
-    context.terminal.notice(fmt::format("    {:>9}  {}{}", size_text(part.bytes), visible_line(part.name),
-                                        part.name.ends_with('/') ? ", " + counted(part.files, "file") : ""));
+  std::size_t shown = 0;
+  for (const FirstSync::Part& part : first.parts) {
+    // What makes it large: a twentieth of the bytes or of the files.
+    if (shown < shown_parts && (part.bytes >= first.bytes / 20 || part.files >= first.files / 20)) {
+      ++shown;
+      context.terminal.notice(
+          fmt::format("    {:>9}  {}{}", size_text(part.bytes), visible_line(part.name),
+                      part.name.ends_with('/') ? ", " + counted(part.files, "file") : ""));
+    }
   }
   context.terminal.notice(" hint: what the servers do not need, name it in .remote/exclude.txt");
   if (yes || !context.terminal.stdin_is_terminal()) {
