@@ -169,7 +169,7 @@ servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const 
   action.what = "failed workers of a job";
   action.script = job_script(folder, "status.sh");
   action.script.add("peer_words.sh").add("workers.sh").call("status_begin");
-  action.script.call("workers", {id.text(), std::to_string(lines)}).call("say", {"end"});
+  action.script.call("workers", {id.text(), std::to_string(lines)}).call("status_end");
   action.timeout = std::chrono::seconds(5);
   return action;
 }

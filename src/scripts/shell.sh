@@ -18,6 +18,7 @@ if ! cd -- "$project" 2>/dev/null; then
   cd || exit
 fi
 eval "$environment" || echo "remote: cannot enter the Python environment" >&2
+[ -z "${__failed-}" ] || echo "remote: the prologue in configs.yaml failed (exit code $__failed)" >&2
 case ${SHELL##*/} in
   sh | dash | ash | ksh* | mksh | yash)
     exec "$SHELL" -i

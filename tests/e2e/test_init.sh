@@ -26,7 +26,7 @@ says "remote sandbox needs a command: up, down, status"
 code 2 run
 says "remote run: --cmd is required"
 code 2
-says "Subcommands:"
+says "Usage: remote [OPTIONS] COMMAND"
 [ ! -s "$work/out" ] || fail "help that nobody asked for stands on stdout"
 code 2 --project "$work/nowhere" init
 [ ! -e .remote ] || fail "something was written"

@@ -45,6 +45,6 @@ for job in json.load(open(sys.argv[1])):
             age = time.time() - calendar.timegm(time.strptime(job[name], "%Y-%m-%dT%H:%M:%SZ"))
             assert -3 < age < 120, (name, age, job)' "$work/out" || fail "a time in the JSON is wrong"
 code 0 job-list --stopped
-[ "$(grep -c 's ago ' "$work/out")" = 4 ] || fail "the ages are not seconds"
+[ "$(grep -c 's ago ' "$work/out")" = 3 ] || fail "the ages are not seconds"
 if grep -q '[0-9]h' "$work/out"; then fail "an age of hours"; fi
 [ "$(of_jobs '[job["exit_code"] for job in d if job["rank"] == 0]')" = "[8]" ] || fail "rank 0 did not fail by itself"
