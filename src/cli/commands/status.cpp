@@ -4,129 +4,22 @@
 #include "cli/commands/status.hpp"
 
 #include <algorithm>
-#include <map>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
-#include "ui/table.hpp"
+#include "jobs/verdict.hpp"
 
 namespace remote::cli {
 namespace {
-
-// The ranks of one launch, or one job, by key.
-using Group = std::vector<Job>;
-
-std::vector<Group> groups_of(const std::vector<Job>& jobs) {
-  std::vector<Group> groups;
-  for (const Job& job : jobs) {
-    const auto same = std::ranges::find_if(
-        groups, [&](const Group& group) { return job.launch && group.front().launch == job.launch; });
-    if (same == groups.end()) {
-      groups.push_back({job});
-    } else {
-      same->push_back(job);
-    }
-  }
-  return groups;
-}
-
-// "45-48", or "45, 47".
-std::string keys_of(const Group& group) {
-  const int count = static_cast<int>(group.size());
-  if (count > 1 && group.back().key - group.front().key == count - 1) {
-    return fmt::format("{}-{}", group.front().key, group.back().key);
-  }
-  std::vector<std::string> keys;
-  for (const Job& job : group) {
-    keys.push_back(std::to_string(job.key));
-  }
-  return join(keys, ", ");
-}
-
-std::string servers_of(const Group& group) {
-  std::vector<std::string> names;
-  for (const Job& job : group) {
-    if (std::ranges::find(names, job.server) == names.end()) {
-      names.push_back(job.server);
-    }
-  }
-  return names.size() > 3 ? counted(names.size(), "server") : join(names, ", ");
-}
-
-// The job whose end explains those of the others: one that failed by itself.
-const Job* failed_one(const Group& group) {
-  const Job* first = nullptr;
-  const auto moment = [](const Job& job) {
-    return job.failed_ms.value_or(job.ended_at.value_or(job.created_at) * 1000);
-  };
-  for (const Job& job : group) {
-    const bool failed = job.state == JobState::failed || job.state == JobState::lost;
-    if (failed && (first == nullptr || moment(job) < moment(*first))) {
-      first = &job;
-    }
-  }
-  return first;
-}
-
-// "running", "3 running, 1 unknown", "failed exit 3 (rank 2)".
-std::string state_of(const Group& group) {
-  if (group.size() == 1) {
-    return state_text(group.front());
-  }
-  if (const Job* failed = failed_one(group)) {
-    return fmt::format("{} (rank {})", state_text(*failed), failed->rank.value_or(0));
-  }
-  std::map<JobState, std::size_t> states;
-  for (const Job& job : group) {
-    ++states[job.state];
-  }
-  std::vector<std::string> parts;
-  for (const auto& [state, count] : states) {
-    parts.push_back(states.size() == 1 ? std::string(to_string(state))
-                                       : fmt::format("{} {}", count, to_string(state)));
-  }
-  return join(parts, ", ");
-}
-
-std::string time_of(const Group& group) {
-  std::optional<std::int64_t> begin;
-  std::int64_t end = 0;
-  bool ended = true;
-  for (const Job& job : group) {
-    if (job.started_at) {
-      begin = std::min(begin.value_or(*job.started_at), *job.started_at);
-    }
-    ended = ended && job.ended_at.has_value();
-    end = std::max(end, job.ended_at.value_or(0));
-  }
-  return begin ? format_duration((ended ? end : now_seconds()) - *begin) : "-";
-}
-
-std::string table_text(const Context& context, const std::vector<Group>& running,
-                       const std::vector<Group>& ended) {
-  ui::Table table({"KEY", "STATE", "SERVER", {"RANKS", true}, {"TIME", true}, "COMMAND"});
-  for (const auto* groups : {&running, &ended}) {
-    for (const Group& group : *groups) {
-      const bool good = std::ranges::all_of(
-          group, [](const Job& job) { return !is_final(job.state) || job.state == JobState::succeeded; });
-      const ui::Style style = !good                ? ui::Style::red
-                              : groups == &running ? ui::Style::green
-                                                   : ui::Style::plain;
-      table.add({keys_of(group), ui::Cell(state_of(group), style), servers_of(group),
-                 group.front().rank ? std::to_string(group.size()) : "", time_of(group),
-                 group.front().command});
-    }
-  }
-  return table.text(context.terminal);
-}
 
 // A command, and what it is for.
 struct Advice {
@@ -134,33 +27,49 @@ struct Advice {
   std::string command;
 };
 
-std::vector<Advice> advice(Context& context, const ProjectStatus& status, const std::vector<Group>& running,
-                           const std::vector<Group>& ended) {
+// `rows`: as they are shown, dim where nothing of it lives.
+std::vector<Advice> advice(Context& context, const ProjectStatus& status, const std::vector<TableRow>& rows) {
   std::vector<Advice> all;
   if (status.servers == 0) {
     return {{"for practice servers (or add your own to .remote/configs.yaml)", "remote sandbox up"}};
   }
-  if (!running.empty()) {
-    const Group& newest = running.back();
-    const auto first = std::ranges::find_if(newest, [](const Job& job) { return job.rank == 0; });
-    const Job& job = first == newest.end() ? newest.front() : *first;
-    all.push_back(
-        {job.rank ? "to follow rank 0" : "to follow it", fmt::format("remote job-tail --job {}", job.key)});
+  const auto newest =
+      std::ranges::find_if(rows.rbegin(), rows.rend(), [](const TableRow& row) { return !row.dim; });
+  const bool idle = newest == rows.rend();
+  if (!idle) {
+    const Job& job = first_rank(newest->batch);
+    all.push_back({job.rank ? "to follow rank 0" : "to follow it",
+                   fmt::format("remote job-tail --{} {}", job.launch ? "launch" : "job", job.key)});
   }
-  for (auto group = ended.rbegin(); group != ended.rend(); ++group) {
-    if (const Job* failed = failed_one(*group)) {
+  for (auto row = rows.rbegin(); row != rows.rend(); ++row) {
+    // The job whose end explains those of the others.
+    if (const auto failed = jobs::verdict_of(row->batch).first) {
       all.push_back({fmt::format("to see why {} failed", describe(*failed)),
                      fmt::format("remote job-tail --job {}", failed->key)});
       break;
     }
   }
-  if (running.empty() && !status.sent && !status.any_job) {
+  if (idle && !status.sent && !status.any_job) {
     all.push_back({"to make the servers ready", "remote prepare"});
-  } else if (running.empty()) {
+  } else if (idle) {
     const bool usual = context.project().launch_defaults().command.has_value();
     all.push_back({"to train", usual ? "remote torch-launch" : "remote torch-launch --rsync -- train.py"});
   }
   return all;
+}
+
+// What runs, and then what ended, each by key.
+std::vector<TableRow> rows_of(const ProjectStatus& status) {
+  std::vector<Job> jobs = status.unfinished;
+  jobs.insert(jobs.end(), status.ended.begin(), status.ended.end());
+  std::ranges::sort(jobs, {}, &Job::key);
+  std::vector<TableRow> rows;
+  for (Batch& batch : by_launch(jobs)) {
+    const bool over = is_over(batch);
+    rows.push_back({std::move(batch), over});
+  }
+  std::ranges::stable_sort(rows, {}, &TableRow::dim);
+  return rows;
 }
 
 nlohmann::ordered_json json_of(const std::vector<Job>& jobs) {
@@ -176,9 +85,8 @@ nlohmann::ordered_json json_of(const std::vector<Job>& jobs) {
 int show_status(Context& context) {
   Project& project = context.project();
   const ProjectStatus status = project.status();
-  const std::vector<Group> running = groups_of(status.unfinished);
-  const std::vector<Group> ended = groups_of(status.ended);
-  const std::vector<Advice> next = advice(context, status, running, ended);
+  const std::vector<TableRow> rows = rows_of(status);
+  const std::vector<Advice> next = advice(context, status, rows);
   if (context.options.json) {
     nlohmann::ordered_json json = {{"project", project.name()},
                                    {"folder", project.folder().string()},
@@ -191,8 +99,8 @@ int show_status(Context& context) {
     context.terminal.out(dump_json(json));
     return 0;
   }
-  if (!running.empty() || !ended.empty()) {
-    context.terminal.out(table_text(context, running, ended));
+  if (!rows.empty()) {
+    context.terminal.out(job_table(context, rows, {}));
   }
   context.terminal.notice(fmt::format(
       "{}: {} on {}{}", project.name(),
