@@ -114,7 +114,7 @@ struct Job {
   std::string server;
   JobState state = JobState::starting;
   // Of a job that has ended: how many of its processes still lived when its server was last asked. Nothing
-  // for none.
+  // for none; 0 where the server could not look for them.
   std::optional<int> leftovers;
   std::optional<int> pid;
   std::optional<ExitStatus> result;  // exit code or signal

@@ -139,8 +139,9 @@ struct ProjectStatus {
   std::vector<Job> unfinished;  // by key; jobs that are hidden count nowhere
   std::vector<Job> ended;       // since status_was_told(); the first time: within a day
   bool any_job = false;
-  bool sent = false;  // the project was sent from here, to some server
-  int servers = 0;    // how many configs.yaml has
+  int highest_key = 0;  // of all jobs that were looked at
+  bool sent = false;    // the project was sent from here, to some server
+  int servers = 0;      // how many configs.yaml has
 };
 
 struct FollowRequest {

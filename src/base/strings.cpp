@@ -1,6 +1,7 @@
 #include "base/strings.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 
 #include <fmt/format.h>
@@ -170,15 +171,24 @@ std::string visible_text(std::string_view text, std::size_t longest) {
 bool looks_secret(std::string_view name) {
   const std::string lower = lower_case(name);
   for (const std::string_view word :
-       {"password", "passwd", "passphrase", "secret", "token", "credential", "apikey", "sshpass"}) {
+       {"password", "passwd", "passphrase", "secret", "credential", "apikey", "sshpass"}) {
     if (lower.find(word) != std::string::npos) {
       return true;
     }
   }
-  // KEY, PASS and PAT only as whole words of the name: API_KEY is a secret, KEYBOARD and MONKEY are none.
-  for (const std::string& word : split(lower, '_')) {
-    if (word == "key" || word == "keys" || word == "pass" || word == "pwd" || word == "auth" ||
-        word == "pat") {
+  // KEY, TOKEN and such only as whole words of the name: API_KEY and HF_TOKEN are secrets, KEYBOARD and
+  // TOKENIZER are none; nor are KEY_SIZE and MAX_TOKEN, which count something.
+  const std::vector<std::string> words = split(lower, '_');
+  constexpr std::array<std::string_view, 9> measures{"len", "length", "size", "count", "num",
+                                                     "max", "min",    "dim",  "type"};
+  if (std::ranges::any_of(words, [&](const std::string& word) {
+        return std::ranges::find(measures, word) != measures.end();
+      })) {
+    return false;
+  }
+  for (const std::string& word : words) {
+    if (word.ends_with("token") || word == "key" || word == "keys" || word == "pass" || word == "pwd" ||
+        word == "auth" || word == "pat") {
       return lower != "pwd" && lower != "oldpwd";
     }
   }

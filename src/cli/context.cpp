@@ -80,11 +80,11 @@ std::string words_of(Remedy remedy, const std::string& detail) {
   return "";
 }
 
+}  // namespace
+
 bool is_yes(const std::optional<std::string>& answer) {
   return answer == "y" || answer == "Y" || answer == "yes";
 }
-
-}  // namespace
 
 Context::Context(Environment environment)
     : cancel(environment.cancel), terminal(environment.streams), environment_(std::move(environment)) {

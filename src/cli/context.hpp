@@ -39,6 +39,9 @@ struct Environment {
 // Names that may stand as the value of an option, for completion.
 enum class NameKind { servers, jobs, launches, tags, signals };
 
+// Whether a question was answered with yes; nullopt is none.
+bool is_yes(const std::optional<std::string>& answer);
+
 // What every command uses. Made once by cli.cpp, and outlives the command. For one thread.
 class Context {
  public:

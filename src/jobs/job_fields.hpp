@@ -38,7 +38,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("id", job.id);
   visit.field("server", job.server);
   visit.field("state", job.state);
-  visit.field("processes_left", job.leftovers, 1);
+  visit.field("processes_left", job.leftovers, 0);
   visit.field("pid", job.pid, 1);
   visit.result(job.result);
   visit.reason("reason", job.reason);

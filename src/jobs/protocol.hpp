@@ -84,6 +84,7 @@ struct StatusReply {
   bool supervised = true;        // false: the job lives, its supervisor does not
   bool left = false;             // it was told to end and has a result, but its process `pid` lives on
   std::optional<int> leftovers;  // of an ended one that nobody told to end: how many of its processes live on
+  bool unseen = false;           // of an ended one: what it has left behind could not be looked for
   std::optional<ExitStatus> result;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
   std::optional<std::int64_t> ended_at;

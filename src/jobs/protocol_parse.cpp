@@ -84,6 +84,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.left = line.number_in(value, 0, 1) == 1;
   } else if (key == "leftovers") {
     job.leftovers = line.number_in(value, 1);
+  } else if (key == "unseen") {
+    job.unseen = line.number_in(value, 0, 1) == 1;
   } else if (key == "result") {
     job.result = result(line, value);
   } else if (key == "started") {

@@ -134,7 +134,8 @@ Job with_leftovers(const Job& job, const StatusReply& reply, const Clocks& clock
   using Phase = StatusReply::Phase;
   // `left`: a process that a kill could not end
   const std::optional<int> left = reply.left ? 1 : reply.leftovers;
-  const bool tells = reply.left || reply.phase == Phase::ended || reply.phase == Phase::none;
+  const bool tells =
+      !reply.unseen && (reply.left || reply.phase == Phase::ended || reply.phase == Phase::none);
   if (left == job.leftovers || !tells) {
     return job;
   }
@@ -217,7 +218,8 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.ended_at =
           shifted(reply.ended_at, clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
       apply_end(fresh, reply);
-      fresh.leftovers = reply.leftovers;
+      // Where that could not be seen, it is asked about again.
+      fresh.leftovers = reply.unseen ? 0 : reply.leftovers;
       fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:

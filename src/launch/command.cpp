@@ -1,6 +1,7 @@
 #include "launch/command.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 #include <fmt/format.h>
@@ -95,9 +96,25 @@ std::string mask_inside(std::string text) {
   return text;
 }
 
-// "-p X", which is a password but where it is a number (a port, a count), and sshpass's "-pX".
+// Programs whose -p is no password.
+constexpr std::array<std::string_view, 14> plain_p = {"mkdir", "cp",    "ls",   "install", "rsync",
+                                                      "scp",   "touch", "read", "ps",      "bash",
+                                                      "sh",    "time",  "tee",  "patch"};
+
+// "-p X", which is a password but where it is a number (a port, a count) or the program is known to have
+// another -p, and sshpass's "-pX".
 bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
-  return words[i - 1].text == "-p" && words[i].text.find_first_not_of("0123456789") != std::string::npos;
+  if (words[i - 1].text != "-p" || words[i].text.find_first_not_of("0123456789") == std::string::npos) {
+    return false;
+  }
+  // The nearest word before it that is no option: the program, as far as one can tell.
+  for (std::size_t at = i - 1; at-- > 0;) {
+    const std::string& word = words[at].text;
+    if (!word.starts_with("-")) {
+      return std::ranges::find(plain_p, word.substr(word.rfind('/') + 1)) == plain_p.end();
+    }
+  }
+  return true;
 }
 bool is_sshpass_flag(const std::vector<Word>& words, std::size_t i) {
   return words[i].text.size() > 2 && words[i].text.starts_with("-p") && i > 0 &&

@@ -78,7 +78,8 @@ ProjectStatus status(Core& core) {
   const auto told = read_told(core);
   for (Job& job : list(core, request)) {
     status.any_job = true;
-    if (!is_final(job.state)) {
+    status.highest_key = std::max(status.highest_key, job.key);
+    if (!is_over(job)) {
       status.unfinished.push_back(std::move(job));
     } else if (is_news(job, told)) {
       status.ended.push_back(std::move(job));
@@ -88,13 +89,8 @@ ProjectStatus status(Core& core) {
 }
 
 void status_was_told(Core& core, const ProjectStatus& status) {
-  int highest = 0;
+  int highest = status.highest_key;
   std::string keys;
-  for (const auto* jobs : {&status.unfinished, &status.ended}) {
-    for (const Job& job : *jobs) {
-      highest = std::max(highest, job.key);
-    }
-  }
   for (const Job& job : status.unfinished) {
     keys += " " + std::to_string(job.key);
   }

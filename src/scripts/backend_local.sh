@@ -47,6 +47,7 @@ local_start() {
   done
   # shellcheck disable=SC2086
   mkfifo $fifos 2>/dev/null
+  trap - EXIT # from here on it is not true that nothing was started
   up=$(
     exec 2>/dev/null
     for id; do

@@ -10,9 +10,8 @@ if [ -n "$SHARE_TOKEN" ]; then
   token=$SCRIPTS/shared.$SHARE_TOKEN
   mkdir -p "$SCRIPTS" 2>/dev/null && ln -s "$SERVER" "$token" 2>/dev/null
   first=$(readlink "$token" 2>/dev/null) && [ -n "$first" ] && say first "$first"
-  for old in "$SCRIPTS"/shared.*; do # of earlier calls
-    [ "$old" = "$token" ] || rm -f "$old"
-  done
+  # of earlier calls; one of this hour may be of a call that still runs
+  find "$SCRIPTS" -maxdepth 1 -name 'shared.*' ! -name "shared.$SHARE_TOKEN" -mmin +60 -exec rm -f {} + 2>/dev/null
 fi
 [ -z "$AGAIN" ] || look_anew
 missing=

@@ -231,10 +231,12 @@ status_one() {
     if [ "$phase" = ended ]; then
       bring_home "$1"
       line="$line result=$f_end:$f_code"
+      # without processes of its own this script cannot look for those of the job
+      [ -z "$no_forks" ] || [ -n "$leftovers" ] || line="$line unseen=1"
       [ -z "$f_ended" ] || line="$line ended=$f_ended"
       if [ "$f_end $f_code" != 'exit 0' ]; then
         status_moments
-        tells_of_peer "$f_dir/job.err" && line="$line peer=1"
+        [ -n "$no_forks" ] || ! tells_of_peer "$f_dir/job.err" || line="$line peer=1"
       fi
     fi
     since=

@@ -279,10 +279,11 @@ void Preparation::remember(const SentFiles& sent, const SyncReport& files,
   }
   try {
     sent.update(files.changed, forgotten);
+    const std::vector<std::string> others = SharedRecord(config_).others(server_.name);
     if (steps_.state.valid()) {
-      SentState(config_, server_, connection_.login()).remember(steps_.state.get());
+      SentState(config_, server_, connection_.login()).remember(steps_.state.get(), others);
     }
-    for (const std::string& other : SharedRecord(config_).others(server_.name)) {
+    for (const std::string& other : others) {
       SentFiles::forget(config_, other, forgotten);
     }
   } catch (const Error& error) {

@@ -144,7 +144,7 @@ std::vector<std::string> ProjectState::newer_than(std::int64_t time_ns) const {
 SentState::SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login)
     : folder_(config.local(sent_folder)), server_(server.name), place_(sent_place(config, server, login)) {}
 
-void SentState::remember(const ProjectState& state) const {
+void SentState::remember(const ProjectState& state, const std::vector<std::string>& others) const {
   const std::string content = state.text();
   const std::string digest = sha256_hex(content);
   make_folders(folder_);
@@ -153,6 +153,12 @@ void SentState::remember(const ProjectState& state) const {
     write_file_atomic(tree, content);
   }
   write_if_other(folder_ / (std::string(state_prefix) + server_), place_ + '\0' + digest + '\0');
+  for (const std::string& other : others) {
+    const fs::path file = folder_ / (std::string(state_prefix) + other);
+    if (const std::vector<std::string> texts = read_texts(file); texts.size() == 2) {
+      write_if_other(file, texts[0] + '\0' + digest + '\0');
+    }
+  }
 }
 
 SentState::Mark SentState::mark() const {

@@ -56,8 +56,9 @@ class SentState {
  public:
   SentState(const config::Config& config, const config::Server& server, const ssh::LoginFacts& login);
 
-  // A transfer of this state has come to its end. Other processes may do so at the same time. Throws Error.
-  void remember(const ProjectState& state) const;
+  // A transfer of this state has come to its end, and so it has for `others` (names), which share the folder:
+  // what is known of these is kept up to date. Other processes may do so at the same time. Throws Error.
+  void remember(const ProjectState& state, const std::vector<std::string>& others = {}) const;
 
   // How what was sent is told from what is here: the digest of a tree, or (where an older version sent it)
   // the time at which something was last sent. Neither: nothing was sent from here.

@@ -99,6 +99,9 @@ std::vector<std::string> SharedRecord::others(const std::string& server) const {
 
 void SharedRecord::update(const std::vector<std::string>& asked,
                           const std::vector<std::vector<std::string>>& groups) const {
+  const std::filesystem::path file = config_.local(record_file);
+  make_folders(file.parent_path());
+  const FileLock lock(file.parent_path() / ".lock");
   const std::vector<std::vector<std::string>> before = read();
   std::vector<std::vector<std::string>> after = groups;
   const auto was_asked = [&](const std::string& name) {
@@ -130,8 +133,6 @@ void SharedRecord::update(const std::vector<std::string>& asked,
   for (const std::vector<std::string>& group : after) {
     text += join(group, " ") + "\n";
   }
-  const std::filesystem::path file = config_.local(record_file);
-  make_folders(file.parent_path());
   write_file_atomic(file, text);
 }
 

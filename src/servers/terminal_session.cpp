@@ -23,7 +23,6 @@ namespace {
 using namespace std::chrono_literals;
 
 // So long nothing has come when a command that has ended and whose terminal stays open is taken for over.
-constexpr std::chrono::milliseconds quiet_time{1000};
 
 std::string environment_of(const ProcessSpec& process) {
   Script environment;
@@ -69,7 +68,7 @@ class TerminalRun {
   }
 
   ExitStatus finish(const Cancel& cancel) {
-    while (!channel_->finished() && !(channel_->status() && rest().count() <= 0)) {
+    while (!end_.over(*channel_)) {
       serve(cancel);
     }
     const std::optional<ExitStatus> status = channel_->status();
@@ -89,7 +88,7 @@ class TerminalRun {
 
  private:
   void take(ssh::Stream stream, std::string_view data) {
-    heard_ = std::chrono::steady_clock::now();
+    end_.heard();
     if (stream == ssh::Stream::err) {
       append_end(errors_, data);  // of the server itself: a terminal has one stream
     }
@@ -99,30 +98,23 @@ class TerminalRun {
     if (login_.over() && !script_ran_.over()) {
       data = script_ran_.strip(data, [](std::string_view line) { return is_mark(line, "run"); });
     }
+    if (script_ran_.over()) {
+      begin();  // before anything of the command's is shown
+    }
     if (!data.empty()) {
       sink_(ssh::Stream::out, data);
+      end_.heard();  // that may have taken long, and what came meanwhile is still to be read
     }
-  }
-
-  std::chrono::milliseconds rest() const {
-    return std::chrono::ceil<std::chrono::milliseconds>(heard_ + quiet_time -
-                                                        std::chrono::steady_clock::now());
   }
 
   // Waits for the next thing to happen, and does what it asks for.
   void serve(const Cancel& cancel) {
     send_script();
-    if (script_ran_.over() && !typing_) {
-      typing_ = true;
-      if (side_.begin) {
-        side_.begin();
-      }
-    }
     const bool wanted = typing_ && !input_ended_ && channel_->writable() > 0;
     std::array<pollfd, 3> also{{{cancel.fd(), POLLIN, 0},
                                 {wanted ? side_.input : -1, POLLIN, 0},
                                 {typing_ ? side_.resized : -1, POLLIN, 0}}};
-    connection_.pump(channel_->status() ? std::max(rest(), 1ms) : 60s, also);
+    connection_.pump(end_.left(*channel_).value_or(60s), also);
     cancel.check();
     if (also[2].revents != 0) {
       read_empty(side_.resized);
@@ -131,6 +123,13 @@ class TerminalRun {
     if (also[1].revents != 0) {
       pass_input();
     }
+  }
+
+  void begin() {
+    if (!typing_ && side_.begin) {
+      side_.begin();
+    }
+    typing_ = true;
   }
 
   void send_script() {
@@ -168,7 +167,7 @@ class TerminalRun {
   bool typing_ = false;
   bool input_ended_ = false;
   bool within_line_ = false;
-  std::chrono::steady_clock::time_point heard_ = std::chrono::steady_clock::now();
+  ssh::OutputEnd end_;
 };
 
 }  // namespace

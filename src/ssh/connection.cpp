@@ -33,6 +33,7 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     } else {
       (stream == Stream::out ? result.out : result.err).append(data);
     }
+    end.heard();  // the sink may have taken long, and what came meanwhile is still to be read
   };
   const std::unique_ptr<Channel> channel = connection.open(request.command, sink);
   std::string_view input = request.input;
@@ -92,6 +93,7 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
 
 }  // namespace
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that have terminals
 std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const TerminalRequest&, Sink) {
   throw Error("cannot open a terminal", "this connection has none");
 }

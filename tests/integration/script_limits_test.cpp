@@ -1,3 +1,5 @@
+#include <csignal>
+
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -90,6 +92,27 @@ TEST_P(JobLimits, ARunawayJobIsListedAndEnded) {
   expect_nothing_left();
   EXPECT_EQ(status(id).phase, Phase::ended);
   EXPECT_EQ(status(id).stop_by, "ada@laptop");
+}
+
+TEST_P(JobLimits, WhatAnEndedOneHasLeftCannotBeLookedForAndThatIsSaid) {
+  limit_processes(24);
+  const JobId id = start(
+      "exec /usr/bin/python3 -c '\n"
+      "import os, time\n"
+      "for _ in range(17):\n"
+      "  if os.fork() == 0:\n"
+      "    time.sleep(1000)\n"
+      "'");
+  until([&] { return !file(id, "result").empty(); }, "the end of the job");
+  const StatusReply reply = status(id);
+  EXPECT_EQ(reply.phase, Phase::ended);
+  EXPECT_TRUE(reply.unseen);
+  EXPECT_FALSE(reply.leftovers);
+  for (const pid_t pid : test::processes_with("REMOTE_JOB_ID=" + id.text())) {
+    ::kill(pid, SIGKILL);
+  }
+  expect_nothing_left();
+  until([&] { return !status(id).unseen; }, "room for processes");
 }
 
 TEST_P(JobLimits, TheReasonIsNamedWhereNothingCanBeStarted) {

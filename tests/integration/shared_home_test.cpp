@@ -72,6 +72,16 @@ TEST_F(CommandSharedHome, WhatIsDoneThereIsDoneOnceAndSaid) {
   }
 }
 
+TEST_F(CommandSharedHome, WhatOneWasSentIsKnownOfTheOthers) {
+  const auto job = [&] { return world.run({"job-run", "--server", "b", "--cmd", "true"}).err; };
+  ASSERT_EQ(world.run({"rsync"}).code, 0);
+  write_file_atomic(world.project() / "train.py", "print(22)\n");
+  ASSERT_EQ(world.run({"rsync", "--server", "a"}).code, 0);
+  EXPECT_THAT(job(), Not(HasSubstr("changed here")));
+  write_file_atomic(world.project() / "train.py", "print(1)\n");
+  EXPECT_THAT(job(), HasSubstr("changed here since the last rsync to b: train.py"));
+}
+
 TEST_F(CommandSharedHome, ServersWithHomesOfTheirOwnAreNotTakenForOne) {
   fs::remove(world.servers().home("b").parent_path() / "b");
   ASSERT_EQ(world.run({"rsync", "--server", "a"}).code, 0);

@@ -298,6 +298,12 @@ TEST(Command, MasksSecretsAndNothingElse) {
             "curl https://********@x.example/");
   EXPECT_EQ(mask_command("curl -H 'Authorization: Bearer abc' u"),
             "curl -H Authorization: Bearer ******** u");
+  for (const char* plain :
+       {"mkdir -p ckpt; echo a > ckpt/a.pt", "sudo cp -r -p a b", "python t.py --tokenizer bert",
+        "x --max-tokens 512 --key-size 8 --token-len 5", "TOKENIZERS_PARALLELISM=false x"}) {
+    EXPECT_EQ(mask_command(plain), plain);
+  }
+  EXPECT_EQ(mask_command("x --hf-token abc --authtoken=y"), "x --hf-token ******** --authtoken=********");
   EXPECT_EQ(mask_command("x Bearer abc y"), "x Bearer ******** y");
   EXPECT_EQ(mask_value("DB", "postgres://u:p@h/d"), "postgres://u:********@h/d");
   const std::string plain = "  python 'a b' \"$X\" | tee \\\n é";

@@ -438,5 +438,16 @@ TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
   EXPECT_TRUE(is_over(merge_news(later, job, now + 6)));
 }
 
+TEST(Transitions, WhatCouldNotBeLookedForIsAskedAboutAgain) {
+  StatusReply reply = ended(ExitStatus::exited(0));
+  reply.unseen = true;
+  const Job job = apply_status(stored_as(JobState::running), reply, clocks, Starter::alive);
+  EXPECT_EQ(job.state, JobState::succeeded);
+  EXPECT_FALSE(is_over(job));
+  EXPECT_FALSE(is_over(apply_status(job, reply, clocks, Starter::alive)));
+  reply.unseen = false;
+  EXPECT_TRUE(is_over(apply_status(job, reply, clocks, Starter::alive)));
+}
+
 }  // namespace
 }  // namespace remote::jobs

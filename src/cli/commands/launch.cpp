@@ -17,6 +17,7 @@
 #include "cli/show/output.hpp"
 #include "jobs/job_json.hpp"
 #include "launch/hostfile.hpp"
+#include "launch/plan.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -158,6 +159,7 @@ int run(Context& context, const Arguments& arguments) {
     return 0;
   }
   if (launch.rsync) {
+    launch::resolve_nproc(request.nproc, 0, 1, {});  // what is wrong is said before anything is sent
     std::vector<std::string> servers = request.servers;
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);
@@ -177,8 +179,9 @@ int run(Context& context, const Arguments& arguments) {
   try {
     result = context.project().launch(request);
   } catch (const Interrupted&) {
-    context.terminal.notice(started.empty() ? "nothing was started"
-                                            : "the ranks go on. To end them: " + kill_command(started));
+    context.terminal.notice(started.empty()    ? "nothing was started"
+                            : is_over(started) ? "nothing of it runs"
+                                               : "the ranks go on. To end them: " + kill_command(started));
     throw;
   }
   if (!result.errors.empty()) {

@@ -33,8 +33,8 @@ std::vector<Advice> advice(Context& context, const ProjectStatus& status, const 
   if (status.servers == 0) {
     return {{"for practice servers (or add your own to .remote/configs.yaml)", "remote sandbox up"}};
   }
-  const auto newest =
-      std::ranges::find_if(rows.rbegin(), rows.rend(), [](const TableRow& row) { return !row.dim; });
+  const auto newest = std::ranges::find_if(rows.rbegin(), rows.rend(),
+                                           [](const TableRow& row) { return !has_ended(row.batch); });
   const bool idle = newest == rows.rend();
   if (!idle) {
     const Job& job = first_rank(newest->batch);

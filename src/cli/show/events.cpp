@@ -323,6 +323,7 @@ void send_project(Context& context, const std::vector<std::string>& servers) {
   request.setup = false;
   request.packages = false;
   context.project().require_trust();  // a question does not go with the screen
+  look_at_first_sync(context, context.project().first_sync(servers), false);
   std::vector<PrepareResult> results;
   {
     const PrepareScreen screen(context, context.project().server_names(servers), request);

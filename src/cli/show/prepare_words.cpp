@@ -147,8 +147,7 @@ void look_at_first_sync(Context& context, const FirstSync& first, bool yes) {
   if (yes || !context.terminal.stdin_is_terminal()) {
     return;
   }
-  const auto answer = context.terminal.ask("Send it? [y/N] ", context.cancel);
-  if (answer != "y" && answer != "Y" && answer != "yes") {
+  if (!is_yes(context.terminal.ask("Send it? [y/N] ", context.cancel))) {
     throw Error("nothing was sent", "not confirmed");
   }
 }
