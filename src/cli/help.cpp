@@ -97,7 +97,7 @@ std::string row(const std::string& left, std::string_view right, std::size_t wid
 
 // CLI11 adds to a type what may be given: "TEXT:{auto,never}", "N:INT in [1 - 9]".
 std::string value_name(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
+  std::string type = option.get_type_name();
   const std::size_t colon = type.find(':');
   if (colon == std::string::npos) {
     return type;

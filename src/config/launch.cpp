@@ -44,7 +44,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& serv
   LaunchSettings settings;
   LaunchDefaults& usual = settings.defaults;
   const auto take = [&](const char* key, std::optional<std::string>& target) {
-    const auto found = section.text(key);
+    auto found = section.text(key);
     if (found) {
       target = found->value;
     }

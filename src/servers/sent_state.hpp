@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include <remote/cancel.hpp>
@@ -65,7 +66,10 @@ class SentState {
   struct Mark {
     std::string digest{};
     std::int64_t time_ns = 0;
-    friend auto operator<=>(const Mark&, const Mark&) = default;
+    friend bool operator==(const Mark&, const Mark&) = default;
+    friend bool operator<(const Mark& a, const Mark& b) {
+      return std::tie(a.digest, a.time_ns) < std::tie(b.digest, b.time_ns);
+    }
     bool never() const { return digest.empty() && time_ns == 0; }
   };
   Mark mark() const;

@@ -32,7 +32,7 @@ struct Arguments {
 };
 
 // What ended lately is listed too, but no more than so many launches and jobs.
-constexpr std::int64_t lately_s = 24 * 3600;
+constexpr std::int64_t lately_s = std::int64_t{24} * 3600;
 constexpr std::size_t most_ended = 10;
 
 struct Listing {
