@@ -36,6 +36,11 @@ struct Job;
 // Whether there is nothing of it to look after any more: its state is final, and it has left no processes
 // behind.
 bool is_over(const Job& job);
+// Whether it ended badly and nobody asked for that.
+bool has_failed(const Job& job);
+// When it ended, in seconds since the epoch, as far as that is known: else when it was last heard of, or
+// made.
+std::int64_t end_of(const Job& job);
 
 // The id of a job, or of a launch: 32 lower-case hexadecimal digits and nothing else, so it is safe as a
 // file's name and as a word of a shell script.

@@ -31,6 +31,14 @@ bool is_over(const Job& job) {
   return is_final(job.state) && !job.leftovers;
 }
 
+bool has_failed(const Job& job) {
+  return job.state == JobState::failed || job.state == JobState::lost;
+}
+
+std::int64_t end_of(const Job& job) {
+  return job.ended_at.value_or(job.checked_at.value_or(job.created_at));
+}
+
 bool is_final(JobState state) {
   return state == JobState::succeeded || state == JobState::failed || state == JobState::killed ||
          state == JobState::lost;

@@ -16,10 +16,6 @@ namespace {
 
 using Kind = JobReason::Kind;
 
-bool failed(const Job& job) {
-  return job.state == JobState::failed || job.state == JobState::lost;
-}
-
 // The last moment at which it can have failed.
 std::int64_t moment(const Job& job) {
   if (job.failed_ms) {
@@ -90,7 +86,7 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
   verdict.total = static_cast<int>(jobs.size());
   std::vector<Job> failures = workers;
   for (const Job& job : jobs) {
-    if (failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
+    if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
       failures.push_back(job);
     }
   }
@@ -108,7 +104,7 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   for (const Job& job : jobs) {
-    if (failed(job)) {
+    if (has_failed(job)) {
       ++verdict.aborted;
       continue;
     }

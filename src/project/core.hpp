@@ -54,6 +54,17 @@ class Core {
   std::vector<config::Server> servers(const std::vector<std::string>& globs) const {
     return config::select_servers(config, globs);
   }
+  // The only one of that name or glob, on which `thing` runs ("a job"). Throws Error (usage), of which `what`
+  // is what fails.
+  config::Server one_server(const std::string& glob, const std::string& what,
+                            const std::string& thing) const {
+    std::vector<config::Server> found = servers({glob});
+    if (found.size() != 1) {
+      throw Error::usage(what, "'" + glob + "' names more than one server",
+                         thing + " runs on one server; name it in full");
+    }
+    return std::move(found.front());
+  }
 
  private:
   std::atomic<bool> trusted_ = false;

@@ -139,7 +139,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     if (on_ended) {
       on_ended(index, job);
     }
-    if (ender && (job.state == JobState::failed || job.state == JobState::lost)) {
+    if (ender && has_failed(job)) {
       ender->end_after(job);
     }
   };

@@ -36,12 +36,7 @@ StartResult start(Core& core, const JobRequest& request) {
   if (trim(request.command).empty()) {
     throw Error::usage("cannot start a job", "the command is empty");
   }
-  const std::vector<config::Server> servers = core.servers({request.server});
-  if (servers.size() != 1) {
-    throw Error::usage("cannot start a job", fmt::format("'{}' names more than one server", request.server),
-                       "a job runs on one server; name it in full");
-  }
-  const config::Server& server = servers.front();
+  const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
   CodeCheck code_check(core);
   jobs::NewJob job =
       new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
@@ -51,7 +46,7 @@ StartResult start(Core& core, const JobRequest& request) {
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   if (result.errors.empty()) {
     try {
-      code_check.tell(core, servers, {core.connector().connect(server, core.cancel())->login()});
+      code_check.tell(core, {server}, {core.connector().connect(server, core.cancel())->login()});
     } catch (const Error& error) {
       log_info(server.name, "{}", error.message());  // it has started all the same
     }

@@ -77,12 +77,7 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
 
 // What is typed and shown in a shell is no command's output: it is not logged.
 ServerRun shell(Core& core, const ShellRequest& request) {
-  const std::vector<config::Server> found = core.servers({request.server});
-  if (found.size() != 1) {
-    throw Error::usage("shell", fmt::format("'{}' names more than one server", request.server),
-                       "a shell runs on one server; name it in full");
-  }
-  const config::Server& server = found.front();
+  const config::Server server = core.one_server(request.server, "shell", "a shell");
   ServerRun result{server.name, std::nullopt, std::nullopt};
   try {
     const servers::ProcessSpec process{"", servers::activation(core.config, server),

@@ -52,8 +52,7 @@ std::optional<Told> read_told(const Core& core) {
 // Whether the end of this job is news.
 bool is_news(const Job& job, const std::optional<Told>& told) {
   if (!told) {
-    const std::int64_t end = job.ended_at.value_or(job.checked_at.value_or(job.created_at));
-    return now_seconds() - end < a_day;
+    return now_seconds() - end_of(job) < a_day;
   }
   return job.key > told->highest || told->unfinished.contains(job.key);
 }

@@ -1,7 +1,6 @@
 #include "ui/full_screen.hpp"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -18,13 +17,9 @@ namespace {
 constexpr std::string_view enter_sequence = "\033[?1049h\033[?25l\033[?7l";
 constexpr std::string_view leave_sequence = "\033[?7h\033[?25h\033[?1049l";
 
-// Signals that end a process. SIGINT and SIGTERM are not among them: they cancel (see cli.cpp).
-constexpr std::array deadly = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-
 // What the handlers need.
 struct Saved {
   std::atomic<int> tty{-1};  // where the full screen stands now
-  std::array<struct sigaction, deadly.size()> deadly_actions{};
   struct sigaction stop_action {};
 };
 
@@ -36,12 +31,6 @@ Saved& saved() {
 void write_sequence(int tty, std::string_view sequence) noexcept {
   // a terminal that is gone needs no care
   static_cast<void>(::write(tty, sequence.data(), sequence.size()) < 0);
-}
-
-extern "C" void on_deadly_signal_of_screen(int number) {
-  leave_full_screen();
-  std::signal(number, SIG_DFL);
-  std::raise(number);
 }
 
 extern "C" void on_stop_signal(int) {
@@ -57,17 +46,6 @@ extern "C" void on_stop_signal(int) {
   errno = saved_errno;
 }
 
-void handle(int number, void (*handler)(int), int flags, struct sigaction& before) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = flags;
-  ::sigaction(number, nullptr, &before);
-  if (before.sa_handler != SIG_IGN) {  // nohup
-    ::sigaction(number, &action, nullptr);
-  }
-}
-
 }  // namespace
 
 void leave_full_screen() noexcept {
@@ -79,19 +57,19 @@ void leave_full_screen() noexcept {
 }
 
 FullScreen::FullScreen(int tty) : tty_(tty) {
-  for (std::size_t i = 0; i < deadly.size(); ++i) {
-    handle(deadly.at(i), on_deadly_signal_of_screen, static_cast<int>(SA_NODEFER | SA_RESETHAND),
-           saved().deadly_actions.at(i));
+  struct sigaction action {};
+  action.sa_handler = on_stop_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGTSTP, nullptr, &saved().stop_action);
+  if (saved().stop_action.sa_handler != SIG_IGN) {
+    ::sigaction(SIGTSTP, &action, nullptr);
   }
-  handle(SIGTSTP, on_stop_signal, SA_RESTART, saved().stop_action);
   enter();
 }
 
 FullScreen::~FullScreen() {
   leave_full_screen();
-  for (std::size_t i = 0; i < deadly.size(); ++i) {
-    ::sigaction(deadly.at(i), &saved().deadly_actions.at(i), nullptr);
-  }
   ::sigaction(SIGTSTP, &saved().stop_action, nullptr);
 }
 

@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "ui/silence.hpp"
+
 namespace remote::ui {
 
 // The terminal's other screen, drawn anew again and again, as long as the object lives. Afterwards the first
@@ -26,6 +28,7 @@ class FullScreen {
 
  private:
   int tty_;
+  DeadlySignals signals_;
 };
 
 // For who ends the process by _exit(2) or by a signal: the first screen comes back. May be called from a

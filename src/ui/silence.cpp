@@ -11,15 +11,11 @@
 namespace remote::ui {
 namespace {
 
-// Signals that end a process. SIGINT and SIGTERM are not among them: they cancel (see cli.cpp).
-constexpr std::array deadly = {SIGHUP, SIGQUIT, SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL};
-
 // What the handler needs; written before `tty` is set.
 struct Saved {
   std::atomic<int> tty{-1};
   int when = TCSANOW;
   termios before{};
-  std::array<struct sigaction, deadly.size()> actions{};
 };
 
 Saved& saved() {
@@ -45,6 +41,25 @@ void restore_terminal() noexcept {
   errno = saved_errno;
 }
 
+DeadlySignals::DeadlySignals() {
+  struct sigaction action {};
+  action.sa_handler = on_deadly_signal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = static_cast<int>(SA_NODEFER | SA_RESETHAND);
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    ::sigaction(numbers_.at(i), nullptr, &before_.at(i));
+    if (before_.at(i).sa_handler != SIG_IGN) {  // nohup
+      ::sigaction(numbers_.at(i), &action, nullptr);
+    }
+  }
+}
+
+DeadlySignals::~DeadlySignals() {
+  for (std::size_t i = 0; i < numbers_.size(); ++i) {
+    ::sigaction(numbers_.at(i), &before_.at(i), nullptr);
+  }
+}
+
 ChangedTerminal::ChangedTerminal(int tty, void (*change)(termios&), int when) {
   Saved& one = saved();
   if (::tcgetattr(tty, &one.before) != 0) {
@@ -52,16 +67,6 @@ ChangedTerminal::ChangedTerminal(int tty, void (*change)(termios&), int when) {
   }
   one.when = when;
   one.tty = tty;
-  struct sigaction action {};
-  action.sa_handler = on_deadly_signal;
-  sigemptyset(&action.sa_mask);
-  action.sa_flags = static_cast<int>(SA_NODEFER | SA_RESETHAND);
-  for (std::size_t i = 0; i < deadly.size(); ++i) {
-    ::sigaction(deadly.at(i), nullptr, &one.actions.at(i));
-    if (one.actions.at(i).sa_handler != SIG_IGN) {  // nohup
-      ::sigaction(deadly.at(i), &action, nullptr);
-    }
-  }
   termios changed = one.before;
   change(changed);
   ::tcsetattr(tty, when, &changed);
@@ -69,9 +74,6 @@ ChangedTerminal::ChangedTerminal(int tty, void (*change)(termios&), int when) {
 
 ChangedTerminal::~ChangedTerminal() {
   restore_terminal();
-  for (std::size_t i = 0; i < deadly.size(); ++i) {
-    ::sigaction(deadly.at(i), &saved().actions.at(i), nullptr);
-  }
 }
 
 Silence::Silence(int tty)

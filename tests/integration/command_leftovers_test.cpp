@@ -5,6 +5,7 @@
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
 #include "support/command_world.hpp"
+#include "support/processes.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -20,6 +21,8 @@ class CommandLeftovers : public ::testing::Test {
 
 TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
   world.ended_job("a", "sleep 1000 & setsid sleep 1000 & exit 3", {"--tag", "x"});
+  // A process shows no environment while it becomes another program.
+  until([&] { return world.servers().count_running("sleep") == 2; }, "both to be what they become");
   for (int i = 0; i < 2; ++i) {
     const CommandResult list = world.run({"job-list"});
     ASSERT_EQ(list.lines().size(), 2U) << list;
@@ -66,18 +69,7 @@ TEST_F(CommandLeftovers, WhatMayBeOfAKilledJobIsNamed) {
       "sh",
       "gone=-sys_ptrace,-sys_admin,-perfmon\n"
       "exec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone /bin/dash \"$@\"\n");
-  world.job("a",
-            "/usr/bin/python3 -c '\n"
-            "import ctypes, os, time\n"
-            "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-            "if os.fork(): os._exit(0)\n"
-            "os.setsid()\n"
-            "if os.fork(): os._exit(0)\n"
-            "null = os.open(os.devnull, os.O_RDWR)\n"
-            "for fd in (0, 1, 2): os.dup2(null, fd)\n"
-            "open(\"up\", \"w\").close()\n"
-            "time.sleep(1000)\n"
-            "'; exec sleep 1000");
+  world.job("a", undumpable_daemon("up") + "; exec sleep 1000");
   until([&] { return fs::exists(world.there("a") / "up"); }, "the daemon");
   EXPECT_THAT(world.run({"job-kill", "--job", "1"}),
               Ends(0, "job 1 on a: what is known to be of it was killed; see below\n",

@@ -285,22 +285,25 @@ TEST_F(FollowJobs, OneBadJobDoesNotHideTheOthers) {
   EXPECT_EQ(heard.out[3], "b\n");
 }
 
+// The servers, of which b cannot be reached.
+class WithoutB : public ssh::Connector {
+ public:
+  explicit WithoutB(test::LocalServers& servers) : servers_(servers) {}
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
+                                           ssh::ConnectLimit limit) override {
+    if (server.name == "b") {
+      throw ssh::Unreachable("cannot connect", "no route");
+    }
+    return servers_.connect(server, cancel, limit);
+  }
+
+ private:
+  test::LocalServers& servers_;
+};
+
 TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   const std::vector<Job> jobs = world.run_all({world.job("a", "echo a"), world.job("b", "echo b")});
-  class HalfDead : public ssh::Connector {
-   public:
-    explicit HalfDead(test::LocalServers& servers) : servers_(servers) {}
-    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
-                                             ssh::ConnectLimit limit) override {
-      if (server.name == "b") {
-        throw ssh::Unreachable("cannot connect", "no route");
-      }
-      return servers_.connect(server, cancel, limit);
-    }
-
-   private:
-    test::LocalServers& servers_;
-  } connector(world.servers);
+  WithoutB connector(world.servers);
   const FollowResult result =
       follow(world.config, world.store, connector, jobs, {}, heard.events(), Cancel());
   ASSERT_EQ(result.errors.size(), 1U);
@@ -313,20 +316,7 @@ TEST_F(FollowJobs, AServerThatIsGoneForGoodIsGivenUpOnceTheOthersHaveEnded) {
                               world.job("b", "echo b")};
   entries[0].job.launch = entries[1].job.launch = JobId::random();
   const std::vector<Job> jobs = world.run_all(std::move(entries));
-  class Gone : public ssh::Connector {
-   public:
-    explicit Gone(test::LocalServers& servers) : servers_(servers) {}
-    std::unique_ptr<ssh::Connection> connect(const config::Server& server, const Cancel& cancel,
-                                             ssh::ConnectLimit limit) override {
-      if (server.name == "b") {
-        throw ssh::Unreachable("cannot connect", "no route");
-      }
-      return servers_.connect(server, cancel, limit);
-    }
-
-   private:
-    test::LocalServers& servers_;
-  } connector(world.servers);
+  WithoutB connector(world.servers);
   heard.on_link = [&](const Event&) { std::ofstream(world.servers.home("a") / "go") << ""; };
   FollowOptions options;
   options.patience = std::chrono::seconds(600);

@@ -58,6 +58,8 @@ TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
 
 TEST_F(KillJobs, AJobWhoseFolderIsGoneIsEndedAndWasStarted) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("a", "exec sleep 300")});
+  // A supervisor that has not started its job yet would end with its folder.
+  ASSERT_TRUE(test::eventually([&] { return world.servers.count_running("sleep") == 2; }));
   std::filesystem::remove_all(world.servers.home("a") / "proj/.jobs");
   KillResult result = kill_all({jobs[0]});
   ASSERT_EQ(result.entries.size(), 1U);

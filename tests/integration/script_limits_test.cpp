@@ -144,25 +144,13 @@ TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
   replace_shell(
       "gone=-sys_ptrace,-sys_admin,-perfmon\nexec /usr/bin/setpriv --bounding-set=$gone --inh-caps=$gone "
       "\"$real\" \"$@\"\n");
-  const std::string daemon =
-      "/usr/bin/python3 -c '\n"
-      "import ctypes, os, time\n"
-      "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
-      "if os.fork(): os._exit(0)\n"
-      "os.setsid()\n"
-      "if os.fork(): os._exit(0)\n"
-      "null = os.open(os.devnull, os.O_RDWR)\n"
-      "for fd in (0, 1, 2): os.dup2(null, fd)\n"
-      "open(\"daemon\", \"w\").write(str(os.getpid()))\n"
-      "time.sleep(1000)\n"
-      "'; ";
   const auto daemon_pid = [&] {
     until(
         [&] { return parse_number<pid_t>(read_file_if_there(place() / "daemon").value_or("")).has_value(); },
         "the daemon");
     return parse_number<pid_t>(read_file(place() / "daemon")).value();
   };
-  const JobId id = start(daemon + "exec sleep 1000");
+  const JobId id = start(test::undumpable_daemon("daemon") + "; exec sleep 1000");
   const pid_t pid = daemon_pid();
   const KillReply reply = kill(id);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);

@@ -82,8 +82,13 @@ class SshAuth : public testing::Test {
     spec.argv = {"ssh-agent", "-D", "-a", socket};
     spec.pipe_stdout = true;
     auto process = std::make_unique<Subprocess>(spec);
-    EXPECT_TRUE(test::eventually([&] { return std::filesystem::exists(socket); }));
     ::setenv("SSH_AUTH_SOCK", socket.c_str(), 1);
+    // Its socket is there a moment before it listens: it is up when it answers (2: there is no agent).
+    EXPECT_TRUE(test::eventually([] {
+      SubprocessSpec list;
+      list.argv = {"ssh-add", "-l"};
+      return run_subprocess(std::move(list)).status != ExitStatus::exited(2);
+    }));
     for (const auto& key : keys) {
       run({"ssh-add", "-q", key.string()});
     }

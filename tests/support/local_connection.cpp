@@ -385,6 +385,12 @@ std::vector<int> LocalServers::processes() const {
   return processes_with_variable_like("HOME=" + (state_->folder.path() / "home").string() + "/");
 }
 
+std::ptrdiff_t LocalServers::count_running(const std::string& program) const {
+  const std::vector<int> pids = processes();
+  return std::count_if(pids.begin(), pids.end(),
+                       [&](int pid) { return command_line(pid).starts_with(program + '\0'); });
+}
+
 std::unique_ptr<ssh::Connector> share(std::shared_ptr<LocalServers> servers) {
   return std::make_unique<SharedConnector>(std::move(servers));
 }

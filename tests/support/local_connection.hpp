@@ -57,6 +57,8 @@ class LocalServers : public ssh::Connector {
   int commands() const;  // how many have been counted
   // Processes whose HOME is one of these servers', zombies left out.
   std::vector<int> processes() const;
+  // How many of them run this program: the first word of their command line.
+  std::ptrdiff_t count_running(const std::string& program) const;
 
   struct State;
 

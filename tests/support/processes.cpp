@@ -13,6 +13,7 @@
 namespace remote::test {
 namespace {
 namespace fs = std::filesystem;
+}  // namespace
 
 std::string read_proc(pid_t pid, const std::string& name) {
   try {
@@ -21,8 +22,6 @@ std::string read_proc(pid_t pid, const std::string& name) {
     return "";
   }
 }
-
-}  // namespace
 
 bool lives(pid_t pid) {
   const std::string text = read_proc(pid, "stat");
@@ -56,6 +55,22 @@ std::vector<pid_t> processes_with_variable_like(const std::string& beginning) {
     }
   }
   return pids;
+}
+
+std::string undumpable_daemon(const std::string& pid_file) {
+  return "/usr/bin/python3 -c '\n"
+         "import ctypes, os, time\n"
+         "ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)\n"
+         "if os.fork(): os._exit(0)\n"
+         "os.setsid()\n"
+         "if os.fork(): os._exit(0)\n"
+         "null = os.open(os.devnull, os.O_RDWR)\n"
+         "for fd in (0, 1, 2): os.dup2(null, fd)\n"
+         "open(\"" +
+         pid_file +
+         "\", \"w\").write(str(os.getpid()))\n"
+         "time.sleep(1000)\n"
+         "'";
 }
 
 }  // namespace remote::test

@@ -135,11 +135,10 @@ std::string TestSshd::log() const {
 
 std::vector<pid_t> sshd_sessions(pid_t listener) {
   std::vector<pid_t> pids;
-  const std::string task = fmt::format("/proc/{}/task/{}/", listener, listener);
-  for (const std::string& word : split_words(read_file_if_there(task + "children").value_or(""))) {
+  for (const std::string& word : split_words(read_proc(listener, fmt::format("task/{}/children", listener)))) {
     const pid_t pid = parse_number<pid_t>(word).value();
     // A user's sshd has two processes a session: the one that holds the link is the other one's child.
-    if (read_file_if_there(fmt::format("/proc/{}/comm", pid)).value_or("").starts_with("sshd")) {
+    if (read_proc(pid, "comm").starts_with("sshd")) {
       pids.push_back(pid);
       const std::vector<pid_t> below = sshd_sessions(pid);
       pids.insert(pids.end(), below.begin(), below.end());

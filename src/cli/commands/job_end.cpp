@@ -174,8 +174,7 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
       }
       continue;
     }
-    const std::int64_t end = job.ended_at.value_or(job.checked_at.value_or(job.created_at));
-    if (!arguments.older || static_cast<double>(now - end) >= *arguments.older * 86400) {
+    if (!arguments.older || static_cast<double>(now - end_of(job)) >= *arguments.older * 86400) {
       ended.push_back(std::move(job));
     }
   }

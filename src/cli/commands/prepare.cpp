@@ -4,7 +4,6 @@
 
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
-#include "cli/show/prepare_words.hpp"
 
 namespace remote::cli {
 namespace {
@@ -23,16 +22,8 @@ int run(Context& context, const Arguments& arguments) {
   if (arguments.show_output) {
     context.terminal.set_logging();
   }
-  std::vector<PrepareResult> results;
-  context.project().require_trust();  // a question does not go with the screen
-  if (request.sync && !request.dry_run) {
-    look_at_first_sync(context, context.project().first_sync(request.servers), arguments.yes);
-  }
-  {
-    const PrepareScreen screen(context, context.project().server_names(request.servers), request,
-                               arguments.show_output);
-    results = context.project().prepare(request);
-  }
+  const std::vector<PrepareResult> results =
+      prepare_on_screen(context, request, arguments.show_output, arguments.yes);
   return show_prepared(context, results, request, arguments.title);
 }
 

@@ -317,20 +317,23 @@ PrepareScreen::~PrepareScreen() {
   context_.on_event = [&context = context_](const Event& event) { context.show(event); };
 }
 
+std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequest& request,
+                                             bool show_output, bool yes) {
+  context.project().require_trust();  // a question does not go with the screen
+  if (request.sync && !request.dry_run) {
+    look_at_first_sync(context, context.project().first_sync(request.servers), yes);
+  }
+  const PrepareScreen screen(context, context.project().server_names(request.servers), request, show_output);
+  return context.project().prepare(request);
+}
+
 void send_project(Context& context, const std::vector<std::string>& servers) {
   PrepareRequest request;
   request.servers = servers;
   request.setup = false;
   request.packages = false;
-  context.project().require_trust();  // a question does not go with the screen
-  look_at_first_sync(context, context.project().first_sync(servers), false);
-  std::vector<PrepareResult> results;
-  {
-    const PrepareScreen screen(context, context.project().server_names(servers), request);
-    results = context.project().prepare(request);
-  }
   bool all = true;
-  for (const PrepareResult& result : results) {
+  for (const PrepareResult& result : prepare_on_screen(context, request, false, false)) {
     show_server(context, result, request);
     all = all && !result.error;
   }

@@ -35,6 +35,11 @@ class PrepareScreen {
   ui::Progress progress_;
 };
 
+// Prepares with the progress on the screen, and asks before a large first transfer unless `yes`.
+// `show_output`: what the steps print is shown too.
+std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequest& request,
+                                             bool show_output, bool yes);
+
 // Sends the project to these servers (names or globs; none: all), with its progress on the screen. Throws
 // Error unless it went to all of them: then nothing is to be started.
 void send_project(Context& context, const std::vector<std::string>& servers);

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t most_servers = 3;
 
-bool failed(const Job& job) {
-  return job.state == JobState::failed || job.state == JobState::lost;
-}
-
 std::vector<std::string> servers_of(const std::vector<Job>& jobs) {
   std::vector<std::string> names;
   std::set<std::string> seen;
@@ -165,7 +161,7 @@ std::string count_text(const Batch& batch) {
 std::int64_t end_of(const Batch& batch) {
   std::int64_t end = 0;
   for (const Job& job : batch) {
-    end = std::max(end, job.ended_at.value_or(job.checked_at.value_or(job.created_at)));
+    end = std::max(end, remote::end_of(job));
   }
   return end;
 }
@@ -205,7 +201,7 @@ void EndTeller::take(const Job& job) {
   }
   Launch& mine = launch->second;
   mine.ended.push_back(job);
-  if (failed(job) && !mine.failure_told) {
+  if (has_failed(job) && !mine.failure_told) {
     mine.failure_told = true;
     terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
   }
