@@ -135,7 +135,8 @@ std::string TestSshd::log() const {
 
 std::vector<pid_t> sshd_sessions(pid_t listener) {
   std::vector<pid_t> pids;
-  for (const std::string& word : split_words(read_proc(listener, fmt::format("task/{}/children", listener)))) {
+  for (const std::string& word :
+       split_words(read_proc(listener, fmt::format("task/{}/children", listener)))) {
     const pid_t pid = parse_number<pid_t>(word).value();
     // A user's sshd has two processes a session: the one that holds the link is the other one's child.
     if (read_proc(pid, "comm").starts_with("sshd")) {
