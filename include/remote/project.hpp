@@ -301,6 +301,8 @@ class Project {
   StacksResult stacks(const std::vector<Job>& jobs);
   // Brings files that a job wrote to this machine.
   SyncReport pull(const PullRequest& request);
+  // Where jobs are recorded on this machine and their output is brought: a folder for each, named by its id.
+  const std::filesystem::path& jobs_folder() const;
   // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.
   std::vector<Error> fetch_logs(const std::vector<Job>& jobs);
   // Removes ended jobs, here and on the servers.

@@ -86,6 +86,8 @@ struct Config {
   std::string scripts_folder = ".remote/scripts";
   std::string logs_folder = ".remote/logs";
   std::string jobs_folder = ".remote/jobs";
+  // Stands in for jobs_folder where that one holds the jobs of labml_remote.
+  static constexpr const char* own_jobs_folder = ".remote/remote-jobs";
   std::string exclude_file = ".remote/exclude.txt";
   std::string remote_scripts_folder_name = ".remote-scripts";
   std::string remote_jobs_folder_name = ".jobs";

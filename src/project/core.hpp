@@ -88,6 +88,9 @@ LaunchResult launch(Core& core, const LaunchRequest& request);
 StartResult start(Core& core, const JobRequest& request);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
+// Where the jobs are recorded here: the configured folder, or one beside it where labml_remote has its jobs.
+// labml_remote takes each name in that folder for a job of its own, and does not start where one is not.
+std::filesystem::path store_folder(const config::Config& config);
 // Makes records of the jobs that labml_remote has started in this project since, beside its own, which stay
 // as they are. They are then jobs as all others: listed, asked about, ended, and their keys are not given
 // again.

@@ -58,7 +58,7 @@ std::optional<Job> read_record(const config::Config& config, const JobId& id, co
 }
 
 void adopt(const Core& core, const JobId& id) {
-  const fs::path folder = core.store.job_folder(id);
+  const fs::path folder = core.config.local(core.config.jobs_folder) / id.text();
   struct stat info {};
   if (fs::exists(core.store.record_file(id)) || ::stat((folder / "job.yaml").c_str(), &info) != 0) {
     return;
@@ -68,6 +68,7 @@ void adopt(const Core& core, const JobId& id) {
   if (job) {
     job->created_at = static_cast<std::int64_t>(info.st_mtime);
     job->started_at = job->created_at;
+    make_folders(core.store.job_folder(id));
     // The store takes it for a job that was copied in, and gives it another key where its own is taken.
     write_file_atomic(core.store.record_file(id), jobs::to_json_text(*job));
   }
@@ -75,9 +76,31 @@ void adopt(const Core& core, const JobId& id) {
 
 }  // namespace
 
-void adopt_labml_jobs(const Core& core) {
+fs::path store_folder(const config::Config& config) {
+  const fs::path common = config.local(config.jobs_folder);
+  const fs::path own = config.project / config::Config::own_jobs_folder;
   std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(core.store.folder(), ignored)) {
+  if (fs::exists(common / "last_key", ignored)) {
+    return common;
+  }
+  if (fs::exists(own, ignored)) {
+    return own;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(common, ignored)) {
+    if (fs::exists(entry.path() / "job.yaml", ignored)) {
+      return own;
+    }
+  }
+  return common;
+}
+
+void adopt_labml_jobs(const Core& core) {
+  const fs::path common = core.config.local(core.config.jobs_folder);
+  if (core.store.folder() == common) {
+    return;  // labml_remote has none there
+  }
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(common, ignored)) {
     const auto id = JobId::parse(entry.path().filename().string());
     try {
       if (id && entry.is_directory(ignored) && !entry.is_symlink(ignored)) {

@@ -11,7 +11,7 @@ namespace remote::project {
 
 Core::Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector)
     : config(std::move(configuration)),
-      store(config.local(config.jobs_folder), {}, given.cancel),
+      store(store_folder(config), {}, given.cancel),
       hooks(std::move(given)) {
   if (connector) {
     connector_ = std::make_unique<ssh::Pool>(std::move(connector));
@@ -170,6 +170,10 @@ StartResult Project::start(const JobRequest& request) {
   const WithServers core{*core_};
   project::adopt_labml_jobs(core);
   return project::start(core, request);
+}
+
+const std::filesystem::path& Project::jobs_folder() const {
+  return core_->store.folder();
 }
 
 std::vector<Job> Project::jobs(const JobsRequest& request) {

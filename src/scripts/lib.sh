@@ -119,10 +119,11 @@ facts() {
   [ -d "$f_dir" ] && [ -x "$f_dir" ] || return 1
   [ ! -e "$f_dir/backend" ] || read -r f_backend 2>/dev/null <"$f_dir/backend" || f_backend=local
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
-  read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
+  # job.pid is the name of labml_remote and of jobs that an older version started.
+  read -r f_pid f_pid_start 2>/dev/null <"$f_dir/pid" || read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
   read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
   [ -n "$f_end" ] || ! second_file "$1.result" || read -r f_end f_code f_ended 2>/dev/null <"$second" || f_end=''
-  # labml_remote's folders have a job.pid and neither of these
+  # labml_remote's folders have neither of these
   if [ -z "$f_sup" ] && [ -n "$f_pid" ] && [ "$f_backend" = local ] && [ ! -e "$f_dir/job.sh" ]; then
     f_backend=labml f_sid=-
   fi

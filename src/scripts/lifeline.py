@@ -130,7 +130,7 @@ class Job:
             # Where the folder is not to be seen any more, what it told before counts.
             seen = os.path.isdir(self.folder)
             self.supervisor = read_words(os.path.join(self.folder, "supervisor")) or self.supervisor
-            self.main = read_words(os.path.join(self.folder, "job.pid")) or self.main
+            self.main = read_words(os.path.join(self.folder, "pid")) or self.main
             if seen and len(self.supervisor) < 3:
                 return None
             if any(len(process) > 1 and lives(*process[:2]) for process in (self.supervisor, self.main)):

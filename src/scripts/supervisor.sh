@@ -61,7 +61,8 @@ command -v bash >/dev/null && shell=bash
 (
   exec 2>>job.err
   own_stat
-  if ! printf '%s\n' "$pid $start" >job.pid; then
+  # Not job.pid: labml_remote's watcher on the server reads every file of that name.
+  if ! printf '%s\n' "$pid $start" >pid; then
     echo "remote: cannot write the job's folder: is the disk full?" >&2
     exit 127
   fi

@@ -35,7 +35,7 @@ queue_start() {
       setsid sh job.sh >>job.out 2>>job.err &
       read -r stat </proc/$!/stat
       set -- ${stat#*") "}
-      echo "$! ${20}" >job.pid
+      echo "$! ${20}" >pid
       wait $!
       code=$?
       kind=exit
@@ -160,11 +160,10 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
   EXPECT_FALSE(reply.pid);
   EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::running);
   touch("go");
-  EXPECT_TRUE(test::eventually([&] { return !file(id, "job.pid").empty(); }));
+  EXPECT_TRUE(test::eventually([&] { return !file(id, "pid").empty(); }));
   reply = status(id);
   EXPECT_EQ(reply.phase, Phase::running);
-  EXPECT_EQ(std::to_string(reply.pid.value_or(0)),
-            file(id, "job.pid").substr(0, file(id, "job.pid").find(' ')));
+  EXPECT_EQ(std::to_string(reply.pid.value_or(0)), file(id, "pid").substr(0, file(id, "pid").find(' ')));
   EXPECT_TRUE(reply.started_at);
   EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::running);
   touch("end");
@@ -228,7 +227,7 @@ TEST_P(QueueTest, WhatCannotBeKilledIsNamed) {
   EXPECT_EQ(kill({queued}, 0).at(0).survivors, std::vector<std::string>{"queue:ticket"});
   EXPECT_EQ(status(queued).phase, Phase::queued);
   touch("go");
-  EXPECT_TRUE(test::eventually([&] { return !file(queued, "job.pid").empty(); }));
+  EXPECT_TRUE(test::eventually([&] { return !file(queued, "pid").empty(); }));
   const KillReply reply = kill({queued}, 0).at(0);
   EXPECT_EQ(reply.outcome, Outcome::survivors);
   ASSERT_EQ(reply.survivors.size(), 2U);

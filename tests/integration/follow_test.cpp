@@ -381,7 +381,7 @@ TEST_F(FollowJobs, CancelEndsItAtOnceAndTheJobGoesOn) {
     return true;
   }));
   for (const Job& job : jobs) {
-    const auto pid = parse_number<int>(split_words(world.file(job, "job.pid")).at(0));
+    const auto pid = parse_number<int>(split_words(world.file(job, "pid")).at(0));
     EXPECT_EQ(::kill(*pid, 0), 0);
   }
 }

@@ -338,7 +338,7 @@ TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const auto started_on_good = [&] {
     std::error_code error;
     for (const auto& job : fs::directory_iterator(server_folder("good") / ".jobs", error)) {
-      if (fs::exists(job.path() / "job.pid")) {
+      if (fs::exists(job.path() / "pid")) {
         return true;
       }
     }

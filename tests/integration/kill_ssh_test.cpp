@@ -127,7 +127,7 @@ TEST_P(KillTorchrun, LeavesNothing) {
       << read_file_if_there(world.file(jobs[0], "job.err")).value_or("");
   ASSERT_EQ(workers().size(), 2U);
   if (agent_is_dead) {
-    const std::string record = read_file(world.file(jobs[0], "job.pid"));
+    const std::string record = read_file(world.file(jobs[0], "pid"));
     ::kill(parse_number<pid_t>(split_words(record).at(0)).value(), SIGKILL);
     ASSERT_TRUE(eventually([&] { return std::filesystem::exists(world.file(jobs[0], "result")); }, patience));
     ASSERT_EQ(workers().size(), 2U) << "they are orphans now";

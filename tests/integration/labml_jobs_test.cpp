@@ -64,6 +64,23 @@ TEST_F(CommandLabmlJobs, AreListedAndEndedAndTheirKeysAreNotGivenAgain) {
   EXPECT_EQ(read_file_if_there(yaml_of(job_id)), yaml);
 }
 
+// labml_remote takes every name in the jobs folder here, and every `job.pid` on the server, for a job of its
+// own.
+TEST_F(CommandLabmlJobs, NothingOfOursIsTakenForAJob) {
+  record(job_id, 7, 1);
+  const Job ours = world.ended_job("a", "echo out");
+  EXPECT_EQ(world.run({"job-list", "--stopped", "--json"}).json().size(), 2U);
+  EXPECT_THAT(world.run({"job-rsync", "--show-output"}),
+              Ends(0, "", HasSubstr("a -> .remote/remote-jobs/" + ours.id.text())));
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(world.project() / ".remote/jobs")) {
+    names.push_back(entry.path().filename().string());
+  }
+  EXPECT_EQ(names, std::vector<std::string>{job_id});
+  EXPECT_EQ(read_file(world.project() / ".remote/remote-jobs" / ours.id.text() / "job.out"), "out\n");
+  EXPECT_FALSE(fs::exists(there(ours.id.text()) / "job.pid"));
+}
+
 TEST_F(CommandLabmlJobs, APidThatIsAnothersIsNotTheJob) {
   Subprocess stranger = run("0123456789abcdef0123456789abcdef");
   record(job_id, 3, stranger.pid());

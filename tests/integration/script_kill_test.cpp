@@ -102,9 +102,9 @@ TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
   const JobId id =
       start("(setsid sh -c 'trap \"\" TERM; echo up; sleep 1000; sleep 1000' &); exec sleep 1000");
   until_out(id, "up");
-  until([&] { return !file(id, "job.pid").empty(); }, "its pid");
+  until([&] { return !file(id, "pid").empty(); }, "its pid");
   std::ofstream(folder(id) / "stop") << "15 ada 1700000000\n";
-  ::kill(std::stoi(file(id, "job.pid")), SIGTERM);
+  ::kill(std::stoi(file(id, "pid")), SIGTERM);
   until([&] { return !file(id, "result").empty(); }, "the result");
   StatusReply reply = status(id);
   EXPECT_EQ(reply.phase, Phase::running);
@@ -134,7 +134,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   const JobId lost = start("echo up; exec sleep 1000");
   until_out(lost, "up");
   ::kill(supervisor_of(lost), SIGKILL);
-  ::kill(std::stoi(file(lost, "job.pid")), SIGKILL);
+  ::kill(std::stoi(file(lost, "pid")), SIGKILL);
   expect_nothing_left();
   KillReply reply = kill(lost);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
@@ -146,7 +146,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   const JobId orphaned = start("setsid sleep 1000 & echo up; exec sleep 1000");
   until_out(orphaned, "up");
   ::kill(supervisor_of(orphaned), SIGKILL);
-  ::kill(std::stoi(file(orphaned, "job.pid")), SIGKILL);
+  ::kill(std::stoi(file(orphaned, "pid")), SIGKILL);
   until([&] { return servers.processes().size() == 1; }, "the child alone");
   reply = kill(orphaned);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
@@ -158,7 +158,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   until_out(failed, "up");
   const pid_t supervisor = supervisor_of(failed);
   ::kill(supervisor, SIGSTOP);
-  ::kill(std::stoi(file(failed, "job.pid")), SIGSEGV);
+  ::kill(std::stoi(file(failed, "pid")), SIGSEGV);
   reply = kill(failed);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
   EXPECT_EQ(status(failed).result, ExitStatus::signalled(SIGSEGV));
@@ -171,7 +171,7 @@ TEST_P(JobKill, ASupervisorThatCannotWriteTheResultIsEndedToo) {
   servers.add_program("mv", "case $* in *result*) exit 1 ;; esac\nexec /bin/mv \"$@\"\n");
   const JobId id = start("ulimit -c 0; echo up; exec sleep 1000");
   until_out(id, "up");
-  const int pid = std::stoi(file(id, "job.pid"));
+  const int pid = std::stoi(file(id, "pid"));
   ::kill(pid, SIGKILL);
   until([&] { return servers.processes().size() == 2 && !test::lives(pid); }, "the supervisor and its sleep");
   const KillReply reply = kill(id, SIGTERM, 0);

@@ -145,7 +145,7 @@ TEST_P(JobStatus, APidAloneProvesNothing) {
   ::kill(pid, SIGKILL);
   until([&] { return status(id).phase == Phase::gone; }, "gone");
   // both pids are those of living processes now, which started at another time
-  std::ofstream(folder(id) / "job.pid") << ::getpid() << " 1\n";
+  std::ofstream(folder(id) / "pid") << ::getpid() << " 1\n";
   const auto words = split_words(supervisor);
   std::ofstream(folder(id) / "supervisor") << ::getpid() << " 1 " << words.at(2) << ' ' << ::getpid() << '\n';
   EXPECT_EQ(status(id).phase, Phase::gone);
@@ -213,7 +213,7 @@ TEST_P(JobStatus, AsksAbout200JobsQuickly) {
     ids.push_back(JobId::random());
     make_folders(folder(ids.back()));
     std::ofstream(folder(ids.back()) / "supervisor") << ::getpid() << " 1 " << boot << " -\n";
-    std::ofstream(folder(ids.back()) / "job.pid") << ::getpid() << " 1\n";
+    std::ofstream(folder(ids.back()) / "pid") << ::getpid() << " 1\n";
     std::ofstream(folder(ids.back()) / "job.out") << "12345";
   }
   const auto begin = std::chrono::steady_clock::now();

@@ -201,6 +201,11 @@ std::unique_ptr<RunningCommand> CommandWorld::start(std::vector<std::string> wor
   return std::make_unique<RunningCommand>(std::move(words), servers_, terminals);
 }
 
+jobs::Store CommandWorld::store() const {
+  const fs::path beside_labmls = project_ / ".remote/remote-jobs";
+  return jobs::Store(fs::exists(beside_labmls) ? beside_labmls : project_ / ".remote/jobs");
+}
+
 Job CommandWorld::stored(int key) const {
   return jobs::select(store().list().jobs, {.names = {std::to_string(key)}}).at(0);
 }

@@ -172,7 +172,7 @@ class CommandWorld {
   std::filesystem::path there(const std::string& server) { return servers_->home(server) / "proj"; }
   // From now on there is no way to these servers.
   void cut_off(const std::vector<std::string>& names) { servers_->set_faults({.unreachable = names}); }
-  jobs::Store store() const { return jobs::Store(project_ / ".remote/jobs"); }
+  jobs::Store store() const;
   // The record of the job with this key, and a file of its folder in .remote/jobs.
   Job stored(int key) const;
   std::filesystem::path brought(const Job& job, const char* file) const {

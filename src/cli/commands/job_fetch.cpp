@@ -32,16 +32,17 @@ bool bring(Context& context, const FetchArguments& arguments) {
   std::vector<Job> jobs = project.jobs({.selection = {.launches = arguments.launches}, .ask = false});
   std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
   const std::size_t count = jobs.size();
+  const std::string folder = project.jobs_folder().lexically_relative(project.folder()).string();
   if (arguments.show_output) {
     for (const Job& job : jobs) {
-      context.terminal.notice(fmt::format("{} -> .remote/jobs/{}", job.server, job.id.text()));
+      context.terminal.notice(fmt::format("{} -> {}/{}", job.server, folder, job.id.text()));
     }
   }
   const std::vector<Error> errors = project.fetch_logs(project.refresh(std::move(jobs)));
   context.show(errors);
   if (errors.empty()) {
     context.terminal.notice(count == 0 ? "no jobs"
-                                       : "the output of " + counted(count, "job") + " is in .remote/jobs");
+                                       : "the output of " + counted(count, "job") + " is in " + folder);
   }
   return errors.empty();
 }
