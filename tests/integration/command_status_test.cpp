@@ -41,6 +41,20 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
   EXPECT_EQ(world.run({"status"}).out, "");
 }
 
+TEST(CommandStatus, OutputIsNotPromisedOfAServerThatDoesNotAnswer) {
+  CommandWorld world;
+  world.job("a", "exec sleep 1000");
+  Faults faults;
+  faults.unreachable = {"a"};
+  world.servers().set_faults(faults);
+  const CommandResult silent = world.run({"status"});
+  EXPECT_THAT(silent.out, HasSubstr("unknown"));
+  EXPECT_THAT(silent.err,
+              AllOf(HasSubstr("to see which servers answer: remote servers\n"), Not(HasSubstr("job-tail"))));
+  world.servers().set_faults({});
+  EXPECT_THAT(world.run({"status"}).err, HasSubstr("to follow it: remote job-tail --job 1\n"));
+}
+
 TEST(CommandStatus, JsonIsOneValueAndNoTelling) {
   CommandWorld world;
   world.ended_job("a", "true");

@@ -33,10 +33,16 @@ std::vector<Advice> advice(Context& context, const ProjectStatus& status, const 
   if (status.servers == 0) {
     return {{"for practice servers (or add your own to .remote/configs.yaml)", "remote sandbox up"}};
   }
-  const auto newest = std::ranges::find_if(rows.rbegin(), rows.rend(),
-                                           [](const TableRow& row) { return !has_ended(row.batch); });
-  const bool idle = newest == rows.rend();
-  if (!idle) {
+  const auto runs = [](const Job& job) {
+    return job.state == JobState::queued || job.state == JobState::starting || job.state == JobState::running;
+  };
+  const auto newest = std::ranges::find_if(
+      rows.rbegin(), rows.rend(), [&](const TableRow& row) { return std::ranges::any_of(row.batch, runs); });
+  const bool idle = status.unfinished.empty();
+  if (std::ranges::find(status.unfinished, JobState::unknown, &Job::state) != status.unfinished.end()) {
+    all.push_back({"to see which servers answer", "remote servers"});
+  }
+  if (newest != rows.rend()) {
     const Job& job = first_rank(newest->batch);
     all.push_back({job.rank ? "to follow rank 0" : "to follow it",
                    fmt::format("remote job-tail --{} {}", job.launch ? "launch" : "job", job.key)});
