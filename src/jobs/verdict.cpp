@@ -83,7 +83,9 @@ void measure(Verdict& verdict, const Job& first, const Job& job) {
 Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
                    const std::vector<std::string>& gone) {
   Verdict verdict;
-  verdict.total = static_cast<int>(jobs.size());
+  for (const Job& job : jobs) {
+    verdict.total += ranks_of(job);
+  }
   std::vector<Job> failures = workers;
   for (const Job& job : jobs) {
     if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
@@ -104,29 +106,30 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   for (const Job& job : jobs) {
+    const int ranks = ranks_of(job);
     if (has_failed(job)) {
-      ++verdict.aborted;
+      verdict.aborted += ranks;
       continue;
     }
     if (job.state == JobState::succeeded) {
-      ++verdict.succeeded;
+      verdict.succeeded += ranks;
       continue;
     }
     if (first != nullptr) {
       measure(verdict, *first, job);
     }
     if (job.state != JobState::killed) {
-      ++verdict.unknown;
+      verdict.unknown += ranks;
     } else if (job.reason.kind == Kind::after_rank) {
-      ++verdict.ended;
+      verdict.ended += ranks;
     } else if (job.reason.kind == Kind::after_loss) {
-      ++verdict.ended;
+      verdict.ended += ranks;
       verdict.lost_server = verdict.lost_server.empty() ? job.reason.text : verdict.lost_server;
     } else {
-      ++verdict.killed;
+      verdict.killed += ranks;
     }
   }
-  verdict.aborted -= first != nullptr ? 1 : 0;
+  verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
   // Where all others succeeded, it may just be out of this machine's reach.
   if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
     verdict.lost_server = gone.front();
@@ -146,6 +149,7 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
     Worker worker{agent, reply.traceback};
     Job& job = worker.job;
     job.rank = rank;
+    job.ranks.reset();
     job.result = reply.result.value_or(ExitStatus::exited(1));
     const std::optional<int> signal = job.result->signal();
     // What it wrote stands among the words of the others; a rank whose peer is gone may abort.

@@ -284,6 +284,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
+    if (process.ranks > 1) {
+      job.job.ranks = process.ranks;
+    }
     all.push_back(std::move(job));
   }
   return all;

@@ -35,6 +35,7 @@ Job full_job() {
   job.remote_folder = {"/data/a b", ".jobs"};
   job.failed_ms = 1700000001042;
   job.after_peer = true;
+  job.ranks = 2;
   return job;
 }
 

@@ -41,6 +41,25 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
   EXPECT_EQ(cli::aftermath(verdict), "2 others were ended after it, 1 aborted after it, 1 succeeded");
 }
 
+TEST(Verdict, AJobThatRunsSeveralRanksCountsForEach) {
+  std::vector<Job> agents = {rank(0, JobState::failed, 104), rank(2, JobState::failed, 101)};
+  for (Job& agent : agents) {
+    agent.id = JobId::random();
+    agent.ranks = 2;
+  }
+  Job worker = agents[1];
+  worker.rank = 3;
+  worker.ranks.reset();
+  EXPECT_EQ(verdict_of(agents).total, 4);
+  EXPECT_EQ(verdict_of(agents).aborted, 2);
+  EXPECT_EQ(verdict_of(agents, {worker}).first, worker);
+  EXPECT_EQ(verdict_of(agents, {worker}).aborted, 3);
+  for (Job& agent : agents) {
+    agent.state = JobState::succeeded;
+  }
+  EXPECT_EQ(verdict_of(agents).succeeded, 4);
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

@@ -50,8 +50,8 @@ std::string headline(const Verdict& verdict) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
     const std::string when = second ? ", " + format_local_time(*second) : "";
-    return fmt::format("rank {} on {} failed first ({}{}{})", first.rank.value_or(0), first.server,
-                       cause(first), when, lead(verdict));
+    return fmt::format("{} on {} failed first ({}{}{})", rank_text(first), first.server, cause(first), when,
+                       lead(verdict));
   }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
@@ -145,8 +145,18 @@ std::string state_text(const Job& job) {
   return is_final(job.state) ? text + left_text({job}) : text;
 }
 
+std::string rank_numbers(const Job& job) {
+  const int first = job.rank.value_or(0);
+  const int count = ranks_of(job);
+  return count == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + count - 1);
+}
+
+std::string rank_text(const Job& job) {
+  return (ranks_of(job) == 1 ? "rank " : "ranks ") + rank_numbers(job);
+}
+
 std::string describe(const Job& job) {
-  return job.rank ? fmt::format("job {} (rank {} on {})", job.key, *job.rank, job.server)
+  return job.rank ? fmt::format("job {} ({} on {})", job.key, rank_text(job), job.server)
                   : fmt::format("job {} on {}", job.key, job.server);
 }
 
