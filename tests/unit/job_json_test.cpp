@@ -36,6 +36,7 @@ Job full_job() {
   job.failed_ms = 1700000001042;
   job.after_peer = true;
   job.ranks = 2;
+  job.needed = 1;
   return job;
 }
 

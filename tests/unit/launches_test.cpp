@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/ranges.hpp"
+#include "cli/show/jobs.hpp"
 #include "ui/full_screen.hpp"
 
 namespace remote::cli {

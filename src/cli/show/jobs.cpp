@@ -67,6 +67,13 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
         ui::Style::green);
     return;
   }
+  if (!verdict.left.empty()) {
+    terminal.notice(
+        fmt::format("the launch succeeded with {}; it went on without {}",
+                    counted(static_cast<std::size_t>(verdict.succeeded), "rank"), join(verdict.left, ", ")),
+        ui::Style::green);
+    return;
+  }
   std::vector<std::string> lines;
   for (const std::string& line : verdict.last_lines) {
     if (!trim(line).empty()) {
@@ -88,7 +95,10 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
     terminal.notice(rest);
   }
   if (verdict.first) {
-    terminal.notice(fmt::format("its output: remote job-tail --job {}", verdict.first->key));
+    const Job& first = *verdict.first;
+    const bool of_agent = first.ranks && ranks_of(first) == 1;
+    terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
+                                of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
   }
 }
 
