@@ -1,6 +1,7 @@
 #!/bin/sh
 # Agents of a c10d rendezvous find each other between two hosts that do not know each other's names, of which one takes its own
 # for 127.0.1.1: real torch, the sample's training, hosts in namespaces.
+# shellcheck disable=SC2016
 if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
   if ! unshare --net --uts --mount --propagation private ip link set lo up 2>/dev/null; then
     echo 'skipped: no right to make namespaces'
