@@ -41,6 +41,11 @@ bool has_failed(const Job& job);
 // When it ended, in seconds since the epoch, as far as that is known: else when it was last heard of, or
 // made.
 std::int64_t end_of(const Job& job);
+// How many ranks it runs; 1 also for a job without a launch.
+int ranks_of(const Job& job);
+// Whether its end may be that of its server or of its agent alone, which an elastic launch survives: it is
+// lost, or a signal ended it.
+bool has_left(const Job& job);
 
 // The id of a job, or of a launch: 32 lower-case hexadecimal digits and nothing else, so it is safe as a
 // file's name and as a word of a shell script.
@@ -129,6 +134,10 @@ struct Job {
   std::optional<JobId> launch;  // shared by the ranks of one launch
   std::optional<int> rank;
   std::optional<int> world_size;
+  // Of a job that runs several ranks, as an agent of torchrun does: how many. `rank` is the first of them.
+  std::optional<int> ranks;
+  // Of an elastic launch: how many of its jobs it needs to go on. Nothing: all.
+  std::optional<int> needed;
   bool hidden = false;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now
   std::int64_t created_at = 0;

@@ -24,6 +24,17 @@ struct LaunchHost {
   std::string where{};         // for messages: "hosts.txt:3"
 };
 
+// What the launcher torchrun takes besides.
+struct TorchrunOptions {
+  // How the agents find each other: "static" (no names, no restarts of nodes) or "c10d". Default: c10d where
+  // `nodes` or `max_restarts` ask for it, else static.
+  std::optional<std::string> rendezvous{};
+  // "MIN:MAX" or "N": how many servers the launch needs, and has. MAX and N must be the number of its
+  // servers. Default: all.
+  std::optional<std::string> nodes{};
+  std::optional<int> max_restarts{};  // how often the workers start again after a failure; default: 0
+};
+
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
   std::vector<std::string> servers{};  // names or globs; none: all of the project
@@ -34,6 +45,7 @@ struct LaunchRequest {
   Env env{};
   std::vector<std::string> tags{};        // default: the words of the command and more
   std::string launcher = "ranks";         // one of launchers()
+  TorchrunOptions torchrun{};             // an error with another launcher
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
   std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
@@ -55,6 +67,7 @@ struct LaunchDefaults {
   Env env{};
   std::vector<std::string> servers{};
   std::optional<std::string> launcher{};
+  TorchrunOptions torchrun{};
   std::optional<bool> end_others{};
   std::optional<bool> follow{};  // follow the launch
   std::optional<bool> rsync{};   // send the project first
@@ -73,7 +86,8 @@ struct PlannedProcess {
   int node_rank = 0;
   int rank = 0;  // of an agent: the first of its ranks
   int local_rank = 0;
-  int ranks = 1;  // how many ranks it stands for: an agent of torchrun has all of its server
+  int ranks = 1;                // how many ranks it stands for: an agent of torchrun has all of its server
+  bool is_torch_agent = false;  // of torchrun; src/scripts/torch_agent.py goes along with it
   std::string command;
   Env env{};  // may hold secrets
   std::vector<std::string> tags{};
@@ -86,6 +100,7 @@ struct Plan {
   int master_port = 0;
   int world_size = 0;
   std::vector<PlannedProcess> processes{};  // by rank
+  std::optional<int> needed{};              // how many of them the launch needs to go on; nothing: all
 };
 
 // Also told (Launched) before the lifelines are awaited.
@@ -104,12 +119,15 @@ struct Verdict {
   bool exact = false;                   // whether ahead_ms is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
   std::string lost_server;              // the others ended because this server was lost
-  int total = 0;
+  int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them
   int succeeded = 0;
   int ended = 0;    // by the launch, after the first failure
   int aborted = 0;  // others that failed
   int killed = 0;   // by somebody else
   int unknown = 0;  // unfinished: their server does not tell
+  // Servers that an elastic launch went on without, until it succeeded on the others. Then there is no
+  // failure.
+  std::vector<std::string> left;
 };
 
 // ---- What is done to jobs ----

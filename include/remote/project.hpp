@@ -145,9 +145,12 @@ struct ProjectStatus {
 };
 
 struct FollowRequest {
-  std::optional<int> lines{};        // begin with the last lines; nullopt: from the first byte
-  bool follow = true;                // false: stop at the end of what is there
-  bool first_rank_only = false;      // hand over the output of rank 0 alone; wait for the others in silence
+  std::optional<int> lines{};    // begin with the last lines; nullopt: from the first byte
+  bool follow = true;            // false: stop at the end of what is there
+  bool first_rank_only = false;  // hand over the output of rank 0 alone; wait for the others in silence
+  // Of a job that runs several ranks (Job::ranks): only the lines of this one, without their label "[RANK] ",
+  // and what the job itself says. With first_rank_only it is 0.
+  std::optional<int> rank{};
   bool silent = false;               // hand over no output: wait for the ends
   bool judge = false;                // where the jobs are one launch, find out which of them failed first
   std::chrono::seconds patience{0};  // how long a server that was not reached yet is tried again

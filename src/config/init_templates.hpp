@@ -54,6 +54,9 @@ inline constexpr std::string_view config_tail = R"(
 #   env: {NCCL_DEBUG: WARN}
 #   servers: [first-server]
 #   launcher: ranks
+#   rdzv: static                 # torchrun: or c10d
+#   nnodes: "1:2"                # torchrun: how many servers it needs, and has
+#   max_restarts: 3              # torchrun
 #   on_failure: kill             # or leave
 #   rsync: true                  # send the project first
 #   follow: true

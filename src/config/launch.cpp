@@ -18,6 +18,22 @@ void check_nproc(const Section& section, const Found<std::string>& found) {
   }
 }
 
+void check_rendezvous(const Section& section, const Found<std::string>& found) {
+  if (found.value != "static" && found.value != "c10d") {
+    throw section.error(found.mark, "'rdzv' must be static or c10d, and is '" + printable(found.value) + "'");
+  }
+}
+
+void check_nnodes(const Section& section, const Found<std::string>& found) {
+  const std::size_t colon = found.value.find(':');
+  const auto least = parse_number<int>(found.value.substr(0, colon));
+  const auto most = parse_number<int>(found.value.substr(colon == std::string::npos ? 0 : colon + 1));
+  if (!least || !most || *least < 1 || *most < *least) {
+    throw section.error(found.mark, "'nnodes' must be MIN:MAX, such as 1:4, or a number, and is '" +
+                                        printable(found.value) + "'");
+  }
+}
+
 std::vector<std::string> read_globs(const Section& section, const std::vector<Server>& servers) {
   std::vector<std::string> names;
   std::ranges::transform(servers, std::back_inserter(names), &Server::name);
@@ -57,6 +73,13 @@ LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& serv
   if (const auto found = take("launcher", usual.launcher)) {
     settings.launcher_mark = found->mark;
   }
+  if (const auto found = take("rdzv", usual.torchrun.rendezvous)) {
+    check_rendezvous(section, *found);
+  }
+  if (const auto found = take("nnodes", usual.torchrun.nodes)) {
+    check_nnodes(section, *found);
+  }
+  usual.torchrun.max_restarts = section.number("max_restarts", 0, 1000000);
   if (const auto found = section.text("on_failure")) {
     if (found->value != "kill" && found->value != "leave") {
       throw section.error(found->mark,

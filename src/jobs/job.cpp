@@ -35,6 +35,14 @@ bool has_failed(const Job& job) {
   return job.state == JobState::failed || job.state == JobState::lost;
 }
 
+bool has_left(const Job& job) {
+  return job.state == JobState::lost || (job.state == JobState::failed && job.result && job.result->signal());
+}
+
+int ranks_of(const Job& job) {
+  return job.ranks.value_or(1);
+}
+
 std::int64_t end_of(const Job& job) {
   return job.ended_at.value_or(job.checked_at.value_or(job.created_at));
 }

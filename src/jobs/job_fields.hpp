@@ -55,6 +55,8 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.folder("remote_folder", job);
   visit.milliseconds("failed_at_ms", job.failed_ms);
   visit.mark("after_peer", job.after_peer);
+  visit.field("ranks", job.ranks, 1);
+  visit.field("needed", job.needed, 1);
 }
 
 }  // namespace remote::jobs

@@ -129,11 +129,11 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
 // A worker that failed, by its rank in the launch. Times are the server's.
 struct WorkerReply {
   std::optional<std::int64_t> raised_ms;  // when it raised an exception that nobody caught
-  bool after_peer = false;                // which says that another rank was gone
-  std::vector<std::string> traceback;     // its last lines; foreign text
+  bool after_peer = false;                // that, or what it wrote last, says that another rank was gone
+  std::vector<std::string> last_lines;    // of the traceback, else of its stderr; foreign text
   // By the agent:
   std::optional<ExitStatus> result;
-  std::optional<std::int64_t> noticed_at;  // the second in which it noticed
+  std::optional<std::int64_t> ended_ms;
 };
 
 struct WorkersAnswer {

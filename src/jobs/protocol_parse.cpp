@@ -216,10 +216,11 @@ void WorkersAnswer::take(AnswerLine& line) {
     if (!text.starts_with('|')) {
       line.refuse("a line is wrong");
     }
-    worker.traceback.emplace_back(text.substr(1));
+    worker.last_lines.emplace_back(text.substr(1));
   } else if (kind == "exited") {
     worker.result = result(line, line.word());
-    worker.noticed_at = line.number_in<std::int64_t>(line.word(), 0, year_10000);
+    worker.ended_ms = line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000);
+    worker.after_peer = line.number_in(line.word(), 0, 1) == 1;
     line.end();
   } else {
     line.refuse_kind();

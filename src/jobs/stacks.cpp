@@ -204,11 +204,12 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
   return result;
 }
 
-std::string enable_stacks_text(const std::string& jobs_folder) {
-  return servers::Script()
-      .add("enable_stacks.sh")
-      .call("enable_stacks", {jobs_folder, std::string(scripts::text("sitecustomize.py"))})
-      .text();
+std::string enable_stacks_text(const std::string& jobs_folder, bool is_torch_agent) {
+  std::vector<std::string> words{jobs_folder, std::string(scripts::text("sitecustomize.py"))};
+  if (is_torch_agent) {
+    words.emplace_back(scripts::text("torch_agent.py"));
+  }
+  return servers::Script().add("enable_stacks.sh").call("enable_stacks", words).text();
 }
 
 }  // namespace remote::jobs

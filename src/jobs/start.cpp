@@ -104,6 +104,9 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   for (const std::string& name : lifeline.servers) {
     request += ' ' + percent_encode(name);
   }
+  if (lifeline.needed > 0) {
+    request += fmt::format("\nneeded {}", lifeline.needed);
+  }
   request += "\njobs";
   for (const Job& job : jobs_there) {
     request += fmt::format(" {} {}", job.id.text(), job.rank.value_or(0));

@@ -31,6 +31,7 @@ struct Lifeline {
   std::map<std::string, std::string> activate;  // by server: sh text that enters its Python environment
   int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
   int timeout_s = 60;  // a server that is silent for so long is lost
+  int needed = 0;      // how many servers an elastic launch needs to go on; 0: all
 };
 
 // What one server's lifeline process is given on its stdin, for these jobs on it.

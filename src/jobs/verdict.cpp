@@ -78,12 +78,37 @@ void measure(Verdict& verdict, const Job& first, const Job& job) {
   }
 }
 
+// The servers that an elastic launch has gone on without, where it succeeded on enough others; else none.
+std::vector<std::string> went_on_without(const std::vector<Job>& jobs) {
+  std::vector<std::string> left;
+  int succeeded = 0;
+  for (const Job& job : jobs) {
+    if (job.state == JobState::succeeded) {
+      ++succeeded;
+    } else if (job.needed && (has_left(job) || job.state == JobState::unknown)) {
+      left.push_back(job.server);
+    } else {
+      return {};
+    }
+  }
+  return jobs.empty() || succeeded < jobs.front().needed.value_or(0) ? std::vector<std::string>() : left;
+}
+
 }  // namespace
 
 Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
                    const std::vector<std::string>& gone) {
   Verdict verdict;
-  verdict.total = static_cast<int>(jobs.size());
+  for (const Job& job : jobs) {
+    verdict.total += ranks_of(job);
+  }
+  verdict.left = went_on_without(jobs);
+  if (!verdict.left.empty()) {
+    for (const Job& job : jobs) {
+      verdict.succeeded += job.state == JobState::succeeded ? ranks_of(job) : 0;
+    }
+    return verdict;
+  }
   std::vector<Job> failures = workers;
   for (const Job& job : jobs) {
     if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
@@ -104,29 +129,30 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   for (const Job& job : jobs) {
+    const int ranks = ranks_of(job);
     if (has_failed(job)) {
-      ++verdict.aborted;
+      verdict.aborted += ranks;
       continue;
     }
     if (job.state == JobState::succeeded) {
-      ++verdict.succeeded;
+      verdict.succeeded += ranks;
       continue;
     }
     if (first != nullptr) {
       measure(verdict, *first, job);
     }
     if (job.state != JobState::killed) {
-      ++verdict.unknown;
+      verdict.unknown += ranks;
     } else if (job.reason.kind == Kind::after_rank) {
-      ++verdict.ended;
+      verdict.ended += ranks;
     } else if (job.reason.kind == Kind::after_loss) {
-      ++verdict.ended;
+      verdict.ended += ranks;
       verdict.lost_server = verdict.lost_server.empty() ? job.reason.text : verdict.lost_server;
     } else {
-      ++verdict.killed;
+      verdict.killed += ranks;
     }
   }
-  verdict.aborted -= first != nullptr ? 1 : 0;
+  verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
   // Where all others succeeded, it may just be out of this machine's reach.
   if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
     verdict.lost_server = gone.front();
@@ -137,25 +163,25 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel) {
   constexpr int sigabrt = 6;
   constexpr int sigkill = 9;
+  constexpr int sigterm = 15;
   const std::int64_t asked_ms = now_milliseconds();
   const WorkersAnswer answer =
       servers::run_action(connection, workers_action(agent.remote_folder, agent.id, 10), cancel);
   const Clocks clocks = clocks_of(answer.clock, asked_ms, now_milliseconds());
   std::vector<Worker> workers;
   for (const auto& [rank, reply] : answer.workers) {
-    Worker worker{agent, reply.traceback};
+    Worker worker{agent, reply.last_lines};
     Job& job = worker.job;
     job.rank = rank;
+    job.ranks = 1;
     job.result = reply.result.value_or(ExitStatus::exited(1));
     const std::optional<int> signal = job.result->signal();
-    // What it wrote stands among the words of the others; a rank whose peer is gone may abort.
-    job.after_peer = reply.raised_ms ? reply.after_peer : signal == sigabrt;
+    // One whose peer is gone may abort; TERM is what an agent ends the others with.
+    job.after_peer = reply.after_peer || (!reply.raised_ms && (signal == sigabrt || signal == sigterm));
     if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
       job.reason.kind = Kind::out_of_memory;
     }
-    const auto at_ms = reply.raised_ms    ? reply.raised_ms
-                       : reply.noticed_at ? std::optional(*reply.noticed_at * 1000 + 999)
-                                          : std::nullopt;
+    const auto at_ms = reply.raised_ms ? reply.raised_ms : reply.ended_ms;
     job.failed_ms = at_ms && clocks.ahead_ms ? std::optional(*at_ms - *clocks.ahead_ms) : std::nullopt;
     if (at_ms) {
       job.ended_at = *at_ms / 1000 + clocks.local - clocks.server;

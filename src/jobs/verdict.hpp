@@ -19,13 +19,14 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
                    const std::vector<std::string>& gone = {});
 
 // A process that failed under an agent of torchrun: the agent's job, with the rank, result and times of the
-// process.
+// process; Job::ranks is 1.
 struct Worker {
   Job job;
-  std::vector<std::string> last_lines;  // of the exception that ended it; foreign text
+  // Of the exception that ended it, else of what it wrote to its stderr; foreign text.
+  std::vector<std::string> last_lines;
 };
 
-// The failed processes of an agent, as far as they are on record (src/scripts/sitecustomize.py). Throws
+// The failed processes of an agent, as far as they are on record (src/scripts/torch_agent.py). Throws
 // Error.
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 

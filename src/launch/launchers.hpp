@@ -14,6 +14,9 @@ struct Launcher {
   // The processes of a launch, by rank. It may plan fewer than one a server, such as one process that reaches
   // the other servers by itself. Throws Error (usage) for a command that it cannot start.
   std::vector<PlannedProcess> (*plan)(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size);
+  // How many of the servers the launch needs to go on; nullptr, and nothing: all. Throws Error (usage).
+  // A launcher without it takes no TorchrunOptions.
+  std::optional<int> (*needed)(const LaunchSpec& spec, const std::vector<Node>& nodes) = nullptr;
 };
 
 // Throws Error (usage) for a name that no launcher has.

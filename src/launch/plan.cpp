@@ -147,13 +147,21 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
                        "a port is a number from 1 to 65535");
   }
   check_env(spec.env, false);
-  Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port, 0, {}};
+  Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port};
   for (const Node& node : nodes) {
     check_env(node.env, true);
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }
     plan.world_size += node.nproc;
+  }
+  const TorchrunOptions& torchrun = spec.torchrun;
+  if (launcher.needed != nullptr) {
+    plan.needed = launcher.needed(spec, nodes);
+  } else if (torchrun.rendezvous || torchrun.nodes || torchrun.max_restarts) {
+    throw Error::usage("cannot launch with " + launcher.info.name,
+                       "only the launcher torchrun has a rendezvous, a number of nodes, and restarts",
+                       "choose that launcher, or leave these out");
   }
   plan.processes = launcher.plan(spec, nodes, plan.world_size);
   return plan;

@@ -24,6 +24,7 @@ struct LaunchSpec {
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more
   bool local_rank_arg = false;      // append --local_rank=N to the command
   bool torch = true;                // a Python command: tagged torch; see with_python
+  TorchrunOptions torchrun{};
 };
 
 // One server of a launch, in order: the first is the master.

@@ -1,5 +1,5 @@
-// The launcher "torchrun": one agent of torch.distributed.run a server, with a static rendezvous, which needs
-// no names that resolve between the servers.
+// The launcher "torchrun": one agent of torch.distributed.run a server. Its rendezvous is static, or c10d on
+// the first server; neither needs names that resolve between the servers (src/scripts/torch_agent.py).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -50,6 +50,78 @@ Parts take_apart(const std::string& given) {
   return parts;
 }
 
+// How the agents come together.
+struct Rendezvous {
+  bool c10d = false;
+  int min_nodes = 1;
+  int max_nodes = 1;
+  int max_restarts = 0;
+  bool elastic() const { return min_nodes < max_nodes; }
+};
+
+// "2" or "1:4".
+void read_nodes(const std::string& text, std::size_t servers, Rendezvous& rendezvous) {
+  const std::size_t colon = text.find(':');
+  const auto most = parse_number<int>(colon == std::string::npos ? text : text.substr(colon + 1));
+  const auto least = parse_number<int>(text.substr(0, colon));
+  if (!least || !most || *least < 1 || *most < *least) {
+    throw Error::usage(fmt::format("wrong nnodes '{}'", text),
+                       "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
+  }
+  if (static_cast<std::size_t>(*most) != servers) {
+    throw Error::usage(
+        fmt::format("cannot launch on {} nodes", *most),
+        fmt::format("{} chosen", servers == 1 ? "1 server is" : fmt::format("{} servers are", servers)),
+        "choose as many servers as the launch is to have at most");
+  }
+  rendezvous.min_nodes = *least;
+  rendezvous.max_nodes = *most;
+}
+
+Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
+  Rendezvous rendezvous;
+  rendezvous.min_nodes = rendezvous.max_nodes = static_cast<int>(servers);
+  if (options.nodes) {
+    read_nodes(*options.nodes, servers, rendezvous);
+  }
+  // Where a node is lost, the workers of the others fail: without restarts that would be the end.
+  constexpr int elastic_restarts = 3;
+  rendezvous.max_restarts = options.max_restarts.value_or(rendezvous.elastic() ? elastic_restarts : 0);
+  if (rendezvous.max_restarts < 0) {
+    throw Error::usage(fmt::format("wrong max_restarts {}", rendezvous.max_restarts),
+                       "it is a number from 0 up");
+  }
+  const std::string by_itself = rendezvous.elastic() || rendezvous.max_restarts > 0 ? "c10d" : "static";
+  const std::string name = options.rendezvous.value_or(by_itself);
+  if (name != "c10d" && name != "static") {
+    throw Error::usage(fmt::format("no rendezvous '{}'", name), "there are: static, c10d");
+  }
+  rendezvous.c10d = name == "c10d";
+  if (!rendezvous.c10d && rendezvous.elastic()) {
+    throw Error::usage("cannot launch with a static rendezvous", "it cannot go on with fewer servers",
+                       "use the rendezvous c10d, or one number of nodes");
+  }
+  return rendezvous;
+}
+
+std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes) {
+  const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
+  return rendezvous.elastic() ? std::optional(rendezvous.min_nodes) : std::nullopt;
+}
+
+// The options of an agent that say how it finds the others.
+std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::size_t node) {
+  if (!rendezvous.c10d) {
+    return fmt::format("--node_rank={} --master_addr={} --master_port={}", node,
+                       shell_quote(spec.master_addr), spec.master_port);
+  }
+  // The first one hosts the store: torch's own guess, by host names, is often wrong. The second number is how
+  // long, in seconds, nodes beyond MIN are waited for.
+  return fmt::format("--rdzv_backend=c10d --rdzv_id={} --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
+                     spec.run_id, shell_quote(fmt::format("{}:{}", spec.master_addr, spec.master_port)),
+                     node == 0 ? 1 : 0, rendezvous.elastic() ? ",last_call_timeout=5" : "");
+}
+
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   if (spec.local_rank_arg) {
     throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
@@ -57,6 +129,12 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
         .mended_by(Remedy::pass_local_rank);
   }
   const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);
+  const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
+  const std::string nnodes = rendezvous.elastic()
+                                 ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
+                                 : std::to_string(nodes.size());
+  const std::string restarts =
+      rendezvous.max_restarts > 0 ? fmt::format(" --max_restarts={}", rendezvous.max_restarts) : "";
   std::vector<PlannedProcess> processes;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -66,13 +144,13 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     process.node_rank = static_cast<int>(n);
     process.rank = rank;
     process.ranks = nproc;
+    process.is_torch_agent = true;
     // -r and -t for a local rank that there is not: without any, torch 1.13 under Python 3.11 fails at its
     // start. The interval is how long a worker's end may go unnoticed; the default is 5 s.
     process.command = fmt::format(
-        "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} --node_rank={} --master_addr={} "
-        "--master_port={} --monitor_interval=0.1 -r {}:1 -t {}:1 {}",
-        parts.python, nodes.size(), nproc, n, shell_quote(spec.master_addr), spec.master_port, nproc, nproc,
-        parts.target);
+        "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} {}{} "
+        "--monitor_interval=0.1 -r {}:1 -t {}:1 {}",
+        parts.python, nnodes, nproc, meeting(spec, rendezvous, n), restarts, nproc, nproc, parts.target);
     EnvBuilder env;
     env.set("NODE_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
@@ -87,6 +165,7 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 
 }  // namespace
 
-extern const Launcher torchrun{{"torchrun", "an agent of torch.distributed.run a server"}, true, plan};
+extern const Launcher torchrun{
+    {"torchrun", "an agent of torch.distributed.run a server"}, true, plan, needed};
 
 }  // namespace remote::launch

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
-#include <set>
 #include <thread>
 
 #include <fmt/format.h>
@@ -15,6 +14,7 @@
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
+#include "project/rank_lines.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -43,7 +43,7 @@ class Ender {
 
   void end_after(const Job& failed) {
     const std::lock_guard lock(mutex_);
-    if (thread_.joinable()) {
+    if (thread_.joinable() || goes_on_without(failed)) {
       return;
     }
     core_.tell(EndingRanks{failed});
@@ -60,6 +60,16 @@ class Ender {
   }
 
  private:
+  // Whether this is an elastic launch with enough jobs left. The first one has the store that all others
+  // need.
+  bool goes_on_without(const Job& failed) {
+    if (!failed.needed || !has_left(failed) || failed.rank.value_or(0) == 0) {
+      return false;
+    }
+    ++left_;
+    return static_cast<int>(ranks_.size()) - left_ >= *failed.needed;
+  }
+
   void end(const std::vector<Job>& others, const KillRequest& request) {
     try {
       for (const Error& error : kill(core_, others, request, core_.cancel()).errors) {
@@ -76,6 +86,7 @@ class Ender {
   const std::vector<Job>& ranks_;
   std::chrono::seconds grace_;
   std::mutex mutex_;
+  int left_ = 0;
   std::jthread thread_;
 };
 
@@ -107,9 +118,63 @@ bool are_one_launch(const std::vector<Job>& jobs) {
          });
 }
 
+// Hands over what jobs write; of those that run several ranks only what `request` wants of it. The callbacks
+// are called by one thread at a time.
+class Output {
+ public:
+  Output(const std::vector<Job>& jobs, const FollowRequest& request, OnOutput target)
+      : target_(std::move(target)) {
+    const std::optional<int> rank = request.first_rank_only ? std::optional(0) : request.rank;
+    for (const Job& job : jobs) {
+      if (rank && job.ranks) {
+        filters_.push_back({RankLines(*rank), RankLines(*rank)});
+      } else {
+        filters_.emplace_back();
+      }
+    }
+  }
+
+  void take(std::size_t index, OutputStream stream, std::string_view data) {
+    if (RankLines* lines = filter(index, stream)) {
+      hand_over(index, stream, lines->take(data));
+    } else {
+      hand_over(index, stream, data);
+    }
+  }
+
+  void finish(std::size_t index) {
+    for (const OutputStream stream : {OutputStream::out, OutputStream::err}) {
+      if (RankLines* lines = filter(index, stream)) {
+        hand_over(index, stream, lines->finish());
+      }
+    }
+  }
+
+ private:
+  RankLines* filter(std::size_t index, OutputStream stream) {
+    std::vector<RankLines>& lines = filters_[index];
+    return lines.empty() ? nullptr : &lines[stream == OutputStream::out ? 0 : 1];
+  }
+  void hand_over(std::size_t index, OutputStream stream, std::string_view data) {
+    if (!data.empty() && target_) {
+      target_(index, stream, data);
+    }
+  }
+
+  OnOutput target_;
+  std::vector<std::vector<RankLines>> filters_;  // by job: of stdout and stderr, or none
+};
+
 jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest& request) {
   jobs::FollowOptions options;
   options.lines = request.lines;
+  if (request.lines && (request.rank || request.first_rank_only)) {  // among them are those of its neighbours
+    int most = 1;
+    for (const Job& job : jobs) {
+      most = std::max(most, ranks_of(job));
+    }
+    options.lines = static_cast<int>(std::min<std::int64_t>(std::int64_t{*request.lines} * most, 1000000000));
+  }
   options.follow = request.follow;
   options.patience = request.patience;
   options.lost_after = request.lost_after;
@@ -130,12 +195,16 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
   }
   jobs::FollowEvents events;
-  events.output = core.one_at_a_time(request.on_output);
-  if (!events.output) {
-    events.output = [](std::size_t, OutputStream, std::string_view) {};
-  }
+  Output output(jobs, request, request.on_output);
+  events.output =
+      core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
+        output.take(index, stream, data);
+      }));
+  const auto finish =
+      core.one_at_a_time(std::function<void(std::size_t)>([&](std::size_t index) { output.finish(index); }));
   const auto on_ended = core.one_at_a_time(request.on_ended);
   events.ended = [&](std::size_t index, const Job& job) {
+    finish(index);
     if (on_ended) {
       on_ended(index, job);
     }
@@ -195,16 +264,9 @@ namespace {
 
 // What failed below the agents of torchrun among these jobs. What a server does not tell is missing.
 std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
-  std::set<std::string> servers;
   std::vector<Job> agents;
-  for (const Job& job : jobs) {
-    if (!servers.insert(job.server).second) {
-      return {};  // an agent is the only one on its server
-    }
-    if (job.state == JobState::failed) {
-      agents.push_back(job);
-    }
-  }
+  std::ranges::copy_if(jobs, std::back_inserter(agents),
+                       [](const Job& job) { return job.ranks && job.state == JobState::failed; });
   const auto outcomes = servers::fan_out(agents, &Job::server, [&](const Job& agent, std::size_t) {
     const auto connection = core.connector().connect(jobs::server_of(core.config, agent), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));

@@ -209,7 +209,8 @@ Plan Launching::plan() {
       .env = request_.env,
       .tags = request_.tags,
       .local_rank_arg = request_.local_rank_arg,
-      .torch = request_.python};
+      .torch = request_.python,
+      .torchrun = request_.torchrun};
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
@@ -246,6 +247,7 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
   lifeline.address = plan.master_addr;
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
+  lifeline.needed = plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
         plan.processes.end()) {
@@ -278,12 +280,16 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
-                               request_.enable_stacks.value_or(request_.python));
+                               request_.enable_stacks.value_or(request_.python), process.is_torch_agent);
     job.job.command = shown;
     set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
+    if (process.is_torch_agent) {
+      job.job.ranks = process.ranks;
+    }
+    job.job.needed = plan.needed;
     all.push_back(std::move(job));
   }
   return all;

@@ -15,14 +15,14 @@
 namespace remote::project {
 
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks) {
+                     const Env& env, bool enable_stacks, bool is_torch_agent) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
   job.process = {command, servers::activation(config, server), env};
   if (enable_stacks) {
-    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
+    job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name, is_torch_agent);
   }
   return job;
 }

@@ -11,7 +11,7 @@ namespace remote::project {
 // A command as a job on a server, in the project's environment there. The command that people are shown is
 // left to the caller.
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks);
+                     const Env& env, bool enable_stacks, bool is_torch_agent = false);
 
 // The tags of a new job. labml_remote's tag `__hidden__` hides it.
 void set_tags(Job& job, const std::vector<std::string>& tags);

@@ -252,6 +252,8 @@ class Lifeline:
         self.port = int(request["port"][0])
         self.grace = float(request["grace"][0])
         self.timeout = float(request["timeout"][0])
+        # Of an elastic launch: how many servers it needs. 0: all of them, and nothing may fail.
+        self.needed = int(request.get("needed", ["0"])[0])
         self.beat = min(5.0, self.timeout / 6)
         self.time_to_come = min(30.0, self.timeout)  # for the first connection
         ids_and_ranks = request["jobs"]
@@ -263,6 +265,7 @@ class Lifeline:
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.last_heard = {}  # of servers that have been here
         self.gone = {}  # servers that have said good bye, or are lost
+        self.left = set()  # the hub's, of an elastic launch: servers that it has gone on without
         self.ways = []  # a member's: addresses of the hub that are still to be tried, and since when one is
         self.connecting = None
         self.connecting_since = 0.0
@@ -270,6 +273,7 @@ class Lifeline:
         self.refused = ""
         self.next_beat = 0.0
         self.by = None  # why the jobs are to be ended, once they are
+        self.own_left = False  # an elastic launch goes on without this server
         self.told = False
         self.end_at = 0.0
         self.killer = None
@@ -458,6 +462,8 @@ class Lifeline:
         if word == "end":
             by = unquote(rest)
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
+        elif word == "left" and self.is_hub:
+            self.leave_out(link.name, unquote(rest))
         elif word == "bye":
             self.gone[link.name if self.is_hub else self.hub] = "bye"
         self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
@@ -481,14 +487,28 @@ class Lifeline:
             self.end_at = time.monotonic() + grace
             self.broadcast("end " + quote(by))
 
+    def leave_out(self, name, by):
+        """The hub's: an elastic launch goes on without a server, as long as it has enough others."""
+        self.left.add(name)
+        if len(self.others) + 1 - len(self.left) < self.needed:
+            self.end(by, 0 if by.startswith("loss of ") else self.grace)
+
     def look_at_jobs(self):
         for job in self.jobs:
             failure = job.look()
             if job.ended:
                 self.close_fifo(job)
-            if failure is not None:
-                self.broadcast("ended %d %s" % (job.rank, failure))
-                self.end("rank %d" % job.rank, self.grace)
+            if failure is None:
+                continue
+            self.broadcast("ended %d %s" % (job.rank, failure))
+            by = "rank %d" % job.rank
+            # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
+            # agent on the first server nobody finds the others any more.
+            if self.needed and not self.is_hub and failure.split()[0] in ("signal", "gone"):
+                self.broadcast("left " + quote(by))
+                self.own_left = True
+            else:
+                self.end(by, self.grace)
 
     def look_at_peers(self, now):
         for link in list(self.links):
@@ -499,7 +519,10 @@ class Lifeline:
         for name, heard in self.last_heard.items():
             if name not in self.gone and now - heard > self.timeout:
                 self.gone[name] = "lost"
-                self.end("loss of " + name, 0)
+                if self.needed and self.is_hub:
+                    self.leave_out(name, "loss of " + name)
+                else:
+                    self.end("loss of " + name, 0)
         if not self.is_hub and not self.links:
             if self.connecting is not None:
                 if now - self.connecting_since >= CONNECT_SECONDS:
@@ -517,7 +540,9 @@ class Lifeline:
                 pass  # nobody waits for children where SIGCHLD is ignored
             self.killer = None
             self.look_at_jobs()
-        if self.by is None or now < self.end_at or self.kills >= 3:
+        if self.own_left and self.kills == 0:
+            pass  # what the agent has left behind would train on
+        elif self.by is None or now < self.end_at or self.kills >= 3:
             return
         ids = [job.id for job in self.jobs if not job.ended or (job.failed and self.kills == 0)]
         if not ids:
@@ -531,7 +556,7 @@ class Lifeline:
         if self.killer == 0:
             try:
                 os.setsid()  # the script leaves alone what is in its own session
-                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by)] + ids)
+                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by or "rank %d" % self.jobs[0].rank)] + ids)
             finally:
                 os._exit(127)
 

@@ -8,8 +8,8 @@ From torch 2.4 on, a TCPStore asks for libuv, and a torch that was built without
 not reach torchrun's own stores, so that the store itself is taught to do without.
 
 Of torchrun's workers only the agent knows how they ended, and not even that knows what an exception said, unless the program
-uses a decorator of torch. An uncaught exception goes into the job's folder `failures` and, in the form that the agent reads,
-into the file that it has named for that; how the workers ended goes into `failures` when the agent gives up.
+uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
+agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
@@ -34,36 +34,25 @@ def _record_failures(folder):
     if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
         return
     rank = os.environ.get("RANK", "")
-    if "TORCHELASTIC_RUN_ID" in os.environ:
-        with open("/proc/%d/environ" % os.getppid(), "rb") as file:
-            if b"\0TORCHELASTIC_RUN_ID=" in b"\0" + file.read():
-                return  # a program that a worker has started
-        if not rank.isdigit():
-            return
-    else:
-        with open("/proc/self/cmdline", "rb") as file:
-            words = file.read().split(b"\0")
-        agents = (b"torch.distributed.run", b"torch.distributed.launch", b"torchrun")
-        if not any(os.path.basename(word) in agents for word in words[:8]):
-            return
-        rank = ""
+    if "TORCHELASTIC_RUN_ID" not in os.environ or not rank.isdigit():
+        return
+    with open("/proc/%d/environ" % os.getppid(), "rb") as file:
+        if b"\0TORCHELASTIC_RUN_ID=" in b"\0" + file.read():
+            return  # a program that a worker has started
     failures = os.path.join(job, "failures")
 
-    def write(name, text):
-        os.makedirs(failures, 0o700, exist_ok=True)
-        part = os.path.join(failures, ".%s" % name)
-        with open(part, "w", errors="backslashreplace") as file:
-            file.write(text)
-        os.replace(part, os.path.join(failures, name))
-
-    def of_worker(kind, value, trace):
+    def note(kind, value, trace):
         import json
         import time
         import traceback
 
         now = time.time()
         text = "".join(traceback.format_exception(kind, value, trace))
-        write("rank." + rank, "%d\n%s" % (now * 1000, text))
+        os.makedirs(failures, 0o700, exist_ok=True)
+        part = os.path.join(failures, ".rank." + rank)
+        with open(part, "w", errors="backslashreplace") as file:
+            file.write("%d\n%s" % (now * 1000, text))
+        os.replace(part, os.path.join(failures, "rank." + rank))
         for_agent = os.environ.get("TORCHELASTIC_ERROR_FILE")
         if for_agent and not os.path.exists(for_agent):
             more = {"py_callstack": text, "timestamp": str(int(now))}
@@ -71,16 +60,6 @@ def _record_failures(folder):
                 json.dump({"message": {"message": "%s: %s" % (kind.__name__, value), "extraInfo": more}}, file)
             os.replace(for_agent + ".part", for_agent)
 
-    def of_agent(kind, value, trace):
-        lines = []
-        for number, failure in getattr(value, "failures", {}).items():
-            code = failure.exitcode
-            how = ("signal", -code) if code < 0 else ("exit", code)
-            lines.append("%d %s %d %d\n" % ((number,) + how + (failure.timestamp,)))
-        if lines:
-            write("agent", "".join(lines))
-
-    note = of_worker if rank else of_agent
     plain = sys.excepthook
 
     def hook(kind, value, trace):
@@ -94,8 +73,53 @@ def _record_failures(folder):
     sys.excepthook = hook
 
 
-def _fall_back_from_libuv():
+def _go_along_with_agent(folder):
+    import os
+
+    if os.path.basename(os.path.dirname(folder)) != os.environ.get("REMOTE_JOB_ID") or "RANK" in os.environ:
+        return
+    if not os.path.exists(os.path.join(folder, "remote_torch_agent.py")):
+        return
+    with open("/proc/self/cmdline", "rb") as file:
+        words = file.read().decode(errors="surrogateescape").split("\0")
+    if any(os.path.basename(word) in ("torch.distributed.run", "torchrun") for word in words[:8]):
+        import remote_torch_agent
+
+        remote_torch_agent.start(folder, words, _after_import)
+
+
+def _after_import(name, teach):
+    """Calls teach(module) once that module has been imported."""
     import importlib.machinery
+    import sys
+
+    class Loader:
+        def __init__(self, plain):
+            self._plain = plain
+
+        def __getattr__(self, attribute):
+            return getattr(self._plain, attribute)
+
+        def exec_module(self, module):
+            self._plain.exec_module(module)
+            try:
+                teach(module)
+            except Exception:
+                pass  # another version of it, which has to do without
+
+    class Finder:
+        def find_spec(self, wanted, path=None, target=None):
+            if wanted != name:
+                return None
+            spec = importlib.machinery.PathFinder.find_spec(wanted, path, target)
+            if spec is not None and spec.loader is not None:
+                spec.loader = Loader(spec.loader)
+            return spec
+
+    sys.meta_path.insert(0, Finder())
+
+
+def _fall_back_from_libuv(_):
     import sys
 
     def teach(torch_c):
@@ -122,28 +146,7 @@ def _fall_back_from_libuv():
 
         torch_c._c10d_init = start_and_teach
 
-    class Loader:
-        def __init__(self, plain):
-            self._plain = plain
-
-        def __getattr__(self, name):
-            return getattr(self._plain, name)
-
-        def exec_module(self, module):
-            self._plain.exec_module(module)
-            if hasattr(module, "_c10d_init"):
-                teach(module)
-
-    class Finder:
-        def find_spec(self, name, path=None, target=None):
-            if name != "torch._C":
-                return None
-            spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-            if spec is not None and spec.loader is not None:
-                spec.loader = Loader(spec.loader)
-            return spec
-
-    sys.meta_path.insert(0, Finder())
+    _after_import("torch._C", teach)
 
 
 def _chain(folder):
@@ -165,9 +168,9 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (lambda: _enable(folder), lambda: _record_failures(folder), _fall_back_from_libuv):
+    for part in (_enable, _record_failures, _fall_back_from_libuv, _go_along_with_agent):
         try:
-            part()
+            part(folder)
         except Exception:
             pass  # no program fails because of what it is only offered
     _chain(folder)

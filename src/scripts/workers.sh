@@ -1,4 +1,5 @@
-# What the processes below torchrun's agent have said of their ends (sitecustomize.py writes it): workers ID LINES.
+# What the processes below torchrun's agent have said of their ends (sitecustomize.py and torch_agent.py write it): workers ID
+# LINES.
 # A job writes these files itself, so that nothing in them is believed to be more than numbers and lines of text.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
@@ -12,6 +13,11 @@ are_numbers() {
   done
 }
 
+# text_of RANK LINES: the last of the lines on stdin.
+text_of() {
+  tail -c 65536 | tail -n "$2" | cut -b -2000 | LC_ALL=C sed "s/^/@remote1 text $1 |/"
+}
+
 # raised RANK FILE LINES: the first line of the file says when, in milliseconds; the others are a traceback.
 raised() {
   rs_at=
@@ -20,7 +26,19 @@ raised() {
   rs_peer=0
   tells_of_peer "$2" && rs_peer=1
   say "raised $1 $rs_at $rs_peer"
-  tail -n +2 "$2" | tail -c 65536 | tail -n "$3" | cut -b -2000 | LC_ALL=C sed "s/^/@remote1 text $1 |/"
+  tail -n +2 "$2" | text_of "$1" "$3"
+}
+
+# exited RANK RESULT TIME LINES: where it raised nothing, its last words are those on its stderr.
+exited() {
+  ex_err=../ranks/$1.err ex_peer=0
+  if [ -f "rank.$1" ]; then
+    ex_err=rank.$1
+  elif [ -f "$ex_err" ] && ! [ -L "$ex_err" ]; then
+    text_of "$1" "$4" <"$ex_err"
+  fi
+  tells_of_peer "$ex_err" && ex_peer=1
+  say "exited $1 $2 $3 $ex_peer"
 }
 
 workers() {
@@ -29,9 +47,15 @@ workers() {
     [ -f "$wk_file" ] && raised "${wk_file#rank.}" "$wk_file" "$2"
   done
   [ -f agent ] || return 0
+  wk_seen=' '
   head -c 65536 agent | while read -r wk_rank wk_kind wk_code wk_time _; do
+    case $wk_seen in *" $wk_rank "*) continue ;; esac
     case $wk_kind in
-      exit | signal) are_numbers "$wk_rank" "$wk_code" "$wk_time" && say "exited $wk_rank $wk_kind:$wk_code $wk_time" ;;
+      exit | signal)
+        are_numbers "$wk_rank" "$wk_code" "$wk_time" || continue
+        wk_seen="$wk_seen$wk_rank "
+        exited "$wk_rank" "$wk_kind:$wk_code" "$wk_time" "$2"
+        ;;
     esac
   done
 }

@@ -225,24 +225,31 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   fs::create_directory(failures);
   std::ofstream(failures / "rank.3") << "1700000000123\nTraceback\n  File\nValueError: a bad batch\n";
   std::ofstream(failures / "rank.0") << "1700000000456\nConnection closed by peer\n@remote1 end";
-  std::ofstream(failures / "agent") << "2 signal 9 1700000001\n3 exit 1 1700000002\n";
+  std::ofstream(failures / "agent")
+      << "2 signal 9 1700000001042\n3 exit 1 1700000002000\n1 exit 3 1700000002001\n";
+  fs::create_directory(folder(id) / "ranks");
+  std::ofstream(folder(id) / "ranks" / "2.err") << "step 1\nstep 2\nSegmentation fault\n";
+  std::ofstream(folder(id) / "ranks" / "1.err") << "Connection reset by peer\n";
   const auto told = workers();
-  ASSERT_EQ(told.size(), 3U);
+  ASSERT_EQ(told.size(), 4U);
   EXPECT_EQ(told.at(3).raised_ms, 1700000000123);
-  EXPECT_EQ(told.at(3).traceback, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
+  EXPECT_EQ(told.at(3).last_lines, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
   EXPECT_FALSE(told.at(3).after_peer);
   EXPECT_EQ(told.at(3).result, ExitStatus::exited(1));
   EXPECT_TRUE(told.at(0).after_peer);
-  EXPECT_EQ(told.at(0).traceback.back(), "@remote1 end");
+  EXPECT_EQ(told.at(0).last_lines.back(), "@remote1 end");
   EXPECT_EQ(told.at(2).result, ExitStatus::signalled(9));
-  EXPECT_EQ(told.at(2).noticed_at, 1700000001);
+  EXPECT_EQ(told.at(2).ended_ms, 1700000001042);
+  EXPECT_EQ(told.at(2).last_lines, (std::vector<std::string>{"step 2", "Segmentation fault"}));
+  EXPECT_FALSE(told.at(2).after_peer);
+  EXPECT_TRUE(told.at(1).after_peer);
   // The job writes these files, so that anything may stand there.
   fs::create_directory(failures / "rank.7");
   ASSERT_EQ(::mkfifo((failures / "rank.6").c_str(), 0600), 0);
   std::ofstream(failures / "rank.1;echo") << "1\n";
   std::ofstream(failures / "rank.5") << "$(touch x)\n";
-  std::ofstream(failures / "agent")
-      << "x exit 1 2\n3 exit 1 99999999999999999999\n3 exit 1 1700000002\n4 exit";
+  std::ofstream(failures / "agent") << "x exit 1 2\n3 exit 1 99999999999999999999\n3 exit 1 1700000002\n3 "
+                                       "exit 1 1\n../../x exit 1 2\n4 exit";
   EXPECT_EQ(workers().size(), 2U);
 }
 

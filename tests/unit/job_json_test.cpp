@@ -35,6 +35,8 @@ Job full_job() {
   job.remote_folder = {"/data/a b", ".jobs"};
   job.failed_ms = 1700000001042;
   job.after_peer = true;
+  job.ranks = 2;
+  job.needed = 1;
   return job;
 }
 

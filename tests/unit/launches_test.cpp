@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/ranges.hpp"
+#include "cli/show/jobs.hpp"
 #include "ui/full_screen.hpp"
 
 namespace remote::cli {
@@ -52,6 +53,20 @@ TEST(Launches, TheirStateIsThatOfWhatMatters) {
   EXPECT_EQ(state_text({rank(0, killed), rank(1, failed)}), "rank 1 failed exit 3");
   EXPECT_EQ(count_text({rank(0), rank(1, starting), rank(2, failed), rank(3, killed)}),
             "1 running, 1 starting, 2 ended");
+}
+
+TEST(Launches, AJobThatRunsSeveralRanksCountsForEach) {
+  using enum JobState;
+  const auto agent = [](int first, JobState state = running) {
+    Job job = rank(first, state);
+    job.ranks = 2;
+    return job;
+  };
+  EXPECT_EQ(describe(agent(2)), "job 47 (ranks 2-3 on node-2)");
+  EXPECT_EQ(describe(Batch{agent(0), agent(2)}), "jobs 45, 47 (ranks 0-3 on node-1, node-2)");
+  EXPECT_EQ(count_text({agent(0), agent(2, succeeded)}), "2 running, 2 ended");
+  EXPECT_EQ(state_text({agent(0, succeeded), agent(2, killed)}), "2 succeeded, 2 killed");
+  EXPECT_EQ(state_text({agent(0, killed), agent(2, failed)}), "ranks 2-3 failed exit 3");
 }
 
 TEST(Launches, JobsOfOneLaunchShareALineAndOthersDoNot) {

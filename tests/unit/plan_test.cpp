@@ -78,6 +78,10 @@ TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";
   expect_golden("plan_torchrun.txt", cli::plan_text(make_plan(spec, two)));
+  spec.torchrun.rendezvous = "c10d";
+  expect_golden("plan_torchrun_c10d.txt", cli::plan_text(make_plan(spec, two)));
+  spec.torchrun = {.nodes = "1:2", .max_restarts = 3};
+  expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
 TEST(PlanGolden, OtherThanPython) {
@@ -252,6 +256,37 @@ std::string torchrun_target(const std::string& command) {
   const std::size_t at = text.find(" -m torch.distributed.run ");
   const std::string options = "-r 2:1 -t 2:1 ";
   return text.substr(0, at) + " | " + text.substr(text.find(options) + options.size());
+}
+
+TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "torchrun";
+  const auto needed = [&](const TorchrunOptions& options) {
+    spec.torchrun = options;
+    return make_plan(spec, two).needed;
+  };
+  const auto meets_by_c10d = [&] {
+    return make_plan(spec, two).processes[1].command.find("--rdzv_backend=c10d") != std::string::npos;
+  };
+  EXPECT_EQ(needed({}), std::nullopt);
+  EXPECT_FALSE(meets_by_c10d());
+  EXPECT_EQ(needed({.nodes = "2"}), std::nullopt);
+  EXPECT_EQ(needed({.nodes = "2:2"}), std::nullopt);
+  EXPECT_FALSE(meets_by_c10d());
+  EXPECT_EQ(needed({.nodes = "1:2"}), 1);
+  EXPECT_TRUE(meets_by_c10d());
+  EXPECT_EQ(needed({.max_restarts = 1}), std::nullopt);
+  EXPECT_TRUE(meets_by_c10d());
+  needed({.rendezvous = "static", .max_restarts = 1});
+  EXPECT_FALSE(meets_by_c10d());
+  for (const char* bad : {"", "0", "3", "1", "2:1", "1:3", "0:2", "a:2", "1:", ":2", "1:2:2", "-1:2"}) {
+    EXPECT_THROW(needed({.nodes = bad}), Error) << bad;
+  }
+  EXPECT_THROW(needed({.rendezvous = "etcd"}), Error);
+  EXPECT_THROW(needed({.rendezvous = "static", .nodes = "1:2"}), Error);
+  EXPECT_THROW(needed({.max_restarts = -1}), Error);
+  spec.launcher = "ranks";
+  EXPECT_THROW(needed({.max_restarts = 0}), Error);
 }
 
 TEST(Torchrun, TakesTheCommandApart) {

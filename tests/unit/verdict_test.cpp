@@ -41,6 +41,43 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
   EXPECT_EQ(cli::aftermath(verdict), "2 others were ended after it, 1 aborted after it, 1 succeeded");
 }
 
+TEST(Verdict, AJobThatRunsSeveralRanksCountsForEach) {
+  std::vector<Job> agents = {rank(0, JobState::failed, 104), rank(2, JobState::failed, 101)};
+  for (Job& agent : agents) {
+    agent.id = JobId::random();
+    agent.ranks = 2;
+  }
+  Job worker = agents[1];
+  worker.rank = 3;
+  worker.ranks.reset();
+  EXPECT_EQ(verdict_of(agents).total, 4);
+  EXPECT_EQ(verdict_of(agents).aborted, 2);
+  EXPECT_EQ(verdict_of(agents, {worker}).first, worker);
+  EXPECT_EQ(verdict_of(agents, {worker}).aborted, 3);
+  for (Job& agent : agents) {
+    agent.state = JobState::succeeded;
+  }
+  EXPECT_EQ(verdict_of(agents).succeeded, 4);
+}
+
+TEST(Verdict, AnElasticLaunchSucceedsOnEnoughServers) {
+  std::vector<Job> agents = {rank(0, JobState::succeeded, 104), rank(2, JobState::failed, 101)};
+  for (Job& agent : agents) {
+    agent.ranks = 2;
+    agent.needed = 1;
+  }
+  agents[1].result = ExitStatus::signalled(9);
+  EXPECT_EQ(verdict_of(agents).left, std::vector<std::string>{"b"});
+  EXPECT_EQ(verdict_of(agents).succeeded, 2);
+  EXPECT_FALSE(verdict_of(agents).first);
+  agents[1].result = ExitStatus::exited(1);  // it gave up, and so has the launch
+  EXPECT_EQ(verdict_of(agents).first, agents[1]);
+  agents[1].state = JobState::unknown;
+  EXPECT_EQ(verdict_of(agents).left.size(), 1U);
+  agents[0].needed = agents[1].needed = 2;
+  EXPECT_TRUE(verdict_of(agents).left.empty());
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

@@ -19,6 +19,7 @@ namespace {
 struct TailArguments {
   JobOptions jobs;
   bool all = false;
+  std::optional<int> rank;
   int lines = 20;
   bool no_follow = false;
   std::optional<double> delay;  // labml_remote asks again and again; following needs none
@@ -54,6 +55,24 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   return chosen;
 }
 
+// The job of the launch that runs this rank.
+std::vector<Job> with_rank(Project& project, const JobOptions& options, int rank) {
+  const std::vector<Job> ranks = choose(project, options, true);
+  std::vector<Job> found;
+  for (const Job& job : ranks) {
+    const int first = job.rank.value_or(-1);
+    if (first >= 0 && rank >= first && rank < first + ranks_of(job)) {
+      found.push_back(job);
+    }
+  }
+  if (found.size() != 1) {
+    throw Error::usage(
+        fmt::format("remote job-tail: {} rank {}", found.empty() ? "there is no" : "several jobs are", rank),
+        ranks.empty() ? "" : describe(ranks), "name a launch that has it: --launch KEY");
+  }
+  return found;
+}
+
 int tail(Context& context, const TailArguments& arguments) {
   FollowRequest request;
   request.lines = arguments.lines;
@@ -61,6 +80,14 @@ int tail(Context& context, const TailArguments& arguments) {
   request.judge = arguments.all;
   if (arguments.delay) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
+  }
+  if (arguments.rank) {
+    request.rank = arguments.rank;
+    return follow_on_screen(context, with_rank(context.project(), arguments.jobs, *arguments.rank), request);
+  }
+  const JobSelection selection = arguments.jobs.selection();
+  if (!arguments.all && selection.names.empty()) {
+    request.rank = 0;
   }
   return follow_on_screen(context, choose(context.project(), arguments.jobs, arguments.all), request);
 }
@@ -94,10 +121,11 @@ int wait(Context& context, const JobOptions& options) {
   if (context.options.json) {
     context.terminal.out(jobs_json(result.jobs));
   }
+  const bool went_on = result.verdict && !result.verdict->left.empty();
   const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {
                           return job.state == JobState::succeeded;
                         });
-  return all_well ? 0 : 1;
+  return all_well || went_on ? 0 : 1;
 }
 
 }  // namespace
@@ -107,7 +135,12 @@ void add_job_tail(CLI::App& app, Context& context) {
       add_command(app, context, "job-tail", "Show and follow the output of jobs", tail);
   arguments.jobs.add(command, context, "The newest running job with this tag (default: master)");
   arguments.jobs.add_words(command, context);
-  command.add_flag("--all", arguments.all, "All ranks of the launch, each line with its rank");
+  CLI::Option* all =
+      command.add_flag("--all", arguments.all, "All ranks of the launch, each line with its rank");
+  command.add_option("--rank", arguments.rank, "This rank of the launch alone")
+      ->type_name("N")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes(all);
   add_number_option(command, "--lines", arguments.lines, "Begin with the last N lines (default: 20)", "N", 0,
                     1000000000);
   command.add_option("--delay", arguments.delay, "Has no effect; for labml_remote's command lines")

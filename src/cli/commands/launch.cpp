@@ -37,6 +37,7 @@ struct Arguments {
   std::string hostfile;
   std::string hosts;
   std::optional<std::string> launcher;
+  TorchrunOptions torchrun;
   std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
@@ -113,6 +114,18 @@ void choose_hosts(Context& context, const Arguments& arguments, LaunchRequest& r
   }
 }
 
+// What configs.yaml says for torchrun is of no effect with another launcher on the command line.
+TorchrunOptions torchrun_options(const Arguments& arguments, const LaunchDefaults& usual,
+                                 const std::string& launcher) {
+  TorchrunOptions options = arguments.torchrun;
+  if (launcher == usual.launcher.value_or(launcher)) {
+    options.rendezvous = options.rendezvous ? options.rendezvous : usual.torchrun.rendezvous;
+    options.nodes = options.nodes ? options.nodes : usual.torchrun.nodes;
+    options.max_restarts = options.max_restarts ? options.max_restarts : usual.torchrun.max_restarts;
+  }
+  return options;
+}
+
 // The command line wins over `launch:` of configs.yaml.
 Launch launch_of(Context& context, const Arguments& arguments) {
   Launch launch{arguments.request};
@@ -137,6 +150,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
       std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
   request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
+  request.torchrun = torchrun_options(arguments, usual, request.launcher);
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   request.end_others =
       arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
@@ -202,6 +216,22 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
   command.add_option("--launcher", launcher, join(descriptions, "; "))->check(CLI::IsMember(names));
 }
 
+void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
+  command
+      .add_option("--rdzv,--rdzv-backend", options.rendezvous,
+                  "torchrun: how its agents find each other (default: static; c10d with --nnodes MIN:MAX and "
+                  "--max-restarts)")
+      ->check(CLI::IsMember({"static", "c10d"}));
+  command
+      .add_option("--nnodes", options.nodes,
+                  "torchrun: go on as long as MIN servers are left; MAX is the number of servers")
+      ->type_name("MIN:MAX");
+  add_number_option(command, "--max-restarts", options.max_restarts,
+                    "torchrun: start all workers again after a failure, so many times (default: 0; 3 with "
+                    "--nnodes MIN:MAX)",
+                    "N", 0, 1000000);
+}
+
 void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
   const auto [command, arguments] = add_command(app, context, name, help, run);
   arguments.kind = kind;
@@ -239,6 +269,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
     command.add_flag("--use-env", arguments.use_env, "The default here; for labml_remote's command lines");
   }
   add_launcher_option(command, arguments.launcher);
+  add_torchrun_options(command, arguments.torchrun);
   command
       .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));

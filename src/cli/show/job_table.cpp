@@ -77,7 +77,7 @@ Job brief(Job job) {
 
 std::string ranks_text(const Batch& batch, const TableOptions& options) {
   if (options.ranks) {
-    return batch.front().rank ? std::to_string(*batch.front().rank) : "";
+    return batch.front().rank ? rank_numbers(batch.front()) : "";
   }
   return batch.front().launch ? count_text(batch) : "";
 }

@@ -50,8 +50,8 @@ std::string headline(const Verdict& verdict) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
     const std::string when = second ? ", " + format_local_time(*second) : "";
-    return fmt::format("rank {} on {} failed first ({}{}{})", first.rank.value_or(0), first.server,
-                       cause(first), when, lead(verdict));
+    return fmt::format("{} on {} failed first ({}{}{})", rank_text(first), first.server, cause(first), when,
+                       lead(verdict));
   }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
@@ -64,6 +64,13 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   if (verdict.succeeded == verdict.total) {
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
+        ui::Style::green);
+    return;
+  }
+  if (!verdict.left.empty()) {
+    terminal.notice(
+        fmt::format("the launch succeeded with {}; it went on without {}",
+                    counted(static_cast<std::size_t>(verdict.succeeded), "rank"), join(verdict.left, ", ")),
         ui::Style::green);
     return;
   }
@@ -88,7 +95,10 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
     terminal.notice(rest);
   }
   if (verdict.first) {
-    terminal.notice(fmt::format("its output: remote job-tail --job {}", verdict.first->key));
+    const Job& first = *verdict.first;
+    const bool of_agent = first.ranks && ranks_of(first) == 1;
+    terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
+                                of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
   }
 }
 
@@ -145,8 +155,18 @@ std::string state_text(const Job& job) {
   return is_final(job.state) ? text + left_text({job}) : text;
 }
 
+std::string rank_numbers(const Job& job) {
+  const int first = job.rank.value_or(0);
+  const int count = ranks_of(job);
+  return count == 1 ? std::to_string(first) : fmt::format("{}-{}", first, first + count - 1);
+}
+
+std::string rank_text(const Job& job) {
+  return (ranks_of(job) == 1 ? "rank " : "ranks ") + rank_numbers(job);
+}
+
 std::string describe(const Job& job) {
-  return job.rank ? fmt::format("job {} (rank {} on {})", job.key, *job.rank, job.server)
+  return job.rank ? fmt::format("job {} ({} on {})", job.key, rank_text(job), job.server)
                   : fmt::format("job {} on {}", job.key, job.server);
 }
 

@@ -11,6 +11,9 @@ namespace remote::cli {
 
 // "failed exit 1", "killed SIGTERM by ada@laptop", "ended after rank 2", "running": a job's state and why.
 std::string state_text(const Job& job);
+// "2"; of a job that runs several ranks "2-3". And with the word: "rank 2", "ranks 2-3".
+std::string rank_numbers(const Job& job);
+std::string rank_text(const Job& job);
 // "job 3 (rank 2 on node-2)".
 std::string describe(const Job& job);
 // The command that ends those of the jobs that have not ended. Of launches, all unfinished ranks must be

@@ -35,11 +35,13 @@ const Job* with_state(const Batch& batch, JobState state) {
 // Of a launch in which no rank failed, and all have ended.
 std::string peaceful_end(const Batch& batch) {
   std::set<std::string> killed;
-  std::size_t succeeded = 0;
+  int succeeded = 0;
+  int others = 0;
   for (const Job& job : batch) {
     if (job.state == JobState::succeeded) {
-      ++succeeded;
+      succeeded += ranks_of(job);
     } else {
+      others += ranks_of(job);
       killed.insert(state_text(job));
     }
   }
@@ -47,14 +49,14 @@ std::string peaceful_end(const Batch& batch) {
     return "succeeded";
   }
   const std::string how = killed.size() == 1 ? *killed.begin() : "killed";
-  return succeeded == 0 ? how : fmt::format("{} succeeded, {} {}", succeeded, batch.size() - succeeded, how);
+  return succeeded == 0 ? how : fmt::format("{} succeeded, {} {}", succeeded, others, how);
 }
 
 // What went wrong with it so far; "" for nothing.
 std::string trouble(const Batch& batch) {
   const Verdict verdict = jobs::verdict_of(batch);
   if (verdict.first) {
-    return fmt::format("rank {} {}", verdict.first->rank.value_or(0), state_text(*verdict.first));
+    return fmt::format("{} {}", rank_text(*verdict.first), state_text(*verdict.first));
   }
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
 }
@@ -93,16 +95,17 @@ std::string describe(const std::vector<Job>& jobs) {
   }
   std::vector<int> keys;
   std::vector<int> ranks;
+  bool all_are_ranks = true;
   for (const Job& job : jobs) {
     keys.push_back(job.key);
-    if (job.rank) {
-      ranks.push_back(*job.rank);
+    all_are_ranks = all_are_ranks && job.rank;
+    for (int i = 0; job.rank && i < ranks_of(job); ++i) {
+      ranks.push_back(*job.rank + i);
     }
   }
   const std::string where = "on " + server_names(jobs);
-  return fmt::format(
-      "jobs {} ({})", ranges(std::move(keys)),
-      ranks.size() == jobs.size() ? fmt::format("ranks {} {}", ranges(std::move(ranks)), where) : where);
+  return fmt::format("jobs {} ({})", ranges(std::move(keys)),
+                     all_are_ranks ? fmt::format("ranks {} {}", ranges(std::move(ranks)), where) : where);
 }
 
 // Of ended ones: what they have left behind.
@@ -145,9 +148,9 @@ std::string state_text(const Batch& batch) {
 }
 
 std::string count_text(const Batch& batch) {
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, int> counts;
   for (const Job& job : batch) {
-    ++counts[is_final(job.state) ? "ended" : std::string(to_string(job.state))];
+    counts[is_final(job.state) ? "ended" : std::string(to_string(job.state))] += ranks_of(job);
   }
   std::vector<std::string> parts;
   for (const char* name : {"running", "starting", "queued", "unknown", "ended"}) {

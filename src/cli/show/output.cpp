@@ -6,6 +6,7 @@
 
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "project/rank_lines.hpp"
 
 namespace remote::cli {
 namespace {
@@ -16,16 +17,21 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
                                   ui::Style::magenta, ui::Style::blue,  ui::Style::red};
   const bool ranks = std::ranges::all_of(
       jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; });
-  std::vector<int> numbers;
+  std::vector<std::string> numbers;
+  std::size_t width = 0;
   for (const Job& job : jobs) {
-    numbers.push_back(ranks ? *job.rank : job.key);
+    numbers.push_back(ranks ? rank_numbers(job) : std::to_string(job.key));
+    width = std::max(width, numbers.back().size());
   }
-  const std::size_t width = std::to_string(numbers.empty() ? 0 : std::ranges::max(numbers)).size();
   std::vector<OutputScreen> screens;
-  for (const int number : numbers) {
-    const std::string label = fmt::format("[{:>{}}]", number, width);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    const std::string label = fmt::format("[{:>{}}]", numbers[i], width);
+    const int number = ranks ? *jobs[i].rank : jobs[i].key;
     const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
     screens.emplace_back(context.terminal, context.terminal.paint_out(style, label) + " ");
+    if (ranks && jobs[i].ranks) {
+      screens.back().keep_labels();
+    }
   }
   return screens;
 }
@@ -34,7 +40,9 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
 
 void LineAssembler::emit(std::string& out) {
   if (!bar_ || line_ != shown_state_) {
-    out += prefix_;
+    if (!keeps_labels_ || project::label_length(line_) == 0) {
+      out += prefix_;
+    }
     out += line_;
     out += '\n';
   }
@@ -151,6 +159,9 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   show_end(context, result);
   if (single && result.errors.empty()) {
     return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
+  }
+  if (result.verdict && !result.verdict->left.empty()) {
+    return 0;
   }
   const bool all_well = std::ranges::none_of(
       result.jobs, [](const Job& job) { return is_final(job.state) && exit_code_of(job) != 0; });

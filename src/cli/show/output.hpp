@@ -21,6 +21,10 @@ class LineAssembler {
                          std::chrono::milliseconds bar_every = std::chrono::seconds(5))
       : prefix_(std::move(prefix)), max_line_(max_line), bar_every_(bar_every) {}
 
+  // Lines that bring a label of their own ("[3] ", as an agent of torchrun puts before those of its ranks)
+  // get no prefix.
+  void keep_labels() { keeps_labels_ = true; }
+
   // Takes a piece; returns the lines that are complete now, prefixed, each with its newline, and perhaps the
   // state of a progress bar.
   std::string take(std::string_view piece);
@@ -31,6 +35,7 @@ class LineAssembler {
   void emit(std::string& out);
 
   std::string prefix_;
+  bool keeps_labels_ = false;
   std::size_t max_line_;
   std::chrono::milliseconds bar_every_;
   std::chrono::steady_clock::time_point shown_ = std::chrono::steady_clock::now();
@@ -47,6 +52,10 @@ class OutputScreen {
   OutputScreen(ui::Terminal& terminal, const std::string& prefix)
       : terminal_(terminal), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
 
+  void keep_labels() {
+    out_.keep_labels();
+    err_.keep_labels();
+  }
   void take(OutputStream stream, std::string_view data);
   // What came last and had no newline is shown too.
   void finish();

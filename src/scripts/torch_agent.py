@@ -1,0 +1,295 @@
+"""Goes along with an agent of torchrun; sitecustomize.py imports it there, before torch.
+
+- What each worker writes goes into files of its own, ranks/RANK.out and ranks/RANK.err of the job's folder, and from there
+  line by line, behind "[RANK] ", to what the agent itself writes to.
+- How a worker ends is on record at once, to the millisecond, in failures/agent: torch looks only now and then, and tells
+  nothing of a worker that it then restarts.
+- With a c10d rendezvous the agent goes by the address that it reaches the first server from: names of servers need not
+  resolve, and 127.0.1.1 beside a name leads nobody astray. The nodes have their ranks in the order of the launch.
+- Where torch is older than 1.9 and has no torch.distributed.run, torch.distributed.launch stands in for it.
+
+Python 3.6 or later, standard library only.
+"""
+import atexit
+import os
+import subprocess
+import sys
+import threading
+import time
+
+LONGEST_LINE = 65536  # a longer one is cut into several
+LOOK_SECONDS = 0.05
+BAR_SECONDS = 0.5  # so often the state of a progress bar is told
+OLD_LAUNCH = """
+import sys
+from remote_torch_agent import old_arguments
+sys.argv[1:] = old_arguments(sys.argv[1:])
+from torch.distributed.launch import main
+main()
+"""
+
+
+class Stream:
+    """What a worker writes to one of its two streams: from its file to the agent's own stream."""
+
+    def __init__(self, path, target, rank):
+        self.file = open(path, "rb")
+        self.file.seek(0, os.SEEK_END)  # what an earlier attempt wrote has been told
+        self.sink = os.open(path, os.O_WRONLY | os.O_APPEND)
+        self.target = target
+        self.header = b"[%d] " % rank
+        self.rest = b""
+        self.shown = b""
+        self.told = time.monotonic()
+
+    def close_sink(self):
+        """The worker has it now."""
+        os.close(self.sink)
+
+    def copy(self, last=False):
+        """True if there was something new."""
+        data = self.file.read(4 * LONGEST_LINE)
+        *lines, self.rest = (self.rest + data).split(b"\n")
+        while len(self.rest) > LONGEST_LINE:
+            lines.append(self.rest[:LONGEST_LINE])
+            self.rest = self.rest[LONGEST_LINE:]
+        if last and not data and self.rest:
+            lines.append(self.rest)
+            self.rest = b""
+        elif b"\r" in self.rest and not lines and time.monotonic() - self.told > BAR_SECONDS:
+            state = last_state(self.rest)
+            if state != self.shown:
+                lines.append(state)
+                self.shown = state
+        if lines:
+            self.told = time.monotonic()
+            self.write(b"".join(self.header + last_state(line) + b"\n" for line in lines))
+        return bool(data)
+
+    def write(self, text):
+        while text:
+            try:
+                text = text[os.write(self.target, text) :]
+            except OSError:
+                return  # the disk is full; the worker's own file may be as well
+
+
+def last_state(line):
+    """Of a progress bar, which goes back to the line's begin again and again, what is seen in the end."""
+    return line.rstrip(b"\r").rpartition(b"\r")[2]
+
+
+class Agent:
+    def __init__(self, job):
+        self.job = job
+        self.streams = []
+        self.lock = threading.Lock()
+        self.copier = None
+        self.attempt = None
+
+    def output_of(self, rank):
+        """The two streams of a new worker, which are watched from now on; both are None where there can be none."""
+        folder = os.path.join(self.job, "ranks")
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            streams = []
+            for name, target in (("out", 1), ("err", 2)):
+                path = os.path.join(folder, "%d.%s" % (rank, name))
+                os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
+                streams.append(Stream(path, target, rank))
+        except OSError:
+            return None, None
+        with self.lock:
+            self.streams += streams
+            if self.copier is None:
+                self.copier = threading.Thread(target=self.copy_all, daemon=True)
+                self.copier.start()
+                atexit.register(self.finish)
+        return streams
+
+    def copy_all(self):
+        while True:
+            with self.lock:
+                news = [stream.copy() for stream in self.streams]
+            if not any(news):
+                time.sleep(LOOK_SECONDS)
+
+    def finish(self):
+        """All that is there, also a last line without an end; before the agent's own last words."""
+        with self.lock:
+            for stream in self.streams:
+                for _ in range(4096):
+                    if not stream.copy():
+                        break
+                stream.copy(last=True)
+
+    def forget(self, attempt):
+        """The failures of an earlier attempt are not what a later one fails of."""
+        if attempt == self.attempt:
+            return
+        self.attempt = attempt
+        folder = os.path.join(self.job, "failures")
+        try:
+            for name in os.listdir(folder):
+                os.unlink(os.path.join(folder, name))
+        except OSError:
+            pass
+
+    def ended(self, rank, code, when):
+        if code == 0:
+            return
+        kind, number = ("signal", -code) if code < 0 else ("exit", code)
+        folder = os.path.join(self.job, "failures")
+        try:
+            os.makedirs(folder, 0o700, exist_ok=True)
+            line = "%d %s %d %d\n" % (rank, kind, number, when * 1000)
+            file = os.open(os.path.join(folder, "agent"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            try:
+                os.write(file, line.encode())
+            finally:
+                os.close(file)
+        except OSError:
+            pass
+
+
+def watch_workers(agent):
+    plain = subprocess.Popen
+
+    class Popen(plain):
+        worker = None
+
+        def __init__(self, *arguments, **options):
+            env = options.get("env") or {}
+            rank = str(env.get("RANK", ""))
+            if not rank.isdigit() or "LOCAL_RANK" not in env or "RANK" in os.environ:
+                super().__init__(*arguments, **options)
+                return
+            agent.forget((env.get("TORCHELASTIC_RESTART_COUNT"), env.get("GROUP_WORLD_SIZE")))
+            streams = (None, None)
+            if options.get("stdout") is None and options.get("stderr") is None:
+                streams = agent.output_of(int(rank))
+            if streams[0] is not None:
+                options["stdout"], options["stderr"] = streams[0].sink, streams[1].sink
+            try:
+                super().__init__(*arguments, **options)
+            finally:
+                for stream in streams:
+                    if stream is not None:
+                        stream.close_sink()
+            self.worker = int(rank)
+            self.once = threading.Lock()
+            threading.Thread(target=self.await_end, daemon=True).start()
+
+        def await_end(self):
+            try:
+                info = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+            except OSError:
+                return  # poll() was first
+            if info is not None:
+                self.note(info.si_status if info.si_code == os.CLD_EXITED else -info.si_status)
+
+        def poll(self):
+            code = super().poll()
+            if code is not None and self.worker is not None:
+                self.note(code)
+            return code
+
+        def note(self, code):
+            when = time.time()
+            if self.once.acquire(False):
+                agent.ended(self.worker, code, when)
+
+    subprocess.Popen = Popen
+
+
+def finish_first(agent):
+    plain = sys.excepthook
+
+    def hook(kind, value, trace):
+        agent.finish()
+        plain(kind, value, trace)
+
+    sys.excepthook = hook
+
+
+def go_by_address(endpoint, own_rank):
+    """socket.getfqdn() is what torch calls this node by, and MASTER_ADDR of the workers if it is the first."""
+    import socket
+
+    host, _, port = endpoint.rpartition(":")
+    host = host.strip("[]")
+    address = host
+    if own_rank != 0:
+        for family, _, _, _, where in socket.getaddrinfo(host, int(port), type=socket.SOCK_DGRAM):
+            with socket.socket(family, socket.SOCK_DGRAM) as probe:  # sends nothing
+                try:
+                    probe.connect(where)
+                except OSError:
+                    continue
+                address = probe.getsockname()[0]
+                break
+    socket.getfqdn = lambda name="": address
+
+
+def order_nodes(own_rank):
+    """torch orders the nodes of a rendezvous by their names; here the numbers that they are given decide."""
+
+    def teach(module):
+        module.DynamicRendezvousHandler._node_desc_generator._local_id = own_rank
+        module.sorted = lambda nodes: sorted(sorted(nodes), key=lambda node: getattr(node, "local_id", 0))
+
+    return teach
+
+
+def old_arguments(arguments):
+    """Those of torch.distributed.run, as torch.distributed.launch of torch 1.8 and older takes them."""
+    taken = ["--use_env"]
+    while arguments:
+        word = arguments[0]
+        name, _, value = word.partition("=")
+        if word in ("-r", "-t"):
+            arguments = arguments[2:]
+            continue
+        if not word.startswith("-"):
+            break
+        if name == "--rdzv_backend" or (name == "--max_restarts" and value != "0"):
+            sys.exit("remote: this torch is older than 1.9: it has neither c10d rendezvous nor restarts")
+        if name not in ("--monitor_interval", "--rdzv_id", "--max_restarts"):
+            taken.append(word)
+        arguments = arguments[1:]
+    return taken + arguments
+
+
+class OldTorch:
+    """Last of all finders: what torch.distributed.run is where torch has none."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch.distributed.run":
+            return None
+        import importlib.util
+
+        script = os.path.join(self.folder, "old_launch.py")
+        with open(script, "w") as file:
+            file.write(OLD_LAUNCH)
+        return importlib.util.spec_from_file_location(name, script)
+
+
+def start(folder, words, after_import):
+    """folder: where this file lies. words: the command line. after_import(NAME, FUNCTION) calls it with the module."""
+    values = {}
+    for word in words:
+        name, _, value = word.partition("=")
+        values.setdefault(name, value)  # what comes later may be the program's
+    agent = Agent(os.path.dirname(folder))
+    watch_workers(agent)
+    finish_first(agent)
+    # Else torch leaves a folder of its own in /tmp, each time.
+    os.environ.setdefault("PET_LOG_DIR", os.path.join(os.path.dirname(folder), "torch"))
+    sys.meta_path.append(OldTorch(folder))
+    own_rank = int(os.environ.get("NODE_RANK", "0"))
+    if values.get("--rdzv_backend") == "c10d":
+        after_import("torch.distributed.elastic.rendezvous.dynamic_rendezvous", order_nodes(own_rank))
+        go_by_address(values["--rdzv_endpoint"], own_rank)

@@ -1,0 +1,182 @@
+#!/bin/sh
+# What is around torchrun's agents: how their ranks are counted, listed, followed and judged, what becomes of an elastic launch
+# that loses a server, and what stands in where torch is old. Torch itself is pretended, so that it takes seconds;
+# test_torchrun_meets.sh has the real one.
+# shellcheck disable=SC2016
+. "${0%/*}/support.sh"
+code 0 sandbox up --nodes 2
+system_python
+mkdir -p torch/distributed
+: >torch/__init__.py
+: >torch/distributed/__init__.py
+cat >torch/distributed/run.py <<'PY'
+"""As much of torchrun as this test needs: starts the workers, and gives up when one fails."""
+import os
+import signal
+import subprocess
+import sys
+import time
+
+words = sys.argv[1:]
+options = {}
+while words[0].startswith("-"):
+    name, _, value = words.pop(0).partition("=")
+    options[name] = value if value or name not in ("-r", "-t") else words.pop(0)
+count = int(options["--nproc_per_node"])
+node = int(os.environ["NODE_RANK"])
+workers = []
+for local in range(count):
+    env = dict(os.environ, RANK=str(node * count + local), LOCAL_RANK=str(local), TORCHELASTIC_RUN_ID="x")
+    env.update(TORCHELASTIC_RESTART_COUNT="0", WORLD_SIZE=str(2 * count))
+    workers.append(subprocess.Popen([sys.executable, "-u"] + words, env=env))
+print("the agent of node %d stands" % node)
+while True:
+    codes = [worker.poll() for worker in workers]
+    if any(codes) or None not in codes:
+        break
+    time.sleep(0.1)
+for worker in workers:
+    if worker.poll() is None:
+        worker.send_signal(signal.SIGTERM)
+    worker.wait()
+if any(codes):
+    raise RuntimeError("a worker has failed")
+PY
+cat >train.py <<'PY'
+"""Says where it stands, and then does what the file that is named as its argument says, once that is there."""
+import os
+import sys
+import time
+
+rank = os.environ["RANK"]
+print("rank %s begins" % rank)
+sys.stdout.write("no end of rank %s" % rank)
+sys.stdout.flush()
+path = os.path.join(os.environ["ORDERS"], "all")
+own = os.path.join(os.environ["ORDERS"], rank)
+while not os.path.exists(path) and not os.path.exists(own):
+    time.sleep(0.02)
+print()
+if os.path.exists(own):
+    print("rank %s has its order" % rank, file=sys.stderr)
+    with open(own) as file:
+        exec(file.read())
+PY
+code 0 rsync
+mkdir "$work/orders"
+launch() { code 0 torch-launch --launcher torchrun --nproc-per-node 2 -e "ORDERS=$work/orders" "$@" -- python3 train.py; }
+has() { # has TEXT [out|err]
+  grep -qF -- "$1" "$work/${2:-out}" || fail "std${2:-out} lacks: $1"
+}
+lacks() {
+  if grep -qF -- "$1" "$work/${2:-out}"; then
+    fail "std${2:-out} has: $1"
+  fi
+}
+tells() { # tells TEXT KEY...: what job-tail shows of these jobs by now
+  text=$1
+  shift
+  remote job-tail --no-follow "$@" && grep -qF -- "$text" "$work/out"
+}
+
+# all_begin KEY: all ranks of its launch
+all_begin() {
+  for rank in 0 1 2 3; do
+    until_true tells "[$rank] rank $rank begins" --launch "$1" --all
+  done
+}
+
+# --- ranks, not agents, are counted, and each is found
+launch
+all_begin 1
+has '[0-1] the agent of node 0 stands'
+code 0 job-tail --launch 1 --no-follow
+has 'rank 0 begins'
+has 'the agent of node 0 stands'
+lacks '['
+lacks 'rank 1'
+code 0 job-tail --launch 1 --rank 3 --no-follow
+has 'rank 3 begins'
+lacks 'rank 2'
+lacks '['
+code 2 job-tail --launch 1 --rank 4 --no-follow
+has 'there is no rank 4' err
+code 0 job-list
+has '4 running'
+code 0 job-list --ranks
+has ' 2-3 '
+[ "$(of_jobs '[(job["rank"], job["ranks"], job["world_size"]) for job in d]')" = '[(0, 2, 4), (2, 2, 4)]' ] ||
+  fail 'the ranks of the agents'
+# what has no newline yet is not shown; at the end it is
+echo >"$work/orders/all"
+code 0 job-wait --launch 1
+has 'all 4 ranks succeeded' err
+code 0 job-tail --launch 1 --rank 2 --no-follow
+has 'no end of rank 2'
+code 0 job-list --stopped
+has '4 ended'
+rm "$work/orders/all"
+
+# --- the rank that failed by itself is named, with its last words, and nothing is left
+launch --failure-grace 0
+all_begin 3
+echo 'os.kill(os.getpid(), 11)' >"$work/orders/2"
+code 1 job-wait --launch 3
+has 'rank 2 on node-2 failed first (SIGSEGV, ' err
+has '  rank 2 has its order' err
+has '2 others were ended after it, 1 aborted after it' err
+has 'its output: remote job-tail --job 4 --rank 2' err
+rm "$work/orders/2"
+
+# --- a server less does not end an elastic launch, and what its agent left behind is ended
+launch --nnodes 1:2
+all_begin 5
+until_true lifelines_stand 6
+kill -KILL "$(job 6 pid)"
+worker_is_gone() { ! grep -lz "^RANK=[23]\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" || ! [ -s "$work/left" ]; }
+until_true worker_is_gone
+[ "$(job 5 state)" = running ] || fail 'the launch ended with the server that it does not need'
+echo >"$work/orders/all"
+code 0 job-wait --launch 5
+has 'the launch succeeded with 2 ranks; it went on without node-2' err
+rm "$work/orders/all"
+
+# --- the same on the first server is the end: the others would not find each other
+launch --nnodes 1:2 --failure-grace 0
+all_begin 7
+until_true lifelines_stand 8
+kill -KILL "$(job 7 pid)"
+code 1 job-wait --launch 7
+[ "$(job 8 state)" = killed ] || fail 'the launch goes on without its first server'
+
+# --- options that do not fit are refused before anything starts
+code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
+has '2 servers are chosen' err
+code 2 torch-launch --max-restarts 2 -- train.py
+has 'only the launcher torchrun' err
+code 2 torch-launch --launcher torchrun --rdzv static --nnodes 1:2 -- train.py
+
+# --- torch 1.8 and older
+rm torch/distributed/run.py
+cat >torch/distributed/launch.py <<'PY'
+import sys
+
+
+def main():
+    print("started with", *sys.argv[1:])
+
+
+if __name__ == "__main__":
+    main()
+PY
+code 0 rsync
+remote run -- rm -rf torch/distributed/run.py torch/distributed/__pycache__
+launch
+code 0 job-wait --launch 9
+code 0 job-tail --job 9 --no-follow
+grep -qx 'started with --use_env --nnodes=2 --nproc_per_node=2 --node_rank=0 --master_addr=[^ ]* --master_port=[0-9]* train.py' \
+  "$work/out" || fail 'the arguments of torch.distributed.launch'
+launch --rdzv c10d
+code 1 job-wait --launch 11
+has 'this torch is older than 1.9' err
+echo 'torchrun: all good'
