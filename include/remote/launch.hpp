@@ -77,6 +77,8 @@ struct PlannedProcess {
   std::string command;
   Env env{};  // may hold secrets
   std::vector<std::string> tags{};
+  std::vector<std::string> helpers{};  // programs of remote's own that it finds on its PATH
+  std::string mpi_host{};              // what mpirun calls its server; "": no mpirun has to do with it
 };
 
 struct Plan {

@@ -104,6 +104,12 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   for (const std::string& name : lifeline.servers) {
     request += ' ' + percent_encode(name);
   }
+  if (!lifeline.mpi_hosts.empty()) {
+    request += "\nmpi";
+    for (const auto& [host, name] : lifeline.mpi_hosts) {
+      request += fmt::format(" {} {}", percent_encode(host), percent_encode(name));
+    }
+  }
   request += "\njobs";
   for (const Job& job : jobs_there) {
     request += fmt::format(" {} {}", job.id.text(), job.rank.value_or(0));

@@ -9,6 +9,7 @@
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "jobs/helpers.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/start.hpp"
@@ -157,11 +158,23 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
+        request.mpi = launch::needs_mpi(request_.launcher);
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
         return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
       }));
+}
+
+std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+  if (!answer.mpi) {
+    return std::nullopt;
+  }
+  using Kind = launch::MpiRuntime::Kind;
+  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
+                            .version = answer.mpi->version,
+                            .has_daemon = answer.mpi->has_daemon,
+                            .root = answer.mpi->root};
 }
 
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
@@ -190,7 +203,8 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
                        : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
                                                job_env(server, request_.env)),
           .env = server.variables(),
-          .interface = answer.interface};
+          .interface = answer.interface,
+          .mpi = mpi_of(answer)};
 }
 
 std::optional<std::string> Launching::given_variable(const std::string& name) const {
@@ -238,7 +252,11 @@ bool can_hold_lifeline(const std::optional<std::string>& version) {
 
 // nullopt where there can be none. Tells which servers are without one.
 std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
-  if (!request_.end_others) {
+  // mpirun reaches the other servers by it, whatever is to happen after a failure.
+  const bool brings_orders =
+      plan.processes.size() > 1 &&
+      std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
+  if (!request_.end_others && !brings_orders) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
@@ -257,17 +275,32 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
+    if (brings_orders) {
+      throw Error("cannot launch with mpi",
+                  "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
+                  "install python3 there")
+          .on(servers_[i].name);
+    }
     core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
     if (for_all) {
       return std::nullopt;
     }
   }
   if (lifeline.servers.size() > 1) {
+    if (!answers_.front().second_port && brings_orders) {
+      throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
+          .on(servers_.front().name);
+    }
     if (!answers_.front().second_port) {
       core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
       return std::nullopt;
     }
     lifeline.port = *answers_.front().second_port;
+  }
+  for (const PlannedProcess& process : plan.processes) {
+    if (brings_orders) {
+      lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+    }
   }
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
 }
@@ -279,6 +312,10 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
                                request_.enable_stacks.value_or(request_.python));
+    if (!process.helpers.empty()) {
+      job.process.activate +=
+          "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
+    }
     job.job.command = shown;
     set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
