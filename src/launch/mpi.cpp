@@ -97,9 +97,10 @@ void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
   if (!node.interface) {
     return;
   }
-  for (const char* name :
-       {"OMPI_MCA_btl_tcp_if_include", "OMPI_MCA_oob_tcp_if_include", "PRTE_MCA_prte_if_include"}) {
-    env.set_default(user, name, *node.interface);
+  env.set_default(user, "OMPI_MCA_btl_tcp_if_include", *node.interface);
+  env.set_default(user, "OMPI_MCA_oob_tcp_if_include", *node.interface);
+  if (*node.interface != "lo") {  // the daemons of Open MPI 5 never take that one
+    env.set_default(user, "PRTE_MCA_prte_if_include", *node.interface);
   }
 }
 
