@@ -32,8 +32,11 @@ struct LaunchRequest {
   std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
   std::optional<int> master_port{};  // default: a free one
   Env env{};
-  std::vector<std::string> tags{};        // default: the words of the command and more
-  std::string launcher = "ranks";         // one of launchers()
+  std::vector<std::string> tags{};  // default: the words of the command and more
+  std::string launcher = "ranks";   // one of launchers()
+  // The launcher mpi: its mpirun reaches the other servers by the ssh that the servers have, and not by the
+  // lifeline. An error with another launcher.
+  bool mpi_over_ssh = false;
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
   std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set

@@ -27,4 +27,8 @@ std::string helpers_text(const std::string& jobs_folder, const std::vector<std::
   return servers::Script().add("job_programs.sh").call("job_programs", words).text();
 }
 
+std::string job_file_text(const std::string& name, const std::string& text) {
+  return servers::Script().call("job_file", {name, text}).text();
+}
+
 }  // namespace remote::jobs

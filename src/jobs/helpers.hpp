@@ -12,4 +12,7 @@ namespace remote::jobs {
 // Throws std::logic_error for a name that no program has.
 std::string helpers_text(const std::string& jobs_folder, const std::vector<std::string>& names);
 
+// sh text to stand behind that: it writes a file into the job's folder.
+std::string job_file_text(const std::string& name, const std::string& text);
+
 }  // namespace remote::jobs

@@ -14,7 +14,14 @@
 namespace remote::launch {
 namespace {
 
-const std::vector<std::string> helpers{"remote-mpi-agent", "remote-mpi-member", "remote-mpi-rank"};
+// The programs of ours that take part, by the agent that brings mpirun's orders.
+std::vector<std::string> helpers_of(const std::string& agent) {
+  std::vector<std::string> names{agent, "remote-mpi-member", "remote-mpi-rank"};
+  if (agent == "remote-mpi-ssh") {
+    names.emplace_back("remote-mpi-order");
+  }
+  return names;
+}
 
 // What mpirun calls the servers. These are labels that its agent understands and that resolve nowhere: so
 // mpirun takes no other server for its own, not even where all have one address.
@@ -73,21 +80,26 @@ std::string host_list(const std::vector<LaunchHost>& hosts) {
 }
 
 // A core a rank is what mpirun gives by itself; the threads of a program that loads data would all be on it.
-std::string mpirun_line(const MpiRuntime& mpi, const std::vector<LaunchHost>& hosts, int world_size,
-                        const std::string& command) {
+std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, const std::string& agent,
+                        const std::vector<LaunchHost>& hosts, int world_size, const std::string& command) {
   std::string line = "mpirun";
   if (mpi.kind == MpiRuntime::Kind::hydra) {
-    line += fmt::format(" -n {} -hosts {} -launcher ssh -launcher-exec remote-mpi-agent", world_size,
-                        host_list(hosts));
+    line += fmt::format(" -n {} -localhost {} -hosts {} -launcher ssh -launcher-exec {}", world_size,
+                        shell_quote(master_addr), host_list(hosts), agent);
   } else {
     line += mpi.root ? " --allow-run-as-root" : "";
     line += fmt::format(" --map-by slot --bind-to none --leave-session-attached --np {} --host {}",
                         world_size, host_list(hosts));
+    // Each server's own variables count there; and one daemon does not start the next one.
     line += mpi.version.starts_with("4.") || mpi.version.starts_with("3.")
-                ? " --mca plm_rsh_agent remote-mpi-agent --mca plm_rsh_no_tree_spawn 1"
-                  " --mca plm_rsh_pass_environ_mca_params 0 --mca orte_keep_fqdn_hostnames 1 --mca regx naive"
-                : " --prtemca plm_ssh_agent remote-mpi-agent --prtemca plm_ssh_no_tree_spawn 1"
-                  " --prtemca plm_ssh_pass_environ_mca_params 0 --prtemca prte_keep_fqdn_hostnames 1";
+                ? fmt::format(
+                      " --mca plm_rsh_agent {} --mca plm_rsh_no_tree_spawn 1 --mca "
+                      "plm_rsh_pass_environ_mca_params 0 --mca orte_keep_fqdn_hostnames 1 --mca regx naive",
+                      agent)
+                : fmt::format(
+                      " --prtemca plm_ssh_agent {} --prtemca plm_ssh_no_tree_spawn 1 --prtemca "
+                      "plm_ssh_pass_environ_mca_params 0 --prtemca prte_keep_fqdn_hostnames 1",
+                      agent);
   }
   return line + " remote-mpi-rank " + shell_quote(command);
 }
@@ -111,6 +123,7 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     command += " --local_rank=$LOCAL_RANK";
   }
   const std::vector<LaunchHost> hosts = labels_of(nodes);
+  const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
   std::vector<PlannedProcess> processes;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -120,9 +133,9 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     process.node_rank = static_cast<int>(n);
     process.rank = rank;
     process.ranks = node.nproc;
-    process.command =
-        n == 0 ? mpirun_line(*node.mpi, hosts, world_size, command) : std::string("remote-mpi-member");
-    process.helpers = helpers;
+    process.command = n == 0 ? mpirun_line(*node.mpi, spec.master_addr, agent, hosts, world_size, command)
+                             : std::string("remote-mpi-member");
+    process.helpers = helpers_of(agent);
     process.mpi_host = hosts[n].name;
     EnvBuilder env;
     env.set("MASTER_ADDR", spec.master_addr);

@@ -23,6 +23,7 @@ struct LaunchSpec {
   Env env{};           // the user's, in the order given; of two of the same name the later counts
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more
   bool local_rank_arg = false;      // append --local_rank=N to the command
+  bool mpi_over_ssh = false;        // see LaunchRequest
   bool torch = true;                // a Python command: tagged torch; see with_python
 };
 

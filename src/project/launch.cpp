@@ -33,6 +33,10 @@ class Launching {
     if (trim(request.command).empty()) {
       throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
     }
+    if (request.mpi_over_ssh && !launch::needs_mpi(request.launcher)) {
+      throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
+                         "use the launcher mpi");
+    }
     launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
     choose_servers();
     if (servers_.empty()) {
@@ -62,6 +66,7 @@ class Launching {
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
   void end_started(std::vector<Job>& jobs);
   void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
 
@@ -223,6 +228,7 @@ Plan Launching::plan() {
       .env = request_.env,
       .tags = request_.tags,
       .local_rank_arg = request_.local_rank_arg,
+      .mpi_over_ssh = request_.mpi_over_ssh,
       .torch = request_.python};
   answers_ = probe_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
@@ -254,7 +260,7 @@ bool can_hold_lifeline(const std::optional<std::string>& version) {
 std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
   // mpirun reaches the other servers by it, whatever is to happen after a failure.
   const bool brings_orders =
-      plan.processes.size() > 1 &&
+      !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
   if (!request_.end_others && !brings_orders) {
     return std::nullopt;
@@ -279,7 +285,8 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
       throw Error("cannot launch with mpi",
                   "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
                   "install python3 there")
-          .on(servers_[i].name);
+          .on(servers_[i].name)
+          .mended_by(Remedy::use_mpi_ssh);
     }
     core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
     if (for_all) {
@@ -298,11 +305,29 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
     lifeline.port = *answers_.front().second_port;
   }
   for (const PlannedProcess& process : plan.processes) {
-    if (brings_orders) {
+    if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
       lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
     }
   }
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+// How the first server reaches the jobs on the others by ssh; see mpi_ssh.sh.
+std::string Launching::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
+  std::string ways;
+  for (std::size_t i = 1; i < plan.processes.size(); ++i) {
+    const auto server = std::ranges::find(servers_, plan.processes[i].server, &config::Server::name);
+    const ssh::LoginFacts& login = logins_[static_cast<std::size_t>(server - servers_.begin())];
+    const Job& job = jobs[i].job;
+    std::string folder =
+        fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
+    if (folder.starts_with("~/")) {
+      folder.erase(0, 2);  // ssh begins in the home folder
+    }
+    ways += fmt::format("{} {} {} {} {}\n", plan.processes[i].mpi_host, login.user,
+                        server->internal_address.value_or(login.host), login.port, folder);
+  }
+  return ways;
 }
 
 std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
@@ -322,6 +347,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
     all.push_back(std::move(job));
+  }
+  if (request_.mpi_over_ssh) {
+    all.front().process.activate += jobs::job_file_text("mpi-hosts", ssh_ways(plan, all));
   }
   return all;
 }

@@ -22,3 +22,8 @@ job_programs() {
   PATH=$REMOTE_JOB_FOLDER/bin:$PATH
   export PATH
 }
+
+# job_file NAME TEXT: a file in the job's folder, for its owner only.
+job_file() {
+  (umask 077 && printf '%s' "$2" >"$REMOTE_JOB_FOLDER/$1") || job_fails "cannot write into the job's folder: is the disk full?"
+}

@@ -4,6 +4,9 @@
 # why not; one that has died is started again by the next status of the job, and finds the order.
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
+while case $1 in -*) ;; *) false ;; esac do # MPICH gives options to ssh, such as -x
+  shift
+done
 host=$1
 answer=answer.$$
 rm -f "$answer"

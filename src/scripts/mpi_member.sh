@@ -1,9 +1,10 @@
 #!/bin/sh
 # The job of a launch by mpirun on each server but the first: it waits until mpirun's order for this server has come over the
-# lifeline, and runs the daemon that it names as a part of this job.
+# lifeline (or by ssh), and runs the daemon that it names as a part of this job.
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
-[ -p orders ] || mkfifo orders || exit 1
+[ -p orders ] || mkfifo orders 2>/dev/null
+[ -p orders ] || exit 1
 exec 4<>orders
 until [ -e order ]; do
   read -r _ <&4

@@ -89,6 +89,22 @@ kill -KILL "$(job $((key - 1)) pid)"
 until_true nothing_left
 code 1 job-wait --launch last
 
+# --- by the servers' own ssh
+mkdir "$work/ssh"
+cat >"$work/ssh/ssh" <<SH
+#!/bin/sh
+echo "\$*" >>'$work/asked'
+exec /usr/bin/ssh -F none -i '$(find "$PWD/.remote/sandbox" -name 'id_*' ! -name '*.pub')' -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "\$@"
+SH
+chmod +x "$work/ssh/ssh"
+printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/ssh" >>.remote/configs.yaml
+succeeds mpi 'python3 ranks.py' --follow -e WORD=ssh --mpi-agent ssh
+key=$((key + 2))
+[ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, server 1: ssh [3] rank 3 of 4, server 1: ssh ' ] || fail "the second server's ranks"
+[ "$(wc -l <"$work/asked")" = 1 ] || fail "ssh was not asked once"
+code 2 launch --launcher ranks --mpi-agent ssh -- true
+sed -i '/^prologue:/d' .remote/configs.yaml
+
 # --- what is missing is told before anything starts
 mkdir "$work/bin"
 ln -s /usr/bin/* "$work/bin"

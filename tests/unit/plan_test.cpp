@@ -98,6 +98,18 @@ TEST(PlanGolden, Mpi) {
   EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
 }
 
+TEST(PlanGolden, MpiOfMpich) {
+  LaunchSpec spec = spec_of("./solve 'a b'");
+  spec.launcher = "mpi";
+  spec.torch = false;
+  spec.mpi_over_ssh = true;
+  std::vector<Node> nodes = two_with_mpi("4.0.2");
+  for (Node& each : nodes) {
+    each.mpi->kind = MpiRuntime::Kind::hydra;
+  }
+  expect_golden("plan_mpich.txt", cli::plan_text(make_plan(spec, nodes)));
+}
+
 // mpirun would take two servers of one name for one, and a name that it can resolve for itself.
 TEST(Mpi, EveryServerHasANameOfItsOwnForMpirun) {
   LaunchSpec spec = spec_of("train.py");

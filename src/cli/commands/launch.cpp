@@ -37,6 +37,7 @@ struct Arguments {
   std::string hostfile;
   std::string hosts;
   std::optional<std::string> launcher;
+  std::string mpi_agent = "lifeline";
   std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
@@ -137,6 +138,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
       std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
   request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
+  request.mpi_over_ssh = arguments.mpi_agent == "ssh";
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   request.end_others =
       arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
@@ -239,6 +241,12 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
     command.add_flag("--use-env", arguments.use_env, "The default here; for labml_remote's command lines");
   }
   add_launcher_option(command, arguments.launcher);
+  command
+      .add_option(
+          "--mpi-agent", arguments.mpi_agent,
+          "mpi: how its mpirun reaches the other servers: by the launch's own connections (lifeline, the "
+          "default), or by the ssh that the servers have")
+      ->check(CLI::IsMember({"lifeline", "ssh"}));
   command
       .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));
