@@ -46,6 +46,9 @@ struct LaunchRequest {
   std::vector<std::string> tags{};        // default: the words of the command and more
   std::string launcher = "ranks";         // one of launchers()
   TorchrunOptions torchrun{};             // an error with another launcher
+  // The launcher mpi: its mpirun reaches the other servers by the ssh that the servers have, and not by the
+  // lifeline. An error with another launcher.
+  bool mpi_over_ssh = false;
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
   std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
@@ -91,6 +94,8 @@ struct PlannedProcess {
   std::string command;
   Env env{};  // may hold secrets
   std::vector<std::string> tags{};
+  std::vector<std::string> helpers{};  // programs of remote's own that it finds on its PATH
+  std::string mpi_host{};              // what mpirun calls its server; "": no mpirun has to do with it
 };
 
 struct Plan {

@@ -73,6 +73,8 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "`remote authorize` puts a public key on the servers";
     case Remedy::list_jobs:
       return "see: remote job-list";
+    case Remedy::use_mpi_ssh:
+      return "or let mpirun use the servers' own ssh: --mpi-agent ssh";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

@@ -129,7 +129,7 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
   set_program(script, "supervisor", "sh", program_text("supervisor.sh", known));
   if (!lifeline.empty()) {
     script.set("lifeline_activate", lifeline_activate).set("lifeline", lifeline);
-    set_program(script, "lifeline", "py", std::string(scripts::text("lifeline.py")));
+    set_program(script, "lifeline", "py", program_text("lifeline.py", known));
     set_program(script, "ender", "sh", program_text("ender.sh", known));
   }
   script.append(job_script(folder, "start.sh", known, {"start"}).text())

@@ -107,6 +107,12 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }
+  if (!lifeline.mpi_hosts.empty()) {
+    request += "\nmpi";
+    for (const auto& [host, name] : lifeline.mpi_hosts) {
+      request += fmt::format(" {} {}", percent_encode(host), percent_encode(name));
+    }
+  }
   request += "\njobs";
   for (const Job& job : jobs_there) {
     request += fmt::format(" {} {}", job.id.text(), job.rank.value_or(0));

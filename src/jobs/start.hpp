@@ -29,6 +29,9 @@ struct Lifeline {
   std::string address;               // where the hub listens
   int port = 0;
   std::map<std::string, std::string> activate;  // by server: sh text that enters its Python environment
+  // By what mpirun calls them: the servers whose jobs wait for its orders, from the first one's lifeline.
+  // Empty: nobody gives orders to anybody.
+  std::map<std::string, std::string> mpi_hosts{};
   int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
   int timeout_s = 60;  // a server that is silent for so long is lost
   int needed = 0;      // how many servers an elastic launch needs to go on; 0: all

@@ -7,9 +7,9 @@
 namespace remote::launch {
 
 // Every launcher is defined in the file of its name, and stands in these two lines.
-extern const Launcher ranks, torchrun;
+extern const Launcher ranks, torchrun, mpi;
 static std::vector<const Launcher*> all() {
-  return {&ranks, &torchrun};
+  return {&ranks, &torchrun, &mpi};
 }
 
 const Launcher& find_launcher(const std::string& name) {

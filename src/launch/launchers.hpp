@@ -17,6 +17,8 @@ struct Launcher {
   // How many of the servers the launch needs to go on; nullptr, and nothing: all. Throws Error (usage).
   // A launcher without it takes no TorchrunOptions.
   std::optional<int> (*needed)(const LaunchSpec& spec, const std::vector<Node>& nodes) = nullptr;
+  // Whether Node::mpi is to be found out before the plan.
+  bool needs_mpi = false;
 };
 
 // Throws Error (usage) for a name that no launcher has.

@@ -171,4 +171,8 @@ bool needs_port(const std::string& launcher) {
   return find_launcher(launcher).needs_port;
 }
 
+bool needs_mpi(const std::string& launcher) {
+  return find_launcher(launcher).needs_mpi;
+}
+
 }  // namespace remote::launch

@@ -23,8 +23,18 @@ struct LaunchSpec {
   Env env{};           // the user's, in the order given; of two of the same name the later counts
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more
   bool local_rank_arg = false;      // append --local_rank=N to the command
+  bool mpi_over_ssh = false;        // see LaunchRequest
   bool torch = true;                // a Python command: tagged torch; see with_python
   TorchrunOptions torchrun{};
+};
+
+// The mpirun of a server, as it is found in the project's environment there.
+struct MpiRuntime {
+  enum class Kind { open_mpi, hydra };  // hydra: MPICH's, and Intel MPI's
+  Kind kind = Kind::open_mpi;
+  std::string version;     // "4.1.4"
+  bool has_daemon = true;  // what it starts on other servers is on the PATH too
+  bool root = false;       // jobs there run as root
 };
 
 // One server of a launch, in order: the first is the master.
@@ -35,6 +45,7 @@ struct Node {
   int nproc = 1;                            // ranks on it
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
   std::optional<std::string> interface {};  // the one that leads to the master, where that is known
+  std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: there is none
 };
 
 // Throws Error (usage) for what cannot be: no server, no command, a launcher that does not exist, a variable
@@ -44,6 +55,9 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes);
 // Whether LaunchSpec::master_port must be a free port on the first server. Throws Error (usage) for a
 // launcher that does not exist.
 bool needs_port(const std::string& launcher);
+
+// Whether Node::mpi must be known. Throws Error (usage) for a launcher that does not exist.
+bool needs_mpi(const std::string& launcher);
 
 // How many ranks --nproc-per-node means on a server: a number, or "auto" (torchrun's word "gpu" means the
 // same here): one a GPU, without GPUs one a processor core. Where `env` has CUDA_VISIBLE_DEVICES, only the

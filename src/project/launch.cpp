@@ -9,6 +9,7 @@
 
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "jobs/helpers.hpp"
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/start.hpp"
@@ -31,6 +32,10 @@ class Launching {
   Launching(Core& core, const LaunchRequest& request) : core_(core), request_(request) {
     if (trim(request.command).empty()) {
       throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
+    }
+    if (request.mpi_over_ssh && !launch::needs_mpi(request.launcher)) {
+      throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
+                         "use the launcher mpi");
     }
     launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
     choose_servers();
@@ -61,6 +66,7 @@ class Launching {
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
   void end_started(std::vector<Job>& jobs);
   void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
 
@@ -157,11 +163,23 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
+        request.mpi = launch::needs_mpi(request_.launcher);
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
         return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
       }));
+}
+
+std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+  if (!answer.mpi) {
+    return std::nullopt;
+  }
+  using Kind = launch::MpiRuntime::Kind;
+  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
+                            .version = answer.mpi->version,
+                            .has_daemon = answer.mpi->has_daemon,
+                            .root = answer.mpi->root};
 }
 
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
@@ -190,7 +208,8 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
                        : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
                                                job_env(server, request_.env)),
           .env = server.variables(),
-          .interface = answer.interface};
+          .interface = answer.interface,
+          .mpi = mpi_of(answer)};
 }
 
 std::optional<std::string> Launching::given_variable(const std::string& name) const {
@@ -209,6 +228,7 @@ Plan Launching::plan() {
       .env = request_.env,
       .tags = request_.tags,
       .local_rank_arg = request_.local_rank_arg,
+      .mpi_over_ssh = request_.mpi_over_ssh,
       .torch = request_.python,
       .torchrun = request_.torchrun};
   answers_ = probe_all(spec.master_addr);
@@ -239,7 +259,11 @@ bool can_hold_lifeline(const std::optional<std::string>& version) {
 
 // nullopt where there can be none. Tells which servers are without one.
 std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
-  if (!request_.end_others) {
+  // mpirun reaches the other servers by it, whatever is to happen after a failure.
+  const bool brings_orders =
+      !request_.mpi_over_ssh && plan.processes.size() > 1 &&
+      std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
+  if (!request_.end_others && !brings_orders) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
@@ -259,19 +283,53 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
+    if (brings_orders) {
+      throw Error("cannot launch with mpi",
+                  "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
+                  "install python3 there")
+          .on(servers_[i].name)
+          .mended_by(Remedy::use_mpi_ssh);
+    }
     core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
     if (for_all) {
       return std::nullopt;
     }
   }
   if (lifeline.servers.size() > 1) {
+    if (!answers_.front().second_port && brings_orders) {
+      throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
+          .on(servers_.front().name);
+    }
     if (!answers_.front().second_port) {
       core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
       return std::nullopt;
     }
     lifeline.port = *answers_.front().second_port;
   }
+  for (const PlannedProcess& process : plan.processes) {
+    if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
+      lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+    }
+  }
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+// How the first server reaches the jobs on the others by ssh; see mpi_ssh.sh.
+std::string Launching::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
+  std::string ways;
+  for (std::size_t i = 1; i < plan.processes.size(); ++i) {
+    const auto server = std::ranges::find(servers_, plan.processes[i].server, &config::Server::name);
+    const ssh::LoginFacts& login = logins_[static_cast<std::size_t>(server - servers_.begin())];
+    const Job& job = jobs[i].job;
+    std::string folder =
+        fmt::format("{}/{}/{}", job.remote_folder.project, job.remote_folder.jobs_folder, job.id.text());
+    if (folder.starts_with("~/")) {
+      folder.erase(0, 2);  // ssh begins in the home folder
+    }
+    ways += fmt::format("{} {} {} {} {}\n", plan.processes[i].mpi_host, login.user,
+                        server->internal_address.value_or(login.host), login.port, folder);
+  }
+  return ways;
 }
 
 std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
@@ -281,16 +339,23 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
                                request_.enable_stacks.value_or(request_.python), process.is_torch_agent);
+    if (!process.helpers.empty()) {
+      job.process.activate +=
+          "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
+    }
     job.job.command = shown;
     set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
-    if (process.is_torch_agent) {
+    if (process.is_torch_agent || !process.mpi_host.empty()) {
       job.job.ranks = process.ranks;
     }
     job.job.needed = plan.needed;
     all.push_back(std::move(job));
+  }
+  if (request_.mpi_over_ssh) {
+    all.front().process.activate += jobs::job_file_text("mpi-hosts", ssh_ways(plan, all));
   }
   return all;
 }

@@ -30,6 +30,7 @@ except ImportError:
         from hashlib import sha256
 
 LINE_LIMIT = 4096
+ORDER_LIMIT = 131072  # of a line from the hub that has proved itself
 STRANGERS = 256  # connections that have not proved anything yet
 CONNECT_SECONDS = 2
 PROOF_SECONDS = 10
@@ -213,7 +214,7 @@ class Link:
                 return messages
             if text:
                 messages.append(text)
-        if len(self.incoming) > LINE_LIMIT:
+        if len(self.incoming) > (ORDER_LIMIT if self.greeted and not self.is_hub else LINE_LIMIT):
             self.close()
         return messages
 
@@ -239,6 +240,7 @@ class Link:
         self.open = False
 
 
+#include lifeline_orders.py
 class Lifeline:
     def __init__(self, request, folder, kill_script):
         self.folder = folder
@@ -280,6 +282,9 @@ class Lifeline:
         self.kills = 0
         self.status = None
         self.lock = None
+        words = request.get("mpi", [])
+        self.hosts = dict(zip(words[::2], words[1::2]))  # the servers, by what mpirun calls them
+        self.orders = None
 
     # ---- what is told to others: files in each job's folder
 
@@ -456,6 +461,8 @@ class Lifeline:
             link.name = name
             link.send("welcome")
             self.report(link)
+            if self.hosts and self.jobs_have_ended():
+                link.send("run")
         elif self.is_hub and link.name is None:
             link.close()
             return
@@ -464,6 +471,8 @@ class Lifeline:
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
         elif word == "left" and self.is_hub:
             self.leave_out(link.name, unquote(rest))
+        elif word == "run" and self.hosts and not self.is_hub:
+            keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
         elif word == "bye":
             self.gone[link.name if self.is_hub else self.hub] = "bye"
         self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
@@ -509,6 +518,27 @@ class Lifeline:
                 self.own_left = True
             else:
                 self.end(by, self.grace)
+        if self.orders is not None and self.jobs_have_ended():
+            self.broadcast("run")  # nothing more comes: who still waits, ends
+            self.unwatch(self.orders.fifo)
+            os.close(self.orders.fifo)
+            self.orders = None
+
+    def jobs_have_ended(self):
+        return all(job.ended for job in self.jobs)
+
+    def send_orders(self, now):
+        if self.orders is None or not self.orders.waiting:
+            return
+        there = {link.name: link for link in self.links if link.name is not None and link.open}
+        gone = {name: "server %s is lost" % name for name in self.gone}
+        if self.listener is None:
+            gone.update((name, "this server cannot listen: " + self.refused) for name in self.others)
+        elif now - self.start > self.time_to_come:
+            for name in self.others:
+                if name not in self.last_heard:
+                    gone[name] = "server %s does not reach this one at %s port %d" % (name, self.address, self.port)
+        self.orders.send(there, gone)
 
     def look_at_peers(self, now):
         for link in list(self.links):
@@ -595,6 +625,14 @@ class Lifeline:
         for job in self.jobs:
             if job.fifo is not None:
                 self.watch(job.fifo, job)
+        if self.is_hub and self.hosts:
+            try:
+                self.orders = Orders(self.jobs[0].folder, self.hosts)
+            except OSError:
+                pass  # removed, or its disk is full: then its job says so, too
+            else:
+                self.watch(self.orders.fifo, self.orders)
+                self.orders.look()
         next_look = 0.0
         while True:
             now = time.monotonic()
@@ -604,6 +642,7 @@ class Lifeline:
                 next_look = now + (0.5 if any(not job.ended and job.fifo is None for job in self.jobs) else 5)
             self.look_at_peers(now)
             self.kill_jobs(now)
+            self.send_orders(now)
             if now >= self.next_beat:
                 self.next_beat = now + self.beat
                 self.broadcast("beat")
@@ -630,6 +669,8 @@ class Lifeline:
                     next_look = 0.0
                 elif what in self.links:
                     self.serve(what)
+                elif what is self.orders and what is not None:
+                    what.look()
             if self.listener in ready:
                 self.accept()  # last, so that nobody gives way who has just proved itself
 

@@ -4,8 +4,9 @@
 #   port  on the master: the port wanted, 0 for any free one; empty on the other servers
 #   activate  sh text that enters the Python environment
 #   ip    the program ip(8); a test may name one that is not there
+#   mpi   not empty: mpirun is looked for
 # Answers in lines "@remote1 probe KEY …", at last "@remote1 end". Nothing is opened, bound or written.
-# shellcheck disable=SC2154  # activate, addr, port and ip are set before
+# shellcheck disable=SC2154  # activate, addr, port, ip and mpi are set before
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH
@@ -55,6 +56,31 @@ case $version in
     ;;
   *) say "python none" ;;
 esac
+
+# mpirun and its daemon, as a job finds them.
+look_for_mpi() {
+  lm_found=$(
+    eval "$activate" >/dev/null 2>&1
+    mpirun --version </dev/null 2>/dev/null
+    for lm_daemon in orted prted hydra_pmi_proxy; do
+      command -v "$lm_daemon" >/dev/null && echo daemon && break
+    done
+  )
+  case $lm_found in
+    *'(Open MPI) '[0-9]*) lm_kind=openmpi lm_version=${lm_found#*'(Open MPI) '} ;;
+    HYDRA*Version:*) lm_kind=hydra lm_version=${lm_found#*Version:} ;;
+    *'Intel(R) MPI Library'*Version\ *) lm_kind=hydra lm_version=${lm_found#*Version } ;;
+    *) say "mpi none" && return ;;
+  esac
+  lm_version=${lm_version#"${lm_version%%[0-9]*}"}
+  lm_version=${lm_version%%[!0-9A-Za-z._-]*}
+  lm_whole=client
+  case $lm_found in *daemon) lm_whole=whole ;; esac
+  lm_user=user
+  [ "$(id -u)" != 0 ] || lm_user=root
+  say "mpi $lm_kind $lm_version $lm_whole $lm_user"
+}
+[ -z "$mpi" ] || look_for_mpi
 
 # ---- the way to the master ------------------------------------------------------------------------------
 

@@ -60,6 +60,19 @@ void read_port(AnswerLine& line, ProbeAnswer& answer) {
   }
 }
 
+std::optional<ProbeAnswer::Mpi> read_mpi(AnswerLine& line) {
+  const std::string_view kind = line.word();
+  if (kind == "none") {
+    return std::nullopt;
+  }
+  ProbeAnswer::Mpi mpi;
+  mpi.hydra = line.choice<bool>(kind, {{"openmpi", false}, {"hydra", true}}, "an MPI is wrong");
+  mpi.version = line.name(".");
+  mpi.has_daemon = line.choice<bool>(line.word(), {{"whole", true}, {"client", false}}, "an MPI is wrong");
+  mpi.root = line.choice<bool>(line.word(), {{"root", true}, {"user", false}}, "a login is wrong");
+  return mpi;
+}
+
 }  // namespace
 
 void ProbeAnswer::take(AnswerLine& line) {
@@ -85,6 +98,8 @@ void ProbeAnswer::take(AnswerLine& line) {
     read_route(line, *this);
   } else if (key == "port") {
     read_port(line, *this);
+  } else if (key == "mpi") {
+    mpi = read_mpi(line);
   } else if (key == "suggest") {
     suggested_port = port(line);
   } else if (key == "second") {
@@ -110,6 +125,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("addr", request.master_addr)
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
       .set("ip", request.ip_program)
+      .set("mpi", request.mpi ? "1" : "")
       .add("room.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);

@@ -16,6 +16,7 @@ struct ProbeRequest {
   std::optional<int> master_port{};  // on the master only: the port the user named, 0 for any free one
   std::string ip_program = "ip";     // for tests
   std::string activate{};  // sh text that enters the Python environment, for where PATH has no python3
+  bool mpi = false;        // ask for mpirun, too
 };
 
 // Who listens on a port that is taken. pid and program only where the probing user may see them.
@@ -38,6 +39,15 @@ struct ProbeAnswer {
   std::optional<PortHolder> holder{};       // when that port is taken
   std::optional<int> suggested_port{};      // on the master: a port that is free
   std::optional<int> second_port{};         // and another one, for the lifeline
+
+  // mpirun, where it was asked for and is one of those known.
+  struct Mpi {
+    bool hydra = false;  // MPICH's or Intel MPI's, else Open MPI
+    std::string version;
+    bool has_daemon = false;  // that it starts on other servers
+    bool root = false;        // the login is root
+  };
+  std::optional<Mpi> mpi{};
 
   void take(AnswerLine& line);
   void check() const;

@@ -84,6 +84,97 @@ TEST(PlanGolden, Torchrun) {
   expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
+std::vector<Node> two_with_mpi(const std::string& version, bool root = false) {
+  std::vector<Node> nodes = two;
+  for (Node& node : nodes) {
+    node.mpi = MpiRuntime{.version = version, .root = root};
+  }
+  return nodes;
+}
+
+TEST(PlanGolden, Mpi) {
+  LaunchSpec spec = spec_of("train.py --epochs 2");
+  spec.launcher = "mpi";
+  expect_golden("plan_mpi.txt", cli::plan_text(make_plan(spec, two_with_mpi("4.1.4"))));
+  spec.command += " --api-key=s3cr3t";
+  const std::string text = cli::plan_text(make_plan(spec, two_with_mpi("5.0.7", true)));
+  expect_golden("plan_mpi5.txt", text);
+  EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
+}
+
+TEST(PlanGolden, MpiOfMpich) {
+  LaunchSpec spec = spec_of("./solve 'a b'");
+  spec.launcher = "mpi";
+  spec.torch = false;
+  spec.mpi_over_ssh = true;
+  std::vector<Node> nodes = two_with_mpi("4.0.2");
+  for (Node& each : nodes) {
+    each.mpi->kind = MpiRuntime::Kind::hydra;
+  }
+  expect_golden("plan_mpich.txt", cli::plan_text(make_plan(spec, nodes)));
+}
+
+// mpirun would take two servers of one name for one, and a name that it can resolve for itself.
+TEST(Mpi, EveryServerHasANameOfItsOwnForMpirun) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  std::vector<Node> nodes{node("gpu a", 1), node("gpu-b", 2), node("gpu.b", 3), node("7", 1)};
+  for (Node& each : nodes) {
+    each.mpi = MpiRuntime{.version = "4.1.4"};
+  }
+  const Plan plan = make_plan(spec, nodes);
+  EXPECT_NE(plan.processes[0].command.find(" --host localhost:1,remote-gpu-b:2,remote-gpu-b-2:3,remote-7:1 "),
+            std::string::npos)
+      << plan.processes[0].command;
+  EXPECT_EQ(plan.processes[2].mpi_host, "remote-gpu-b-2");
+}
+
+TEST(Mpi, TheUsersInterfacesWin) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  spec.env = {{"OMPI_MCA_btl_tcp_if_include", "ib0"}};
+  const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
+  EXPECT_EQ(value_of(plan.processes[1], "OMPI_MCA_btl_tcp_if_include"), "ib0");
+  EXPECT_EQ(value_of(plan.processes[1], "OMPI_MCA_oob_tcp_if_include"), "ens5");
+}
+
+TEST(Mpi, TheLocalRankIsTheRanksOwn) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  spec.local_rank_arg = true;
+  const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
+  EXPECT_NE(plan.processes[0].command.find("'python train.py --local_rank=$LOCAL_RANK'"), std::string::npos);
+}
+
+TEST(Mpi, SaysWhatAServerLacks) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  const auto message = [&](const std::vector<Node>& nodes) {
+    try {
+      make_plan(spec, nodes);
+    } catch (const Error& error) {
+      return error.message();
+    }
+    return std::string("no error");
+  };
+  std::vector<Node> nodes = two_with_mpi("4.1.4");
+  nodes[1].mpi.reset();
+  EXPECT_EQ(message(nodes),
+            "second-server: cannot launch with mpi: there is no mpirun that is known (Open MPI, or MPICH's "
+            "Hydra)");
+  nodes = two_with_mpi("4.1.4");
+  nodes[1].mpi->version = "4.1.6";
+  EXPECT_EQ(
+      message(nodes),
+      "second-server: cannot launch with mpi: it has Open MPI 4.1.6, and first-server has Open MPI 4.1.4");
+  nodes = two_with_mpi("4.1.4");
+  nodes[0].mpi->has_daemon = false;
+  EXPECT_EQ(
+      message(nodes),
+      "first-server: cannot launch with mpi: there is mpirun of Open MPI 4.1.4, but not its daemon (orted, "
+      "prted or hydra_pmi_proxy)");
+}
+
 TEST(PlanGolden, OtherThanPython) {
   LaunchSpec spec = spec_of("./simulate --steps 5 | tee log");
   spec.torch = false;

@@ -52,6 +52,29 @@ TEST(ParseProbe, ReadsTheOtherForms) {
   EXPECT_FALSE(unseen.holder->pid);
 }
 
+TEST(ParseProbe, ReadsWhatThereIsOfMpi) {
+  EXPECT_FALSE(parse_probe(good).mpi);
+  const auto with = [](const std::string& mpi) {
+    return parse_probe(changed("@remote1 end", "@remote1 probe mpi " + mpi + "\n@remote1 end")).mpi;
+  };
+  EXPECT_FALSE(with("none"));
+  const auto mpi = with("openmpi 4.1.4 whole root");
+  ASSERT_TRUE(mpi);
+  EXPECT_FALSE(mpi->hydra);
+  EXPECT_EQ(mpi->version, "4.1.4");
+  EXPECT_TRUE(mpi->has_daemon);
+  EXPECT_TRUE(mpi->root);
+  const auto other = with("hydra 4.0.2 client user");
+  ASSERT_TRUE(other);
+  EXPECT_TRUE(other->hydra);
+  EXPECT_FALSE(other->has_daemon);
+  EXPECT_FALSE(other->root);
+  for (const char* wrong : {"lam 7 whole root", "openmpi", "openmpi 4.1.4 half root",
+                            "openmpi $(reboot) whole root", "openmpi 4.1.4 whole root x"}) {
+    EXPECT_THROW(with(wrong), Error) << wrong;
+  }
+}
+
 TEST(ParseProbe, RefusesWhatItDoesNotUnderstand) {
   for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{
            {"cpus 8", "cpus 0"},

@@ -38,6 +38,7 @@ struct Arguments {
   std::string hosts;
   std::optional<std::string> launcher;
   TorchrunOptions torchrun;
+  std::string mpi_agent = "lifeline";
   std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
@@ -151,6 +152,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
+  request.mpi_over_ssh = arguments.mpi_agent == "ssh";
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   request.end_others =
       arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
@@ -270,6 +272,12 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   }
   add_launcher_option(command, arguments.launcher);
   add_torchrun_options(command, arguments.torchrun);
+  command
+      .add_option(
+          "--mpi-agent", arguments.mpi_agent,
+          "mpi: how its mpirun reaches the other servers: by the launch's own connections (lifeline, the "
+          "default), or by the ssh that the servers have")
+      ->check(CLI::IsMember({"lifeline", "ssh"}));
   command
       .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));

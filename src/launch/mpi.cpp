@@ -1,0 +1,163 @@
+// The launcher "mpi": mpirun on the first server, which starts the ranks of all. On each other server a job
+// waits for mpirun's order, which the launch's lifeline brings in the place of ssh (docs/launchers/mpi.md).
+#include <cctype>
+#include <set>
+
+#include <fmt/format.h>
+#include <remote/error.hpp>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "launch/command.hpp"
+#include "launch/launchers.hpp"
+
+namespace remote::launch {
+namespace {
+
+// The programs of ours that take part, by the agent that brings mpirun's orders.
+std::vector<std::string> helpers_of(const std::string& agent) {
+  std::vector<std::string> names{agent, "remote-mpi-member", "remote-mpi-rank"};
+  if (agent == "remote-mpi-ssh") {
+    names.emplace_back("remote-mpi-order");
+  }
+  return names;
+}
+
+// What mpirun calls the servers. These are labels that its agent understands and that resolve nowhere: so
+// mpirun takes no other server for its own, not even where all have one address.
+std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
+  std::vector<LaunchHost> hosts{{"localhost", nodes.front().nproc, nodes.front().server}};
+  std::set<std::string> used;
+  for (std::size_t n = 1; n < nodes.size(); ++n) {
+    std::string label = "remote-";
+    for (const unsigned char c : nodes[n].server) {
+      label += std::isalnum(c) != 0 && c < 0x80 ? static_cast<char>(c) : '-';
+    }
+    if (!used.insert(label).second) {
+      label += fmt::format("-{}", n);
+      used.insert(label);
+    }
+    hosts.push_back({label, nodes[n].nproc, nodes[n].server});
+  }
+  return hosts;
+}
+
+void check_runtimes(const std::vector<Node>& nodes) {
+  const auto name = [](const MpiRuntime& mpi) {
+    return fmt::format("{} {}", mpi.kind == MpiRuntime::Kind::open_mpi ? "Open MPI" : "MPICH's Hydra",
+                       mpi.version);
+  };
+  for (const Node& node : nodes) {
+    if (!node.mpi) {
+      throw Error("cannot launch with mpi", "there is no mpirun that is known (Open MPI, or MPICH's Hydra)",
+                  "install it there (Debian: openmpi-bin), or let `prologue` or the Python environment in "
+                  "configs.yaml put it on the PATH")
+          .on(node.server);
+    }
+    if (!node.mpi->has_daemon) {
+      throw Error("cannot launch with mpi",
+                  fmt::format("there is mpirun of {}, but not its daemon (orted, prted or hydra_pmi_proxy)",
+                              name(*node.mpi)),
+                  "its PATH must have all of the installation")
+          .on(node.server);
+    }
+    const MpiRuntime& first = *nodes.front().mpi;
+    if (node.mpi->kind != first.kind || node.mpi->version != first.version) {
+      throw Error("cannot launch with mpi",
+                  fmt::format("it has {}, and {} has {}", name(*node.mpi), nodes.front().server, name(first)),
+                  "one launch needs the same version on all of its servers")
+          .on(node.server);
+    }
+  }
+}
+
+std::string host_list(const std::vector<LaunchHost>& hosts) {
+  std::vector<std::string> words;
+  for (const LaunchHost& host : hosts) {
+    words.push_back(fmt::format("{}:{}", host.name, host.slots.value_or(1)));
+  }
+  return join(words, ",");
+}
+
+// A core a rank is what mpirun gives by itself; the threads of a program that loads data would all be on it.
+std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, const std::string& agent,
+                        const std::vector<LaunchHost>& hosts, int world_size, const std::string& command) {
+  std::string line = "mpirun";
+  if (mpi.kind == MpiRuntime::Kind::hydra) {
+    line += fmt::format(" -n {} -localhost {} -hosts {} -launcher ssh -launcher-exec {}", world_size,
+                        shell_quote(master_addr), host_list(hosts), agent);
+  } else {
+    line += mpi.root ? " --allow-run-as-root" : "";
+    line += fmt::format(" --map-by slot --bind-to none --leave-session-attached --np {} --host {}",
+                        world_size, host_list(hosts));
+    // Each server's own variables count there; and one daemon does not start the next one.
+    line += mpi.version.starts_with("4.") || mpi.version.starts_with("3.")
+                ? fmt::format(
+                      " --mca plm_rsh_agent {} --mca plm_rsh_no_tree_spawn 1 --mca "
+                      "plm_rsh_pass_environ_mca_params 0 --mca orte_keep_fqdn_hostnames 1 --mca regx naive",
+                      agent)
+                : fmt::format(
+                      " --prtemca plm_ssh_agent {} --prtemca plm_ssh_no_tree_spawn 1 --prtemca "
+                      "plm_ssh_pass_environ_mca_params 0 --prtemca prte_keep_fqdn_hostnames 1",
+                      agent);
+  }
+  return line + " remote-mpi-rank " + shell_quote(command);
+}
+
+// The interfaces, by the names that the generations of Open MPI have for them.
+void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
+  if (!node.interface) {
+    return;
+  }
+  env.set_default(user, "OMPI_MCA_btl_tcp_if_include", *node.interface);
+  env.set_default(user, "OMPI_MCA_oob_tcp_if_include", *node.interface);
+  if (*node.interface != "lo") {  // the daemons of Open MPI 5 never take that one
+    env.set_default(user, "PRTE_MCA_prte_if_include", *node.interface);
+  }
+}
+
+std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+  check_runtimes(nodes);
+  std::string command = spec.torch ? with_python(spec.command) : spec.command;
+  if (spec.local_rank_arg) {
+    command += " --local_rank=$LOCAL_RANK";
+  }
+  const std::vector<LaunchHost> hosts = labels_of(nodes);
+  const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
+  std::vector<PlannedProcess> processes;
+  int rank = 0;
+  for (std::size_t n = 0; n < nodes.size(); ++n) {
+    const Node& node = nodes[n];
+    PlannedProcess process;
+    process.server = node.server;
+    process.node_rank = static_cast<int>(n);
+    process.rank = rank;
+    process.ranks = node.nproc;
+    process.command = n == 0 ? mpirun_line(*node.mpi, spec.master_addr, agent, hosts, world_size, command)
+                             : std::string("remote-mpi-member");
+    process.helpers = helpers_of(agent);
+    process.mpi_host = hosts[n].name;
+    EnvBuilder env;
+    env.set("MASTER_ADDR", spec.master_addr);
+    env.set("MASTER_PORT", spec.master_port);
+    env.set("NODE_RANK", process.node_rank);
+    env.set("GROUP_RANK", process.node_rank);
+    env.set("RUN_UUID", spec.run_id);
+    Env user = node.env;
+    user.insert(user.end(), spec.env.begin(), spec.env.end());
+    add_interfaces(env, user, node);
+    add_common(env, spec, node);
+    process.env = env.take();
+    process.tags = tags_of(spec, n == 0);
+    processes.push_back(std::move(process));
+    rank += node.nproc;
+  }
+  return processes;
+}
+
+}  // namespace
+
+extern const Launcher mpi{
+    {"mpi", "mpirun on the first server, without ssh between the servers"}, true, plan, true};
+
+}  // namespace remote::launch

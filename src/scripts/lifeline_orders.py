@@ -1,0 +1,122 @@
+class Orders:
+    """mpirun's orders for other servers, on the hub: its agent puts each into a file of the first job's folder, and waits.
+
+    A file order.NUMBER has a line with the host as mpirun calls it, and lines of the words of a command line for that
+    host's shell. Only the name of mpirun's daemon and its arguments are sent on: no path, no variable, nothing for a shell.
+    """
+
+    DAEMONS = ("orted", "prted", "hydra_pmi_proxy")
+    LIMIT = 32768
+
+    def __init__(self, folder, names_by_host):
+        self.folder = folder
+        self.names_by_host = names_by_host
+        self.waiting = []  # (number, server, message) whose server is not there yet
+        self.fifo = open_fifo(os.path.join(folder, "orders"))
+
+    def look(self):
+        """Takes in the orders that are there."""
+        try:
+            os.read(self.fifo, 4096)
+        except OSError:
+            pass
+        try:
+            names = os.listdir(self.folder)
+        except OSError:
+            return
+        for name in names:
+            word, _, number = name.partition(".")
+            if word == "order" and number.isdigit():
+                self.take(number)
+
+    def take(self, number):
+        path = os.path.join(self.folder, "order." + number)
+        try:
+            with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                data = file.read(self.LIMIT + 1)
+            os.unlink(path)
+        except OSError:
+            return
+        host, _, line = data.decode(errors="replace").partition("\n")
+        name = self.names_by_host.get(host)
+        words = self.words_of(line.replace("\n", " "))
+        if name is None:
+            self.answer(number, "it is no server of this launch")
+        elif words is None or len(data) > self.LIMIT:
+            self.answer(number, "its command line is not understood")
+        else:
+            self.waiting.append((number, name, "run " + " ".join(quote(word) for word in words)))
+
+    def words_of(self, line):
+        import shlex  # not at the start: it takes as long to import as all the rest
+
+        try:
+            words = shlex.split(line)
+        except ValueError:
+            return None
+        for place, word in enumerate(words):
+            # before it there may be assignments: "PATH=/opt/x/bin:$PATH;export PATH;/opt/x/bin/orted"
+            daemon = word.rpartition(";")[2].rpartition("/")[2]
+            if daemon in self.DAEMONS:
+                return [daemon] + words[place + 1 :]
+        return None
+
+    def answer(self, number, text):
+        poke(os.path.join(self.folder, "answer." + number), text)
+
+    def send(self, links, gone):
+        """Sends what can be sent: `links` by server; to those that are `gone` nothing will."""
+        for order in list(self.waiting):
+            number, name, message = order
+            if name in links:
+                links[name].send(message)
+                self.answer(number, "ok")
+            elif name in gone:
+                self.answer(number, gone[name])
+            else:
+                continue
+            self.waiting.remove(order)
+
+
+def open_fifo(path):
+    """Opens a FIFO, which is made where there is none, for both directions: it never ends."""
+    try:
+        os.mkfifo(path, 0o600)
+    except OSError:
+        pass
+    fd = os.open(path, os.O_RDWR | os.O_NONBLOCK | os.O_NOFOLLOW)
+    if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError(errno.EINVAL, "no FIFO")
+    return fd
+
+
+def poke(path, text):
+    """Writes a line into a FIFO that somebody reads; nothing happens where nobody does."""
+    try:
+        fd = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        if stat.S_ISFIFO(os.fstat(fd).st_mode):
+            os.write(fd, text.encode() + b"\n")
+    except OSError:
+        pass
+    finally:
+        os.close(fd)
+
+
+def keep_order(folder, words):
+    """On another server: puts the order where its job waits for it (mpi_member.sh). The first one counts; none ends the waiting."""
+    order = os.path.join(folder, "order")
+    if os.path.lexists(order) or any("\n" in word for word in words):
+        return
+    if words and words[0] not in Orders.DAEMONS:
+        return
+    try:
+        with open(os.path.join(folder, ".order"), "wb") as file:
+            file.write("".join(word + "\n" for word in words).encode())
+        os.rename(os.path.join(folder, ".order"), order)
+    except OSError:
+        return
+    poke(os.path.join(folder, "orders"), "")

@@ -1,0 +1,23 @@
+#!/bin/sh
+# mpirun's remote agent, in the place of ssh: remote-mpi-agent HOST WORD…, where the words are a command line for that host. It
+# gives them to the launch's lifeline on this server, and ends when that has sent them on. The lifeline answers "ok" or says
+# why not; one that has died is started again by the next status of the job, and finds the order.
+umask 077
+cd "$REMOTE_JOB_FOLDER" || exit 1
+while case $1 in -*) ;; *) false ;; esac do # MPICH gives options to ssh, such as -x
+  shift
+done
+host=$1
+answer=answer.$$
+rm -f "$answer"
+[ -p orders ] || mkfifo orders 2>/dev/null
+mkfifo "$answer" || exit 1
+# opened for both directions: nothing here waits for the other side
+exec 4<>"$answer" 5<>orders
+printf '%s\n' "$@" >".order.$$" && mv ".order.$$" "order.$$" || exit 1
+echo >&5
+read -r said <&4
+rm -f "$answer"
+[ "$said" = ok ] && exit
+echo "remote: mpirun cannot start its daemon for $host: $said" >&2
+exit 1

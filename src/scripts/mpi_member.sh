@@ -1,0 +1,38 @@
+#!/bin/sh
+# The job of a launch by mpirun on each server but the first: it waits until mpirun's order for this server has come over the
+# lifeline (or by ssh), and runs the daemon that it names as a part of this job.
+umask 077
+cd "$REMOTE_JOB_FOLDER" || exit 1
+[ -p orders ] || mkfifo orders 2>/dev/null
+[ -p orders ] || exit 1
+exec 4<>orders
+until [ -e order ]; do
+  read -r _ <&4
+done
+exec 4<&-
+[ -s order ] || exit 0 # mpirun has ended without having asked for this server
+set --
+while IFS= read -r word; do
+  set -- "$@" "$word"
+done <order
+case ${1-} in
+  orted | prted | hydra_pmi_proxy) ;;
+  *)
+    echo "remote: the order of mpirun is for none of its daemons" >&2
+    exit 1
+    ;;
+esac
+# mpirun's own value comes with the order, and this server's interface may have another name
+REMOTE_MPI_INTERFACE=${OMPI_MCA_btl_tcp_if_include-}
+export REMOTE_MPI_INTERFACE
+cd "$REMOTE_PROJECT_FOLDER" || exit 1
+# Not ignored but caught, so that the daemon gets the defaults: it has to end its ranks before this job is over.
+trap : HUP INT TERM USR1 USR2
+(exec "$@")
+code=$?
+# The daemon's own exit code does not tell how its ranks ended.
+if read -r _ kind number _ 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent"; then
+  code=$number
+  [ "$kind" = signal ] && code=$((128 + number))
+fi
+exit "$code"

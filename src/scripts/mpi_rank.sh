@@ -1,0 +1,89 @@
+#!/bin/sh
+# One rank below mpirun: remote-mpi-rank COMMAND runs a line for the shell with torch's variables, made from those of mpirun,
+# and with its output in this server's job. What it leaves of a failure (workers.sh) tells which rank failed first.
+RANK=${OMPI_COMM_WORLD_RANK:-${PMI_RANK-}}
+WORLD_SIZE=${OMPI_COMM_WORLD_SIZE:-${PMI_SIZE-}}
+LOCAL_RANK=${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID-}}
+LOCAL_WORLD_SIZE=${OMPI_COMM_WORLD_LOCAL_SIZE:-${MPI_LOCALNRANKS-}}
+for number in "$RANK" "$WORLD_SIZE" "$LOCAL_RANK" "$LOCAL_WORLD_SIZE"; do
+  case $number in
+    '' | *[!0-9]*)
+      echo 'remote: mpirun told this process no rank: OMPI_COMM_WORLD_RANK (or PMI_RANK) and its like are missing' >&2
+      exit 1
+      ;;
+  esac
+done
+export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
+if [ -n "${REMOTE_MPI_INTERFACE-}" ]; then
+  OMPI_MCA_btl_tcp_if_include=$REMOTE_MPI_INTERFACE
+  export OMPI_MCA_btl_tcp_if_include
+fi
+mask=$(umask)
+umask 077
+cd "$REMOTE_JOB_FOLDER" || exit 1
+exec </dev/null >>job.out 2>>job.err
+# Caught, so that this outlives a signal to the whole group and the command gets the defaults.
+trap : HUP INT TERM USR1 USR2
+
+# label STREAM FIFO: the rank's lines into ranks/RANK.STREAM, and behind "[RANK] " to what stdout is. It ends with the last
+# who writes, and not by a signal before.
+label() {
+  trap '' HUP INT TERM USR1 USR2
+  exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
+}
+
+# Where a server has several ranks, each line says whose it is.
+labels=
+if [ "$LOCAL_WORLD_SIZE" -gt 1 ] && command -v stdbuf >/dev/null && mkdir -p ranks &&
+  mkfifo "ranks/.$RANK.out" "ranks/.$RANK.err"; then
+  label out "ranks/.$RANK.out" &
+  labels=$!
+  label err "ranks/.$RANK.err" >&2 &
+  labels="$labels $!"
+fi
+
+shell='sh'
+command -v bash >/dev/null && shell='bash --norc'
+exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not the rank's
+(
+  if [ -n "$labels" ]; then
+    exec >"ranks/.$RANK.out" 2>"ranks/.$RANK.err" 3>&-
+  else
+    exec 2>&3 3>&-
+  fi
+  cd "$REMOTE_PROJECT_FOLDER" || exit 127
+  umask "$mask"
+  # shellcheck disable=SC2086
+  exec $shell -c -- "$1"
+)
+code=$?
+# When, in milliseconds where this server's date knows them.
+at=
+[ "$code" = 0 ] || at=$(date +%s%3N)
+
+# What it wrote last has to be there before this job ends; what it has left behind may hold on to its output for longer.
+tries=0
+for label in $labels; do
+  while kill -0 "$label" 2>/dev/null && [ $tries -lt 100 ]; do
+    tries=$((tries + 1))
+    sleep 0.02
+  done
+done
+[ -z "$labels" ] || rm -f "ranks/.$RANK.out" "ranks/.$RANK.err"
+[ "$code" != 0 ] || exit 0
+
+case $at in
+  '' | *[!0-9]* | ??????????) at=$(date +%s)999 ;;
+esac
+kind='exit' number=$code
+if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
+  kind=signal number=$((code - 128))
+fi
+mkdir -p failures || exit "$code"
+{
+  echo "$at"
+  [ ! -f "ranks/$RANK.err" ] || tail -c 16384 "ranks/$RANK.err" | tail -n 50
+  [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
+} >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
+printf '%s\n' "$RANK $kind $number ${at%???}" >>failures/agent
+exit "$code"

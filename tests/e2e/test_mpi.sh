@@ -1,0 +1,115 @@
+#!/bin/sh
+# --launcher mpi on two practice servers, which have no way to each other but the launch's lifeline: mpirun starts the ranks of both.
+# shellcheck disable=SC2016
+. "${0%/*}/support.sh"
+command -v mpirun >/dev/null || skip "mpirun is not installed (Debian: openmpi-bin)"
+code 0 sandbox up --nodes 2
+system_python
+cp "${REMOTE_SOURCE_DIR:?}/sample/train.py" .
+cat >ranks.py <<'PY'
+"""Reads its rank as MPI programs do, and compares it with what torch's programs read."""
+import os
+
+rank, size = os.environ["OMPI_COMM_WORLD_RANK"], os.environ["OMPI_COMM_WORLD_SIZE"]
+assert (rank, size) == (os.environ["RANK"], os.environ["WORLD_SIZE"])
+assert os.environ["LOCAL_RANK"] == os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]
+print("rank %s of %s, server %s:" % (rank, size, os.environ["NODE_RANK"]), os.environ["WORD"], flush=True)
+PY
+code 0 rsync
+# mpi COMMAND WORDS...: a launch of 2 ranks on each server
+mpi() { "$REMOTE" torch-launch --launcher mpi --nproc-per-node 2 --cmd "$@" >"$work/out" 2>"$work/err"; }
+succeeds() { "$@" || fail "exit code $?: $*"; }
+# output KEY STREAM: what the job wrote
+output() { find .remote/sandbox -path "*/.jobs/$(job "$1" id)/job.$2" -exec cat {} +; }
+# left: processes of mpirun or its ranks that belong to this test's servers
+left() { grep -lzF "$work/my project" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3 | while read -r pid; do
+  grep -qzE '^(.*/)?(mpirun|orted|prted|prterun|sleep|remote-mpi-.*)$' "/proc/$pid/cmdline" 2>/dev/null && echo "$pid"
+done; }
+nothing_left() { [ -z "$(left)" ]; }
+
+# --- the ranks of both servers, in the order of the launch, with the user's variables; each server has the output of its own
+succeeds mpi 'python3 ranks.py' --follow -e 'WORD=a b' -e 'SECRET_TOKEN=s3cr3t'
+for rank in 0 1; do
+  grep -q "rank $rank of 4, server 0: a b" "$work/out" || fail "rank $rank is missing"
+done
+output 2 out | sort >"$work/sorted"
+printf '[2] rank 2 of 4, server 1: a b\n[3] rank 3 of 4, server 1: a b\n' | cmp -s - "$work/sorted" || fail "the second server's ranks"
+# --- the program of the sample, unchanged
+if remote run --cmd 'python3 -c "import sklearn, torch"'; then
+  succeeds mpi 'python3 train.py --epochs 6' --follow
+  grep -q 'all ranks have the same parameters' "$work/out" || fail "it has not trained on all ranks"
+  key=4
+else
+  echo "without train.py: there is no torch"
+  key=2
+fi
+
+# --- the first rank that failed, by its own exit code and words, although mpirun then ends all others
+got=0
+mpi 'sh -c "[ \$RANK = 3 ] || exec sleep 600; echo the disk of rank 3 is gone >&2; exit 9"' --follow || got=$?
+[ "$got" = 1 ] || fail "exit code $got"
+grep -q 'rank 3 on node-2 failed first (exit 9' "$work/err" || fail "the verdict names another rank"
+grep -q 'the disk of rank 3 is gone' "$work/err" || fail "the verdict has not its last words"
+until_true nothing_left
+key=$((key + 2))
+[ "$(job $key exit_code) $(job $((key - 1)) exit_code)" = '9 9' ] || fail "the exit codes are not that of the rank"
+
+# --- following from the first byte, through a link that breaks, until a kill that leaves nothing on either server
+cat >slow.sh <<'SH'
+echo "rank $RANK begins"
+while [ ! -e ~/go ]; do sleep 0.05; done
+echo "rank $RANK goes on"
+exec sleep 600
+SH
+code 0 rsync
+succeeds mpi 'sh slow.sh' --no-follow
+"$REMOTE" job-tail --launch last --all --lines 1000 >"$work/out" 2>"$work/err" &
+follower=$!
+all_say() { for rank in 0 1 2 3; do grep -q "rank $rank $1" "$work/out" || return 1; done; }
+until_true all_say begins
+# the connections of the practice servers, not their jobs
+for pid in $("$REMOTE" --quiet sandbox status --json | sed -n 's/^ *"pid": \([0-9]*\),*$/\1/p'); do
+  read -r sessions <"/proc/$pid/task/$pid/children" || true
+  # shellcheck disable=SC2086
+  kill -KILL $sessions
+done
+"$REMOTE" --quiet run --cmd 'touch ~/go' || fail "touch"
+until_true all_say 'goes on'
+[ "$(grep -c 'rank 2 begins' "$work/out")" = 1 ] || fail "a line was lost or came twice"
+code 0 job-kill --launch last --yes
+follower_ends 1
+nothing_left || fail "left: $(left)"
+key=$((key + 2))
+[ "$(job $key state)" = killed ] || fail "it is not killed, but $(job $key state)"
+
+# --- mpirun itself is killed: nothing stays on the other server
+succeeds mpi 'sleep 600' --no-follow
+key=$((key + 2))
+kill -KILL "$(job $((key - 1)) pid)"
+until_true nothing_left
+code 1 job-wait --launch last
+
+# --- by the servers' own ssh
+mkdir "$work/ssh"
+cat >"$work/ssh/ssh" <<SH
+#!/bin/sh
+echo "\$*" >>'$work/asked'
+exec /usr/bin/ssh -F none -i '$(find "$PWD/.remote/sandbox" -name 'id_*' ! -name '*.pub')' -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "\$@"
+SH
+chmod +x "$work/ssh/ssh"
+printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/ssh" >>.remote/configs.yaml
+succeeds mpi 'python3 ranks.py' --follow -e WORD=ssh --mpi-agent ssh
+key=$((key + 2))
+[ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, server 1: ssh [3] rank 3 of 4, server 1: ssh ' ] || fail "the second server's ranks"
+[ "$(wc -l <"$work/asked")" = 1 ] || fail "ssh was not asked once"
+code 2 launch --launcher ranks --mpi-agent ssh -- true
+sed -i '/^prologue:/d' .remote/configs.yaml
+
+# --- what is missing is told before anything starts
+mkdir "$work/bin"
+ln -s /usr/bin/* "$work/bin"
+rm "$work/bin/mpirun"
+printf 'prologue: "export PATH=\\"%s\\""\n' "$work/bin" >>.remote/configs.yaml
+code 1 launch --launcher mpi -- true
+grep -q 'node-1: cannot launch with mpi: there is no mpirun' "$work/err" || fail "it does not say that mpirun is missing"
+[ "$(of_jobs 'len(d)')" = "$key" ] || fail "something was started"

@@ -1,0 +1,191 @@
+#include <csignal>
+#include <filesystem>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "jobs/helpers.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/start.hpp"
+#include "support/local_connection.hpp"
+#include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
+
+// mpirun's orders, from its agent on the pretended server "a" over the lifeline to the job on "b". Both are
+// this machine; mpirun and its daemon are shell scripts.
+
+namespace remote::jobs {
+namespace {
+
+namespace fs = std::filesystem;
+using ::testing::HasSubstr;
+
+class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
+ protected:
+  OrdersTest() : servers(GetParam()) {
+    lifeline.token = random_hex(64);
+    lifeline.servers = {"a", "b"};
+    lifeline.address = "127.0.0.1";
+    lifeline.port = test::free_port();
+    lifeline.grace_s = 0;
+    lifeline.timeout_s = 30;
+    lifeline.mpi_hosts = {{"localhost", "a"}, {"remote-b", "b"}};
+    // The daemon: puts its words on record, and ends when it may.
+    write_file_atomic(servers.home("b") / "bin/orted",
+                      "#!/bin/sh\nprintf '%s\\n' \"$@\" >>~/words\nuntil [ -e ~/go ]; do sleep 0.02; done\n");
+    fs::permissions(servers.home("b") / "bin/orted", fs::perms::owner_all);
+  }
+  ~OrdersTest() override {
+    EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20)) << "something is left";
+  }
+
+  JobId start(const std::string& server, const std::string& command) {
+    Job job;
+    job.id = JobId::random();
+    job.rank = server == "a" ? 0 : 1;
+    const servers::ProcessSpec process{
+        command,
+        "PATH=$HOME/bin:$PATH; export PATH\n" +
+            helpers_text(".jobs", {"remote-mpi-agent", "remote-mpi-member", "remote-mpi-rank"}),
+        {}};
+    const auto action =
+        start_action({"~/proj", ".jobs"}, {{job.id, process}}, lifeline_request(lifeline, server, {job}));
+    const StartAnswer answer = servers::run_action(*servers.connect(server), action, Cancel());
+    EXPECT_EQ(answer.jobs.at(0).outcome, StartReply::Outcome::started) << answer.jobs.at(0).reason;
+    return job.id;
+  }
+  StatusReply status(const std::string& server, const JobId& id) {
+    return servers::run_action(*servers.connect(server), status_action({"~/proj", ".jobs"}, {id}, {}),
+                               Cancel())
+        .jobs.at(0);
+  }
+  std::optional<ExitStatus> result(const std::string& server, const JobId& id) {
+    StatusReply reply;
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          reply = status(server, id);
+          return reply.phase == StatusReply::Phase::ended;
+        },
+        20))
+        << "the end of the job on " << server;
+    return reply.result;
+  }
+  std::string errors(const std::string& server, const JobId& id) {
+    return read_file(servers.home(server) / "proj/.jobs" / id.text() / "job.err");
+  }
+  std::string words() { return read_file_if_there(servers.home("b") / "words").value_or(""); }
+  void go(const std::string& server) { write_file_atomic(servers.home(server) / "go", ""); }
+  void until_words() {
+    EXPECT_TRUE(test::eventually([&] { return !words().empty(); }, 20)) << "no order came";
+  }
+
+  test::LocalServers servers;
+  Lifeline lifeline;
+};
+
+TEST_P(OrdersTest, AreOnlyTheDaemonAndItsArguments) {
+  const JobId b = start("b", "remote-mpi-member");
+  const JobId a = start(
+      "a",
+      "remote-mpi-agent remote-b 'PATH=/evil:$PATH;export PATH;touch ~/evil;/evil/orted' -mca ess '\"env\"' "
+      "'\"a b\"' ';' 'touch ~/evil' '$(touch ~/evil)'");
+  EXPECT_EQ(result("a", a), ExitStatus::exited(0));
+  until_words();
+  go("b");
+  EXPECT_EQ(result("b", b), ExitStatus::exited(0));
+  EXPECT_EQ(words(), "-mca\ness\nenv\na b\n;\ntouch\n~/evil\n$(touch\n~/evil)\n");
+  EXPECT_FALSE(fs::exists(servers.home("a") / "evil"));
+  EXPECT_FALSE(fs::exists(servers.home("b") / "evil"));
+}
+
+TEST_P(OrdersTest, GoToServersOfTheLaunchAndToNoOtherProgram) {
+  const JobId b = start("b", "remote-mpi-member");
+  const JobId a = start("a",
+                        "remote-mpi-agent remote-c orted; remote-mpi-agent remote-b sh -c true; "
+                        "remote-mpi-agent remote-b orted '\"'; exit 0");
+  EXPECT_EQ(result("a", a), ExitStatus::exited(0));
+  EXPECT_EQ(errors("a", a),
+            "remote: mpirun cannot start its daemon for remote-c: it is no server of this launch\n"
+            "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n"
+            "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n");
+  // mpirun has ended without an order that counts: nobody waits for one any more
+  EXPECT_EQ(result("b", b), ExitStatus::exited(0));
+  EXPECT_EQ(words(), "");
+}
+
+TEST_P(OrdersTest, TheFirstOneCounts) {
+  const JobId b = start("b", "remote-mpi-member");
+  const JobId a = start("a", "remote-mpi-agent remote-b orted 1 && remote-mpi-agent remote-b orted 2");
+  EXPECT_EQ(result("a", a), ExitStatus::exited(0));
+  until_words();
+  go("b");
+  EXPECT_EQ(result("b", b), ExitStatus::exited(0));
+  EXPECT_EQ(words(), "1\n");
+}
+
+TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {
+  lifeline.timeout_s = 2;
+  const JobId a = start("a", "remote-mpi-agent remote-b orted");
+  EXPECT_EQ(result("a", a), ExitStatus::exited(1));
+  EXPECT_THAT(errors("a", a), HasSubstr("server b does not reach this one at 127.0.0.1 port"));
+}
+
+// Orders may be given while nobody is there to take them.
+TEST_P(OrdersTest, OutliveTheLifeline) {
+  const JobId b = start("b", "remote-mpi-member");
+  const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.02; done; remote-mpi-agent remote-b orted late");
+  const fs::path record = servers.home("a") / "proj/.jobs" / a.text() / "lifeline.pid";
+  EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }, 20));
+  const std::string text = read_file(record);
+  EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
+  go("a");
+  const fs::path folder = record.parent_path();
+  EXPECT_TRUE(test::eventually(
+      [&] {
+        return std::ranges::any_of(fs::directory_iterator(folder), [](const auto& entry) {
+          return entry.path().filename().string().starts_with("order.");
+        });
+      },
+      20));
+  EXPECT_EQ(result("a", a), ExitStatus::exited(0));  // a status starts it again
+  until_words();
+  go("b");
+  EXPECT_EQ(result("b", b), ExitStatus::exited(0));
+  EXPECT_EQ(words(), "late\n");
+}
+
+// A rank's failure: its code is the job's, and its time and last words are on record.
+TEST_P(OrdersTest, ARankLeavesWhatAVerdictNeeds) {
+  const std::string variables =
+      "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
+      "OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
+  write_file_atomic(
+      servers.home("b") / "bin/orted",
+      "#!/bin/sh\n" + variables +
+          "remote-mpi-rank 'echo \"$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE\"; echo oops >&2; "
+          "exit 7'\nexit 0\n");
+  const JobId b = start("b", "remote-mpi-member");
+  const JobId a = start("a", "remote-mpi-agent remote-b orted && sleep 300");
+  EXPECT_EQ(result("b", b), ExitStatus::exited(7));
+  EXPECT_EQ(result("a", a), ExitStatus::signalled(SIGTERM));
+  const fs::path folder = servers.home("b") / "proj/.jobs" / b.text();
+  EXPECT_EQ(read_file(folder / "job.out"), "[3] 3 4 1 2\n");
+  EXPECT_EQ(read_file(folder / "job.err"), "[3] oops\n");
+  EXPECT_EQ(read_file(folder / "ranks/3.out"), "3 4 1 2\n");
+  const std::string record = read_file(folder / "failures/rank.3");
+  EXPECT_TRUE(parse_number<std::int64_t>(record.substr(0, record.find('\n'))).value_or(0) > 1'700'000'000'000)
+      << record;
+  EXPECT_EQ(record.substr(record.find('\n')), "\noops\n");
+  EXPECT_TRUE(read_file(folder / "failures/agent").starts_with("3 exit 7 "));
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, OrdersTest,
+                         ::testing::Values(test::ServerShell::dash, test::ServerShell::busybox),
+                         [](const auto& one) { return test::to_string(one.param); });
+
+}  // namespace
+}  // namespace remote::jobs
