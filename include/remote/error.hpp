@@ -25,6 +25,7 @@ enum class Remedy {
   authorize_key,    // the server does not take the key yet
   trust_settings,   // the user must allow what the project asks of this machine
   trust_folder,     // others can change the project's folder
+  share_folder,     // name a folder that all servers share, or let the ranks find each other otherwise
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -54,6 +54,8 @@ inline constexpr std::string_view config_tail = R"(
 #   env: {NCCL_DEBUG: WARN}
 #   servers: [first-server]
 #   launcher: ranks
+#   init_method: env             # or tcp, file: sets INIT_METHOD
+#   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
 #   rsync: true                  # send the project first
 #   follow: true

@@ -13,11 +13,14 @@
 #include "jobs/refresh.hpp"
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
+#include "launch/host_filter.hpp"
 #include "launch/plan.hpp"
 #include "project/code_check.hpp"
 #include "project/core.hpp"
+#include "project/init_file.hpp"
 #include "project/new_job.hpp"
 #include "servers/fanout.hpp"
+#include "servers/init_file.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
 #include "servers/sync.hpp"
@@ -59,6 +62,7 @@ class Launching {
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
+  void choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   void end_started(std::vector<Job>& jobs);
@@ -67,11 +71,12 @@ class Launching {
   Core& core_;
   const LaunchRequest& request_;
   std::vector<config::Server> servers_;
-  std::map<std::string, int> slots_;  // ranks by server, where request_.nproc does not say
+  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
   std::vector<ssh::LoginFacts> logins_;        // by server
   std::string first_address_;                  // by which this machine reaches the first server
   std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
+  std::optional<InitFile> init_file_;          // from plan() on
 };
 
 void Launching::choose_servers() {
@@ -84,9 +89,7 @@ void Launching::choose_servers() {
   }
   for (const LaunchHost& host : resolve_hosts(core_, request_.hosts)) {
     servers_.push_back(core_.servers({host.name}).front());
-    if (host.slots) {
-      slots_[host.name] = *host.slots;
-    }
+    hosts_[host.name] = host;
   }
 }
 
@@ -164,6 +167,19 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
       }));
 }
 
+// CUDA_VISIBLE_DEVICES, where the launch's hosts say which GPUs its ranks may use.
+void Launching::choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const {
+  const std::vector<int> chosen = launch::gpus_of(host, gpus, server.gpu_indices);
+  if (chosen.empty()) {
+    return;
+  }
+  if (given_variable("CUDA_VISIBLE_DEVICES")) {
+    throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
+                       "keep one of the two");
+  }
+  env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
+}
+
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                                 const std::string& master_addr) {
   if (!answer.resolved) {
@@ -182,14 +198,20 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
   if (expected != answer.gpus) {
     core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
   }
+  Env env = server.variables();
+  std::optional<int> slots;
+  if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
+    slots = host->second.slots;
+    choose_gpus(host->second, server, answer.gpus, env);
+  }
+  Env all = env;
+  all.insert(all.end(), request_.env.begin(), request_.env.end());
   return {.server = server.name,
           .gpus = answer.gpus,
           .cpus = answer.cpus,
-          .nproc = slots_.contains(server.name)
-                       ? slots_.at(server.name)
-                       : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
-                                               job_env(server, request_.env)),
-          .env = server.variables(),
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
+          .env = std::move(env),
+          .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
           .interface = answer.interface};
 }
 
@@ -208,6 +230,7 @@ Plan Launching::plan() {
       .run_id = JobId::random().text(),
       .env = request_.env,
       .tags = request_.tags,
+      .init_method = request_.init_method,
       .local_rank_arg = request_.local_rank_arg,
       .torch = request_.python};
   answers_ = probe_all(spec.master_addr);
@@ -217,6 +240,9 @@ Plan Launching::plan() {
     } catch (const Error& error) {
       throw error.on(master.name);
     }
+  }
+  if (request_.init_method == InitMethod::file) {
+    init_file_.emplace(core_, servers_, request_.init_dir, *JobId::parse(spec.run_id));
   }
   std::vector<launch::Node> nodes;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -284,6 +310,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     job.job.launch = JobId::parse(plan.run_id);
     job.job.rank = process.rank;
     job.job.world_size = plan.world_size;
+    if (init_file_) {
+      job.init_file = servers::init_file_text(plan.processes.size(), init_file_->folder_on(process.server));
+    }
     all.push_back(std::move(job));
   }
   return all;
@@ -351,6 +380,9 @@ LaunchResult Launching::start() {
   core_.tell(Launched{result});
   for (const Error& error : result.errors) {
     core_.tell(PartFailed{error});
+  }
+  if (init_file_ && (result.errors.empty() || !request_.end_others)) {
+    init_file_->keep();
   }
   if (!result.errors.empty() && request_.end_others) {
     end_started(result.jobs);
