@@ -40,7 +40,7 @@ std::string InitFile::place_on(const config::Server& server) const {
 void InitFile::make(const std::vector<config::Server>& servers) {
   const auto take = [&](const config::Server& server, servers::InitFileAnswer answer) {
     if (!answer.failure.empty()) {
-      throw Error("the launch's file is not to be had", answer.failure).on(server.name);
+      throw Error("cannot use the shared file", answer.failure).on(server.name);
     }
     return answer.folder;
   };
@@ -69,7 +69,7 @@ void InitFile::make(const std::vector<config::Server>& servers) {
     });
   }
   if (!complete) {
-    throw Error("nothing was started", "the ranks are to find each other by a file that all servers share")
+    throw Error("nothing was started", "the ranks need a file that all servers can see")
         .mended_by(Remedy::share_folder);
   }
 }

@@ -36,7 +36,7 @@ init_make() {
 init_see() {
   [ -d "$folder" ] || init_fail "there is no folder $folder"
   cd -- "$folder" || init_fail "no right to enter $folder"
-  [ -d ".remote-init-$1" ] || init_fail "$folder is another folder than on $2: what $2 writes there is not to be seen"
+  [ -d ".remote-init-$1" ] || init_fail "$folder is not the same folder as on $2: what $2 wrote there is not visible"
   init_tell "$1"
 }
 

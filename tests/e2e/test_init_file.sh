@@ -61,6 +61,11 @@ code 1 job-wait --launch 3
 code 0 torch-launch --init-method file --init-dir "$work/shared disk" --nproc-per-node 2 --on-failure leave --follow -- "$python" train.py --epochs 8
 grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train"
 nothing_shared || fail "a launch that ends well leaves its file"
+# The workers of torchrun's agents get the same variable.
+code 0 torch-launch --init-dir "$work/shared disk" --launcher torchrun --nproc-per-node 2 --follow -- "$python" train.py --epochs 8
+grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train under torchrun"
+nothing_shared || fail "torchrun's launch leaves its file"
+
 # shellcheck disable=SC2016  # the ranks' shells expand it
 code 0 launch --init-method tcp --follow --cmd '[ "$INIT_METHOD" = "tcp://$MASTER_ADDR:$MASTER_PORT" ] && echo equal'
 grep -qx equal "$work/out" || fail "INIT_METHOD is not the URL"
