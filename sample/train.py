@@ -1,7 +1,7 @@
 """Trains a small network on scikit-learn's handwritten digits, on all ranks of a launch together.
 
 It needs nothing but the environment variables that a launch sets (MASTER_ADDR, MASTER_PORT, WORLD_SIZE, RANK,
-LOCAL_RANK, LOCAL_WORLD_SIZE), so `remote torch-launch`, torchrun and a plain shell loop all work. Without them it is
+LOCAL_RANK, LOCAL_WORLD_SIZE; and INIT_METHOD, where the ranks are to find each other by a URL or a shared file), so `remote torch-launch`, torchrun and a plain shell loop all work. Without them it is
 a run of a single rank. It uses NCCL where every local rank has a GPU of its own, and gloo on the CPU otherwise.
 """
 import argparse
@@ -40,10 +40,12 @@ def start():
     if torch.cuda.is_available() and torch.cuda.device_count() >= local_world_size:
         device = torch.device("cuda", local_rank)
         torch.cuda.set_device(device)
-        dist.init_process_group("nccl")
+        backend = "nccl"
     else:
         device = torch.device("cpu")
-        dist.init_process_group("gloo")
+        backend = "gloo"
+    dist.init_process_group(backend, init_method=os.environ.get("INIT_METHOD", "env://"),
+                            rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
     return dist.get_rank(), dist.get_world_size(), device
 
 

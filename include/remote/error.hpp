@@ -26,6 +26,7 @@ enum class Remedy {
   trust_settings,   // the user must allow what the project asks of this machine
   trust_folder,     // others can change the project's folder
   use_mpi_ssh,      // let mpirun reach the other servers by ssh
+  share_folder,     // name a folder that all servers share, or let the ranks find each other otherwise
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

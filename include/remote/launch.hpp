@@ -22,6 +22,11 @@ struct LaunchHost {
   std::string name;            // the server's name in configs.yaml, or its hostname or internal_address
   std::optional<int> slots{};  // how many ranks it gets; nullopt: LaunchRequest::nproc
   std::string where{};         // for messages: "hosts.txt:3"
+  // GPUs that its ranks may use, by index, or with `without_gpus` those that they may not. Empty: all that
+  // configs.yaml leaves to them. CUDA_VISIBLE_DEVICES follows, and where `slots` does not say it, the number
+  // of ranks.
+  std::vector<int> gpus{};
+  bool without_gpus = false;
 };
 
 // What the launcher torchrun takes besides.
@@ -35,6 +40,11 @@ struct TorchrunOptions {
   std::optional<int> max_restarts{};  // how often the workers start again after a failure; default: 0
 };
 
+// How the ranks find each other. env: by MASTER_ADDR and MASTER_PORT alone, torch's default. The others also
+// set INIT_METHOD, for programs that hand it to init_process_group(): tcp: "tcp://MASTER_ADDR:MASTER_PORT";
+// file: "file:///…", a file of the launch's own that all servers share.
+enum class InitMethod { env, tcp, file };
+
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
   std::vector<std::string> servers{};  // names or globs; none: all of the project
@@ -43,12 +53,16 @@ struct LaunchRequest {
   std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
   std::optional<int> master_port{};  // default: a free one
   Env env{};
-  std::vector<std::string> tags{};        // default: the words of the command and more
-  std::string launcher = "ranks";         // one of launchers()
-  TorchrunOptions torchrun{};             // an error with another launcher
+  std::vector<std::string> tags{};  // default: the words of the command and more
+  std::string launcher = "ranks";   // one of launchers()
+  TorchrunOptions torchrun{};       // an error with another launcher
   // The launcher mpi: its mpirun reaches the other servers by the ssh that the servers have, and not by the
   // lifeline. An error with another launcher.
   bool mpi_over_ssh = false;
+  InitMethod init_method = InitMethod::env;
+  // For InitMethod::file: the folder of the file, which all servers share: absolute, "~/…", or within the
+  // project's folder. "": the folder of the jobs, which servers with one home share.
+  std::string init_dir{};
   bool python = true;                     // a bare .py file gets `python` in front; tagged torch
   bool local_rank_arg = false;            // append --local_rank=N to the command
   std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
@@ -71,6 +85,8 @@ struct LaunchDefaults {
   std::vector<std::string> servers{};
   std::optional<std::string> launcher{};
   TorchrunOptions torchrun{};
+  std::optional<InitMethod> init_method{};
+  std::optional<std::string> init_dir{};
   std::optional<bool> end_others{};
   std::optional<bool> follow{};  // follow the launch
   std::optional<bool> rsync{};   // send the project first

@@ -75,6 +75,9 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "see: remote job-list";
     case Remedy::use_mpi_ssh:
       return "or let mpirun use the servers' own ssh: --mpi-agent ssh";
+    case Remedy::share_folder:
+      return "name a folder that all of them share: --init-dir DIR; or let the ranks find each other without "
+             "a file: --init-method tcp, or env";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

@@ -22,7 +22,7 @@ struct Page {
 };
 
 constexpr Page pages[] = {
-    {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10"},
+    {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10\nremote init --from hosts"},
     {"sandbox", "Begin", "remote sandbox up --nodes 2"},
     {"servers", "Begin", "remote servers\nremote servers --verbose --server gpu1"},
     {"authorize", "Begin", "remote authorize --server gpu1 --generate"},
@@ -36,7 +36,9 @@ constexpr Page pages[] = {
     {"job-run", "Run", "remote job-run --server gpu1 --cmd 'python train.py' --tag try"},
     {"torch-launch", "Run",
      "remote torch-launch --cmd 'python train.py' --nproc-per-node 8\n"
-     "remote torch-launch --cmd 'python train.py' --server 'gpu*' --follow"},
+     "remote torch-launch --cmd 'python train.py' --server 'gpu*' --follow\n"
+     "remote torch-launch --hostfile hosts --include gpu1@gpu2:0,2 --cmd train.py\n"
+     "remote torch-launch --init-method file --init-dir /mnt/common --cmd train.py"},
     {"helper-torch-launch", "Run", "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8"},
     {"launch", "Run", "remote launch --cmd './solve input.txt' --nproc-per-node 4"},
     {"status", "Jobs", "remote status"},

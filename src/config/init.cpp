@@ -124,6 +124,12 @@ std::string new_config_text(const NewProject& project) {
     if (server.private_key) {
       text += "    private_key: " + yaml_text(*server.private_key) + "\n";
     }
+    if (server.proxy_jump) {
+      text += "    proxy_jump: " + yaml_text(*server.proxy_jump) + "\n";
+    }
+    if (server.internal_address) {
+      text += "    internal_address: " + yaml_text(*server.internal_address) + "\n";
+    }
   }
   text += config_tail;
   parse(text, project.folder);

@@ -16,6 +16,8 @@ struct NewServer {
   std::optional<std::string> username;
   std::optional<int> port;
   std::optional<std::string> private_key;  // as configs.yaml is to have it
+  std::optional<std::string> proxy_jump{};
+  std::optional<std::string> internal_address{};
 };
 
 struct NewProject {

@@ -57,6 +57,8 @@ inline constexpr std::string_view config_tail = R"(
 #   rdzv: static                 # torchrun: or c10d
 #   nnodes: "1:2"                # torchrun: how many servers it needs, and has
 #   max_restarts: 3              # torchrun
+#   init_method: env             # or tcp, file: sets INIT_METHOD
+#   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
 #   rsync: true                  # send the project first
 #   follow: true

@@ -34,6 +34,13 @@ void check_nnodes(const Section& section, const Found<std::string>& found) {
   }
 }
 
+std::optional<InitMethod> parse_init_method(std::string_view word) {
+  return word == "env"    ? std::optional(InitMethod::env)
+         : word == "tcp"  ? std::optional(InitMethod::tcp)
+         : word == "file" ? std::optional(InitMethod::file)
+                          : std::nullopt;
+}
+
 std::vector<std::string> read_globs(const Section& section, const std::vector<Server>& servers) {
   std::vector<std::string> names;
   std::ranges::transform(servers, std::back_inserter(names), &Server::name);
@@ -87,6 +94,14 @@ LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& serv
     }
     usual.end_others = found->value == "kill";
   }
+  if (const auto found = section.text("init_method")) {
+    usual.init_method = parse_init_method(found->value);
+    if (!usual.init_method) {
+      throw section.error(found->mark,
+                          "'init_method' must be env, tcp or file, and is '" + printable(found->value) + "'");
+    }
+  }
+  take("init_dir", usual.init_dir);
   usual.env = section.variables("env");
   usual.servers = read_globs(section, servers);
   usual.follow = section.boolean("follow");

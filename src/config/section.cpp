@@ -167,8 +167,8 @@ const std::vector<std::string>& known_keys(Level level) {
         "prologue"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
-       {"cmd", "nproc_per_node", "env", "servers", "launcher", "follow", "on_failure", "rsync", "rdzv",
-        "nnodes", "max_restarts"}}};
+       {"cmd", "nproc_per_node", "env", "servers", "launcher", "init_method", "init_dir", "follow",
+        "on_failure", "rsync", "rdzv", "nnodes", "max_restarts"}}};
   return keys.at(static_cast<std::size_t>(level));
 }
 

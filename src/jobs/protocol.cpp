@@ -97,7 +97,12 @@ servers::Script job_script(const RemoteFolder& folder, std::string_view file,
                            const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
   servers::Script script;
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
-  return script.add("lib.sh").add("room.sh").add("second.sh").append(backends_text(known, parts)).add(file);
+  return script.add("lib.sh")
+      .add("room.sh")
+      .add("second.sh")
+      .add("init_file.sh")
+      .append(backends_text(known, parts))
+      .add(file);
 }
 
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids) {
@@ -137,7 +142,8 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
       .add("lifeline_run.sh")
       .call("start_begin");
   for (const StartRequest& request : requests) {
-    script.call("start_one", {request.id.text(), job_text(folder.project, request), request.backend});
+    script.call("start_one",
+                {request.id.text(), job_text(folder.project, request), request.backend, request.init_file});
   }
   script.call("start_finish");
   action.watchful = true;

@@ -42,6 +42,8 @@ struct StartRequest {
   JobId id;
   servers::ProcessSpec process;
   std::string backend = "local";  // the name of one of those known
+  // Where its launch has a shared file (servers/init_file.hpp): the text of the job's file `init_file`.
+  std::string init_file{};
 };
 
 // The variable that every process of a job has in its environment; its value is the job's id.

@@ -21,7 +21,10 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
                                  const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
-    requests.push_back({jobs[i].job.id, jobs[i].process});
+    StartRequest& request = requests.emplace_back();
+    request.id = jobs[i].job.id;
+    request.process = jobs[i].process;
+    request.init_file = jobs[i].init_file;
   }
   std::string lifeline_text;
   std::string activate;

@@ -20,6 +20,7 @@ namespace remote::jobs {
 struct NewJob {
   Job job;
   servers::ProcessSpec process;
+  std::string init_file{};  // see StartRequest
 };
 
 // What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).

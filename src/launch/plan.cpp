@@ -43,6 +43,20 @@ void check_env(const Env& env, bool of_one_server) {
   }
 }
 
+// The user's variable and the launch's would be one too many.
+void check_init_method(const Env& env) {
+  if (std::ranges::find(env, "INIT_METHOD", &Env::value_type::first) != env.end()) {
+    throw Error::usage("cannot set the variable 'INIT_METHOD'", "the launch sets it, as it was asked to",
+                       "leave one of the two out");
+  }
+}
+
+// "tcp://10.0.0.1:29500"; an IPv6 address stands in brackets.
+std::string tcp_url(const LaunchSpec& spec) {
+  const bool v6 = spec.master_addr.find(':') != std::string::npos;
+  return fmt::format("tcp://{}{}{}:{}", v6 ? "[" : "", spec.master_addr, v6 ? "]" : "", spec.master_port);
+}
+
 bool sets(const Env& env, std::string_view name) {
   return std::any_of(env.begin(), env.end(), [&](const auto& pair) { return pair.first == name; });
 }
@@ -81,6 +95,9 @@ void EnvBuilder::set_default(const Env& user, const std::string& name, const std
 }
 
 void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
+  if (spec.init_method != InitMethod::env) {
+    env.set("INIT_METHOD", spec.init_method == InitMethod::tcp ? tcp_url(spec) : node.init_url);
+  }
   Env user = node.env;
   user.insert(user.end(), spec.env.begin(), spec.env.end());
   if (node.nproc > 1) {
@@ -146,10 +163,17 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     throw Error::usage(fmt::format("wrong master_port {}", spec.master_port),
                        "a port is a number from 1 to 65535");
   }
+  if (spec.init_method == InitMethod::tcp && !launcher.needs_port) {
+    throw Error::usage("cannot launch", fmt::format("the launcher {} has no port for tcp://", spec.launcher));
+  }
   check_env(spec.env, false);
   Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port};
   for (const Node& node : nodes) {
     check_env(node.env, true);
+    if (spec.init_method != InitMethod::env) {
+      check_init_method(spec.env);
+      check_init_method(node.env);
+    }
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }

@@ -22,9 +22,10 @@ struct LaunchSpec {
   std::string run_id;  // RUN_UUID; also the launch's id in job-list
   Env env{};           // the user's, in the order given; of two of the same name the later counts
   std::vector<std::string> tags{};  // the user's; none: the words of the command and more
-  bool local_rank_arg = false;      // append --local_rank=N to the command
-  bool mpi_over_ssh = false;        // see LaunchRequest
-  bool torch = true;                // a Python command: tagged torch; see with_python
+  InitMethod init_method = InitMethod::env;
+  bool local_rank_arg = false;  // append --local_rank=N to the command
+  bool mpi_over_ssh = false;    // see LaunchRequest
+  bool torch = true;            // a Python command: tagged torch; see with_python
   TorchrunOptions torchrun{};
 };
 
@@ -44,6 +45,7 @@ struct Node {
   int cpus = 0;
   int nproc = 1;                            // ranks on it
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
+  std::string init_url{};                   // INIT_METHOD, with InitMethod::file
   std::optional<std::string> interface {};  // the one that leads to the master, where that is known
   std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: there is none
 };

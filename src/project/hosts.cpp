@@ -30,7 +30,8 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
     }
     const auto same = std::ranges::find(found, server->name, &LaunchHost::name);
     if (same == found.end()) {
-      found.push_back({server->name, host.slots, host.where});
+      found.push_back(host);
+      found.back().name = server->name;
     } else {
       same->slots = same->slots.value_or(1) + host.slots.value_or(1);
     }

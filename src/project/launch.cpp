@@ -14,11 +14,14 @@
 #include "jobs/refresh.hpp"
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
+#include "launch/host_filter.hpp"
 #include "launch/plan.hpp"
 #include "project/code_check.hpp"
 #include "project/core.hpp"
+#include "project/init_file.hpp"
 #include "project/new_job.hpp"
 #include "servers/fanout.hpp"
+#include "servers/init_file.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
 #include "servers/sync.hpp"
@@ -64,6 +67,7 @@ class Launching {
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
+  void choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
@@ -73,11 +77,12 @@ class Launching {
   Core& core_;
   const LaunchRequest& request_;
   std::vector<config::Server> servers_;
-  std::map<std::string, int> slots_;  // ranks by server, where request_.nproc does not say
+  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
   std::vector<ssh::LoginFacts> logins_;        // by server
   std::string first_address_;                  // by which this machine reaches the first server
   std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
+  std::optional<InitFile> init_file_;          // from plan() on
 };
 
 void Launching::choose_servers() {
@@ -90,9 +95,7 @@ void Launching::choose_servers() {
   }
   for (const LaunchHost& host : resolve_hosts(core_, request_.hosts)) {
     servers_.push_back(core_.servers({host.name}).front());
-    if (host.slots) {
-      slots_[host.name] = *host.slots;
-    }
+    hosts_[host.name] = host;
   }
 }
 
@@ -180,36 +183,62 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
                             .version = answer.mpi->version,
                             .has_daemon = answer.mpi->has_daemon,
                             .root = answer.mpi->root};
-}
+  // CUDA_VISIBLE_DEVICES, where the launch's hosts say which GPUs its ranks may use.
+  void Launching::choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env)
+      const {
+    const std::vector<int> chosen = launch::gpus_of(host, gpus, server.gpu_indices);
+    if (chosen.empty()) {
+      return;
+    }
+    if (given_variable("CUDA_VISIBLE_DEVICES")) {
+      throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
+                         "keep one of the two");
+    }
+    env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
+  }
 
-launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
-                                const std::string& master_addr) {
-  if (!answer.resolved) {
-    throw Error(
-        "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
-        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
-                    "reach it",
-                    servers_.front().name))
-        .on(server.name);
-  }
-  // All that are expected, or at least those that are listed.
-  int expected = server.gpus.value_or(answer.gpus);
-  for (const int index : server.gpu_indices) {
-    expected = std::max(expected, index + 1);
-  }
-  if (expected != answer.gpus) {
-    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
-  }
-  return {.server = server.name,
-          .gpus = answer.gpus,
-          .cpus = answer.cpus,
-          .nproc = slots_.contains(server.name)
-                       ? slots_.at(server.name)
-                       : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
-                                               job_env(server, request_.env)),
-          .env = server.variables(),
-          .interface = answer.interface,
-          .mpi = mpi_of(answer)};
+  launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
+                                  const std::string& master_addr) {
+    if (!answer.resolved) {
+      throw Error(
+          "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
+          fmt::format(
+              "give server '{}' an internal_address in configs.yaml: an IP address by which the others "
+              "reach it",
+              servers_.front().name))
+          .on(server.name);
+    }
+    // All that are expected, or at least those that are listed.
+    int expected = server.gpus.value_or(answer.gpus);
+    for (const int index : server.gpu_indices) {
+      expected = std::max(expected, index + 1);
+    }
+    if (expected != answer.gpus) {
+      core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
+    }
+    Env env = server.variables();
+    std::optional<int> slots;
+    if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
+      slots = host->second.slots;
+      choose_gpus(host->second, server, answer.gpus, env);
+    }
+    Env all = env;
+    all.insert(all.end(), request_.env.begin(), request_.env.end());
+    return {.server = server.name,
+            .gpus = answer.gpus,
+            .cpus = answer.cpus,
+            .nproc = slots_.contains(server.name)
+                         ? slots_.at(server.name)
+                         : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
+                                                 job_env(server, request_.env)),
+            .env = server.variables(),
+            .interface = answer.interface,
+            .mpi = mpi_of(answer)};
+    .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
+    .env = std::move(env),
+    .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
+    .interface = answer.interface
+  };
 }
 
 std::optional<std::string> Launching::given_variable(const std::string& name) const {
@@ -227,6 +256,7 @@ Plan Launching::plan() {
       .run_id = JobId::random().text(),
       .env = request_.env,
       .tags = request_.tags,
+      .init_method = request_.init_method,
       .local_rank_arg = request_.local_rank_arg,
       .mpi_over_ssh = request_.mpi_over_ssh,
       .torch = request_.python,
@@ -238,6 +268,9 @@ Plan Launching::plan() {
     } catch (const Error& error) {
       throw error.on(master.name);
     }
+  }
+  if (request_.init_method == InitMethod::file) {
+    init_file_.emplace(core_, servers_, request_.init_dir, *JobId::parse(spec.run_id));
   }
   std::vector<launch::Node> nodes;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -352,6 +385,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
       job.job.ranks = process.ranks;
     }
     job.job.needed = plan.needed;
+    if (init_file_) {
+      job.init_file = servers::init_file_text(plan.processes.size(), init_file_->folder_on(process.server));
+    }
     all.push_back(std::move(job));
   }
   if (request_.mpi_over_ssh) {
@@ -422,6 +458,9 @@ LaunchResult Launching::start() {
   core_.tell(Launched{result});
   for (const Error& error : result.errors) {
     core_.tell(PartFailed{error});
+  }
+  if (init_file_ && (result.errors.empty() || !request_.end_others)) {
+    init_file_->keep();
   }
   if (!result.errors.empty() && request_.end_others) {
     end_started(result.jobs);

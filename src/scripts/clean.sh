@@ -52,6 +52,7 @@ clean_one() {
         ;;
     esac
   fi
+  leave_init_file "$jobs/$1"
   if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
     drop_second "$1"
     say "clean $1 removed"

@@ -50,6 +50,7 @@ kill_one() {
       return
       ;;
     rebooted:* | ended:)
+      leave_init_file "$jobs/$1"
       say "kill $1 ended 0"
       return
       ;;
@@ -315,6 +316,7 @@ kill_finish() {
       read_now
       put_result "$id" "signal ${last:-$signal} $now"
     fi
+    leave_init_file "$jobs/$id" # where its supervisor is dead
     if [ -n "$had" ]; then
       if [ -n "$mine" ] && [ -z "$no_forks" ]; then
         rm -f "$f_dir/stop" 2>/dev/null

@@ -100,6 +100,28 @@ def lives(pid, start):
     return len(fields) > 19 and fields[19] == start and fields[0] not in "ZXx"
 
 
+def remove_init_file(job_folder):
+    """Removes the launch's shared file, as leave_init_file() of init_file.sh, whichever jobs are not known to have ended."""
+    try:
+        with open(os.path.join(job_folder, "init_file"), "rb") as file:
+            path = file.read().split(b"\n")[1]
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except (OSError, IndexError):
+        return
+    try:
+        with open("/proc/self/fd/%d/launch" % folder, "rb") as file:
+            if path.rpartition(b"/.remote-init-")[2] != file.read().strip():
+                return
+        for name in os.listdir(folder):
+            if name in ("store", "launch") or name.startswith("ended."):
+                os.unlink(name, dir_fd=folder)
+        os.rmdir(path)
+    except OSError:
+        pass
+    finally:
+        os.close(folder)
+
+
 class Job:
     """One job of this server, as its folder tells."""
 
@@ -322,6 +344,10 @@ class Lifeline:
 
     def leave(self):
         """At the regular end: nobody is to start this again, and the secret is of no use any more."""
+        # Where a server was lost, or a supervisor has died, its jobs have not told that they need the file no longer.
+        if self.is_hub and all(name in self.gone for name in self.others):
+            for job in self.jobs:
+                remove_init_file(job.folder)
         for job in self.jobs:
             for name in ("lifeline.pid", "lifeline.request"):
                 try:

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND for each, start_finish. Set before: project, jobs,
+# Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND INIT_FILE for each, start_finish. Set before: project, jobs,
 # supervisor_name, supervisor_text; with a lifeline also lifeline (its request, which holds a secret),
 # lifeline_activate, lifeline_name, lifeline_text, ender_name, ender_text.
 # shellcheck disable=SC2034,SC2154
@@ -70,6 +70,7 @@ start_one() {
   if why=$(mkdir "$dir" 2>&1); then
     if {
       { [ "$3" = local ] || printf '%s\n' "$3" >"$dir/backend"; } &&
+        { [ -z "$4" ] || printf '%s\n' "$4" >"$dir/init_file"; } &&
         printf '%s' "$2" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err"
     } 2>/dev/null; then
       for_backend "$3" "$1"

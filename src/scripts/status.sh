@@ -228,6 +228,9 @@ status_one() {
     [ $supervised = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
     [ -z "$leftovers" ] || line="$line leftovers=$leftovers"
+    case $phase in
+      gone | rebooted) leave_init_file "$f_dir" ;; # there was nobody to do it
+    esac
     if [ "$phase" = ended ]; then
       bring_home "$1"
       line="$line result=$f_end:$f_code"

@@ -26,6 +26,7 @@ own_stat() {
 
 #include oom.sh
 #include second.sh
+#include init_file.sh
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -111,3 +112,4 @@ until { printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; }
   sleep 1
 done
 rm -f .note .stop
+leave_init_file "$PWD"

@@ -144,6 +144,7 @@ TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
   EXPECT_THAT(told("launcher: slrum"), Refused("configs.yaml:8:13: 'launcher' cannot be 'slrum'"));
   EXPECT_THAT(told("nproc_per_node: many"), Refused("configs.yaml:8:19: 'nproc_per_node' must be"));
   EXPECT_THAT(told("servers: [a, c]"), Refused("configs.yaml:8:16: 'servers' names 'c'"));
+  EXPECT_THAT(told("init_method: nfs"), Refused("configs.yaml:8:16: 'init_method' must be env, tcp or file"));
   EXPECT_THAT(told("on_failure: stop"), Refused("configs.yaml:8:15: 'on_failure' must be kill or leave"));
   EXPECT_THAT(told("follow: perhaps"), Refused("configs.yaml:8:11: 'follow' must be true or false"));
   EXPECT_THAT(told("env: {A-B: 1}"), Refused("configs.yaml:8:9:"));
@@ -176,6 +177,55 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
               Refused("my hosts:3: 'gpu9' is no server of configs.yaml\n hint: there are a (host-a), b"));
   EXPECT_THAT(world.run({"launch", "-H", "a", "--server", "a", "true"}), Refused("excludes"));
   EXPECT_THAT(world.run({"launch", "--hostfile", "/nowhere", "true"}).code, ::testing::Ne(0));
+}
+
+TEST_F(CommandForms, IncludeAndExcludeChooseServersAndGpus) {
+  world.servers().add_program("nvidia-smi", "for i in 0 1 2 3; do echo \"GPU $i: A (UUID: GPU-$i)\"; done\n");
+  const auto gpus_of = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--cmd", "train.py"});
+    words.insert(words.begin(), "torch-launch");
+    std::string all;
+    for (const auto& process : plan(words)["processes"]) {
+      const auto& env = process["env"];
+      all += process["server"].get<std::string>() +
+             (env.contains("CUDA_VISIBLE_DEVICES") ? env["CUDA_VISIBLE_DEVICES"].get<std::string>() : "") +
+             " ";
+    }
+    return all;
+  };
+  EXPECT_EQ(gpus_of({"--include", "a:1@b:0,2"}), "a1 b0,2 b0,2 ");
+  EXPECT_EQ(gpus_of({"--include", "b", "--nproc-per-node", "1"}), "b ");
+  EXPECT_EQ(gpus_of({"--exclude", "a@b:0,1"}), "b2,3 b2,3 ");
+  EXPECT_EQ(gpus_of({"-H", "b:2,a:2", "--exclude", "a:0"}), "b b a1 ");
+  EXPECT_EQ(gpus_of({"--exclude", "a:3", "--nproc-per-node", "1"}), "a0,1,2 b ");
+  const auto refused = [&](std::vector<std::string> words) {
+    words.insert(words.end(), {"--dry-run", "--cmd", "train.py"});
+    words.insert(words.begin(), "torch-launch");
+    return world.run(words);
+  };
+  EXPECT_THAT(refused({"--include", "a", "--exclude", "b"}), Refused("excludes"));
+  EXPECT_THAT(refused({"--include", "a", "--server", "a"}), Refused("excludes"));
+  EXPECT_THAT(refused({"--include", "a:7"}), Refused("--include a:7: there is no GPU 7 on a"));
+  EXPECT_THAT(refused({"--include", "gpu9"}), Refused("'gpu9' is no server of configs.yaml"));
+  EXPECT_THAT(refused({"--include", "a:0", "--env", "CUDA_VISIBLE_DEVICES", "1"}), Refused("keep one"));
+}
+
+TEST_F(CommandForms, TheInitMethodMayStandInTheConfiguration) {
+  const std::string folder = (world.project() / "a disk").string();
+  std::filesystem::create_directories(folder);
+  world.configure(std::string(servers) + "launch:\n  cmd: x\n  init_method: file\n  init_dir: " + folder +
+                  "\n");
+  const auto method = [&](const std::vector<std::string>& words) {
+    const auto& env = plan(words)["processes"][0]["env"];
+    return env.contains("INIT_METHOD") ? env["INIT_METHOD"].get<std::string>() : "";
+  };
+  EXPECT_THAT(method({"launch"}),
+              ::testing::MatchesRegex("file://" + folder + "/\\.remote-init-[0-9a-f]+/store"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder));
+  EXPECT_THAT(method({"launch", "--init-method", "tcp"}), ::testing::StartsWith("tcp://"));
+  EXPECT_EQ(method({"launch", "--init-method", "env"}), "");
+  EXPECT_THAT(world.run({"launch", "--init-method", "tcp", "--init-dir", "x"}), Refused("--init-dir"));
+  EXPECT_THAT(world.run({"launch", "--init-dir", folder + "/no"}).err, HasSubstr("there is no folder"));
 }
 
 TEST_F(CommandForms, MasterAddrAndRunUuidMayBeSet) {

@@ -72,6 +72,18 @@ TEST_F(CommandSharedHome, WhatIsDoneThereIsDoneOnceAndSaid) {
   }
 }
 
+TEST_F(CommandSharedHome, RanksMeetByAFileWithoutBeingToldWhere) {
+  ASSERT_EQ(world.run({"rsync"}).code, 0);
+  const CommandResult result =
+      world.run({"launch", "--init-method", "file", "--env", "MASTER_ADDR", "127.0.0.1", "--follow", "--cmd",
+                 "echo >>\"${INIT_METHOD#file://}\" && echo \"$INIT_METHOD\""});
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.out, HasSubstr("file://" + (world.there("a") / ".jobs/.remote-init-").string()));
+  for (const auto& entry : fs::directory_iterator(world.there("a") / ".jobs")) {
+    EXPECT_THAT(entry.path().filename().string(), Not(HasSubstr("init")));
+  }
+}
+
 TEST_F(CommandSharedHome, WhatOneWasSentIsKnownOfTheOthers) {
   const auto job = [&] { return world.run({"job-run", "--server", "b", "--cmd", "true"}).err; };
   ASSERT_EQ(world.run({"rsync"}).code, 0);

@@ -175,6 +175,29 @@ TEST(Mpi, SaysWhatAServerLacks) {
       "prted or hydra_pmi_proxy)");
 }
 
+TEST(PlanGolden, SharedFile) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.init_method = InitMethod::file;
+  std::vector<Node> nodes{node("a", 1, "eth0"), node("b", 2, "eth0")};
+  for (Node& one : nodes) {
+    one.init_url = "file:///mnt/a disk/.remote-init-0123456789abcdef0123456789abcdef/store";
+  }
+  expect_golden("plan_init_file.txt", cli::plan_text(make_plan(spec, nodes)));
+}
+
+TEST(Plan, InitMethodIsAUrlOfTheMaster) {
+  LaunchSpec spec = spec_of("train.py");
+  EXPECT_EQ(value_of(make_plan(spec, two).processes[1], "INIT_METHOD"), "(unset)");
+  spec.init_method = InitMethod::tcp;
+  EXPECT_EQ(value_of(make_plan(spec, two).processes[1], "INIT_METHOD"), "tcp://10.0.0.1:20500");
+  spec.master_addr = "fd00::1";
+  EXPECT_EQ(value_of(make_plan(spec, two).processes[1], "INIT_METHOD"), "tcp://[fd00::1]:20500");
+  spec.env = {{"INIT_METHOD", "tcp://x:1"}};
+  EXPECT_THROW(make_plan(spec, two), Error);
+  spec.init_method = InitMethod::env;
+  EXPECT_EQ(value_of(make_plan(spec, two).processes[1], "INIT_METHOD"), "tcp://x:1");
+}
+
 TEST(PlanGolden, OtherThanPython) {
   LaunchSpec spec = spec_of("./simulate --steps 5 | tee log");
   spec.torch = false;

@@ -4,12 +4,14 @@
 #include <chrono>
 
 #include <CLI/App.hpp>
+#include <fmt/format.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "config/config.hpp"
 #include "config/validate.hpp"
+#include "project/import/import.hpp"
 
 // remote init: makes a folder a project.
 
@@ -21,6 +23,7 @@ struct InitOptions {
   std::optional<std::string> name;
   std::vector<std::string> servers;
   std::optional<std::string> key;
+  std::string from;
 };
 
 // One line from the terminal, trimmed. The end of input ends the command, with nothing written.
@@ -84,6 +87,40 @@ std::vector<config::NewServer> ask_servers(Context& context) {
   }
 }
 
+const char* words_of(project::ServerListForm form) {
+  switch (form) {
+    case project::ServerListForm::hostfile:
+      return "a hostfile";
+    case project::ServerListForm::ssh_config:
+      return "an ssh_config";
+    case project::ServerListForm::skypilot:
+      return "SkyPilot's SSH node pools";
+    case project::ServerListForm::dstack:
+      return "dstack's SSH fleet";
+    case project::ServerListForm::ansible_ini:
+    case project::ServerListForm::ansible_yaml:
+      return "an Ansible inventory";
+  }
+  return "";
+}
+
+// --from: says what the file was taken for, and what of it configs.yaml does not get.
+std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
+                                               const fs::path& folder) {
+  const fs::path file = fs::absolute(expand_home(name)).lexically_normal();
+  project::ServerList list = project::read_server_list(read_file(file), name, file.parent_path(), folder);
+  context.terminal.notice(
+      fmt::format("{} is {}: {}", name, words_of(list.form), counted(list.servers.size(), "server")));
+  constexpr std::size_t shown = 5;
+  if (!list.left_out.empty()) {
+    const std::size_t more = list.left_out.size() - std::min(list.left_out.size(), shown);
+    list.left_out.resize(list.left_out.size() - more);
+    context.terminal.notice("not taken over: " + join(list.left_out, "; ") +
+                            (more == 0 ? "" : fmt::format("; and {} more", more)));
+  }
+  return list.servers;
+}
+
 fs::path project_folder(const Context& context) {
   const fs::path folder = fs::absolute(expand_home(context.options.project.value_or("."))).lexically_normal();
   return folder.has_filename() ? folder : folder.parent_path();
@@ -117,7 +154,7 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
 
 config::NewProject gather(Context& context, const InitOptions& options, const fs::path& folder) {
   const bool asks = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
-  const bool options_given = options.name || options.key || !options.servers.empty();
+  const bool options_given = options.name || options.key || !options.servers.empty() || !options.from.empty();
   // Where nobody has put anything into the pipe, there are no answers to wait for.
   if (!context.terminal.stdin_is_terminal() && !options_given &&
       context.terminal.stdin_input(std::chrono::seconds(1)) == ui::Terminal::Input::some) {
@@ -125,6 +162,9 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   }
   config::NewProject project;
   project.folder = folder;
+  if (!options.from.empty()) {
+    project.servers = servers_of_file(context, options.from, folder);
+  }
   for (const std::string& text : options.servers) {
     config::NewServer server = config::parse_new_server(text);
     if (is_named(project.servers, server.name)) {
@@ -143,7 +183,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
     throw Error::usage("init", "the folder's name cannot be the project's name: " + *problem,
                        "give --name NAME");
   }
-  if (asks && options.servers.empty()) {
+  if (asks && options.servers.empty() && options.from.empty()) {
     project.servers = ask_servers(context);
   }
   std::optional<std::string> key = options.key;
@@ -151,7 +191,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
     throw Error::usage("--key", "there is no server that it is for",
                        "give --server NAME=[USER@]HOST[:PORT] too");
   }
-  if (asks && !key && !project.servers.empty()) {
+  if (asks && !key && options.from.empty() && !project.servers.empty()) {
     key = ask(context, "Private key file (Enter: the agent and the keys in ~/.ssh): ");
   }
   if (key && !key->empty()) {
@@ -175,7 +215,7 @@ int init(Context& context, const InitOptions& options) {
   config::NewProject project;
   project.folder = folder;
   if (fs::exists(fs::symlink_status(folder / ".remote/configs.yaml", ignored))) {
-    if (options.name || !options.servers.empty() || options.key) {
+    if (options.name || !options.servers.empty() || options.key || !options.from.empty()) {
       throw Error::usage("init", (folder / ".remote/configs.yaml").string() + " exists already",
                          "edit that file: it is never overwritten");
     }
@@ -211,6 +251,12 @@ void add_init(CLI::App& app, Context& context) {
   command.add_option("--server", options.servers, "A server, as NAME=[USER@]HOST[:PORT] (repeatable)")
       ->type_name("NAME=ADDRESS")
       ->allow_extra_args(false);
+  command
+      .add_option(
+          "--from", options.from,
+          "Take the servers from a hostfile, an ssh_config, an Ansible inventory, SkyPilot's SSH node "
+          "pools or dstack's SSH fleet")
+      ->type_name("FILE");
   command.add_option("--key", options.key, "The private key file for the servers")->type_name("FILE");
 }
 

@@ -164,7 +164,10 @@ int run(Context& context, const Arguments& arguments) {
     context.terminal.notice(line);
   }
   context.show(result.errors);
-  if (!without.empty()) {
+  // What is no Python gets no advice about Python; the server has told what it is.
+  if (std::ranges::any_of(without, [](const RankStack& one) {
+        return one.why.find("not a Python process") == std::string::npos;
+      })) {
     context.terminal.notice(
         "for Python stacks: install py-spy in the environment on the servers (it needs the right to trace "
         "processes), or start the run with --enable-stacks");

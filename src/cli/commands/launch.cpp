@@ -7,16 +7,15 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
-#include "base/files.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/launch_options.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
 #include "jobs/job_json.hpp"
-#include "launch/hostfile.hpp"
 #include "launch/plan.hpp"
 #include "ui/table.hpp"
 
@@ -34,11 +33,11 @@ struct Arguments {
   CommandOption command;
   std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
   EnvOptions env;
-  std::string hostfile;
-  std::string hosts;
+  HostOptions hosts;
   std::optional<std::string> launcher;
   TorchrunOptions torchrun;
   std::string mpi_agent = "lifeline";
+  InitMethodOptions init_method;
   std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
@@ -97,24 +96,6 @@ struct Launch {
   bool one_a_server = false;  // nobody said how many
 };
 
-// --hostfile and -H. --nproc-per-node wins over the slots that they give.
-void choose_hosts(Context& context, const Arguments& arguments, LaunchRequest& request) {
-  std::vector<LaunchHost> hosts;
-  if (!arguments.hostfile.empty()) {
-    hosts = launch::parse_hostfile(read_file(expand_home(arguments.hostfile)), arguments.hostfile);
-  } else if (!arguments.hosts.empty()) {
-    hosts = launch::parse_host_list(arguments.hosts);
-  } else {
-    return;
-  }
-  request.hosts = context.project().resolve_hosts(hosts);
-  if (arguments.nproc) {
-    for (LaunchHost& host : request.hosts) {
-      host.slots.reset();
-    }
-  }
-}
-
 // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
 TorchrunOptions torchrun_options(const Arguments& arguments, const LaunchDefaults& usual,
                                  const std::string& launcher) {
@@ -141,7 +122,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   request.command = command ? *command : *usual.command;
   request.env = usual.env;
   request.env.insert(request.env.end(), env.begin(), env.end());
-  choose_hosts(context, arguments, request);
+  arguments.hosts.choose(context, usual.servers, arguments.nproc.has_value(), request);
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;
   }
@@ -153,6 +134,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
+  arguments.init_method.choose(arguments.name, usual, request);
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
   request.end_others =
       arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
@@ -253,16 +235,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
   add_new_tag_option(command, request.tags, "Instead of the words of the command; repeatable");
-  CLI::Option* servers = add_server_option(command, context, request.servers);
-  CLI::Option* hostfile = command.add_option(
-      "--hostfile", arguments.hostfile,
-      "The servers in the order of their ranks, as MPI and DeepSpeed have it: a line is HOST "
-      "or HOST slots=N");
-  hostfile->type_name("FILE")->excludes(servers);
-  command.add_option("-H,--host", arguments.hosts, "The same on the command line: a,b or a:2,b:2")
-      ->type_name("HOSTS")
-      ->excludes(servers)
-      ->excludes(hostfile);
+  arguments.hosts.add(command, add_server_option(command, context, request.servers));
   if (kind == Kind::helper) {
     command.add_flag("--use-env", arguments.use_env,
                      "Do not append --local_rank=N: the ranks read LOCAL_RANK");
@@ -278,6 +251,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
           "mpi: how its mpirun reaches the other servers: by the launch's own connections (lifeline, the "
           "default), or by the ssh that the servers have")
       ->check(CLI::IsMember({"lifeline", "ssh"}));
+  arguments.init_method.add(command);
   command
       .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
       ->check(CLI::IsMember({"kill", "leave"}));

@@ -1,0 +1,99 @@
+#include "cli/commands/launch_options.hpp"
+
+#include <fmt/format.h>
+
+#include "base/files.hpp"
+#include "launch/host_filter.hpp"
+#include "launch/hostfile.hpp"
+
+namespace remote::cli {
+
+void HostOptions::add(CLI::App& command, CLI::Option* servers) {
+  CLI::Option* hostfile =
+      command.add_option("--hostfile", hostfile_,
+                         "The servers in the order of their ranks, as MPI and DeepSpeed have it: a line is "
+                         "HOST or HOST slots=N");
+  hostfile->type_name("FILE")->excludes(servers);
+  command.add_option("-H,--host", hosts_, "The same on the command line: a,b or a:2,b:2")
+      ->type_name("HOSTS")
+      ->excludes(servers)
+      ->excludes(hostfile);
+  CLI::Option* include =
+      command.add_option("--include", include_,
+                         "Of these hosts, else of all servers, only SERVER[:GPU,…]@SERVER…, as DeepSpeed has "
+                         "it: b:0,2 means GPUs 0 and 2 of b");
+  include->type_name("SPEC")->excludes(servers);
+  command.add_option("--exclude", exclude_, "All of them but those")
+      ->type_name("SPEC")
+      ->excludes(servers)
+      ->excludes(include);
+}
+
+void HostOptions::choose(Context& context, const std::vector<std::string>& servers, bool forget_slots,
+                         LaunchRequest& request) const {
+  std::vector<LaunchHost> hosts;
+  if (!hostfile_.empty()) {
+    hosts = launch::parse_hostfile(read_file(expand_home(hostfile_)), hostfile_);
+  } else if (!hosts_.empty()) {
+    hosts = launch::parse_host_list(hosts_);
+  }
+  request.hosts = context.project().resolve_hosts(hosts);
+  if (!include_.empty() || !exclude_.empty()) {
+    filter(context, servers, request.hosts);
+  }
+  if (forget_slots) {
+    for (LaunchHost& host : request.hosts) {
+      host.slots.reset();
+    }
+  }
+}
+
+void HostOptions::filter(Context& context, const std::vector<std::string>& servers,
+                         std::vector<LaunchHost>& hosts) const {
+  const bool include = !include_.empty();
+  std::vector<LaunchHost> named;
+  for (const LaunchHost& one : include ? launch::parse_host_filter(include_, "--include")
+                                       : launch::parse_host_filter(exclude_, "--exclude")) {
+    named.push_back(context.project().resolve_hosts({one}).front());  // one by one: they may repeat a server
+  }
+  if (hosts.empty()) {
+    for (const std::string& name :
+         context.project().server_names(include ? std::vector<std::string>{} : servers)) {
+      hosts.push_back({.name = name});
+    }
+  }
+  hosts = include ? launch::include_hosts(hosts, named) : launch::exclude_hosts(hosts, named);
+}
+
+void InitMethodOptions::add(CLI::App& command) {
+  command
+      .add_option(
+          "--init-method", method_,
+          "Set INIT_METHOD for init_process_group(): tcp: tcp://MASTER_ADDR:MASTER_PORT; file: a file "
+          "that all servers share, fresh for each launch; env: do not (default)")
+      ->check(CLI::IsMember({"env", "tcp", "file"}));
+  command
+      .add_option("--init-dir", dir_,
+                  "The folder for that file, one that all servers share (default: that of the jobs, in the "
+                  "project's)")
+      ->type_name("DIR");
+}
+
+void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& usual,
+                               LaunchRequest& request) const {
+  if (method_) {
+    request.init_method = *method_ == "file"  ? InitMethod::file
+                          : *method_ == "tcp" ? InitMethod::tcp
+                                              : InitMethod::env;
+  } else if (dir_) {
+    request.init_method = InitMethod::file;  // the folder is for nothing else
+  } else {
+    request.init_method = usual.init_method.value_or(InitMethod::env);
+  }
+  if (dir_ && request.init_method != InitMethod::file) {
+    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file");
+  }
+  request.init_dir = dir_ ? *dir_ : usual.init_dir.value_or("");
+}
+
+}  // namespace remote::cli

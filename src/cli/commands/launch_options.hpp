@@ -1,0 +1,48 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <remote/launch.hpp>
+
+#include "cli/context.hpp"
+
+// Options of the launch commands that belong together.
+
+namespace remote::cli {
+
+// Which servers take part, and which of their GPUs: --hostfile, -H, --include, --exclude.
+class HostOptions {
+ public:
+  // `servers` is the option that names servers otherwise.
+  void add(CLI::App& command, CLI::Option* servers);
+  // Sets LaunchRequest::hosts. `servers`: those that launches have where no option names any. `forget_slots`:
+  // the command line says otherwise how many ranks a server gets.
+  void choose(Context& context, const std::vector<std::string>& servers, bool forget_slots,
+              LaunchRequest& request) const;
+
+ private:
+  void filter(Context& context, const std::vector<std::string>& servers,
+              std::vector<LaunchHost>& hosts) const;
+
+  std::string hostfile_;
+  std::string hosts_;
+  std::string include_;
+  std::string exclude_;
+};
+
+// How the ranks find each other: --init-method, --init-dir.
+class InitMethodOptions {
+ public:
+  void add(CLI::App& command);
+  // `name` is the command's, for errors.
+  void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
+
+ private:
+  std::optional<std::string> method_;
+  std::optional<std::string> dir_;
+};
+
+}  // namespace remote::cli

@@ -1,0 +1,206 @@
+#include "launch/host_filter.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <remote/error.hpp>
+
+#include "base/ranges.hpp"
+#include "base/strings.hpp"
+
+namespace remote::launch {
+namespace {
+
+constexpr int most_gpus = 1024;
+constexpr const char* grammar = "write SERVER or SERVER:0,2, and @ between several";
+
+// "0,2"
+std::vector<int> parse_gpus(std::string_view text, const std::string& where) {
+  std::vector<int> gpus;
+  if (text.empty()) {
+    throw Error::usage(where, "no GPU stands behind a ':'", grammar);
+  }
+  for (const std::string& word : split(text, ',')) {
+    const auto index = parse_number<int>(std::string(trim(word)));
+    if (!index || *index < 0 || *index >= most_gpus) {
+      throw Error::usage(where, fmt::format("'{}' is no index of a GPU", visible_line(word, 60)), grammar);
+    }
+    if (std::ranges::find(gpus, *index) == gpus.end()) {
+      gpus.push_back(*index);
+    }
+  }
+  std::ranges::sort(gpus);
+  return gpus;
+}
+
+// "b", "b:0,2", "[::1]" or "[::1]:0,2"
+LaunchHost parse_host(std::string_view word, const std::string& where) {
+  LaunchHost host;
+  host.where = where;
+  const bool bracketed = word.starts_with('[');
+  const std::size_t colon = bracketed ? word.find("]:") : word.find(':');
+  std::string_view name = word.substr(0, colon);
+  if (colon != std::string_view::npos) {
+    host.gpus = parse_gpus(word.substr(colon + (bracketed ? 2 : 1)), where);
+  }
+  if (bracketed) {
+    name.remove_prefix(1);
+    name = name.substr(0, name.find(']'));
+  }
+  name = trim(name);
+  if (name.empty()) {
+    throw Error::usage(where, "a server has no name", grammar);
+  }
+  host.name = std::string(name);
+  return host;
+}
+
+bool has(const std::vector<int>& list, int index) {
+  return std::ranges::find(list, index) != list.end();
+}
+
+// The GPUs of a host that `named` names, all of its entries together; `whole`: one of them names no GPU.
+struct Named {
+  bool any = false;
+  bool whole = false;
+  std::vector<int> gpus;
+  std::string where;
+};
+
+Named named_of(const LaunchHost& host, const std::vector<LaunchHost>& named) {
+  Named found;
+  for (const LaunchHost& one : named) {
+    if (one.name != host.name) {
+      continue;
+    }
+    found.any = true;
+    found.where = one.where;
+    found.whole = found.whole || one.gpus.empty();
+    for (const int index : one.gpus) {
+      if (host.slots && index >= *host.slots) {
+        throw Error::usage(one.where, fmt::format("there is no GPU {} on {}", index, host.name),
+                           fmt::format("{} says that it has {}", host.where,
+                                       counted(static_cast<std::size_t>(*host.slots), "slot")));
+      }
+      if (!has(found.gpus, index)) {
+        found.gpus.push_back(index);
+      }
+    }
+  }
+  std::ranges::sort(found.gpus);
+  return found;
+}
+
+void check_names(const std::vector<LaunchHost>& hosts, const std::vector<LaunchHost>& named) {
+  for (const LaunchHost& one : named) {
+    if (std::ranges::find(hosts, one.name, &LaunchHost::name) == hosts.end()) {
+      std::vector<std::string> known;
+      std::ranges::transform(hosts, std::back_inserter(known), &LaunchHost::name);
+      throw Error::usage(one.where,
+                         fmt::format("'{}' is none of this launch's servers", visible_line(one.name, 60)),
+                         "there are " + join(known, ", "));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LaunchHost> parse_host_filter(std::string_view text, const std::string& option) {
+  std::vector<LaunchHost> hosts;
+  const std::string where = fmt::format("{} {}", option, visible_line(text, 200));
+  if (trim(text).empty()) {
+    throw Error::usage(where, "it names no server", grammar);
+  }
+  for (const std::string& word : split(text, '@')) {
+    hosts.push_back(parse_host(trim(word), where));
+  }
+  return hosts;
+}
+
+std::vector<LaunchHost> include_hosts(const std::vector<LaunchHost>& hosts,
+                                      const std::vector<LaunchHost>& named) {
+  check_names(hosts, named);
+  std::vector<LaunchHost> chosen;
+  for (const LaunchHost& host : hosts) {
+    const Named found = named_of(host, named);
+    if (!found.any) {
+      continue;
+    }
+    LaunchHost& one = chosen.emplace_back(host);
+    if (!found.whole) {
+      one.where = found.where;
+      one.gpus = found.gpus;
+      one.slots = static_cast<int>(found.gpus.size());
+    }
+  }
+  return chosen;
+}
+
+std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
+                                      const std::vector<LaunchHost>& named) {
+  check_names(hosts, named);
+  std::vector<LaunchHost> left;
+  for (const LaunchHost& host : hosts) {
+    const Named found = named_of(host, named);
+    if (found.whole) {
+      continue;
+    }
+    LaunchHost one = host;
+    if (found.any) {
+      one.where = found.where;
+      one.gpus = found.gpus;
+      one.without_gpus = true;
+    }
+    if (found.any && host.slots) {
+      std::vector<int> all(static_cast<std::size_t>(*host.slots));
+      std::iota(all.begin(), all.end(), 0);
+      std::erase_if(all, [&](int index) { return has(found.gpus, index); });
+      if (all.empty()) {
+        continue;
+      }
+      one.gpus = all;
+      one.without_gpus = false;
+      one.slots = static_cast<int>(all.size());
+    }
+    left.push_back(std::move(one));
+  }
+  if (left.empty()) {
+    throw Error::usage(named.front().where, "no server is left");
+  }
+  return left;
+}
+
+std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int>& allowed) {
+  if (host.gpus.empty()) {
+    return {};
+  }
+  for (const int index : host.gpus) {
+    if (index >= gpus) {
+      throw Error::usage(host.where, fmt::format("there is no GPU {} on {}", index, host.name),
+                         gpus == 0 ? "it has none that nvidia-smi tells of"
+                                   : fmt::format("it has {}: 0 to {}",
+                                                 counted(static_cast<std::size_t>(gpus), "GPU"), gpus - 1));
+    }
+    if (!host.without_gpus && !allowed.empty() && !has(allowed, index)) {
+      throw Error::usage(host.where, fmt::format("GPU {} of {} is not for jobs", index, host.name),
+                         fmt::format("`gpus` in configs.yaml names {}", ranges(allowed)));
+    }
+  }
+  if (!host.without_gpus) {
+    return host.gpus;
+  }
+  std::vector<int> left = allowed;
+  if (left.empty()) {
+    left.resize(static_cast<std::size_t>(gpus));
+    std::iota(left.begin(), left.end(), 0);
+  }
+  std::erase_if(left, [&](int index) { return has(host.gpus, index); });
+  if (left.empty()) {
+    throw Error::usage(host.where, fmt::format("no GPU of {} is left", host.name),
+                       "leave out the whole server");
+  }
+  return left;
+}
+
+}  // namespace remote::launch

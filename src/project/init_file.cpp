@@ -1,0 +1,88 @@
+// The shared file of a launch: checked on all servers before anything is started.
+
+#include "project/init_file.hpp"
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "jobs/places.hpp"
+#include "servers/fanout.hpp"
+#include "servers/init_file.hpp"
+
+namespace remote::project {
+
+InitFile::InitFile(Core& core, const std::vector<config::Server>& servers, const std::string& folder,
+                   const JobId& launch)
+    : core_(core), first_(servers.front()), folder_(folder), launch_(launch) {
+  try {
+    make(servers);
+  } catch (...) {
+    drop();
+    throw;
+  }
+}
+
+InitFile::~InitFile() {
+  if (!kept_) {
+    drop();
+  }
+}
+
+std::string InitFile::place_on(const config::Server& server) const {
+  if (folder_.starts_with('/') || folder_ == "~" || folder_.starts_with("~/")) {
+    return folder_;
+  }
+  const RemoteFolder there = jobs::remote_folder_for(core_.config, server);
+  return there.project + "/" + (folder_.empty() ? there.jobs_folder : folder_);
+}
+
+void InitFile::make(const std::vector<config::Server>& servers) {
+  const auto take = [&](const config::Server& server, servers::InitFileAnswer answer) {
+    if (!answer.failure.empty()) {
+      throw Error("cannot use the shared file", answer.failure).on(server.name);
+    }
+    return answer.folder;
+  };
+  bool complete = true;
+  const auto look = [&](const std::vector<config::Server>& some, const auto& action_on) {
+    const auto outcomes =
+        servers::fan_out(some, &config::Server::name, [&](const config::Server& server, std::size_t) {
+          const auto connection = core_.connector().connect(server, core_.cancel());
+          return take(server, servers::run_action(*connection, action_on(server), core_.cancel()));
+        });
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if (outcomes[i].ok()) {
+        folders_[some[i].name] = *outcomes[i].value;
+      } else {
+        complete = false;
+        core_.tell(PartFailed{*outcomes[i].error});
+      }
+    }
+  };
+  look({first_}, [&](const config::Server& server) {
+    return servers::make_init_file_action(place_on(server), launch_, folder_.empty());
+  });
+  if (complete) {
+    look({servers.begin() + 1, servers.end()}, [&](const config::Server& server) {
+      return servers::see_init_file_action(place_on(server), launch_, first_.name);
+    });
+  }
+  if (!complete) {
+    throw Error("nothing was started", "the ranks need a file that all servers can see")
+        .mended_by(Remedy::share_folder);
+  }
+}
+
+void InitFile::drop() {
+  try {
+    // Also after a Ctrl-C.
+    const auto connection = core_.connector().connect(first_, Cancel());
+    servers::run_action(*connection, servers::drop_init_file_action(place_on(first_), launch_), Cancel());
+  } catch (const std::exception& error) {
+    log_info(first_.name, "the launch's folder .remote-init-{} was not removed: {}", launch_.text(),
+             error.what());
+  }
+}
+
+}  // namespace remote::project

@@ -1,0 +1,71 @@
+#!/bin/sh
+# --init-method file: torch's ranks on two servers find each other by a file that both share, and nothing of it is left,
+# however the launch ends.
+. "${0%/*}/support.sh"
+python=/usr/bin/python3
+"$python" -c 'import torch, sklearn' 2>/dev/null || skip "this machine has no torch"
+mkdir "$work/shared disk"
+"$REMOTE" --quiet sandbox up --nodes 2
+system_python
+cp "$REMOTE_SOURCE_DIR/sample/train.py" .
+"$REMOTE" --quiet rsync
+nothing_shared() { [ -z "$(ls -A "$work/shared disk")" ]; }
+shared() { set -- "$work/shared disk"/.remote-init-*/"$1" && [ -e "$1" ]; }
+
+# The homes of practice servers are not shared, and that is said before anything starts.
+code 1 torch-launch --init-method file --nproc-per-node 1 -- true
+grep -q '^error: node-2: .*there is no folder .*/\.jobs' "$work/err" || fail "the server that does not share it is not named"
+grep -q 'nothing was started' "$work/err" || fail "it is not said that nothing was started"
+grep -q -- '--init-dir DIR' "$work/err" || fail "no way out is named"
+[ "$(of_jobs 'len(d)')" = 0 ] || fail "something was started"
+homes | while read -r home; do
+  [ -z "$(find "$home" -name '.remote-init-*')" ] || fail "left in $home"
+done
+
+# A dry run tells the file, and leaves none.
+code 0 torch-launch --init-dir "$work/shared disk" --nproc-per-node 2 --dry-run -- train.py
+grep -q "INIT_METHOD=.*file://$work/shared disk/.remote-init-[0-9a-f]*/store" "$work/out" || fail "not in the plan"
+nothing_shared || fail "a dry run leaves something"
+
+# A run that is killed in the middle leaves its file to nobody ...
+cat >wait.py <<END
+import datetime, os, time
+import torch.distributed as dist
+dist.init_process_group("gloo", init_method=os.environ["INIT_METHOD"], rank=int(os.environ["RANK"]),
+                        world_size=int(os.environ["WORLD_SIZE"]), timeout=datetime.timedelta(seconds=60))
+open("up." + os.environ["RANK"], "w").close()
+if os.environ["RANK"] == os.environ.get("DIES"):
+    os.kill(os.getpid(), 9)
+time.sleep(600)
+END
+"$REMOTE" --quiet rsync
+up() { [ "$(find .remote/sandbox -name "up.$1" | wc -l)" = 1 ]; }
+remote torch-launch --init-method file --init-dir "$work/shared disk" --nproc-per-node 1 -- "$python" wait.py
+until_true up 1
+until_true up 0
+shared store || fail "the ranks have met without the file"
+code 0 job-kill --launch 1 --yes
+nothing_shared || fail "a killed launch leaves its file"
+# ... nor does one of which a rank and, at the same moment, its supervisor die: the lifeline looks after it.
+find .remote/sandbox -name 'up.*' -delete
+remote torch-launch --init-dir "$work/shared disk" --nproc-per-node 1 --env DIES 1 --failure-grace 0 -- "$python" wait.py
+id=$(of_jobs "[job['id'] for job in d if job['rank'] == 1][-1]")
+read -r supervisor _ <"$(find .remote/sandbox -path "*/.jobs/$id/supervisor")"
+kill -STOP "$supervisor"
+until_true up 1
+kill -KILL "$supervisor"
+until_true nothing_shared
+code 1 job-wait --launch 3
+
+# ... and the next one trains. Without a lifeline the jobs themselves look after the file.
+code 0 torch-launch --init-method file --init-dir "$work/shared disk" --nproc-per-node 2 --on-failure leave --follow -- "$python" train.py --epochs 8
+grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train"
+nothing_shared || fail "a launch that ends well leaves its file"
+# The workers of torchrun's agents get the same variable.
+code 0 torch-launch --init-dir "$work/shared disk" --launcher torchrun --nproc-per-node 2 --follow -- "$python" train.py --epochs 8
+grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train under torchrun"
+nothing_shared || fail "torchrun's launch leaves its file"
+
+# shellcheck disable=SC2016  # the ranks' shells expand it
+code 0 launch --init-method tcp --follow --cmd '[ "$INIT_METHOD" = "tcp://$MASTER_ADDR:$MASTER_PORT" ] && echo equal'
+grep -qx equal "$work/out" || fail "INIT_METHOD is not the URL"

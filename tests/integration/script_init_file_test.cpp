@@ -1,0 +1,113 @@
+// The shared file of a launch on the servers: init_check.sh, and init_file.sh as part of the jobs' scripts.
+
+#include <gmock/gmock.h>
+
+#include "servers/init_file.hpp"
+#include "support/script_test.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using ::testing::HasSubstr;
+
+class JobInitFile : public test::ScriptTest {
+ protected:
+  JobInitFile() {
+    fs::create_directories(place());
+    fs::create_directories(disk);
+  }
+  // As a launch does on its first server.
+  void make() {
+    ASSERT_EQ(run(servers::make_init_file_action(disk, launch, false)).folder, shared.string());
+    write_file_atomic(shared / "store", "");
+  }
+  JobId start_with_file(const std::string& command, std::size_t jobs) {
+    StartRequest request;
+    request.id = JobId::random();
+    request.process.command = command;
+    request.init_file = servers::init_file_text(jobs, shared.string());
+    EXPECT_EQ(start_all({request}).front().outcome, StartReply::Outcome::started);
+    return request.id;
+  }
+  std::string failure(const servers::Action<servers::InitFileAnswer>& action) { return run(action).failure; }
+
+  const JobId launch = JobId::random();
+  const std::string disk = (place().parent_path() / "a disk").string();
+  const fs::path shared = fs::path(disk) / (".remote-init-" + launch.text());
+};
+
+TEST_P(JobInitFile, IsSeenByAllAndRemovedAgain) {
+  make();
+  EXPECT_EQ(run(servers::see_init_file_action(disk, launch, "a")).folder, shared.string());
+  EXPECT_THAT(failure(servers::make_init_file_action(disk, launch, false)),
+              HasSubstr("cannot write in " + disk));
+  const std::string other = disk + "/other";
+  EXPECT_THAT(failure(servers::see_init_file_action(other, launch, "a")),
+              HasSubstr("there is no folder " + other));
+  fs::create_directories(other);
+  EXPECT_THAT(failure(servers::see_init_file_action(other, launch, "a")),
+              HasSubstr("is not the same folder as on a"));
+  const std::string odd = disk + "/a?b";
+  EXPECT_THAT(failure(servers::make_init_file_action(odd, launch, true)), HasSubstr("torch does not take"));
+  run(servers::drop_init_file_action(disk, launch));
+  EXPECT_FALSE(fs::exists(shared));
+}
+
+TEST_P(JobInitFile, IsRemovedByTheLastJobOfTheLaunch) {
+  make();
+  const JobId first = start_with_file("true", 2);
+  wait_end(first);
+  until([&] { return fs::exists(shared / ("ended." + first.text())); }, "the first job's mark");
+  EXPECT_TRUE(fs::exists(shared / "store")) << "the second one may still need it";
+  const JobId second = start_with_file("exit 3", 2);
+  wait_end(second);
+  until([&] { return !fs::exists(shared); }, "the file's removal");
+}
+
+TEST_P(JobInitFile, IsRemovedByAKillAndForASupervisorThatIsDead) {
+  make();
+  const JobId killed = start_with_file("exec sleep 1000", 2);
+  const JobId orphan = start_with_file("exec sleep 1000", 2);
+  ::kill(supervisor_of(orphan), SIGKILL);
+  EXPECT_EQ(kill(killed).outcome, KillReply::Outcome::killed);
+  EXPECT_TRUE(fs::exists(shared / "store"));
+  EXPECT_EQ(kill(orphan).outcome, KillReply::Outcome::killed);
+  EXPECT_FALSE(fs::exists(shared));
+}
+
+TEST_P(JobInitFile, IsRemovedWhenAJobIsFoundDead) {
+  make();
+  const JobId id = start_with_file("exec sleep 1000", 1);
+  const std::optional<int> pid = status(id).pid;
+  ASSERT_TRUE(pid.has_value());
+  ::kill(supervisor_of(id), SIGKILL);
+  ::kill(*pid, SIGKILL);
+  until([&] { return status(id).phase == Phase::gone; }, "the job's death");
+  EXPECT_FALSE(fs::exists(shared));
+}
+
+TEST_P(JobInitFile, NothingElseIsRemoved) {
+  make();
+  const fs::path own = fs::path(disk) / "mine";
+  fs::create_directories(own);
+  write_file_atomic(own / "store", "data");
+  // Somebody has put a link in the folder's place.
+  fs::rename(shared, fs::path(disk) / "elsewhere");
+  fs::create_directory_symlink(own, shared);
+  wait_end(start_with_file("true", 1));
+  run(servers::drop_init_file_action(disk, launch));
+  expect_nothing_left();
+  EXPECT_EQ(read_file(own / "store"), "data");
+  // What is not the launch's own stays, and with it the folder.
+  fs::remove(shared);
+  fs::rename(fs::path(disk) / "elsewhere", shared);
+  write_file_atomic(shared / "notes", "mine");
+  wait_end(start_with_file("true", 1));
+  until([&] { return !fs::exists(shared / "store"); }, "the file's removal");
+  EXPECT_EQ(read_file(shared / "notes"), "mine");
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, JobInitFile, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs

@@ -1,0 +1,90 @@
+#include "launch/host_filter.hpp"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+
+#include "base/strings.hpp"
+#include "launch/hostfile.hpp"
+
+namespace remote::launch {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// "a b:0,2/2": names, GPUs, and after a slash the slots; "-" before GPUs that are left out.
+std::string shown(const std::vector<LaunchHost>& hosts) {
+  std::vector<std::string> words;
+  for (const LaunchHost& host : hosts) {
+    words.push_back(fmt::format("{}{}{}{}{}", host.name, host.gpus.empty() ? "" : ":",
+                                host.without_gpus ? "-" : "", fmt::join(host.gpus, ","),
+                                host.slots ? fmt::format("/{}", *host.slots) : ""));
+  }
+  return join(words, " ");
+}
+std::string included(const std::string& file, const std::string& text) {
+  return shown(include_hosts(parse_hostfile(file, "hosts"), parse_host_filter(text, "--include")));
+}
+std::string excluded(const std::string& file, const std::string& text) {
+  return shown(exclude_hosts(parse_hostfile(file, "hosts"), parse_host_filter(text, "--exclude")));
+}
+template <typename Call>
+std::string refusal(const Call& call) {
+  try {
+    call();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    return error.message() + " (" + error.hint() + ")";
+  }
+  return "";
+}
+
+constexpr const char* workers = "worker-0 slots=4\nworker-1 slots=4\n";
+
+TEST(HostFilter, TheExamplesOfDeepSpeed) {
+  EXPECT_EQ(included(workers, "worker-0@worker-1:0,2"), "worker-0/4 worker-1:0,2/2");
+  EXPECT_EQ(excluded(workers, "worker-1:0"), "worker-0/4 worker-1:1,2,3/3");
+  EXPECT_EQ(included(workers, "worker-1:0,1"), "worker-1:0,1/2");
+  EXPECT_EQ(excluded(workers, "worker-0:0,1,2,3"), "worker-1/4") << "a server without a GPU takes no part";
+}
+
+TEST(HostFilter, TheOrderStaysThatOfTheHosts) {
+  EXPECT_EQ(included("a\nb\nc\n", "c@a"), "a c");
+  EXPECT_EQ(included("a\nb\n", "b:2@b:0,2"), "b:0,2/2");
+  EXPECT_EQ(included("a\nb\n", "b:2@b"), "b");
+  EXPECT_EQ(excluded("a\nb\nc\n", "b@c:1"), "a c:-1");
+}
+
+TEST(HostFilter, WhatIsWrongIsNamed) {
+  for (const char* text : {"", "a@", "@a", ":0", "a:", "a:x", "a:0,", "a:-1", "a:0-2", "a:99999", "[]"}) {
+    EXPECT_THAT(refusal([&] { parse_host_filter(text, "--include"); }), HasSubstr("--include")) << text;
+  }
+  EXPECT_THAT(refusal([] { included(workers, "worker-2"); }),
+              HasSubstr("'worker-2' is none of this launch's servers (there are worker-0, worker-1)"));
+  EXPECT_THAT(refusal([] { included(workers, "worker-1:4"); }),
+              HasSubstr("there is no GPU 4 on worker-1 (hosts:2 says that it has 4 slots)"));
+  EXPECT_THAT(refusal([] { excluded(workers, "worker-0@worker-1"); }), HasSubstr("no server is left"));
+  EXPECT_EQ(parse_host_filter("[fd00::1]:0@[fd00::2]", "--include").back().name, "fd00::2");
+}
+
+TEST(HostFilter, GpusAreThoseThatThereAre) {
+  const auto gpus = [](const char* text, bool exclude, int there, const std::vector<int>& allowed) {
+    LaunchHost host = parse_host_filter(text, "--include").front();
+    host.without_gpus = exclude;
+    return gpus_of(host, there, allowed);
+  };
+  EXPECT_THAT(gpus("b:2,0", false, 4, {}), ElementsAre(0, 2));
+  EXPECT_THAT(gpus("b:0", true, 4, {}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(gpus("b:2", true, 4, {2, 3}), ElementsAre(3));
+  EXPECT_TRUE(gpus("b", false, 4, {2}).empty());
+  EXPECT_THAT(refusal([&] { gpus("b:4", false, 4, {}); }),
+              HasSubstr("there is no GPU 4 on b (it has 4 GPUs: 0 to 3)"));
+  EXPECT_THAT(refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("it has none that nvidia-smi tells of"));
+  EXPECT_THAT(refusal([&] { gpus("b:0", false, 4, {2, 3}); }), HasSubstr("GPU 0 of b is not for jobs"));
+  EXPECT_THAT(refusal([&] { gpus("b:0", true, 1, {}); }), HasSubstr("no GPU of b is left"));
+}
+
+}  // namespace
+}  // namespace remote::launch
