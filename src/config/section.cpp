@@ -164,7 +164,7 @@ const std::vector<std::string>& known_keys(Level level) {
         "host_keys", "connect_timeout", "launch", "prologue"},
        {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
         "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts", "properties",
-        "prologue"},
+        "prologue", "scheduler", "partition", "account", "time", "constraint", "gpus_per_node", "sbatch"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
        {"cmd", "nproc_per_node", "env", "servers", "launcher", "follow", "on_failure", "rsync"}}};

@@ -15,13 +15,33 @@ namespace {
 
 using Batch = Group<std::string>;  // of one server
 
+StartRequest request_for(const NewJob& job) {
+  StartRequest request{job.job.id, job.process};
+  if (job.batch.empty()) {
+    return request;
+  }
+  request.backend = "slurm";
+  request.files = {{"batch.sh", job.batch}, {"slurm_job.sh", slurm_job_program()}};
+  if (job.requeue) {
+    request.files.emplace_back("requeue", "");
+  }
+  std::string after;
+  for (const JobId& id : job.after) {
+    after += id.text() + "\n";
+  }
+  if (!after.empty()) {
+    request.files.emplace_back("after", after);
+  }
+  return request;
+}
+
 // One server's part of the start: its script, and its answer. Throws Error where it is not known whether
 // something started.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
                                  const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
-    requests.push_back({jobs[i].job.id, jobs[i].process});
+    requests.push_back(request_for(jobs[i]));
   }
   std::string lifeline_text;
   std::string activate;

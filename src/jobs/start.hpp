@@ -20,6 +20,10 @@ namespace remote::jobs {
 struct NewJob {
   Job job;
   servers::ProcessSpec process;
+  // Where its server has a scheduler: the batch script that is submitted in its place; else "".
+  std::string batch{};
+  bool requeue = false;        // Slurm may run it again
+  std::vector<JobId> after{};  // it begins when these have succeeded
 };
 
 // What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).

@@ -87,6 +87,20 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 
 }  // namespace
 
+std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc) {
+  if (spec.local_rank_arg) {
+    throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
+                       "use the launcher ranks, which can hand over both")
+        .mended_by(Remedy::pass_local_rank);
+  }
+  const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);
+  return fmt::format(
+      "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} --node_rank=\"$NODE_RANK\" "
+      "--master_addr=\"$MASTER_ADDR\" --master_port=\"$MASTER_PORT\" --monitor_interval=0.1 -r {}:1 -t {}:1 "
+      "{}",
+      parts.python, nodes, nproc, nproc, nproc, parts.target);
+}
+
 extern const Launcher torchrun{{"torchrun", "an agent of torch.distributed.run a server"}, true, plan};
 
 }  // namespace remote::launch

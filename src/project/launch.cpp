@@ -17,6 +17,7 @@
 #include "project/code_check.hpp"
 #include "project/core.hpp"
 #include "project/new_job.hpp"
+#include "project/slurm.hpp"
 #include "servers/fanout.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
@@ -363,10 +364,16 @@ LaunchResult Launching::start() {
 }  // namespace
 
 Plan plan(Core& core, const LaunchRequest& request) {
+  if (const auto login = login_of(core, request)) {
+    return plan_on_slurm(*login, request);
+  }
   return Launching(core, request).plan();
 }
 
 LaunchResult launch(Core& core, const LaunchRequest& request) {
+  if (const auto login = login_of(core, request)) {
+    return launch_on_slurm(core, *login, request);
+  }
   return Launching(core, request).start();
 }
 
