@@ -9,8 +9,10 @@
 # Signals are caught with a no-op, so that this survives them while the job gets the defaults.
 # shellcheck disable=SC2154
 told=''
-trap 'told=1' HUP INT QUIT USR1 USR2 TERM
-trap : PIPE ALRM
+trap 'told=${told:-15}' TERM
+trap 'told=${told:-2}' INT
+trap 'told=${told:-1}' HUP
+trap : QUIT USR1 USR2 PIPE ALRM
 id=${PWD##*/}
 case $id in
   *[!0-9a-f]* | '') echo 'remote: this is no folder of a job' >&2 && exit 127 ;;
@@ -107,11 +109,12 @@ one_process() {
   put "ranks/$number.end" "$kind $code $ended"
   [ "$kind $code" != 'exit 0' ] || return 0
   # One that was ended because another had failed has not failed.
-  if [ "$1" = ranks ] && { [ -z "$told" ] || [ "$kind $code" != 'signal 15' ]; }; then
+  if [ "$1" = ranks ] && { [ -z "$told" ] || [ "$kind $code" != "signal $told" ]; }; then
     put "failures/.rank.$number" "${ended%.*}${ended#*.}
 $(tail -c 65536 "$err" | tail -n 30)" && mv -f "failures/.rank.$number" "failures/rank.$number"
     put "failures/end.$number" "$ended $number $kind $code"
   fi
+  exec 2>/dev/null # what the shell says of a nap that is ended is no word of the job
   if [ "$3" != - ]; then
     tries=0
     while [ -z "$told" ] && [ $tries -lt "$(($3 * 5))" ] && ! all_ended; do
@@ -180,7 +183,9 @@ launch() {
     sh ./slurm_job.sh rank "$1" "$2" "$4" </dev/null
   code=$?
   kind='exit'
-  if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
+  if [ -n "$told" ]; then
+    kind=signal code=$told # srun ends the ranks its own way then, and its exit code tells of that
+  elif [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
     kind=signal code=$((code - 128))
   fi
   first=$(cat failures/end.* 2>/dev/null | sort -n | head -n 1)
