@@ -18,7 +18,7 @@ namespace remote {
 
 enum class JobState {
   starting,   // recorded, and not yet known to run
-  queued,     // its server has it, and will start it later; no backend that is built in does so yet
+  queued,     // its server has it, and will start it later: a job of Slurm
   running,    // its processes live
   succeeded,  // it exited with 0
   failed,     // it exited with another code, or a signal ended it that nobody had asked for
@@ -81,6 +81,7 @@ struct JobReason {
     // failed:
     out_of_memory,         // the kernel ended it, for want of memory
     server_out_of_memory,  // its server ran out of memory while it ran
+    by_scheduler,          // also lost: its scheduler ended it, or tells why it ended: `text` ("TIMEOUT")
     // lost:
     never_started,     // the program that was to start it died before
     not_started,       // its server could not start it: `text`

@@ -51,6 +51,9 @@ struct LaunchRequest {
   // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
   std::vector<LaunchHost> hosts{};
   std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
+  std::optional<int> nodes{};        // for a login node of Slurm: how many nodes; default: 1
+  bool requeue = false;              // for a login node of Slurm: see JobRequest
+  std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
   std::optional<int> master_port{};  // default: a free one
   Env env{};
   std::vector<std::string> tags{};  // default: the words of the command and more
@@ -122,6 +125,7 @@ struct Plan {
   int world_size = 0;
   std::vector<PlannedProcess> processes{};  // by rank
   std::optional<int> needed{};              // how many of them the launch needs to go on; nothing: all
+  std::string batch_script{};               // what Slurm is given; "": there is no Slurm
 };
 
 // Also told (Launched) before the lifelines are awaited.

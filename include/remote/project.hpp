@@ -119,6 +119,10 @@ struct JobRequest {
   // Give its Python processes a sitecustomize (docs/protocol.md, "Stacks"): stacks() reads their stacks
   // without py-spy, and a torch that was built without libuv does without it.
   bool enable_stacks = false;
+  // For a login node of Slurm, else an Error (usage). Slurm may run it again when a node fails or it is
+  // preempted.
+  bool requeue = false;
+  std::vector<Job> after{};  // it begins when these jobs of the same server have succeeded
 };
 
 struct StartResult {

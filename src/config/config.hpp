@@ -25,6 +25,16 @@ struct Setting {
 
 enum class HostKeys { accept_new, strict };
 
+// What a login node of Slurm says to sbatch for all its jobs.
+struct Slurm {
+  std::optional<std::string> partition;
+  std::optional<std::string> account;
+  std::optional<std::string> time;  // as sbatch takes it: "2:00:00"
+  std::optional<std::string> constraint;
+  std::optional<int> gpus_per_node;
+  std::vector<std::string> options;  // more of sbatch's, one each: "--mem=32G"
+};
+
 // A server as configs.yaml has it. What is absent there is nullopt here: ssh/target.hpp fills it in from
 // ~/.ssh/config and the defaults.
 struct Server {
@@ -44,6 +54,7 @@ struct Server {
   std::vector<std::pair<std::string, std::string>> env;
   std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
   std::optional<std::string> prologue;     // in place of the one for all servers
+  std::optional<Slurm> slurm;              // it is a login node: its jobs go to Slurm
   int line = 0;                            // where it stands in configs.yaml
   std::map<std::string, int> key_lines;    // key -> its line, for `remote servers`
 

@@ -85,6 +85,8 @@ class Section {
 // Parts of configs.yaml. They throw Error with file, line and column.
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings);
+// `scheduler` of a server and the keys that go with it; nullopt: it has none.
+std::optional<Slurm> read_slurm(const Section& section);
 // `prologue` of all servers, or of one: a text, or a list of lines.
 std::optional<std::string> read_prologue(const Section& section);
 Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings);

@@ -90,6 +90,7 @@ constexpr std::array sentences{
     Sentence{Kind::by_launch, "by_launch", ""},
     Sentence{Kind::out_of_memory, "out_of_memory", "out of memory"},
     Sentence{Kind::server_out_of_memory, "server_out_of_memory", "the server ran out of memory meanwhile"},
+    Sentence{Kind::by_scheduler, "by_scheduler", "Slurm: *"},
     Sentence{Kind::never_started, "never_started", "never started"},
     Sentence{Kind::not_started, "not_started", "not started: *"},
     Sentence{Kind::no_result, "no_result", "ended without a result"},

@@ -120,8 +120,13 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
 
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")},
-                                          {"labml", scripts::text("backend_labml.sh")}};
+                                          {"labml", scripts::text("backend_labml.sh")},
+                                          {"slurm", scripts::text("backend_slurm.sh")}};
   return table;
+}
+
+std::string slurm_job_program() {
+  return program_text("slurm_job.sh", {});
 }
 
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
@@ -142,8 +147,11 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
       .add("lifeline_run.sh")
       .call("start_begin");
   for (const StartRequest& request : requests) {
-    script.call("start_one",
-                {request.id.text(), job_text(folder.project, request), request.backend, request.init_file});
+    std::vector<std::string> words{request.id.text(), job_text(folder.project, request), request.backend};
+    for (const auto& [name, text] : request.files) {
+      words.insert(words.end(), {name, text});
+    }
+    script.call("start_one", words);
   }
   script.call("start_finish");
   action.watchful = true;

@@ -42,12 +42,16 @@ struct StartRequest {
   JobId id;
   servers::ProcessSpec process;
   std::string backend = "local";  // the name of one of those known
-  // Where its launch has a shared file (servers/init_file.hpp): the text of the job's file `init_file`.
-  std::string init_file{};
+  // More files of the job's folder, by name: `init_file` (servers/init_file.hpp), where its launch has a
+  // shared file; for `slurm`: its batch script and what goes with it.
+  std::vector<std::pair<std::string, std::string>> files{};
 };
 
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
+
+// The program that runs a job under Slurm, for its folder: src/scripts/slurm_job.sh.
+std::string slurm_job_program();
 
 struct StartReply {
   enum class Outcome { started, queued, exists, failed };
@@ -82,7 +86,9 @@ struct StatusReply {
   JobId id;
   Phase phase = Phase::none;
   std::optional<int> pid;
-  std::string reason;            // why it is queued or unknown, or what is odd about a running one; may be ""
+  // Why it is queued, unknown or gone, what ended it beside its result, or what is odd about a running one;
+  // may be "".
+  std::string reason;
   bool supervised = true;        // false: the job lives, its supervisor does not
   bool left = false;             // it was told to end and has a result, but its process `pid` lives on
   std::optional<int> leftovers;  // of an ended one that nobody told to end: how many of its processes live on

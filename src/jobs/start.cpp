@@ -15,16 +15,37 @@ namespace {
 
 using Batch = Group<std::string>;  // of one server
 
+StartRequest request_for(const NewJob& job) {
+  StartRequest request{job.job.id, job.process};
+  if (!job.init_file.empty()) {
+    request.files.emplace_back("init_file", job.init_file + "\n");
+  }
+  if (job.batch.empty()) {
+    return request;
+  }
+  request.backend = "slurm";
+  request.files.emplace_back("batch.sh", job.batch);
+  request.files.emplace_back("slurm_job.sh", slurm_job_program());
+  if (job.requeue) {
+    request.files.emplace_back("requeue", "");
+  }
+  std::string after;
+  for (const JobId& id : job.after) {
+    after += id.text() + "\n";
+  }
+  if (!after.empty()) {
+    request.files.emplace_back("after", after);
+  }
+  return request;
+}
+
 // One server's part of the start: its script, and its answer. Throws Error where it is not known whether
 // something started.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
                                  const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
-    StartRequest& request = requests.emplace_back();
-    request.id = jobs[i].job.id;
-    request.process = jobs[i].process;
-    request.init_file = jobs[i].init_file;
+    requests.push_back(request_for(jobs[i]));
   }
   std::string lifeline_text;
   std::string activate;

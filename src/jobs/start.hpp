@@ -20,7 +20,11 @@ namespace remote::jobs {
 struct NewJob {
   Job job;
   servers::ProcessSpec process;
-  std::string init_file{};  // see StartRequest
+  std::string init_file{};  // where its launch has a shared file: see servers/init_file.hpp; else ""
+  // Where its server has a scheduler: the batch script that is submitted in its place; else "".
+  std::string batch{};
+  bool requeue = false;        // Slurm may run it again
+  std::vector<JobId> after{};  // it begins when these have succeeded
 };
 
 // What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).

@@ -87,9 +87,10 @@ JobReason running_reason(const StatusReply& reply) {
              : JobReason{.kind = Kind::no_lifeline, .text = lifeline_trouble(reply.lifeline)};
 }
 
-void lose(Job& job, Kind why) {
+// `text`: what its scheduler says of it, which then is the reason.
+void lose(Job& job, Kind why, const std::string& text = "") {
   job.state = JobState::lost;
-  job.reason = {.kind = why};
+  job.reason = text.empty() ? JobReason{.kind = why} : JobReason{.kind = Kind::by_scheduler, .text = text};
   job.result.reset();
 }
 
@@ -122,7 +123,9 @@ void apply_end(Job& job, const StatusReply& reply) {
   // Nobody's absence sends SIGKILL.
   job.after_peer =
       reply.after_peer && reply.result->shell_code() != 128 + sigkill && soon_after_last_words(reply);
-  if (reply.oom) {
+  if (!reply.reason.empty()) {
+    job.reason = {.kind = Kind::by_scheduler, .text = reply.reason};
+  } else if (reply.oom) {
     // 137 is how a shell reports a child that SIGKILL ended.
     job.reason.kind =
         reply.result->shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
@@ -223,7 +226,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
-      lose(fresh, Kind::processes_gone);
+      lose(fresh, Kind::processes_gone, reply.reason);
       break;
     case Phase::rebooted:
       lose(fresh, Kind::server_restarted);

@@ -78,6 +78,10 @@ int visible_gpus(const std::string& devices, int gpus) {
 
 }  // namespace
 
+bool is_reserved(std::string_view name) {
+  return std::ranges::find(reserved, name) != reserved.end();
+}
+
 void EnvBuilder::set(const std::string& name, const std::string& value) {
   for (auto& [known, old] : env_) {
     if (known == name) {

@@ -122,13 +122,24 @@ std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::s
                      node == 0 ? 1 : 0, rendezvous.elastic() ? ",last_call_timeout=5" : "");
 }
 
-std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
+// The line of one agent. `nodes`: "2" or "1:4"; `meeting`: its options that say how it finds the others.
+std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int nproc,
+                       const std::string& meeting) {
   if (spec.local_rank_arg) {
     throw Error::usage("cannot launch with torchrun", "torchrun hands the local rank over as LOCAL_RANK only",
                        "use the launcher ranks, which can hand over both")
         .mended_by(Remedy::pass_local_rank);
   }
   const Parts parts = take_apart(spec.torch ? with_python(spec.command) : spec.command);
+  // -r and -t for a local rank that there is not: without any, torch 1.13 under Python 3.11 fails at its
+  // start. The interval is how long a worker's end may go unnoticed; the default is 5 s.
+  return fmt::format(
+      "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} {} "
+      "--monitor_interval=0.1 -r {}:1 -t {}:1 {}",
+      parts.python, nodes, nproc, meeting, nproc, nproc, parts.target);
+}
+
+std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   const std::string nnodes = rendezvous.elastic()
                                  ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
@@ -145,12 +156,7 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     process.rank = rank;
     process.ranks = nproc;
     process.is_torch_agent = true;
-    // -r and -t for a local rank that there is not: without any, torch 1.13 under Python 3.11 fails at its
-    // start. The interval is how long a worker's end may go unnoticed; the default is 5 s.
-    process.command = fmt::format(
-        "{} -m torch.distributed.run --nnodes={} --nproc_per_node={} {}{} "
-        "--monitor_interval=0.1 -r {}:1 -t {}:1 {}",
-        parts.python, nnodes, nproc, meeting(spec, rendezvous, n), restarts, nproc, nproc, parts.target);
+    process.command = agent_line(spec, nnodes, nproc, meeting(spec, rendezvous, n) + restarts);
     EnvBuilder env;
     env.set("NODE_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
@@ -164,6 +170,12 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 }
 
 }  // namespace
+
+std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc) {
+  return agent_line(
+      spec, std::to_string(nodes), nproc,
+      "--node_rank=\"$NODE_RANK\" --master_addr=\"$MASTER_ADDR\" --master_port=\"$MASTER_PORT\"");
+}
 
 extern const Launcher torchrun{
     {"torchrun", "an agent of torch.distributed.run a server"}, true, plan, needed};

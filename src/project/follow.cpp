@@ -113,7 +113,9 @@ void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const 
 }
 
 bool are_one_launch(const std::vector<Job>& jobs) {
-  return jobs.size() > 1 && std::ranges::all_of(jobs, [&](const Job& job) {
+  // One job may stand for all ranks.
+  const bool several = jobs.size() > 1 || (jobs.size() == 1 && jobs.front().world_size.value_or(1) > 1);
+  return several && std::ranges::all_of(jobs, [&](const Job& job) {
            return job.launch && job.launch == jobs.front().launch;
          });
 }
@@ -190,7 +192,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
                     const std::vector<Job>& ended) {
   std::optional<Ender> ender;
   std::jthread teller;
-  if (request.end_others) {
+  if (request.end_others && jobs.size() > 1) {
     ender.emplace(core, jobs, *request.end_others);
     teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
   }

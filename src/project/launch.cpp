@@ -20,6 +20,7 @@
 #include "project/core.hpp"
 #include "project/init_file.hpp"
 #include "project/new_job.hpp"
+#include "project/slurm.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/probe.hpp"
@@ -183,62 +184,55 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
                             .version = answer.mpi->version,
                             .has_daemon = answer.mpi->has_daemon,
                             .root = answer.mpi->root};
-  // CUDA_VISIBLE_DEVICES, where the launch's hosts say which GPUs its ranks may use.
-  void Launching::choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env)
-      const {
-    const std::vector<int> chosen = launch::gpus_of(host, gpus, server.gpu_indices);
-    if (chosen.empty()) {
-      return;
-    }
-    if (given_variable("CUDA_VISIBLE_DEVICES")) {
-      throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
-                         "keep one of the two");
-    }
-    env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
-  }
+}
 
-  launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
-                                  const std::string& master_addr) {
-    if (!answer.resolved) {
-      throw Error(
-          "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
-          fmt::format(
-              "give server '{}' an internal_address in configs.yaml: an IP address by which the others "
-              "reach it",
-              servers_.front().name))
-          .on(server.name);
-    }
-    // All that are expected, or at least those that are listed.
-    int expected = server.gpus.value_or(answer.gpus);
-    for (const int index : server.gpu_indices) {
-      expected = std::max(expected, index + 1);
-    }
-    if (expected != answer.gpus) {
-      core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
-    }
-    Env env = server.variables();
-    std::optional<int> slots;
-    if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
-      slots = host->second.slots;
-      choose_gpus(host->second, server, answer.gpus, env);
-    }
-    Env all = env;
-    all.insert(all.end(), request_.env.begin(), request_.env.end());
-    return {.server = server.name,
-            .gpus = answer.gpus,
-            .cpus = answer.cpus,
-            .nproc = slots_.contains(server.name)
-                         ? slots_.at(server.name)
-                         : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
-                                                 job_env(server, request_.env)),
-            .env = server.variables(),
-            .interface = answer.interface,
-            .mpi = mpi_of(answer)};
-    .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
-    .env = std::move(env),
-    .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
-    .interface = answer.interface
-  };
+// CUDA_VISIBLE_DEVICES, where the launch's hosts say which GPUs its ranks may use.
+void Launching::choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const {
+  const std::vector<int> chosen = launch::gpus_of(host, gpus, server.gpu_indices);
+  if (chosen.empty()) {
+    return;
+  }
+  if (given_variable("CUDA_VISIBLE_DEVICES")) {
+    throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
+                       "keep one of the two");
+  }
+  env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
+}
+
+launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
+                                const std::string& master_addr) {
+  if (!answer.resolved) {
+    throw Error(
+        "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
+        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
+                    "reach it",
+                    servers_.front().name))
+        .on(server.name);
+  }
+  // All that are expected, or at least those that are listed.
+  int expected = server.gpus.value_or(answer.gpus);
+  for (const int index : server.gpu_indices) {
+    expected = std::max(expected, index + 1);
+  }
+  if (expected != answer.gpus) {
+    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
+  }
+  Env env = server.variables();
+  std::optional<int> slots;
+  if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
+    slots = host->second.slots;
+    choose_gpus(host->second, server, answer.gpus, env);
+  }
+  Env all = env;
+  all.insert(all.end(), request_.env.begin(), request_.env.end());
+  return {.server = server.name,
+          .gpus = answer.gpus,
+          .cpus = answer.cpus,
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
+          .env = std::move(env),
+          .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
+          .interface = answer.interface,
+          .mpi = mpi_of(answer)};
 }
 
 std::optional<std::string> Launching::given_variable(const std::string& name) const {
@@ -473,10 +467,16 @@ LaunchResult Launching::start() {
 }  // namespace
 
 Plan plan(Core& core, const LaunchRequest& request) {
+  if (const auto login = login_of(core, request)) {
+    return plan_on_slurm(*login, request);
+  }
   return Launching(core, request).plan();
 }
 
 LaunchResult launch(Core& core, const LaunchRequest& request) {
+  if (const auto login = login_of(core, request)) {
+    return launch_on_slurm(core, *login, request);
+  }
   return Launching(core, request).start();
 }
 

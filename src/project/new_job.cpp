@@ -9,7 +9,9 @@
 #include "jobs/places.hpp"
 #include "jobs/stacks.hpp"
 #include "launch/command.hpp"
+#include "launch/slurm.hpp"
 #include "project/code_check.hpp"
+#include "project/slurm.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
@@ -37,11 +39,21 @@ StartResult start(Core& core, const JobRequest& request) {
     throw Error::usage("cannot start a job", "the command is empty");
   }
   const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
+  if (!server.slurm && (request.requeue || !request.after.empty())) {
+    throw Error::usage("cannot start a job",
+                       fmt::format("{} goes with Slurm only, and server '{}' has no scheduler",
+                                   request.requeue ? "requeueing" : "a job to wait for", server.name));
+  }
   CodeCheck code_check(core);
   jobs::NewJob job =
       new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
+  if (server.slurm) {
+    job.batch = launch::slurm_job_batch(*server.slurm, request.requeue);
+    job.requeue = request.requeue;
+    job.after = ids_before(core.config, server, request.after);
+  }
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   if (result.errors.empty()) {

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND INIT_FILE for each, start_finish. Set before: project, jobs,
-# supervisor_name, supervisor_text; with a lifeline also lifeline (its request, which holds a secret),
+# Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND [FILE TEXT…] for each, start_finish: FILE is one more file of the job's folder.
+# Set before: project, jobs, supervisor_name, supervisor_text; with a lifeline also lifeline (its request, which holds a secret),
 # lifeline_activate, lifeline_name, lifeline_text, ender_name, ender_text.
 # shellcheck disable=SC2034,SC2154
 
@@ -70,8 +70,7 @@ start_one() {
   if why=$(mkdir "$dir" 2>&1); then
     if {
       { [ "$3" = local ] || printf '%s\n' "$3" >"$dir/backend"; } &&
-        { [ -z "$4" ] || printf '%s\n' "$4" >"$dir/init_file"; } &&
-        printf '%s' "$2" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err"
+        printf '%s' "$2" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err" && more_files "$@"
     } 2>/dev/null; then
       for_backend "$3" "$1"
     else
@@ -83,6 +82,15 @@ start_one() {
   else
     say "start $1 failed - $why"
   fi
+}
+
+# more_files ID JOB_TEXT BACKEND [FILE TEXT…]: writes these into $dir.
+more_files() {
+  shift 3
+  while [ $# -ge 2 ]; do
+    printf '%s' "$2" >"$dir/$1" || return 1
+    shift 2
+  done
 }
 
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without

@@ -186,7 +186,7 @@ word() {
     wd_char=${wd_rest%"$wd_next"}
     case $wd_char in
       ' ') word_text=$word_text+ ;;
-      [A-Za-z0-9._:,@+/~-]) word_text=$word_text$wd_char ;;
+      [A-Za-z0-9._:,@+/~-] | '[' | ']' | '(' | ')') word_text=$word_text$wd_char ;;
       *) word_text="$word_text?" ;;
     esac
     wd_rest=$wd_next

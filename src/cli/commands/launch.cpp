@@ -25,6 +25,31 @@ namespace {
 // any: a command that need not be Python.
 enum class Kind { torch, helper, any };
 
+// What only a login node of Slurm takes.
+struct SlurmOptions {
+  bool requeue = false;
+  std::vector<std::string> after;
+
+  void add(CLI::App& command, Context& context) {
+    command.add_flag("--requeue", requeue,
+                     "On a login node of Slurm: run it again when a node fails or it is preempted");
+    CLI::Option* option = command.add_option(
+        "--after", after, "On a login node of Slurm: begin when this job has succeeded; repeatable");
+    option->type_name("KEY")->take_all()->allow_extra_args(false);
+    context.completers[option] = NameKind::jobs;
+  }
+  std::vector<Job> jobs_before(Context& context) const {
+    if (after.empty()) {
+      return {};
+    }
+    JobsRequest request;
+    request.selection.names = after;
+    request.some = true;
+    request.ask = false;
+    return context.project().jobs(request);
+  }
+};
+
 // nullopt: what `launch:` of configs.yaml says, else the usual.
 struct Arguments {
   Kind kind = Kind::torch;
@@ -41,11 +66,17 @@ struct Arguments {
   std::optional<std::string> on_failure;
   int failure_grace_s = 5;
   int lost_after_s = 60;
+  SlurmOptions slurm;
   bool use_env = false;
   bool dry_run = false;
   std::optional<bool> follow;
   std::optional<bool> rsync;
 };
+
+// "queued (Slurm job 12)"
+std::string queued_words(const Job& job) {
+  return fmt::format("queued ({})", visible_line(job.reason.text, 120));
+}
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
   if (context.options.json) {
@@ -61,6 +92,13 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
   ui::Table table({{"KEY", true}, {"RANKS", true}, "SERVER"});
   table.add({ranges(keys), std::to_string(plan.world_size), server_names(launched.jobs)});
   context.terminal.out(table.text(context.terminal));
+  if (!plan.batch_script.empty()) {
+    const Job& job = launched.jobs.front();
+    context.terminal.notice(fmt::format("{}, {}; follow rank 0 with: remote job-tail --launch {}",
+                                        counted(static_cast<std::size_t>(plan.world_size), "rank"),
+                                        queued_words(job), job.key));
+    return;
+  }
   context.terminal.notice(fmt::format("{}{}, master {}:{}; follow rank 0 with: remote job-tail --launch {}",
                                       counted(static_cast<std::size_t>(plan.world_size), "rank"), ranks_from,
                                       plan.master_addr, plan.master_port, launched.jobs.front().key));
@@ -140,6 +178,8 @@ Launch launch_of(Context& context, const Arguments& arguments) {
       arguments.on_failure ? *arguments.on_failure == "kill" : usual.end_others.value_or(true);
   request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
   request.lost_after = std::chrono::seconds(arguments.lost_after_s);
+  request.requeue = arguments.slurm.requeue;
+  request.after = arguments.slurm.jobs_before(context);
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false));
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
   request.await_lifelines = !launch.follow;  // following tells it too
@@ -231,6 +271,9 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
                       "core (default: ") +
               (kind == Kind::any ? "1)" : "auto)"))
       ->type_name("N|auto");
+  arguments.slurm.add(command, context);
+  add_number_option(command, "--nodes", request.nodes,
+                    "On a login node of Slurm: how many nodes (default: 1)", "N", 1, 100000);
   add_number_option(command, "--master-port", request.master_port,
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
@@ -276,6 +319,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
 
 struct JobArguments {
   JobRequest request;
+  SlurmOptions slurm;
   CommandOption command;
   EnvOptions env;
   bool follow = false;
@@ -305,6 +349,8 @@ int run_job(Context& context, const JobArguments& arguments) {
   request.command =
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
   request.env = arguments.env.collect(context);
+  request.requeue = arguments.slurm.requeue;
+  request.after = arguments.slurm.jobs_before(context);
   if (request.server.empty()) {
     request.server = ask_server(context);
   }
@@ -316,7 +362,9 @@ int run_job(Context& context, const JobArguments& arguments) {
   if (context.options.json) {
     context.terminal.out(jobs::to_json_text(job));
   } else if (!started.error) {
-    context.terminal.out(fmt::format("job {} started on {}\n", job.key, job.server));
+    context.terminal.out(job.state == JobState::queued
+                             ? fmt::format("job {} {} on {}\n", job.key, queued_words(job), job.server)
+                             : fmt::format("job {} started on {}\n", job.key, job.server));
     if (!arguments.follow) {
       context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", job.key));
     }
@@ -348,6 +396,7 @@ void add_job_run(CLI::App& app, Context& context) {
   context.completers[server] = NameKind::servers;
   arguments.env.add(command);
   add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  arguments.slurm.add(command, context);
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,
                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
   command.add_flag("--follow", arguments.follow,

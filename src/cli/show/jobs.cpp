@@ -228,9 +228,12 @@ std::string plan_text(const Plan& plan) {
     servers.insert(process.server);
   }
   std::string text =
-      fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
-                  counted(static_cast<std::size_t>(plan.world_size), "rank"),
-                  counted(servers.size(), "server"), plan.launcher, plan.master_addr, plan.master_port);
+      plan.batch_script.empty()
+          ? fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"),
+                        counted(servers.size(), "server"), plan.launcher, plan.master_addr, plan.master_port)
+          : fmt::format("launch {}: {} by Slurm, launcher {}\n", plan.run_id,
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"), plan.launcher);
   const Env everywhere = shared_env(plan.processes);
   text += "on every process\n";
   print_env(text, everywhere, {}, "  ");
@@ -245,6 +248,12 @@ std::string plan_text(const Plan& plan) {
     text += fmt::format(": {}\n", visible_line(launch::mask_command(process.command)));
     text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
     print_env(text, process.env, everywhere, "    ");
+  }
+  if (!plan.batch_script.empty()) {
+    text += "batch script\n";
+    for (const std::string& line : split(trim(plan.batch_script), '\n')) {
+      text += "  " + visible_line(line) + "\n";
+    }
   }
   return text;
 }
@@ -266,9 +275,12 @@ std::string plan_json(const Plan& plan) {
                              {"env", std::move(env)},
                              {"tags", process.tags}});
   }
-  const Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
-                  {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
-                  {"world_size", plan.world_size},   {"processes", std::move(processes)}};
+  Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
+            {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
+            {"world_size", plan.world_size},   {"processes", std::move(processes)}};
+  if (!plan.batch_script.empty()) {
+    json["batch_script"] = plan.batch_script;
+  }
   return dump_json(json);
 }
 

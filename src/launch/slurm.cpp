@@ -1,0 +1,117 @@
+#include "launch/slurm.hpp"
+
+#include <fmt/format.h>
+#include <remote/error.hpp>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "launch/command.hpp"
+#include "launch/launchers.hpp"
+
+namespace remote::launch {
+namespace {
+
+// A batch script, whose last line runs slurm_job.sh with these words.
+std::string batch_script(const config::Slurm& settings, int nodes, int tasks, int cpus, bool requeue,
+                         const std::string& words) {
+  std::string text =
+      "#!/bin/sh\n# Made by remote, and submitted from the job's folder. Slurm runs it on the first node.\n";
+  const auto option = [&](const std::string& line) { text += "#SBATCH " + line + "\n"; };
+  const auto given = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) {
+      option(fmt::format("--{}={}", name, *value));
+    }
+  };
+  option(fmt::format("--nodes={}", nodes));
+  option(fmt::format("--ntasks-per-node={}", tasks));
+  if (cpus > 1) {
+    option(fmt::format("--cpus-per-task={}", cpus));
+  }
+  given("partition", settings.partition);
+  given("account", settings.account);
+  given("time", settings.time);
+  given("constraint", settings.constraint);
+  if (settings.gpus_per_node.value_or(0) > 0) {
+    option(fmt::format("--gpus-per-node={}", *settings.gpus_per_node));
+  }
+  option(requeue ? "--requeue" : "--no-requeue");
+  option("--output=job.out");
+  option("--error=job.err");
+  option("--open-mode=append");
+  for (const std::string& line : settings.options) {
+    option(line);  // the later one counts
+  }
+  text +=
+      "if ! [ -f slurm_job.sh ]; then\n"
+      "  echo \"remote: node $(hostname) does not see the project's folder; it must lie where all nodes see "
+      "it\" >&2\n"
+      "  exit 127\n"
+      "fi\n";
+  return text + "exec sh ./slurm_job.sh " + words + "\n";
+}
+
+}  // namespace
+
+int slurm_nproc(const std::string& text, const config::Slurm& settings, const std::string& login) {
+  if (text != "auto" && text != "gpu") {
+    return resolve_nproc(text, 0, 1);
+  }
+  if (settings.gpus_per_node.value_or(0) == 0) {
+    throw Error::usage(
+        "launch", "how many ranks a node gets is not known, as Slurm chooses the nodes later",
+        fmt::format("give a number of ranks a node, or gpus_per_node of server '{}' in configs.yaml", login));
+  }
+  return *settings.gpus_per_node;
+}
+
+Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env) {
+  const bool agents = spec.launcher == "torchrun";
+  if (spec.launcher != "ranks" && !agents) {
+    throw Error::usage(
+        fmt::format("cannot launch with {} under Slurm", spec.launcher),
+        fmt::format("server '{}' is a login node, and there only ranks and torchrun go", slurm.login),
+        "choose one of these, or servers without a scheduler");
+  }
+  // Slurm decides which nodes they are, so all that differs between them is a variable of slurm_job.sh.
+  LaunchSpec ranks = spec;
+  ranks.launcher = "ranks";
+  ranks.master_addr = "set-by-the-job";
+  ranks.master_port = slurm.master_port == 0 ? 1 : slurm.master_port;
+  ranks.local_rank_arg = false;
+  if (agents) {
+    ranks.command = torchrun_command(spec, slurm.nodes, slurm.nproc);
+    ranks.torch = false;
+    ranks.tags = tags_of(spec, false);
+  }
+  Node node{.server = slurm.login, .nproc = slurm.nproc, .env = server_env};
+  Plan plan = make_plan(ranks, {node});
+  PlannedProcess process = std::move(plan.processes.front());
+  Env common;
+  for (auto& [name, value] : process.env) {
+    const bool of_job = name == "MASTER_ADDR" && value == ranks.master_addr;
+    if (!of_job && (name == "RUN_UUID" || !is_reserved(name))) {
+      common.emplace_back(std::move(name), std::move(value));
+    }
+  }
+  process.env = std::move(common);
+  process.ranks = slurm.nodes * slurm.nproc;
+  if (spec.local_rank_arg) {
+    process.command += " --local_rank=\"$LOCAL_RANK\"";
+  }
+  plan.launcher = spec.launcher;
+  plan.master_addr.clear();
+  plan.master_port = slurm.master_port;
+  plan.world_size = process.ranks;
+  plan.processes = {std::move(process)};
+  const std::string grace = slurm.failure_grace ? std::to_string(*slurm.failure_grace) : "-";
+  plan.batch_script = batch_script(
+      slurm.settings, slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue,
+      fmt::format("{} {} {} {}", agents ? "agents" : "ranks", slurm.nproc, slurm.master_port, grace));
+  return plan;
+}
+
+std::string slurm_job_batch(const config::Slurm& settings, bool requeue) {
+  return batch_script(settings, 1, 1, 1, requeue, "one");
+}
+
+}  // namespace remote::launch

@@ -1,0 +1,145 @@
+#include "project/slurm.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "jobs/places.hpp"
+#include "jobs/start.hpp"
+#include "launch/command.hpp"
+#include "launch/slurm.hpp"
+#include "project/code_check.hpp"
+#include "project/new_job.hpp"
+
+namespace remote::project {
+namespace {
+
+Error refusal(const std::string& reason, const std::string& hint) {
+  return Error::usage("launch", reason, hint);
+}
+
+// What a launch on a login node cannot have.
+void check_login(const config::Server& login, const LaunchRequest& request) {
+  if (!request.hosts.empty()) {
+    throw refusal(
+        fmt::format("server '{}' is a login node of Slurm, which chooses the hosts itself", login.name),
+        "name the server, and how many nodes and ranks a node there are to be");
+  }
+  if (request.init_method != InitMethod::env) {
+    throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
+                  "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets");
+  }
+  if (request.mpi_over_ssh || request.torchrun.rendezvous || request.torchrun.nodes ||
+      request.torchrun.max_restarts) {
+    throw refusal("under Slurm, the agents of torchrun meet at a static rendezvous and are not restarted",
+                  "leave out what chooses another way, or use servers without a scheduler");
+  }
+  if (request.verify_sync) {
+    throw refusal("the comparison of all contents does not go with Slurm",
+                  "send the project first, which brings what differs");
+  }
+}
+
+}  // namespace
+
+std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request) {
+  std::vector<config::Server> servers;
+  if (request.hosts.empty()) {
+    servers = core.servers(request.servers);
+  } else {
+    for (const LaunchHost& host : resolve_hosts(core, request.hosts)) {
+      servers.push_back(core.servers({host.name}).front());
+    }
+  }
+  const auto login =
+      std::ranges::find_if(servers, [](const config::Server& one) { return one.slurm.has_value(); });
+  if (login == servers.end()) {
+    if (request.nodes || request.requeue || !request.after.empty()) {
+      const std::string what = request.nodes     ? "a number of nodes"
+                               : request.requeue ? "requeueing"
+                                                 : "a job to wait for";
+      throw refusal(what + " goes with Slurm only, and no server of this launch has a scheduler",
+                    "write scheduler: slurm at the login node in configs.yaml, or leave it out");
+    }
+    return std::nullopt;
+  }
+  if (servers.size() > 1) {
+    throw refusal(fmt::format("server '{}' is a login node of Slurm, and a launch there has no other server",
+                              login->name),
+                  "name that server alone, or the others without it");
+  }
+  check_login(*login, request);
+  return *login;
+}
+
+Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
+  if (trim(request.command).empty()) {
+    throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
+  }
+  launch::LaunchSpec spec;
+  spec.command = request.command;
+  spec.launcher = request.launcher;
+  spec.run_id = JobId::random().text();
+  spec.env = request.env;
+  spec.tags = request.tags;
+  spec.local_rank_arg = request.local_rank_arg;
+  spec.torch = request.python;
+  launch::SlurmSpec slurm;
+  slurm.settings = *login.slurm;
+  slurm.login = login.name;
+  slurm.nodes = request.nodes.value_or(1);
+  slurm.nproc = launch::slurm_nproc(request.nproc, *login.slurm, login.name);
+  slurm.master_port = request.master_port.value_or(0);
+  slurm.requeue = request.requeue;
+  if (request.end_others) {
+    slurm.failure_grace = static_cast<int>(request.failure_grace.count());
+  }
+  return launch::make_slurm_plan(spec, slurm, login.variables());
+}
+
+LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request) {
+  LaunchResult result;
+  result.plan = plan_on_slurm(login, request);
+  const PlannedProcess& process = result.plan.processes.front();
+  std::optional<CodeCheck> code_check;
+  if (request.tell_changes) {
+    code_check.emplace(core);
+    code_check->tell(core, {login}, {core.connector().connect(login, core.cancel())->login()});
+  }
+  jobs::NewJob job = new_job(core.config, login, process.command, process.env,
+                             request.enable_stacks.value_or(request.python));
+  job.batch = result.plan.batch_script;
+  job.requeue = request.requeue;
+  job.after = ids_before(core.config, login, request.after);
+  job.job.command = launch::mask_command(request.command);
+  set_tags(job.job, process.tags);
+  job.job.launch = JobId::parse(result.plan.run_id);
+  job.job.rank = 0;
+  job.job.world_size = result.plan.world_size;
+  jobs::StartResult started =
+      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+  result.jobs = std::move(started.jobs);
+  result.errors = std::move(started.errors);
+  core.tell(Launched{result});
+  for (const Error& error : result.errors) {
+    core.tell(PartFailed{error});
+  }
+  return result;
+}
+
+std::vector<JobId> ids_before(const config::Config& config, const config::Server& server,
+                              const std::vector<Job>& after) {
+  std::vector<JobId> ids;
+  for (const Job& job : after) {
+    if (job.server != server.name || job.remote_folder != jobs::remote_folder_for(config, server)) {
+      throw Error::usage(
+          fmt::format("cannot wait for job {}", job.key),
+          fmt::format("it is not a job of server '{}', whose Slurm is to wait for it", server.name));
+    }
+    ids.push_back(job.id);
+  }
+  return ids;
+}
+
+}  // namespace remote::project

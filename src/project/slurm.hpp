@@ -1,0 +1,24 @@
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "project/core.hpp"
+
+// Launches and jobs on a login node, where Slurm runs them.
+
+namespace remote::project {
+
+// The login node that a launch goes to; nullopt: it goes to servers without a scheduler. Throws Error (usage)
+// where the request does not go with what it names.
+std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request);
+
+Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
+LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);
+
+// The ids of the jobs after which one on this server is to begin. Throws Error (usage) for a job of another
+// place.
+std::vector<JobId> ids_before(const config::Config& config, const config::Server& server,
+                              const std::vector<Job>& after);
+
+}  // namespace remote::project

@@ -1,0 +1,425 @@
+# The backend `slurm`: a job is one job of Slurm, submitted on a login node; its processes run on other machines, which share the
+# project's folder with this one. docs/protocol.md tells what a backend is, and docs/launchers/slurm.md what it means to a user.
+# What squeue and sbatch print is checked word by word: a site's wrapper may print anything.
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+slurm_rows='' slurm_asked='' slurm_trouble='' slurm_blanks=$IFS slurm_line_end='
+'
+
+# slurm_tools: Slurm's programs are often only on the PATH of a login shell.
+slurm_tools() {
+  command -v squeue >/dev/null 2>&1 && return
+  for st_file in /etc/profile.d/*slurm*.sh; do
+    # shellcheck disable=SC1090
+    [ ! -r "$st_file" ] || . "$st_file" >/dev/null 2>&1 </dev/null
+  done
+  PATH=$PATH:/opt/slurm/bin:/usr/local/slurm/bin:/usr/slurm/bin:/usr/local/bin:/cm/shared/apps/slurm/current/bin
+  command -v squeue >/dev/null 2>&1
+}
+
+# slurm_call SECONDS COMMAND…: a controller that is away lets its clients wait for a long time.
+slurm_call() {
+  if command -v timeout >/dev/null 2>&1; then
+    timeout "$@"
+  else
+    shift
+    "$@"
+  fi
+}
+
+# slurm_last_line TEXT: the last line that says anything, for a person, into $slurm_line.
+slurm_last_line() {
+  slurm_line=
+  set -f
+  IFS=$slurm_line_end
+  for sl_line in $1; do
+    [ -z "$sl_line" ] || slurm_line=$sl_line
+  done
+  IFS=$slurm_blanks
+  set +f
+  plain "$slurm_line"
+  slurm_line=$plain
+}
+
+# slurm_ask AGE: how the login's jobs are, into $slurm_rows, unless that is known and at most AGE hundredths of a second old.
+# What went wrong, into $slurm_trouble.
+slurm_ask() {
+  read_clock
+  if [ -n "$slurm_asked" ] && [ $((clock - slurm_asked)) -le "$1" ]; then
+    return
+  fi
+  slurm_trouble=
+  if [ -n "$no_forks" ]; then
+    slurm_trouble=$no_forks
+    return
+  fi
+  if ! slurm_tools; then
+    slurm_trouble='there is no squeue on this server: is it the login node of a Slurm cluster?'
+    return
+  fi
+  [ -n "$own_uid" ] || own_uid
+  if slurm_rows=$(slurm_call 2 squeue -h -r -t all -u "$own_uid" -o '%F|%K|%T|%N|%e|%r|%j' 2>&1); then
+    read_clock
+    slurm_asked=$clock
+  else
+    slurm_last_line "$slurm_rows"
+    slurm_rows='' slurm_asked=''
+    slurm_trouble="Slurm does not answer${slurm_line:+: $slurm_line}"
+  fi
+}
+
+# slurm_id ID: the number of its job of Slurm, as far as it is on record: into $slurm_number, NUMBER or NUMBER_INDEX.
+slurm_id() {
+  slurm_number=
+  read -r slurm_number _ 2>/dev/null <"$jobs/$1/slurm"
+  case $slurm_number in
+    *[!0-9_]* | _* | *_ | *_*_*) slurm_number= ;;
+  esac
+}
+
+# slurm_row ID: what Slurm says of the job, into $slurm_state, $slurm_nodes, $slurm_until and $slurm_why; fails when it does not know
+# it. Its name finds it when its number could not be written down.
+slurm_row() {
+  slurm_id "$1"
+  slurm_state='' slurm_nodes='' slurm_until='' slurm_why=''
+  set -f
+  IFS=$slurm_line_end
+  for sr_line in $slurm_rows; do
+    case $sr_line in
+      "${slurm_number%_*}|"* | *"|remote-$1") ;;
+      *) continue ;;
+    esac
+    sr_name=${sr_line##*|}
+    sr_line=${sr_line%|*}
+    IFS='|'
+    # shellcheck disable=SC2086
+    set -- "$1" $sr_line
+    IFS=$slurm_line_end
+    [ $# -ge 6 ] || continue
+    case $2:$4 in
+      *[!0-9]*:* | :* | *:*[!A-Z_]* | *:) continue ;;
+    esac
+    sr_number=$2
+    case $3 in
+      '' | *[!0-9]*) ;;
+      *) sr_number=$2_$3 ;;
+    esac
+    [ "$sr_number" = "$slurm_number" ] || { [ -z "$slurm_number" ] && [ "$sr_name" = "remote-$1" ]; } || continue
+    slurm_number=$sr_number slurm_state=$4 slurm_nodes=$5 slurm_until=$6 slurm_why=${7-}
+    case $slurm_nodes in
+      *[!A-Za-z0-9_.,\[\]-]*) slurm_nodes= ;;
+    esac
+    case $slurm_why in
+      None | '(null)') slurm_why= ;;
+    esac
+  done
+  IFS=$slurm_blanks
+  set +f
+  [ -n "$slurm_state" ]
+}
+
+# slurm_kind STATE: `queued`, `running` or `final`, into $slurm_kind.
+slurm_kind() {
+  case $1 in
+    PENDING | CONFIGURING | REQUEUED | REQUEUE_HOLD | REQUEUE_FED | SPECIAL_EXIT | RESV_DEL_HOLD) slurm_kind=queued ;;
+    BOOT_FAIL | CANCELLED | COMPLETED | DEADLINE | FAILED | NODE_FAIL | OUT_OF_MEMORY | PREEMPTED | TIMEOUT) slurm_kind=final ;;
+    *) slurm_kind=running ;; # COMPLETING too: processes of it may live
+  esac
+}
+
+# slurm_note ID TEXT: keeps what Slurm calls its end, which it will have forgotten in some minutes.
+slurm_note() {
+  (
+    umask 077
+    printf '%s\n' "$2" >"$jobs/$1/.slurm.end.$$" && mv -f "$jobs/$1/.slurm.end.$$" "$jobs/$1/slurm.end"
+  ) 2>/dev/null
+}
+
+#part start
+
+# slurm_start ID…
+slurm_start() {
+  trap - EXIT # from here on it is not true that nothing was started
+  for sa_id; do
+    slurm_submit "$sa_id"
+  done
+}
+
+# slurm_submit ID: in the job's folder, so that the paths of its output need no quoting. The umask is the user's: Slurm gives the job
+# that of sbatch.
+slurm_submit() {
+  if ! slurm_tools; then
+    not_started "$1" 'there is no sbatch on this server: is it the login node of a Slurm cluster?'
+    return
+  fi
+  slurm_after "$1" || {
+    not_started "$1" "$slurm_why"
+    return
+  }
+  # shellcheck disable=SC2086
+  su_out=$(cd "$jobs/$1" && umask "$mask" && slurm_call 40 sbatch --parsable --job-name="remote-$1" $slurm_after batch.sh 2>&1)
+  su_code=$?
+  slurm_last_line "$su_out"
+  su_number=${slurm_line%%;*}
+  case $su_code:$su_number in
+    0: | 0:*[!0-9]* | [1-9]*)
+      # It may have been taken all the same, and the answer was lost.
+      su_why=${slurm_line#sbatch: }
+      slurm_ask 0
+      if ! slurm_row "$1"; then
+        not_started "$1" "sbatch: ${su_why:-it gave no number}"
+        return
+      fi
+      su_number=$slurm_number
+      ;;
+  esac
+  (
+    umask 077
+    printf '%s\n' "$su_number" >"$jobs/$1/.slurm.$$" && mv -f "$jobs/$1/.slurm.$$" "$jobs/$1/slurm"
+  ) 2>/dev/null
+  queued "$1" "Slurm job $su_number"
+}
+
+# slurm_after ID: sbatch's option for the jobs that are named in its file `after`, into $slurm_after; fails, with $slurm_why, where
+# it could never start. Of one that has succeeded nothing is asked: Slurm may have forgotten it.
+slurm_after() {
+  slurm_after='' slurm_why=''
+  while read -r sf_id; do
+    if ! facts "$sf_id"; then
+      slurm_why="the job that it is to come after is not there any more ($sf_id)"
+      return 1
+    fi
+    case $f_end:$f_code in
+      exit:0) continue ;;
+      ?*)
+        slurm_why="the job that it is to come after has not succeeded ($f_end $f_code)"
+        return 1
+        ;;
+    esac
+    slurm_id "$sf_id"
+    if [ "$f_backend" != slurm ] || [ -z "$slurm_number" ]; then
+      slurm_why='the job that it is to come after is no job of Slurm'
+      return 1
+    fi
+    slurm_after="$slurm_after:$slurm_number"
+  done 2>/dev/null <"$jobs/$1/after"
+  [ -z "$slurm_after" ] || slurm_after="--dependency=afterok$slurm_after --kill-on-invalid-dep=yes"
+}
+
+#part state
+
+# slurm_says_end ID: what the end means that Slurm tells, where the job's own result is missing: into f_end, f_code and f_ended.
+slurm_says_end() {
+  f_ended=$(date -d "$slurm_until" +%s 2>/dev/null) || f_ended=
+  f_end=signal f_code=15
+  case $slurm_state in
+    COMPLETED) f_end='exit' f_code=0 ;;
+    OUT_OF_MEMORY) f_code=9 ;;
+    FAILED)
+      # a wait status
+      se_raw=$(slurm_call 2 squeue -h -t all -j "$slurm_number" -O exit_code:.20 2>/dev/null | head -n 1)
+      se_raw=${se_raw##* }
+      f_end='exit' f_code=1
+      case $se_raw in
+        '' | *[!0-9]* | ??????*) ;;
+        *)
+          f_code=$((se_raw / 256 % 256))
+          [ $((se_raw % 128)) = 0 ] || f_end=signal f_code=$((se_raw % 128))
+          ;;
+      esac
+      ;;
+    NODE_FAIL | BOOT_FAIL) f_end='' f_code='' ;;
+  esac
+}
+
+# slurm_keep_end ID: puts on record what Slurm calls its end, and who ended it where that was nobody of ours.
+slurm_keep_end() {
+  slurm_note "$1" "$slurm_state $slurm_why"
+  if [ "$slurm_state" = CANCELLED ] && [ "$slurm_why" != DependencyNeverSatisfied ] && [ ! -e "$f_dir/stop" ]; then
+    (
+      umask 077
+      set -C
+      read_now
+      printf '%s\n' "15 scancel $now" >"$f_dir/stop"
+    ) 2>/dev/null
+  fi
+}
+
+# slurm_reason: why it ended, where its exit code does not say that; from `slurm.end`, into $reason.
+slurm_reason() {
+  sn_state='' sn_why=''
+  read -r sn_state sn_why 2>/dev/null <"$f_dir/slurm.end"
+  case $sn_state in
+    '' | COMPLETED) ;;
+    CANCELLED) [ "$sn_why" != DependencyNeverSatisfied ] || reason='the job that it was to come after has failed' ;;
+    FAILED)
+      case $sn_why in
+        '' | NonZeroExitCode | JobLaunchFailure) ;;
+        *) reason="FAILED, $sn_why" ;;
+      esac
+      [ "$sn_why" != JobLaunchFailure ] || reason='Slurm could not run its batch script to the end (JobLaunchFailure)'
+      ;;
+    *) reason=$sn_state ;;
+  esac
+}
+
+# slurm_ended ID HOW: it has a result. Slurm is asked what else it knows, once; and after a kill or before a clean, whether all of it is
+# gone.
+slurm_ended() {
+  phase=ended
+  [ "$2" != brief ] || return
+  if [ "$2" = all ] || [ -e "$f_dir/stop" ]; then
+    slurm_ask 20
+    if slurm_row "$1"; then
+      slurm_kind "$slurm_state"
+      if [ $slurm_kind != final ]; then
+        phase=running reason="Slurm still has its job $slurm_number: $slurm_state"
+        return
+      fi
+    fi
+  elif [ "$f_end $f_code" != 'exit 0' ] && [ ! -e "$f_dir/slurm.end" ]; then
+    # Its batch script ends just now, and then Slurm tells.
+    so_tries=0
+    while slurm_ask 5 && slurm_row "$1"; do
+      slurm_kind "$slurm_state"
+      if [ $slurm_kind = final ]; then
+        slurm_keep_end "$1"
+        break
+      fi
+      so_tries=$((so_tries + 1))
+      [ $so_tries -lt 15 ] || break
+      nap 0.1
+    done
+  fi
+  slurm_reason
+}
+
+# slurm_state ID [HOW]: with `brief`, Slurm is asked every two seconds only.
+slurm_state() {
+  if [ -n "$f_end" ] && [ ! -e "$f_dir/requeue" ]; then
+    slurm_ended "$1" "${2-}"
+    return
+  fi
+  if [ "${2-}" = brief ]; then
+    slurm_ask 200
+  else
+    slurm_ask 50
+  fi
+  if [ -n "$slurm_trouble" ]; then
+    phase=unknown reason=$slurm_trouble
+    [ -z "$f_end" ] || phase=ended reason=
+    return
+  fi
+  if slurm_row "$1"; then
+    slurm_kind "$slurm_state"
+    case $slurm_kind in
+      queued)
+        phase=queued
+        reason="Slurm job $slurm_number, $slurm_state${slurm_why:+ ($slurm_why)}"
+        [ "$slurm_state" != PENDING ] || reason="Slurm job $slurm_number${slurm_why:+, $slurm_why}"
+        return
+        ;;
+      running)
+        phase=running
+        reason="Slurm job $slurm_number${slurm_nodes:+ on $slurm_nodes}"
+        [ "$slurm_state" = RUNNING ] || reason="$reason, $slurm_state"
+        return
+        ;;
+    esac
+  fi
+  # It is over. The result is written before Slurm is told, but a shared file system may show it late: listing the folder asks for news.
+  ls -a "$f_dir" >/dev/null 2>&1
+  facts "$1" || return
+  if [ -n "$f_end" ]; then
+    [ -z "$slurm_state" ] || slurm_keep_end "$1"
+    phase=ended
+    slurm_reason
+    return
+  fi
+  if [ -n "$slurm_state" ]; then
+    slurm_keep_end "$1"
+    slurm_says_end "$1"
+  elif [ -s "$f_dir/slurm.end" ]; then
+    f_end=
+  elif [ -z "$slurm_number" ] && [ -z "$f_sup" ]; then
+    phase=starting
+    return
+  else
+    slurm_accounts "$1"
+  fi
+  slurm_reason
+  phase=gone
+  if [ -n "$f_end" ]; then
+    phase=ended
+    [ -n "$f_ended" ] || read_now
+    put_result "$1" "$f_end $f_code ${f_ended:-$now}"
+  fi
+}
+
+# slurm_accounts ID: Slurm's accounting, where there is one, remembers what the controller has forgotten.
+slurm_accounts() {
+  sc_row=$(slurm_call 2 sacct -n -X -P -j "$slurm_number" -o State,ExitCode,End 2>/dev/null | tail -n 1)
+  sc_code=${sc_row#*|}
+  slurm_until=${sc_code##*|} sc_code=${sc_code%%|*}
+  slurm_state=${sc_row%%[!A-Z_]*} slurm_why=
+  slurm_kind "$slurm_state"
+  [ $slurm_kind = final ] || return
+  slurm_keep_end "$1"
+  [ "$slurm_state" != FAILED ] || slurm_state=failed # squeue does not know its code
+  slurm_says_end "$1"
+  case $slurm_state:$sc_code in
+    failed:*[!0-9:]* | failed: | failed:*:*:*) f_end='exit' f_code=1 ;;
+    failed:*:0) f_end='exit' f_code=${sc_code%:0} ;;
+    failed:*:*) f_end=signal f_code=${sc_code#*:} ;;
+  esac
+}
+
+#part end
+
+# slurm_members HOW ID…: the jobs that Slurm still has. Where it does not answer, none is gone.
+slurm_members() {
+  sm_how=$1
+  shift
+  case $sm_how in
+    closing | suspects) return ;;
+    new) slurm_ask 30 ;;
+    *) slurm_ask 0 ;;
+  esac
+  for sm_id; do
+    if [ -n "$slurm_trouble" ]; then
+      slurm_id "$sm_id"
+      members="$members slurm:${slurm_number:-unknown}:$sm_id"
+    elif slurm_row "$sm_id"; then
+      slurm_kind "$slurm_state"
+      eval "slurm_was_$sm_id=$slurm_kind"
+      [ $slurm_kind = final ] || members="$members slurm:$slurm_number:$sm_id"
+    fi
+  done
+}
+
+# slurm_signal SIGNAL MEMBER…: the batch script and all steps get the signal; what has not begun is taken out of the queue. KILL ends the
+# job for Slurm as well, so that it does not run once more.
+slurm_signal() {
+  sg_signal=$1
+  shift
+  for sg_member; do
+    sg_id=${sg_member##*:}
+    sg_number=${sg_member#slurm:}
+    sg_number=${sg_number%:*}
+    [ "$sg_number" != unknown ] || continue
+    eval "sg_had=\${sent_$sg_id:-} sg_was=\${slurm_was_$sg_id:-}"
+    if [ "$sg_had" = "$sg_signal:$sg_was" ]; then
+      continue
+    fi
+    eval "sent_$sg_id=\$sg_signal:\$sg_was"
+    if [ "$sg_was" = queued ]; then
+      slurm_call 5 scancel "$sg_number" >/dev/null 2>&1
+    elif [ "$sg_signal" = 9 ]; then
+      slurm_call 5 scancel --full --signal=9 "$sg_number" >/dev/null 2>&1
+      slurm_call 5 scancel "$sg_number" >/dev/null 2>&1
+    else
+      slurm_call 5 scancel --full --signal="$sg_signal" "$sg_number" >/dev/null 2>&1
+    fi
+    [ -n "$sg_had" ] || signalled "$sg_id"
+  done
+}
