@@ -120,6 +120,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   server.env = section.variables("env");
   server.remote_path = section.checked("remote_path", remote_path_problem);
   server.prologue = read_prologue(section);
+  server.container = read_container(section, config.container, file, warnings);
   return server;
 }
 

@@ -14,6 +14,8 @@ struct Launcher {
   // The processes of a launch, by rank. It may plan fewer than one a server, such as one process that reaches
   // the other servers by itself. Throws Error (usage) for a command that it cannot start.
   std::vector<PlannedProcess> (*plan)(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size);
+  // Why its processes cannot run in containers; empty: they can.
+  std::string no_container{};
 };
 
 // Throws Error (usage) for a name that no launcher has.

@@ -33,6 +33,7 @@ struct Node {
   int cpus = 0;
   int nproc = 1;                            // ranks on it
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
+  std::optional<Container> container{};     // what its ranks run in
   std::optional<std::string> interface {};  // the one that leads to the master, where that is known
 };
 

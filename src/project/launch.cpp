@@ -17,6 +17,7 @@
 #include "project/code_check.hpp"
 #include "project/core.hpp"
 #include "project/new_job.hpp"
+#include "servers/container.hpp"
 #include "servers/fanout.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
@@ -40,6 +41,9 @@ class Launching {
     if (request.tell_changes && !request.verify_sync) {  // that compares all contents
       code_check_.emplace(core);
     }
+    for (const config::Server& server : servers_) {
+      servers::container_of(server, request.image);  // as above
+    }
     connect_all();
   }
 
@@ -56,6 +60,7 @@ class Launching {
   void announce_questions();
   // The value that the user gave this variable.
   std::optional<std::string> given_variable(const std::string& name) const;
+  void ready_containers();
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
@@ -69,9 +74,10 @@ class Launching {
   std::vector<config::Server> servers_;
   std::map<std::string, int> slots_;  // ranks by server, where request_.nproc does not say
   std::optional<CodeCheck> code_check_;
-  std::vector<ssh::LoginFacts> logins_;        // by server
-  std::string first_address_;                  // by which this machine reaches the first server
-  std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
+  std::vector<ssh::LoginFacts> logins_;                      // by server
+  std::string first_address_;                                // by which this machine reaches the first server
+  std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
+  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
 };
 
 void Launching::choose_servers() {
@@ -138,6 +144,32 @@ void Launching::verify_sync() {
   }
 }
 
+// The engine and the image, on every server, before a rank starts anywhere: the others would wait for one
+// without.
+void Launching::ready_containers() {
+  std::vector<config::Server> contained;
+  std::ranges::copy_if(servers_, std::back_inserter(contained), [&](const config::Server& server) {
+    return servers::container_of(server, request_.image).has_value();
+  });
+  const auto outcomes =
+      servers::fan_out(contained, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return servers::ready_container(*connect(server), core_.config, server,
+                                        *servers::container_of(server, request_.image), core_.cancel());
+      });
+  bool complete = true;
+  for (std::size_t i = 0; i < contained.size(); ++i) {
+    if (outcomes[i].ok()) {
+      containers_.emplace(contained[i].name, *outcomes[i].value);
+    } else {
+      complete = false;
+      core_.tell(PartFailed{*outcomes[i].error});
+    }
+  }
+  if (!complete) {
+    throw Error("nothing was started", "a launch needs its container on all of its servers");
+  }
+}
+
 // What follows the probe, so that it is made ready beside it.
 void Launching::announce_questions() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
@@ -190,6 +222,7 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
                        : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus,
                                                job_env(server, request_.env)),
           .env = server.variables(),
+          .container = servers::container_of(server, request_.image),
           .interface = answer.interface};
 }
 
@@ -277,8 +310,10 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   const std::string shown = launch::mask_command(request_.command);
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
+    const auto found = containers_.find(process.server);
+    const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
     jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
-                               request_.enable_stacks.value_or(request_.python));
+                               request_.enable_stacks.value_or(request_.python), container);
     job.job.command = shown;
     set_tags(job.job, process.tags);
     job.job.launch = JobId::parse(plan.run_id);
@@ -343,6 +378,7 @@ LaunchResult Launching::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
                                           core_.cancel(), lifeline ? &*lifeline : nullptr);

@@ -10,17 +10,22 @@
 #include "jobs/stacks.hpp"
 #include "launch/command.hpp"
 #include "project/code_check.hpp"
+#include "servers/container.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
 
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks) {
+                     const Env& env, bool enable_stacks,
+                     const std::optional<servers::ContainerRun>& container) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
-  job.process = {command, servers::activation(config, server), env};
+  job.process = {
+      command,
+      container ? servers::container_activation(config, server) : servers::activation(config, server), env,
+      container};
   if (enable_stacks) {
     job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name);
   }
@@ -38,8 +43,13 @@ StartResult start(Core& core, const JobRequest& request) {
   }
   const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
   CodeCheck code_check(core);
-  jobs::NewJob job =
-      new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
+  std::optional<servers::ContainerRun> container;
+  if (const auto wanted = servers::container_of(server, request.image)) {
+    container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
+                                         server, *wanted, core.cancel());
+  }
+  jobs::NewJob job = new_job(core.config, server, request.command, job_env(server, request.env),
+                             request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
   jobs::StartResult result =

@@ -6,6 +6,7 @@ project=${jobs%/*}
 #include lib.sh
 #include room.sh
 #include second.sh
+#include container.sh
 #include backends
 #include kill.sh
 kill_begin "$1" "$2" "$3"
