@@ -17,6 +17,16 @@ namespace remote {
 // Environment variables, in order; of two with one name the later counts.
 using Env = std::vector<std::pair<std::string, std::string>>;
 
+// The container that a process runs in.
+struct Container {
+  std::string
+      engine{};  // docker, podman or apptainer; empty: the first that has the image, or else that works
+  std::string image{};              // as the engine names it; for apptainer also a file on the server
+  std::vector<std::string> args{};  // options of the engine's `run` (`exec` of apptainer), each a word
+  std::string workdir{};            // where the command runs; relative: in the project's folder; empty: there
+  std::string pull = "missing";     // when the image is fetched before a start: missing, always or never
+};
+
 // A server of a launch, as a hostfile names it.
 struct LaunchHost {
   std::string name;            // the server's name in configs.yaml, or its hostname or internal_address
@@ -56,6 +66,9 @@ struct LaunchRequest {
   std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
   std::optional<int> master_port{};  // default: a free one
   Env env{};
+  // The image of the container that the ranks run in, in place of the one of configs.yaml; "none": no
+  // container.
+  std::optional<std::string> image{};
   std::vector<std::string> tags{};  // default: the words of the command and more
   std::string launcher = "ranks";   // one of launchers()
   TorchrunOptions torchrun{};       // an error with another launcher
@@ -113,8 +126,9 @@ struct PlannedProcess {
   std::string command;
   Env env{};  // may hold secrets
   std::vector<std::string> tags{};
-  std::vector<std::string> helpers{};  // programs of remote's own that it finds on its PATH
-  std::string mpi_host{};              // what mpirun calls its server; "": no mpirun has to do with it
+  std::vector<std::string> helpers{};    // programs of remote's own that it finds on its PATH
+  std::string mpi_host{};                // what mpirun calls its server; "": no mpirun has to do with it
+  std::optional<Container> container{};  // nullopt: it runs on the server itself
 };
 
 struct Plan {

@@ -115,6 +115,7 @@ struct JobRequest {
   std::string command;
   std::string server;  // a name, or a glob that names one server
   Env env{};
+  std::optional<std::string> image{};  // as LaunchRequest::image
   std::vector<std::string> tags{};
   // Give its Python processes a sitecustomize (docs/protocol.md, "Stacks"): stacks() reads their stacks
   // without py-spy, and a torch that was built without libuv does without it.

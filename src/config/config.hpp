@@ -55,8 +55,9 @@ struct Server {
   std::optional<std::string> remote_path;  // the project's folder on this server; default: ~/<name>
   std::optional<std::string> prologue;     // in place of the one for all servers
   std::optional<Slurm> slurm;              // it is a login node: its jobs go to Slurm
-  int line = 0;                            // where it stands in configs.yaml
-  std::map<std::string, int> key_lines;    // key -> its line, for `remote servers`
+  std::optional<Container> container;    // what its jobs run in: its own keys, and else those for all servers
+  int line = 0;                          // where it stands in configs.yaml
+  std::map<std::string, int> key_lines;  // key -> its line, for `remote servers`
 
   // The variables of its commands and jobs, which those of a request override: `env`, and
   // CUDA_VISIBLE_DEVICES where the GPUs are listed.
@@ -105,7 +106,8 @@ struct Config {
   std::optional<std::string> remote_path;  // for all servers; a server's own wins
   Python python;
   LaunchSettings launch;
-  std::string prologue;  // sh text that runs before every command and job, for all servers
+  std::optional<Container> container;  // for all servers; it may lack an image, which a server's own then has
+  std::string prologue;                // sh text that runs before every command and job, for all servers
   std::vector<std::string> system_packages;
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;

@@ -136,6 +136,7 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
   Warnings warnings(file, strict);
   const Section top(*root, Level::top, "the file", file, warnings);
   config.name = read_name(top, config);
+  config.container = read_container(top, std::nullopt, file, warnings);
   config.servers = read_servers(top, config, file, warnings);
   read_folders(top, config);
   config.remote_path = top.checked("remote_path", remote_path_problem);

@@ -37,7 +37,7 @@ class Warnings {
 };
 
 // Where a key may stand; the tables of section.cpp go by it.
-enum class Level { top, server, python, launch };
+enum class Level { top, server, python, launch, container };
 const std::vector<std::string>& known_keys(Level level);
 
 // One map of the file, read key by key with the type that the caller expects. A key that is absent or has no
@@ -90,6 +90,9 @@ std::optional<Slurm> read_slurm(const Section& section);
 // `prologue` of all servers, or of one: a text, or a list of lines.
 std::optional<std::string> read_prologue(const Section& section);
 Python read_python(const YamlNode& node, const std::string& file, Warnings& warnings);
+// `container` of all servers, or of one, where `base` is that of all.
+std::optional<Container> read_container(const Section& section, const std::optional<Container>& base,
+                                        const std::string& file, Warnings& warnings);
 LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& servers, const std::string& file,
                            Warnings& warnings);
 

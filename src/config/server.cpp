@@ -121,6 +121,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   server.remote_path = section.checked("remote_path", remote_path_problem);
   server.prologue = read_prologue(section);
   server.slurm = read_slurm(section);
+  server.container = read_container(section, config.container, file, warnings);
   return server;
 }
 

@@ -18,10 +18,6 @@
 namespace remote::jobs {
 namespace {
 
-std::string lean(std::string_view file) {
-  return servers::lean_script(scripts::text(file));
-}
-
 // Their names, for state_of of lib.sh, and their functions.
 std::string backends_text(const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
   std::string names;
@@ -41,7 +37,9 @@ std::string program_text(std::string_view file, const std::vector<Backend>& know
   for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
     const std::size_t end = text.find('\n', at);
     const std::string name = text.substr(at + mark.size(), end - at - mark.size());
-    text.replace(at, end + 1 - at, name == "backends" ? backends_text(known, {"state", "end"}) : lean(name));
+    text.replace(at, end + 1 - at,
+                 name == "backends" ? backends_text(known, {"state", "end"})
+                                    : servers::lean_script(scripts::text(name), {"state", "end"}));
   }
   return text;
 }
@@ -53,13 +51,38 @@ void set_program(servers::Script& script, const std::string& name, std::string_v
   script.set(name + "_text", text);
 }
 
+// What job.sh does on the server, for a job in a container: the same file then runs inside. Values stand in
+// the file alone, so neither the engine nor its command line has the job's variables.
+void enter_container(servers::Script& script, const std::string& project, const servers::ContainerRun& run) {
+  const Container& container = run.container;
+  std::vector<std::string> words{container.engine, container.image, run.rootless ? "1" : ""};
+  words.insert(words.end(), container.args.begin(), container.args.end());
+  script.add("container_job.sh")
+      .append("if [ \"${1-}\" != inside ]; then\nbox_here=$(pwd -P)\njob_folder " +
+              remote_path_word(project) + "\n");
+  if (!trim(run.prologue).empty()) {
+    script.call("job_prologue", {run.prologue});
+  }
+  script.call("box_enter", words).append("fi\nbox_inside \"$2\" \"$3\"\n(\nbox_outputs \"$4\"\n");
+}
+
+void leave_container(servers::Script& script) {
+  script.append(")\nexit $?\n");
+}
+
 // The text of a job's job.sh.
 std::string job_text(const std::string& project, const StartRequest& request) {
   servers::Script script;
+  const auto& container = request.process.container;
   script.append(fmt::format(
       "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n", request.id.text()));
   // The folder comes first: a variable of the user's may be HOME.
-  script.add("job.sh").append("job_folder " + remote_path_word(project) + "\n");
+  script.add("job.sh");
+  if (container) {
+    enter_container(script, project, *container);
+  } else {
+    script.append("job_folder " + remote_path_word(project) + "\n");
+  }
   for (const auto& [name, value] : request.process.env) {
     check_variable(name);
     if (name == cookie_name) {
@@ -69,12 +92,19 @@ std::string job_text(const std::string& project, const StartRequest& request) {
     script.append("export ").set(name, value);
   }
   if (!trim(request.process.activate).empty()) {
-    script.call("job_activate", {request.process.activate});
+    script.call(container ? "box_activate" : "job_activate", {request.process.activate});
+  }
+  if (container && !container->container.workdir.empty()) {
+    script.call("box_workdir", {container->container.workdir});
   }
   // Longer commands do not fit into one argument of exec(2) (Linux: 128 KiB).
   constexpr std::size_t max_argument = 120'000;
   const std::string& command = request.process.command;
-  return script.call(command.size() > max_argument ? "eval" : "job_command", {command}).text();
+  script.call(command.size() > max_argument ? "eval" : "job_command", {command});
+  if (container) {
+    leave_container(script);
+  }
+  return script.text();
 }
 
 }  // namespace
@@ -101,6 +131,7 @@ servers::Script job_script(const RemoteFolder& folder, std::string_view file,
       .add("room.sh")
       .add("second.sh")
       .add("init_file.sh")
+      .add("container.sh", parts)
       .append(backends_text(known, parts))
       .add(file);
 }

@@ -158,6 +158,10 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 }  // namespace
 
 extern const Launcher mpi{
-    {"mpi", "mpirun on the first server, without ssh between the servers"}, true, plan, true};
+    .info = {"mpi", "mpirun on the first server, without ssh between the servers"},
+    .needs_port = true,
+    .plan = plan,
+    .needs_mpi = true,
+    .no_container = "its ranks are started by mpirun's daemons, which run on the servers themselves"};
 
 }  // namespace remote::launch

@@ -181,6 +181,11 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }
+    if (node.container && !launcher.no_container.empty()) {
+      throw Error::usage(fmt::format("the launcher {} does not go with a container", launcher.info.name),
+                         launcher.no_container,
+                         "start it without a container, or use the launcher ranks or torchrun");
+    }
     plan.world_size += node.nproc;
   }
   const TorchrunOptions& torchrun = spec.torchrun;
@@ -192,6 +197,12 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
                        "choose that launcher, or leave these out");
   }
   plan.processes = launcher.plan(spec, nodes, plan.world_size);
+  for (PlannedProcess& process : plan.processes) {
+    const auto node = std::ranges::find(nodes, process.server, &Node::server);
+    if (node != nodes.end()) {
+      process.container = node->container;
+    }
+  }
   return plan;
 }
 

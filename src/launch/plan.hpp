@@ -46,6 +46,7 @@ struct Node {
   int nproc = 1;                            // ranks on it
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
   std::string init_url{};                   // INIT_METHOD, with InitMethod::file
+  std::optional<Container> container{};     // what its ranks run in
   std::optional<std::string> interface {};  // the one that leads to the master, where that is known
   std::optional<MpiRuntime> mpi{};          // for a launcher that needs_mpi(); nullopt: there is none
 };

@@ -21,6 +21,7 @@
 #include "project/init_file.hpp"
 #include "project/new_job.hpp"
 #include "project/slurm.hpp"
+#include "servers/container.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/probe.hpp"
@@ -49,6 +50,9 @@ class Launching {
     if (request.tell_changes && !request.verify_sync) {  // that compares all contents
       code_check_.emplace(core);
     }
+    for (const config::Server& server : servers_) {
+      servers::container_of(server, request.image);  // as above
+    }
     connect_all();
   }
 
@@ -65,6 +69,7 @@ class Launching {
   void announce_questions();
   // The value that the user gave this variable.
   std::optional<std::string> given_variable(const std::string& name) const;
+  void ready_containers();
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
@@ -80,10 +85,11 @@ class Launching {
   std::vector<config::Server> servers_;
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
-  std::vector<ssh::LoginFacts> logins_;        // by server
-  std::string first_address_;                  // by which this machine reaches the first server
-  std::vector<servers::ProbeAnswer> answers_;  // by server, once plan() has asked
-  std::optional<InitFile> init_file_;          // from plan() on
+  std::vector<ssh::LoginFacts> logins_;                      // by server
+  std::string first_address_;                                // by which this machine reaches the first server
+  std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
+  std::optional<InitFile> init_file_;                        // from plan() on
+  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
 };
 
 void Launching::choose_servers() {
@@ -145,6 +151,32 @@ void Launching::verify_sync() {
     throw Error("nothing was started", "the project on the servers is not what it is here",
                 "files that are newer on a server stay as they are there")
         .mended_by(Remedy::send_project);
+  }
+}
+
+// The engine and the image, on every server, before a rank starts anywhere: the others would wait for one
+// without.
+void Launching::ready_containers() {
+  std::vector<config::Server> contained;
+  std::ranges::copy_if(servers_, std::back_inserter(contained), [&](const config::Server& server) {
+    return servers::container_of(server, request_.image).has_value();
+  });
+  const auto outcomes =
+      servers::fan_out(contained, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        return servers::ready_container(*connect(server), core_.config, server,
+                                        *servers::container_of(server, request_.image), core_.cancel());
+      });
+  bool complete = true;
+  for (std::size_t i = 0; i < contained.size(); ++i) {
+    if (outcomes[i].ok()) {
+      containers_.emplace(contained[i].name, *outcomes[i].value);
+    } else {
+      complete = false;
+      core_.tell(PartFailed{*outcomes[i].error});
+    }
+  }
+  if (!complete) {
+    throw Error("nothing was started", "a launch needs its container on all of its servers");
   }
 }
 
@@ -231,6 +263,7 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
           .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
+          .container = servers::container_of(server, request_.image),
           .interface = answer.interface,
           .mpi = mpi_of(answer)};
 }
@@ -364,8 +397,11 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
   const std::string shown = launch::mask_command(request_.command);
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
-    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
-                               request_.enable_stacks.value_or(request_.python), process.is_torch_agent);
+    const auto found = containers_.find(process.server);
+    const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
+    jobs::NewJob job =
+        new_job(core_.config, *server, process.command, process.env,
+                request_.enable_stacks.value_or(request_.python), container, process.is_torch_agent);
     if (!process.helpers.empty()) {
       job.process.activate +=
           "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
@@ -444,6 +480,7 @@ LaunchResult Launching::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
                                           core_.cancel(), lifeline ? &*lifeline : nullptr);

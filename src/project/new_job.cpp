@@ -12,17 +12,22 @@
 #include "launch/slurm.hpp"
 #include "project/code_check.hpp"
 #include "project/slurm.hpp"
+#include "servers/container.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
 
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks, bool is_torch_agent) {
+                     const Env& env, bool enable_stacks,
+                     const std::optional<servers::ContainerRun>& container, bool is_torch_agent) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
-  job.process = {command, servers::activation(config, server), env};
+  job.process = {
+      command,
+      container ? servers::container_activation(config, server) : servers::activation(config, server), env,
+      container};
   if (enable_stacks) {
     job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name, is_torch_agent);
   }
@@ -44,9 +49,17 @@ StartResult start(Core& core, const JobRequest& request) {
                        fmt::format("{} goes with Slurm only, and server '{}' has no scheduler",
                                    request.requeue ? "requeueing" : "a job to wait for", server.name));
   }
+  if (server.slurm) {
+    refuse_container(server, request.image);
+  }
   CodeCheck code_check(core);
-  jobs::NewJob job =
-      new_job(core.config, server, request.command, job_env(server, request.env), request.enable_stacks);
+  std::optional<servers::ContainerRun> container;
+  if (const auto wanted = servers::container_of(server, request.image)) {
+    container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
+                                         server, *wanted, core.cancel());
+  }
+  jobs::NewJob job = new_job(core.config, server, request.command, job_env(server, request.env),
+                             request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
   if (server.slurm) {

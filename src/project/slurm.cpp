@@ -11,6 +11,7 @@
 #include "launch/slurm.hpp"
 #include "project/code_check.hpp"
 #include "project/new_job.hpp"
+#include "servers/container.hpp"
 
 namespace remote::project {
 namespace {
@@ -26,6 +27,7 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
         fmt::format("server '{}' is a login node of Slurm, which chooses the hosts itself", login.name),
         "name the server, and how many nodes and ranks a node there are to be");
   }
+  refuse_container(login, request.image);
   if (request.init_method != InitMethod::env) {
     throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
                   "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets");
@@ -42,6 +44,15 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
 }
 
 }  // namespace
+
+void refuse_container(const config::Server& login, const std::optional<std::string>& image) {
+  if (servers::container_of(login, image)) {
+    throw refusal(
+        fmt::format("server '{}' is a login node of Slurm, whose jobs are not put into containers",
+                    login.name),
+        "call the container's program in the command itself, such as `apptainer exec IMAGE python train.py`");
+  }
+}
 
 std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request) {
   std::vector<config::Server> servers;

@@ -16,6 +16,10 @@ std::optional<config::Server> login_of(const Core& core, const LaunchRequest& re
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);
 
+// Throws Error (usage) where `image` (see LaunchRequest) or configs.yaml puts the login node's jobs into
+// containers.
+void refuse_container(const config::Server& login, const std::optional<std::string>& image);
+
 // The ids of the jobs after which one on this server is to begin. Throws Error (usage) for a job of another
 // place.
 std::vector<JobId> ids_before(const config::Config& config, const config::Server& server,

@@ -100,7 +100,9 @@ left_behind() {
   left=
   if [ -e "$f_dir/survivors" ]; then
     while read -r lb_pid lb_start; do
-      if [ "$lb_start" = gpu ]; then
+      if [ "$lb_pid" = container ]; then
+        box_up "$1" && left=$f_pid && break
+      elif [ "$lb_start" = gpu ]; then
         holds_gpu "$lb_pid" && left=$lb_pid && break
       else
         alive "$lb_pid" "$lb_start" && left=$lb_pid && break
@@ -110,6 +112,7 @@ left_behind() {
   if [ -z "$left" ] && { [ -e "$f_dir/stop" ] || [ "$2" = all ] || second_file "$1.stop"; } && carries_cookie "$1" "$f_sup"; then
     left=$ck_pid
   fi
+  [ -n "$left" ] || [ "$2" != all ] || ! box_up "$1" || left=$f_pid
   [ -n "$left" ]
 }
 
@@ -144,6 +147,8 @@ local_state() {
       phase=running
     elif [ "$2" != brief ] && carries_cookie "$1"; then
       phase=running pid=$ck_pid
+    elif [ "$2" != brief ] && box_up "$1"; then
+      phase=running
     elif [ "$2" != brief ] && [ -n "$no_forks" ]; then
       phase=unknown reason=$no_forks
     else
@@ -166,8 +171,9 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs=
+  real_jobs='' boxed=''
   for rm_id; do
+    ! box_of "$rm_id" || boxed="$boxed $rm_id"
     eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
     if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then
       eval "sup_$rm_id="
@@ -234,6 +240,7 @@ local_members() {
   case $lk_how in
     closing)
       supervisors "$@"
+      closing_boxes
       return
       ;;
     suspects)
@@ -304,6 +311,51 @@ local_members() {
       fi
     done
   done
+  boxed_members "$lk_how"
+}
+
+# boxed_members HOW: adds the containers that run. Between two looks at everything the engines are asked only about a job of which
+# no process is to be seen, as that takes them a while.
+boxed_members() {
+  [ -n "$boxed" ] && [ -z "$no_forks" ] || return 0
+  bm_ask=$1
+  for bm_id in $boxed; do
+    case "$members " in
+      *":$bm_id "*) ;;
+      *) bm_ask=all ;;
+    esac
+  done
+  [ "$bm_ask" != new ] || return 0
+  # shellcheck disable=SC2086
+  list_boxes $boxed
+  for bm_id in $boxed; do
+    case $boxes in
+      *" $bm_id:up "*) members="$members container:remote-$bm_id:$bm_id" ;;
+    esac
+  done
+}
+
+# closing_boxes: containers whose processes are gone, into $closing: their engine removes them. One that is still there after a second
+# is removed here.
+closing_boxes() {
+  [ -n "$boxed" ] && [ -z "$no_forks" ] || return 0
+  # shellcheck disable=SC2086
+  [ -n "$members_local" ] || list_boxes $boxed
+  for cb_id in $boxed; do
+    case $boxes in
+      *" $cb_id:"*) closing="$closing container:remote-$cb_id:$cb_id" ;;
+      *) continue ;;
+    esac
+    case "$members_local " in
+      *":$cb_id "*) continue ;;
+    esac
+    eval "cb_since=\${box_since_$cb_id:-}"
+    if [ -z "$cb_since" ]; then
+      eval "box_since_$cb_id=\$clock"
+    elif [ $((clock - cb_since)) -ge 100 ]; then
+      remove_box "$cb_id"
+    fi
+  done
 }
 
 # look_at: takes the process of st_* into $rows, unless it is none of a job that was asked about; notes whose it is, where
@@ -337,7 +389,15 @@ look_at() {
 local_signal() {
   sd_signal=$1
   shift
+  sd_members=$*
   for sd_member; do
+    case $sd_member in
+      container:*)
+        # shellcheck disable=SC2086
+        signal_box "$sd_signal" "${sd_member##*:}" $sd_members
+        continue
+        ;;
+    esac
     IFS=:
     # shellcheck disable=SC2086
     set -- $sd_member

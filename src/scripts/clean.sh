@@ -53,6 +53,7 @@ clean_one() {
     esac
   fi
   leave_init_file "$jobs/$1"
+  ! box_of "$1" || remove_box "$1" # what a restart of the server has left
   if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
     drop_second "$1"
     say "clean $1 removed"

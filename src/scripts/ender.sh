@@ -7,6 +7,7 @@ project=${jobs%/*}
 #include room.sh
 #include second.sh
 #include init_file.sh
+#include container.sh
 #include backends
 #include kill.sh
 kill_begin "$1" "$2" "$3"

@@ -19,6 +19,12 @@ $1" || job_fails 'cannot enter the Python environment'
   prologue_is_well
 }
 
+# job_prologue TEXT: sh text that runs on the server before a container engine.
+job_prologue() {
+  eval "$1"
+  prologue_is_well
+}
+
 # A command never runs without what the user wants to stand before it.
 prologue_is_well() {
   [ -z "${__failed-}" ] || job_fails "the prologue in configs.yaml failed (exit code $__failed)"

@@ -27,6 +27,7 @@ own_stat() {
 #include oom.sh
 #include second.sh
 #include init_file.sh
+#include container.sh
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -85,7 +86,8 @@ read -r note <.note
 kind='exit'
 if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
   # No shell writes a note for SIGINT and SIGPIPE; such a code means the signal, in all likelihood.
-  if [ -n "$note" ] || [ "$code" -eq 130 ] || [ "$code" -eq 141 ]; then
+  # Of a container's first process nobody writes one: 137 is a KILL there.
+  if [ -n "$note" ] || [ "$code" -eq 130 ] || [ "$code" -eq 141 ] || { [ "$code" -eq 137 ] && [ -e container ]; }; then
     kind=signal
     code=$((code - 128))
   fi
@@ -113,3 +115,9 @@ until { printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; }
 done
 rm -f .note .stop
 leave_init_file "$PWD"
+# A container ends with its command, and goes. Where its client was killed, or lost its way to the engine, it may go on.
+# shellcheck disable=SC2034  # for container.sh
+jobs=..
+if [ "$kind" = signal ] || [ "$code" -ge 125 ]; then
+  ! box_of "$id" || remove_box "$id"
+fi

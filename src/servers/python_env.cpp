@@ -258,6 +258,13 @@ std::string activation(const config::Config& config, const config::Server& serve
   return script.text();
 }
 
+std::string container_activation(const config::Config& config, const config::Server& server) {
+  Script script;
+  script.set_path("__project", config.project_path_on(server))
+      .set_path("__scripts", scripts_folder(config, server));
+  return script.add("activate.sh", {"project"}).text();
+}
+
 std::string setup_digest(const config::Config& config) {
   const config::Python& python = config.python;
   Sha256 digest;

@@ -16,6 +16,9 @@ namespace remote::servers {
 // hooks apart).
 std::string activation(const config::Config& config, const config::Server& server);
 
+// The same for the inside of a container, which has its own Python: PYTHONPATH and no more.
+std::string container_activation(const config::Config& config, const config::Server& server);
+
 // The sh text that runs the user's prologue, which activation() begins with; empty where there is none. Where
 // it failed, __failed is its exit code afterwards.
 std::string prologue(const config::Config& config, const config::Server& server);

@@ -5,15 +5,17 @@
 #include <remote/cancel.hpp>
 #include <remote/launch.hpp>
 
+#include "servers/container.hpp"
 #include "ssh/connection.hpp"
 
 namespace remote::servers {
 
 // What is to run on a server, in the foreground or as a job.
 struct ProcessSpec {
-  std::string command;   // run by bash where the server has it, else sh
-  std::string activate;  // sh text that enters the Python environment; may be ""
-  Env env;               // exported, in this order; may hold secrets
+  std::string command;                      // run by bash where the server has it, else sh
+  std::string activate;                     // sh text that enters the Python environment; may be ""
+  Env env;                                  // exported, in this order; may hold secrets
+  std::optional<ContainerRun> container{};  // of a job: what it runs in; `activate` is for the inside then
 };
 
 // The text for `sh -s`, guarded: runs it in `project`, the project's folder there (remote_path_word). Nothing

@@ -74,6 +74,37 @@ TEST(PlanGolden, SecretsUserValuesAndOddText) {
   EXPECT_EQ(cli::plan_json(make_plan(spec, nodes)).find("s3cr3t"), std::string::npos);
 }
 
+TEST(PlanGolden, Containers) {
+  std::vector<Node> nodes = two;
+  Container container{
+      "podman", "docker.io/pytorch/pytorch:2.4.0", {"-v", "/data:/data", "--api-key", "s3cr3t"}};
+  nodes[0].container = container;
+  container.engine.clear();
+  container.workdir = "experiments";
+  container.args.clear();
+  nodes[1].container = container;
+  const Plan plan = make_plan(spec_of("train.py"), nodes);
+  expect_golden("plan_containers.txt", cli::plan_text(plan));
+  expect_golden("plan_containers_json.txt", cli::plan_json(plan));
+  EXPECT_EQ((cli::plan_text(plan) + cli::plan_json(plan)).find("s3cr3t"), std::string::npos);
+}
+
+TEST(Plan, ALauncherMayRefuseContainers) {
+  Launcher launcher = find_launcher("ranks");
+  std::vector<Node> nodes = two;
+  nodes[1].container = Container{"podman", "image"};
+  EXPECT_NO_THROW(make_plan(spec_of("train.py"), nodes, launcher));
+  launcher.no_container = "its processes are started by another program";
+  try {
+    make_plan(spec_of("train.py"), nodes, launcher);
+    FAIL() << "it is not refused";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::usage);
+    EXPECT_EQ(error.reason(), launcher.no_container);
+  }
+  EXPECT_NO_THROW(make_plan(spec_of("train.py"), two, launcher));
+}
+
 TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";

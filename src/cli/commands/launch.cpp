@@ -230,6 +230,14 @@ int run(Context& context, const Arguments& arguments) {
   return launch.follow ? follow(context, request, result.jobs) : 0;
 }
 
+void add_image_option(CLI::App& command, std::optional<std::string>& image) {
+  command
+      .add_option(
+          "--image", image,
+          "Run in a container of this image, in place of the one in configs.yaml; none: in no container")
+      ->type_name("IMAGE");
+}
+
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {
   std::vector<std::string> names;
   std::vector<std::string> descriptions;
@@ -277,6 +285,7 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
   add_number_option(command, "--master-port", request.master_port,
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
+  add_image_option(command, request.image);
   add_new_tag_option(command, request.tags, "Instead of the words of the command; repeatable");
   arguments.hosts.add(command, add_server_option(command, context, request.servers));
   if (kind == Kind::helper) {
@@ -395,6 +404,7 @@ void add_job_run(CLI::App& app, Context& context) {
   server->type_name("S");
   context.completers[server] = NameKind::servers;
   arguments.env.add(command);
+  add_image_option(command, arguments.request.image);
   add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
   arguments.slurm.add(command, context);
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_fields.hpp"
@@ -222,6 +223,39 @@ void show_end(Context& context, const FollowResult& result) {
   }
 }
 
+namespace {
+
+std::string container_words(const Container& container) {
+  std::string words = fmt::format(
+      "{} {}", container.engine.empty() ? "the engine that is there," : container.engine, container.image);
+  if (!container.workdir.empty()) {
+    words += fmt::format(", in {}", container.workdir);
+  }
+  if (!container.args.empty()) {
+    words += fmt::format(", with {}", launch::mask_command(shell_join(container.args)));
+  }
+  return words;
+}
+
+nlohmann::ordered_json container_json(const Container& container) {
+  std::vector<std::string> args;
+  // a secret may stand behind its option
+  for (const std::string& word : launch::shell_words(launch::mask_command(shell_join(container.args)))) {
+    args.push_back(word);
+  }
+  nlohmann::ordered_json json{
+      {"engine", nullptr}, {"image", container.image}, {"args", args}, {"workdir", nullptr}};
+  if (!container.engine.empty()) {
+    json["engine"] = container.engine;
+  }
+  if (!container.workdir.empty()) {
+    json["workdir"] = container.workdir;
+  }
+  return json;
+}
+
+}  // namespace
+
 std::string plan_text(const Plan& plan) {
   std::set<std::string> servers;
   for (const PlannedProcess& process : plan.processes) {
@@ -247,6 +281,9 @@ std::string plan_text(const Plan& plan) {
                                : fmt::format("  ranks {}-{}", process.rank, process.rank + process.ranks - 1);
     text += fmt::format(": {}\n", visible_line(launch::mask_command(process.command)));
     text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
+    if (process.container) {
+      text += fmt::format("    container: {}\n", visible_line(container_words(*process.container)));
+    }
     print_env(text, process.env, everywhere, "    ");
   }
   if (!plan.batch_script.empty()) {
@@ -274,6 +311,9 @@ std::string plan_json(const Plan& plan) {
                              {"command", launch::mask_command(process.command)},
                              {"env", std::move(env)},
                              {"tags", process.tags}});
+    if (process.container) {
+      processes.back()["container"] = container_json(*process.container);
+    }
   }
   Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
             {"master_addr", plan.master_addr}, {"master_port", plan.master_port},

@@ -1,0 +1,140 @@
+# The functions of a job.sh whose command runs in a container; behind job.sh. That file runs twice: on the server, where
+# box_enter makes the job's process the client of the container engine, and once more inside, where box_inside and what follows it
+# run the command. "Box" is short for the job's container here.
+# shellcheck shell=sh
+
+# box_options WORD PATTERN…: whether one of the WORDs behind `--` is one of these options, alone or with =VALUE.
+box_options() {
+  bo_names=
+  while [ "$1" != -- ]; do
+    bo_names="$bo_names $1"
+    shift
+  done
+  shift
+  for bo_word; do
+    case "$bo_names " in
+      *" ${bo_word%%=*} "*) return 0 ;;
+    esac
+  done
+  return 1
+}
+
+# box_record ENGINE: how the engine is reached, for those who look after the job later: they have no variables of the job's.
+# shellcheck disable=SC2154  # set by `eval`
+box_record() {
+  {
+    printf '%s\n' "engine $1"
+    for br_name in PATH HOME XDG_RUNTIME_DIR TMPDIR DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG DOCKER_TLS_VERIFY DOCKER_CERT_PATH \
+      CONTAINER_HOST CONTAINERS_CONF CONTAINERS_STORAGE_CONF; do
+      eval "br_value=\${$br_name-}"
+      [ -z "$br_value" ] || printf '%s\n' "$br_name $br_value"
+    done
+  } >"$box_here/container"
+}
+
+# box_mount PATH: the words that mount it at the same place, into $box_option and $box_value. Commas divide what --mount takes,
+# colons what -v and --bind do.
+box_mount() {
+  case $box_engine:$1 in
+    apptainer:*[:,]* | *:*:*,* | *:*,*:*) job_fails "a container cannot be given a folder with this name: $1" ;;
+    apptainer:*) box_option=--bind box_value=$1:$1 ;;
+    *:*,*) box_option=-v box_value=$1:$1 ;;
+    *) box_option=--mount box_value=type=bind,source=$1,target=$1 ;;
+  esac
+}
+
+# box_enter ENGINE IMAGE ROOTLESS WORD…: becomes the engine's client, which runs this file inside. ROOTLESS: 1 where the engine's
+# own root is this login. The words are the user's options of the engine; of most options the last one counts, and those are theirs.
+# box_here is the job's folder.
+box_enter() {
+  box_engine=$1 box_image=$2 box_rootless=$3
+  shift 3
+  box_project=$(pwd)
+  box_real=$(pwd -P)
+  box_record "$box_engine" || job_fails "cannot write the job's folder: is the disk full?"
+  box_gpus=
+  [ ! -e /dev/nvidiactl ] || box_options --gpus --device --nv -- "$@" || box_gpus=1
+  set -- "$@" "$box_image" sh "$box_here/job.sh" inside "$HOME" "$(umask)" "$box_project"
+  box_mount "$box_project"
+  set -- "$box_option" "$box_value" "$@"
+  if [ "$box_real" != "$box_project" ]; then
+    box_mount "$box_real"
+    set -- "$box_option" "$box_value" "$@"
+  fi
+  case $box_here in
+    "$box_real"/*) ;;
+    *)
+      box_mount "$box_here"
+      set -- "$box_option" "$box_value" "$@"
+      ;;
+  esac
+  box_cookie=REMOTE_JOB_ID=$REMOTE_JOB_ID
+  if [ "$box_engine" = apptainer ]; then
+    command -v apptainer >/dev/null 2>&1 || box_engine=singularity
+    set -- exec --cleanenv --env "$box_cookie" --pwd "$box_project" ${box_gpus:+--nv} "$@"
+  else
+    case $box_engine:$box_gpus in
+      docker:1) set -- --gpus all "$@" ;;
+      podman:1) set -- --device nvidia.com/gpu=all "$@" ;;
+    esac
+    box_options --net --network -- "$@" || set -- --network host "$@"
+    box_uid=$(id -u)
+    if [ "$box_engine" = docker ] && [ -z "$box_rootless" ]; then
+      for box_group in $(id -G); do
+        set -- --group-add "$box_group" "$@"
+      done
+    fi
+    if [ "$box_engine$box_rootless" = docker1 ]; then
+      set -- --user 0:0 "$@"
+    else
+      set -- --user "$box_uid:$(id -g)" "$@"
+    fi
+    [ "$box_engine:$box_rootless" != podman:1 ] || set -- --userns keep-id "$@"
+    # --entrypoint '': what an image does at its start may print, or run something else
+    set -- run --rm --name "remote-$REMOTE_JOB_ID" --pull never --ipc host --log-driver none --security-opt label=disable \
+      --entrypoint '' --env "$box_cookie" --workdir "$box_project" "$@"
+  fi
+  # The client is known by its pid. A helper that it leaves behind for all containers of the login is none of the job's.
+  unset REMOTE_JOB_ID
+  exec "$box_engine" "$@"
+}
+
+# box_inside HOME UMASK: inside, as the container's first process. That one gets no signal that it does not catch, so the
+# command is a child of it, in the foreground, as it is one of the supervisor outside (supervisor.sh). The shell's stderr is
+# the supervisor's note.
+box_inside() {
+  box_home=$1
+  umask "$2"
+  trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
+  cd "${0%/*}" || job_fails "the container has no folder ${0%/*}"
+  exec 3>&2
+  if [ -w .note ]; then
+    exec 2<>.note
+  else
+    exec 2>/dev/null
+  fi
+}
+
+# box_outputs PROJECT: in the child. The outputs are the job's own files, so no engine stands between.
+box_outputs() {
+  exec 2>&3 3>&-
+  if [ -w job.out ] && [ -w job.err ]; then
+    exec >>job.out 2>>job.err
+  fi
+  [ -n "${HOME-}" ] && [ "$HOME" != / ] && [ -w "$HOME" ] || HOME=/tmp
+  export HOME
+  cd "$1" || job_fails 'cannot enter the project folder inside the container'
+}
+
+# box_activate TEXT: as job_activate; the paths in it may be those of the home folder outside.
+box_activate() {
+  box_own_home=$HOME
+  HOME=$box_home
+  job_activate "$1"
+  HOME=$box_own_home
+}
+
+# box_workdir PATH: where the command runs, if not in the project's folder.
+box_workdir() {
+  cd "$1" || job_fails "the container has no folder $1 (workdir in configs.yaml)"
+}

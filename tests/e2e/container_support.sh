@@ -1,0 +1,228 @@
+#!/bin/sh
+# What the tests of containers share: test_containers.sh (podman) and test_docker.sh source it, with $engine set. Each runs as root in
+# mount and process namespaces of its own: what an engine keeps lies on file systems that go with the test, and so do all processes.
+# The image comes from no registry: a skeleton of links, in which the host's /usr is mounted.
+# shellcheck disable=SC2016,SC2154
+missing() {
+  echo "skipped: $*"
+  exit 77
+}
+
+# enter_namespaces PROGRAM…: runs the test again inside, where it is not there yet. The programs must be installed.
+enter_namespaces() {
+  [ -z "${REMOTE_TEST_NAMESPACE-}" ] || return 0
+  [ "$(id -u)" = 0 ] || missing "this test runs $engine as root"
+  for program; do
+    command -v "$program" >/dev/null || missing "$program is not installed"
+  done
+  set -- --mount --pid --fork --kill-child --propagation private --mount-proc
+  unshare "$@" true 2>/dev/null || missing "no right to make namespaces"
+  REMOTE_TEST_NAMESPACE=1 exec unshare "$@" sh "$0"
+}
+
+# own_folders FOLDER…: empty ones in the place of the machine's
+own_folders() {
+  for folder; do
+    mkdir -p "$folder"
+    mount -t tmpfs -o mode=1777 tmpfs "$folder" || missing "no right to mount"
+  done
+}
+
+# skeleton: the image as tar
+skeleton() (
+  umask 022
+  folder=$(mktemp -d)
+  cd "$folder" || exit
+  mkdir -p usr proc sys dev run tmp var/tmp root etc/alternatives
+  chmod 755 .
+  chmod 1777 tmp var/tmp
+  for name in bin sbin lib lib64; do ln -s "usr/$name" "$name"; done
+  cp /etc/passwd /etc/group etc
+  tar -c .
+  cd / && rm -rf "$folder"
+)
+
+# --- what the tests say often
+containers() { "$engine" ps --all --quiet | wc -l; }
+no_container() { [ "$(containers)" = 0 ]; }
+containers_are() { [ "$("$engine" ps --quiet | wc -l)" = "$1" ]; }
+dead() { [ "$(processes "$1")" = 0 ]; }
+alive() { ! dead "$1"; }
+# processes_of SUFFIX: their pids
+processes_of() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | sed 's#/proc/\([0-9]*\)/.*#\1#'; }
+# on_servers COMMAND
+on_servers() { "$REMOTE" --quiet run --cmd "$1" >/dev/null 2>"$work/err" || fail "$1"; }
+
+# two_servers OPTION…: practice servers whose jobs run in a container with these options
+two_servers() {
+  code 0 sandbox up --nodes 2
+  system_python
+  printf 'container:\n  engine: %s\n  image: localhost/skeleton:latest\n  args:\n' "$engine" >>.remote/configs.yaml
+  for option in "$@" -v /usr:/usr:ro -v /etc/alternatives:/etc/alternatives:ro; do
+    printf '    - "%s"\n' "$option" >>.remote/configs.yaml
+  done
+  cp "$REMOTE_SOURCE_DIR/sample/train.py" .
+  cat >wait.py <<'EOF'
+import os
+import subprocess
+import sys
+import time
+
+print("first byte of rank", os.environ.get("RANK", "-"), flush=True)
+if len(sys.argv) > 1:  # what leaves its session is in the container all the same
+    subprocess.Popen(["setsid", "sleep", sys.argv[1]])
+while not os.path.exists("go"):
+    time.sleep(0.02)
+print("last byte", flush=True)
+EOF
+  code 0 rsync
+  home=$(homes | head -n 1)
+  folder="$home/my project"
+}
+
+# A job runs inside, in the project's folder, as the login, with its variables and its exit code.
+try_jobs() {
+  code 3 job-run --server node-1 --follow -e NAME=s3cr3t-value -- \
+    sh -c 'echo "$NAME"; pwd; [ -e /etc/debian_version ]; echo $?; id -u; echo oops >&2; echo made >made; exit 3'
+  printed "job 1 started on node-1
+s3cr3t-value
+$folder
+1
+$(id -u)
+"
+  grep -q oops "$work/err" || fail "its stderr is not shown"
+  [ "$(stat -c %u "$folder/made")" = "$(id -u)" ] || fail "what it wrote is another user's"
+  until_true no_container
+  code 137 job-run --server node-1 --follow -- sh -c 'kill -KILL $$'
+  grep -q SIGKILL "$work/err" || fail "KILL is not told"
+  code 143 job-run --server node-1 --follow -- sh -c 'kill -TERM $$'
+  grep -q SIGTERM "$work/err" || fail "TERM is not told"
+  code 127 job-run --server node-1 --follow -- no-such-program
+  code 0 job-run --server node-1 --follow --image none -- sh -c '[ -e /etc/debian_version ]'
+}
+
+# try_missing IMAGE: what cannot run is found out before anything starts anywhere.
+try_missing() {
+  before=$(of_jobs 'len(d)')
+  code 1 launch --image "$1" -- true
+  for server in node-1 node-2; do
+    grep -q "^error: $server: cannot start a container: cannot fetch the image .*no-such-image" "$work/err" || fail "the missing image on $server"
+  done
+  code 2 launch --image -x -- true
+  sed -i 's/^  args:$/  pull: never\n&/' .remote/configs.yaml
+  code 1 job-run --server node-1 --image "$1" -- true
+  grep -q "^error: node-1: cannot start a container: $engine has no image $1" "$work/err" || fail "an image that is not fetched"
+  [ "$(of_jobs 'len(d)')" = "$before" ] || fail "something was started"
+}
+
+# try_training LAUNCHER RANKS: with so many ranks a server
+try_training() {
+  /usr/bin/python3 -c 'import torch, sklearn' 2>/dev/null || missing "there is no torch or no scikit-learn"
+  code 0 torch-launch --follow --launcher "$1" --nproc-per-node "$2" -- python3 train.py --epochs 8
+  grep -q 'all ranks have the same parameters' "$work/out" || fail "training by $1"
+  grep -q 'all .* succeeded' "$work/err" || fail "the verdict of $1"
+  until_true no_container
+}
+
+# The first rank that failed, and what it said.
+try_failure() {
+  code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- \
+    sh -c 'if [ $RANK = 2 ]; then echo the cause >&2; exit 5; fi; sleep 300'
+  for text in 'rank 2 on node-2 failed first (exit 5, ..:..:..' '  the cause' '3 others were ended after it'; do
+    grep -q "$text" "$work/err" || fail "the verdict does not say: $text"
+  done
+  until_true no_container
+}
+
+# Following from the first byte, over a link that breaks.
+try_link() {
+  code 0 launch --nproc-per-node 2 -- python3 wait.py
+  "$REMOTE" job-tail --all >"$work/out" 2>"$work/err" &
+  follower=$!
+  until_true all_began
+  python3 - "$sandbox" <<'EOF'
+import os
+import signal
+import sys
+
+parents, daemons = {}, set()
+for pid in filter(str.isdigit, os.listdir("/proc")):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as file:
+            name, rest = file.read().split("(", 1)[1].rsplit(")", 1)
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            words = file.read()
+    except OSError:
+        continue
+    if name.startswith("sshd"):
+        parents[int(pid)] = int(rest.split()[1])
+        if sys.argv[1].encode() in words:
+            daemons.add(int(pid))
+links = [pid for pid, parent in parents.items() if parent in daemons]
+links += [pid for pid, parent in parents.items() if parent in links]
+assert links, "there is no link"
+for pid in links:
+    os.kill(pid, signal.SIGKILL)
+EOF
+  until_true grep -q lost "$work/err"
+  on_servers 'touch go'
+  follower_ends 0
+  [ "$(grep -c 'first byte' "$work/out")$(grep -c 'last byte' "$work/out")" = 44 ] || fail "lines are lost, or there twice"
+  on_servers 'rm go'
+}
+all_began() { [ "$(grep -c 'first byte' "$work/out")" = 4 ]; }
+
+# Kill: what left its session goes, and the containers with it. Nobody sees the variables meanwhile.
+try_kill() {
+  code 0 torch-launch --nproc-per-node 2 -e TOKEN=s3cr3t-value -- python3 wait.py "$mark.1"
+  until_true all_live
+  # shellcheck disable=SC2046
+  "$engine" inspect $("$engine" ps --quiet) >"$work/inspected"
+  grep -q REMOTE_JOB_ID "$work/inspected" || fail "nothing is inspected"
+  if grep -q s3cr3t "$work/inspected" || grep -lqa 's3cr3t-[v]alue' /proc/[0-9]*/cmdline 2>/dev/null; then
+    fail "a variable of the job is seen from outside"
+  fi
+  code 0 job-stacks --launch last
+  grep -q 'wait.py' "$work/out" || fail "no stacks"
+  code 0 job-kill --launch last --yes
+  gone 1
+  [ "$(of_jobs '[job["state"] for job in d][-4:]')" = "['killed', 'killed', 'killed', 'killed']" ] || fail "they are not killed"
+}
+all_live() { [ "$(processes 1)" = 8 ]; } # ranks, and what they began
+# gone SUFFIX: neither a process nor a container
+gone() {
+  dead "$1" || fail "a process is left"
+  no_container || fail "a container is left"
+}
+
+# waiting SUFFIX: a job that waits; its key and id
+waiting() {
+  code 0 job-run --server node-1 -- python3 wait.py "$mark.$1"
+  until_true alive "$1"
+  key=$(of_jobs 'd[-1]["key"]')
+  id=$(job "$key" id)
+}
+
+# Supervisor and client are killed: the container goes on, is still known, and is ended.
+try_orphan() {
+  waiting 2
+  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/supervisor")" "$(cut -d ' ' -f 1 "$folder/.jobs/$id/job.pid")"
+  [ "$(job "$key" state)" = running ] || fail "a job whose container runs is $(job "$key" state)"
+  code 0 job-clean --older 0 --yes
+  containers_are 1 || fail "cleaning removed a container that runs"
+  code 0 job-kill --job "$key" --yes
+  gone 2
+}
+
+# Only the client is killed: the supervisor ends the container, and the job has failed.
+try_client() {
+  waiting 3
+  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/job.pid")"
+  code 137 job-tail --job "$key"
+  gone 3
+}
+
+try_clean() {
+  code 0 job-clean --older 0 --yes
+  [ -z "$(find "$folder/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin)" ] || fail "job folders are left"
+}
