@@ -178,7 +178,7 @@ std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int
   for (const int index : host.gpus) {
     if (index >= gpus) {
       throw Error::usage(host.where, fmt::format("there is no GPU {} on {}", index, host.name),
-                         gpus == 0 ? "it has none that nvidia-smi tells of"
+                         gpus == 0 ? "nvidia-smi lists none there"
                                    : fmt::format("it has {}: 0 to {}",
                                                  counted(static_cast<std::size_t>(gpus), "GPU"), gpus - 1));
     }
@@ -201,6 +201,18 @@ std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int
                        "leave out the whole server");
   }
   return left;
+}
+
+void set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed, const Env& user, Env& env) {
+  const std::vector<int> chosen = gpus_of(host, gpus, allowed);
+  if (chosen.empty()) {
+    return;
+  }
+  if (std::ranges::find(user, "CUDA_VISIBLE_DEVICES", &Env::value_type::first) != user.end()) {
+    throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
+                       "keep one of the two");
+  }
+  env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
 }
 
 }  // namespace remote::launch

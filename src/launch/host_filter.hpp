@@ -30,4 +30,8 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
 // for one that there is not, or that is not allowed, and when none is left.
 std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int>& allowed);
 
+// Adds CUDA_VISIBLE_DEVICES with these GPUs to `env`, if the host says something of GPUs. `user`: variables
+// that would override it. Throws as gpus_of(), and where the user sets that variable too.
+void set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed, const Env& user, Env& env);
+
 }  // namespace remote::launch

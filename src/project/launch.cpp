@@ -73,7 +73,6 @@ class Launching {
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
-  void choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
@@ -218,19 +217,6 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
                             .root = answer.mpi->root};
 }
 
-// CUDA_VISIBLE_DEVICES, where the launch's hosts say which GPUs its ranks may use.
-void Launching::choose_gpus(const LaunchHost& host, const config::Server& server, int gpus, Env& env) const {
-  const std::vector<int> chosen = launch::gpus_of(host, gpus, server.gpu_indices);
-  if (chosen.empty()) {
-    return;
-  }
-  if (given_variable("CUDA_VISIBLE_DEVICES")) {
-    throw Error::usage(host.where, "it names GPUs, and so does the variable CUDA_VISIBLE_DEVICES",
-                       "keep one of the two");
-  }
-  env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
-}
-
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                                 const std::string& master_addr) {
   if (!answer.resolved) {
@@ -253,7 +239,7 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
   std::optional<int> slots;
   if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
     slots = host->second.slots;
-    choose_gpus(host->second, server, answer.gpus, env);
+    launch::set_gpus(host->second, answer.gpus, server.gpu_indices, request_.env, env);
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());

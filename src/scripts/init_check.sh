@@ -44,7 +44,7 @@ init_see() {
 init_tell() {
   cd -- ".remote-init-$1" || init_fail "no right to enter what was made in $folder: does another user log in here?"
   it_found=
-  read -r it_found <launch || init_fail "cannot read in $folder what was written there"
+  read -r it_found 2>/dev/null <launch || init_fail "cannot read in $folder what was written there"
   [ "$it_found" = "$1" ] || init_fail "what is read in $folder is not what was written there"
   { :; } 2>/dev/null 9<>launch || init_fail "cannot write in $folder"
   if command -v flock >/dev/null && command -v timeout >/dev/null; then
@@ -55,7 +55,7 @@ init_tell() {
 
 # init_drop ID: nothing but what is ours, and only where that is all.
 init_drop() {
-  cd -P -- "$folder/.remote-init-$1" && read -r id_found <launch && [ "$id_found" = "$1" ] || return
+  cd -P -- "$folder/.remote-init-$1" 2>/dev/null && read -r id_found 2>/dev/null <launch && [ "$id_found" = "$1" ] || return 0
   rm -f store ended.* launch
   cd .. && rmdir ".remote-init-$1"
 }

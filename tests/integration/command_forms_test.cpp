@@ -185,7 +185,8 @@ TEST_F(CommandForms, IncludeAndExcludeChooseServersAndGpus) {
     words.insert(words.end(), {"--cmd", "train.py"});
     words.insert(words.begin(), "torch-launch");
     std::string all;
-    for (const auto& process : plan(words)["processes"]) {
+    const nlohmann::json json = plan(words);
+    for (const auto& process : json["processes"]) {
       const auto& env = process["env"];
       all += process["server"].get<std::string>() +
              (env.contains("CUDA_VISIBLE_DEVICES") ? env["CUDA_VISIBLE_DEVICES"].get<std::string>() : "") +
@@ -216,7 +217,7 @@ TEST_F(CommandForms, TheInitMethodMayStandInTheConfiguration) {
   world.configure(std::string(servers) + "launch:\n  cmd: x\n  init_method: file\n  init_dir: " + folder +
                   "\n");
   const auto method = [&](const std::vector<std::string>& words) {
-    const auto& env = plan(words)["processes"][0]["env"];
+    const nlohmann::json env = plan(words)["processes"][0]["env"];
     return env.contains("INIT_METHOD") ? env["INIT_METHOD"].get<std::string>() : "";
   };
   EXPECT_THAT(method({"launch"}),
