@@ -499,6 +499,8 @@ class Lifeline:
             self.leave_out(link.name, unquote(rest))
         elif word == "run" and self.hosts and not self.is_hub:
             keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
+        elif word == "without" and not self.is_hub:
+            self.write("left", rest)
         elif word == "bye":
             self.gone[link.name if self.is_hub else self.hub] = "bye"
         self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
@@ -525,6 +527,8 @@ class Lifeline:
     def leave_out(self, name, by):
         """The hub's: an elastic launch goes on without a server, as long as it has enough others."""
         self.left.add(name)
+        self.broadcast("without " + quote(name))
+        self.write("left", quote(name))
         if len(self.others) + 1 - len(self.left) < self.needed:
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
 

@@ -12,6 +12,7 @@ Python 3.6 or later, standard library only.
 """
 import atexit
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -19,6 +20,7 @@ import time
 
 LONGEST_LINE = 65536  # a longer one is cut into several
 LOOK_SECONDS = 0.05
+LEFT_SECONDS = 15  # so long workers may take to fail by themselves when those of another server are gone
 BAR_SECONDS = 0.5  # so often the state of a progress bar is told
 OLD_LAUNCH = """
 import sys
@@ -86,6 +88,9 @@ class Agent:
         self.lock = threading.Lock()
         self.copier = None
         self.attempt = None
+        self.began = 0.0
+        self.workers = []
+        self.next_look = 0.0
 
     def output_of(self, rank):
         """The two streams of a new worker, which are watched from now on; both are None where there can be none."""
@@ -111,23 +116,49 @@ class Agent:
         while True:
             with self.lock:
                 news = [stream.copy() for stream in self.streams]
+            if time.monotonic() >= self.next_look:
+                self.next_look = time.monotonic() + 1
+                self.end_waiting_workers()
             if not any(news):
                 time.sleep(LOOK_SECONDS)
+
+    def end_waiting_workers(self):
+        """Torch begins anew without a server that is gone when a worker fails. One that waits for it may hang instead, until a
+        timeout of half an hour: it is ended, if it was there before the launch was left (the lifeline writes `left`)."""
+        try:
+            left = os.stat(os.path.join(self.job, "left")).st_mtime
+        except OSError:
+            return
+        if self.began < left <= time.time() - LEFT_SECONDS:
+            with self.lock:
+                workers = list(self.workers)
+            for worker in workers:
+                worker.end()
 
     def finish(self):
         """All that is there, also a last line without an end; before the agent's own last words."""
         with self.lock:
-            for stream in self.streams:
-                for _ in range(4096):
-                    if not stream.copy():
-                        break
-                stream.copy(last=True)
+            self.copy_the_rest()
+
+    def copy_the_rest(self):
+        for stream in self.streams:
+            for _ in range(4096):
+                if not stream.copy():
+                    break
+            stream.copy(last=True)
 
     def forget(self, attempt):
         """The failures of an earlier attempt are not what a later one fails of."""
         if attempt == self.attempt:
             return
         self.attempt = attempt
+        with self.lock:
+            self.began = time.time()
+            self.workers = []
+            self.copy_the_rest()  # the new workers write to the same files
+            for stream in self.streams:
+                stream.file.close()
+            self.streams = []
         folder = os.path.join(self.job, "failures")
         try:
             for name in os.listdir(folder):
@@ -178,6 +209,8 @@ def watch_workers(agent):
                         stream.close_sink()
             self.worker = int(rank)
             self.once = threading.Lock()
+            with agent.lock:
+                agent.workers.append(self)
             threading.Thread(target=self.await_end, daemon=True).start()
 
         def await_end(self):
@@ -187,6 +220,13 @@ def watch_workers(agent):
                 return  # poll() was first
             if info is not None:
                 self.note(info.si_status if info.si_code == os.CLD_EXITED else -info.si_status)
+
+        def end(self):
+            if self.returncode is None:
+                try:
+                    self.send_signal(signal.SIGKILL)
+                except OSError:
+                    pass
 
         def poll(self):
             code = super().poll()

@@ -24,22 +24,29 @@ while words[0].startswith("-"):
     options[name] = value if value or name not in ("-r", "-t") else words.pop(0)
 count = int(options["--nproc_per_node"])
 node = int(os.environ["NODE_RANK"])
-workers = []
-for local in range(count):
-    env = dict(os.environ, RANK=str(node * count + local), LOCAL_RANK=str(local), TORCHELASTIC_RUN_ID="x")
-    env.update(TORCHELASTIC_RESTART_COUNT="0", WORLD_SIZE=str(2 * count))
-    workers.append(subprocess.Popen([sys.executable, "-u"] + words, env=env))
 print("the agent of node %d stands" % node)
-while True:
-    codes = [worker.poll() for worker in workers]
-    if any(codes) or None not in codes:
-        break
-    time.sleep(0.1)
-for worker in workers:
-    if worker.poll() is None:
-        worker.send_signal(signal.SIGTERM)
-    worker.wait()
-if any(codes):
+
+
+def run(attempt):
+    """Whether all workers succeed."""
+    workers = []
+    for local in range(count):
+        env = dict(os.environ, RANK=str(node * count + local), LOCAL_RANK=str(local), TORCHELASTIC_RUN_ID="x")
+        env.update(TORCHELASTIC_RESTART_COUNT=str(attempt), WORLD_SIZE=str(2 * count))
+        workers.append(subprocess.Popen([sys.executable, "-u"] + words, env=env))
+    while True:
+        codes = [worker.poll() for worker in workers]
+        if any(codes) or None not in codes:
+            break
+        time.sleep(0.1)
+    for worker in workers:
+        if worker.poll() is None:
+            worker.send_signal(signal.SIGTERM)
+        worker.wait()
+    return not any(codes)
+
+
+if not any(run(attempt) for attempt in range(int(options.get("--max_restarts", "0")) + 1)):
     raise RuntimeError("a worker has failed")
 PY
 cat >train.py <<'PY'
@@ -128,26 +135,40 @@ has '2 others were ended after it, 1 aborted after it' err
 has 'its output: remote job-tail --job 4 --rank 2' err
 rm "$work/orders/2"
 
-# --- a server less does not end an elastic launch, and what its agent left behind is ended
-launch --nnodes 1:2
+# --- what a worker fails of and the agent mends is no failure of the launch; no line comes twice
+launch --max-restarts 1
 all_begin 5
-until_true lifelines_stand 6
-kill -KILL "$(job 6 pid)"
-worker_is_gone() { ! grep -lz "^RANK=[23]\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" || ! [ -s "$work/left" ]; }
-until_true worker_is_gone
-[ "$(job 5 state)" = running ] || fail 'the launch ended with the server that it does not need'
+for rank in 1 2; do
+  echo 'sys.exit(int(os.environ["TORCHELASTIC_RESTART_COUNT"]) < 1)' >"$work/orders/$rank"
+done
 echo >"$work/orders/all"
 code 0 job-wait --launch 5
+for rank in 0 1 2 3; do
+  code 0 job-tail --launch 5 --rank $rank --no-follow
+  [ "$(grep -c "rank $rank begins" "$work/out")" = 2 ] || fail "how often rank $rank began"
+done
+rm "$work"/orders/*
+
+# --- a server less does not end an elastic launch, and what its agent left behind is ended
+launch --nnodes 1:2
+all_begin 7
+until_true lifelines_stand 8
+kill -KILL "$(job 8 pid)"
+worker_is_gone() { ! grep -lz "^RANK=[23]\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" || ! [ -s "$work/left" ]; }
+until_true worker_is_gone
+[ "$(job 7 state)" = running ] || fail 'the launch ended with the server that it does not need'
+echo >"$work/orders/all"
+code 0 job-wait --launch 7
 has 'the launch succeeded with 2 ranks; it went on without node-2' err
 rm "$work/orders/all"
 
 # --- the same on the first server is the end: the others would not find each other
 launch --nnodes 1:2 --failure-grace 0
-all_begin 7
-until_true lifelines_stand 8
-kill -KILL "$(job 7 pid)"
-code 1 job-wait --launch 7
-[ "$(job 8 state)" = killed ] || fail 'the launch goes on without its first server'
+all_begin 9
+until_true lifelines_stand 10
+kill -KILL "$(job 9 pid)"
+code 1 job-wait --launch 9
+[ "$(job 10 state)" = killed ] || fail 'the launch goes on without its first server'
 
 # --- options that do not fit are refused before anything starts
 code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
@@ -172,11 +193,11 @@ PY
 code 0 rsync
 remote run -- rm -rf torch/distributed/run.py torch/distributed/__pycache__
 launch
-code 0 job-wait --launch 9
-code 0 job-tail --job 9 --no-follow
+code 0 job-wait --launch 11
+code 0 job-tail --job 11 --no-follow
 grep -qx 'started with --use_env --nnodes=2 --nproc_per_node=2 --node_rank=0 --master_addr=[^ ]* --master_port=[0-9]* train.py' \
   "$work/out" || fail 'the arguments of torch.distributed.launch'
 launch --rdzv c10d
-code 1 job-wait --launch 11
+code 1 job-wait --launch 13
 has 'this torch is older than 1.9' err
 echo 'torchrun: all good'

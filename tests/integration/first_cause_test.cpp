@@ -70,5 +70,22 @@ TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatRaisedIsNamedAndItsTracebackShown
       << result;
 }
 
+TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatASignalEndedIsNamed) {
+  const CommandResult result =
+      launch("1", "os.kill(os.getpid(), 11)", {"--launcher", "torchrun", "--rdzv", "c10d"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on a failed first (SIGSEGV, "), HasSubstr("3 others"),
+                                HasSubstr("--rank 1\n")))
+      << result;
+}
+
+TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatExitsIsNamedWithItsLastWords) {
+  const CommandResult result =
+      launch("2", "(print('no more batches', file=sys.stderr), sys.exit(3))", {"--launcher", "torchrun"});
+  EXPECT_THAT(result.err,
+              AllOf(HasSubstr("rank 2 on b failed first (exit 3, "), HasSubstr("  no more batches\n")))
+      << result;
+}
+
 }  // namespace
 }  // namespace remote::test
