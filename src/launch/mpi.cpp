@@ -84,8 +84,8 @@ std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, c
                         const std::vector<LaunchHost>& hosts, int world_size, const std::string& command) {
   std::string line = "mpirun";
   if (mpi.kind == MpiRuntime::Kind::hydra) {
-    line += fmt::format(" -n {} -localhost {} -hosts {} -launcher ssh -launcher-exec {}", world_size,
-                        shell_quote(master_addr), host_list(hosts), agent);
+    line += fmt::format(" -genvnone -n {} -localhost {} -hosts {} -launcher ssh -launcher-exec {}",
+                        world_size, shell_quote(master_addr), host_list(hosts), agent);
   } else {
     line += mpi.root ? " --allow-run-as-root" : "";
     line += fmt::format(" --map-by slot --bind-to none --leave-session-attached --np {} --host {}",

@@ -105,6 +105,20 @@ key=$((key + 2))
 code 2 launch --launcher ranks --mpi-agent ssh -- true
 sed -i '/^prologue:/d' .remote/configs.yaml
 
+# --- MPICH's mpirun, where it is installed
+if command -v mpirun.mpich >/dev/null; then
+  mkdir "$work/mpich"
+  ln -s "$(command -v mpirun.mpich)" "$work/mpich/mpirun"
+  ln -s "$(command -v hydra_pmi_proxy)" "$work/mpich/hydra_pmi_proxy"
+  printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/mpich" >>.remote/configs.yaml
+  succeeds mpi 'sh -c "echo rank \$RANK of \$WORLD_SIZE, local \$LOCAL_RANK, \$PMI_RANK"' --follow
+  key=$((key + 2))
+  [ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, local 0, 2 [3] rank 3 of 4, local 1, 3 ' ] || fail "the ranks of MPICH"
+  sed -i '/^prologue:/d' .remote/configs.yaml
+else
+  echo "without MPICH: there is no mpirun.mpich"
+fi
+
 # --- what is missing is told before anything starts
 mkdir "$work/bin"
 ln -s /usr/bin/* "$work/bin"

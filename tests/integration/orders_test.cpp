@@ -35,14 +35,18 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     lifeline.timeout_s = 30;
     lifeline.mpi_hosts = {{"localhost", "a"}, {"remote-b", "b"}};
     // The daemon: puts its words on record, and ends when it may.
-    write_file_atomic(servers.home("b") / "bin/orted",
-                      "#!/bin/sh\nprintf '%s\\n' \"$@\" >>~/words\nuntil [ -e ~/go ]; do sleep 0.02; done\n");
-    fs::permissions(servers.home("b") / "bin/orted", fs::perms::owner_all);
+    set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.02; done");
   }
   ~OrdersTest() override {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20)) << "something is left";
   }
 
+  void set_daemon(const std::string& body) {
+    const fs::path file = servers.home("b") / "bin/orted";
+    fs::create_directories(file.parent_path());
+    write_file_atomic(file, "#!/bin/sh\n" + body + "\n");
+    fs::permissions(file, fs::perms::owner_all);
+  }
   JobId start(const std::string& server, const std::string& command) {
     Job job;
     job.id = JobId::random();
@@ -163,11 +167,10 @@ TEST_P(OrdersTest, ARankLeavesWhatAVerdictNeeds) {
   const std::string variables =
       "OMPI_COMM_WORLD_RANK=3 OMPI_COMM_WORLD_SIZE=4 OMPI_COMM_WORLD_LOCAL_RANK=1 "
       "OMPI_COMM_WORLD_LOCAL_SIZE=2 ";
-  write_file_atomic(
-      servers.home("b") / "bin/orted",
-      "#!/bin/sh\n" + variables +
-          "remote-mpi-rank 'echo \"$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE\"; echo oops >&2; "
-          "exit 7'\nexit 0\n");
+  set_daemon(
+      variables +
+      "remote-mpi-rank 'echo \"$RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE\"; echo oops >&2; exit 7'\n"
+      "exit 0");
   const JobId b = start("b", "remote-mpi-member");
   const JobId a = start("a", "remote-mpi-agent remote-b orted && sleep 300");
   EXPECT_EQ(result("b", b), ExitStatus::exited(7));
