@@ -2,7 +2,7 @@
 # What the tests of containers share: test_containers.sh (podman) and test_docker.sh source it, with $engine set. Each runs as root in
 # mount and process namespaces of its own: what an engine keeps lies on file systems that go with the test, and so do all processes.
 # The image comes from no registry: a skeleton of links, in which the host's /usr is mounted.
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2034,SC2120,SC2154
 missing() {
   echo "skipped: $*"
   exit 77

@@ -36,6 +36,7 @@ fi
 sed 's/^/    /' >"$work/env" <<EOF
 env: {DOCKER_HOST: "$DOCKER_HOST"}
 EOF
+# shellcheck disable=SC2119
 two_servers
 sed -i '/hostname:/r '"$work/env" .remote/configs.yaml
 try_jobs
