@@ -32,6 +32,14 @@ inline constexpr std::string_view config_tail = R"(
 # sh text that runs before every command and job
 # prologue: module load anaconda3
 
+# What jobs run in.
+# container:
+#   engine: podman               # docker, podman or apptainer; default: what is there
+#   image: docker.io/pytorch/pytorch:2.4.0-cuda12.4-cudnn9-runtime
+#   args: [-v, "/data:/data"]    # options of the engine's `run`
+#   workdir: experiments         # default: the project's folder
+#   pull: missing                # always or never
+
 # The Python environment on the servers.
 # python:
 #   manager: conda               # conda, venv, uv or system

@@ -54,6 +54,8 @@ box_enter() {
   box_record "$box_engine" || job_fails "cannot write the job's folder: is the disk full?"
   box_gpus=
   [ ! -e /dev/nvidiactl ] || box_options --gpus --device --nv -- "$@" || box_gpus=1
+  box_other_network=
+  ! box_options --net --network -- "$@" || box_other_network=1
   set -- "$@" "$box_image" sh "$box_here/job.sh" inside "$HOME" "$(umask)" "$box_project"
   box_mount "$box_project"
   set -- "$box_option" "$box_value" "$@"
@@ -68,32 +70,47 @@ box_enter() {
       set -- "$box_option" "$box_value" "$@"
       ;;
   esac
-  box_cookie=REMOTE_JOB_ID=$REMOTE_JOB_ID
-  if [ "$box_engine" = apptainer ]; then
-    command -v apptainer >/dev/null 2>&1 || box_engine=singularity
-    set -- exec --cleanenv --env "$box_cookie" --pwd "$box_project" ${box_gpus:+--nv} "$@"
+  case $box_engine in
+    apptainer) box_apptainer "$@" ;;
+    *) box_run "$@" ;;
+  esac
+}
+
+# box_apptainer WORD…, box_run WORD…: becomes the client; the words are options, image and command.
+box_apptainer() {
+  command -v apptainer >/dev/null 2>&1 || box_engine=singularity
+  box_client exec --cleanenv --env "REMOTE_JOB_ID=$REMOTE_JOB_ID" --pwd "$box_project" ${box_gpus:+--nv} "$@"
+}
+
+box_run() {
+  case $box_engine:$box_gpus in
+    docker:1) set -- --gpus all "$@" ;;
+    podman:1) set -- --device nvidia.com/gpu=all "$@" ;;
+  esac
+  [ -n "$box_other_network" ] || set -- --network host "$@"
+  # podman without root mounts /dev/mqueue for --ipc, and fails without one
+  if [ "$box_engine:$box_rootless" = podman:1 ] && ! [ -e /dev/mqueue ]; then
+    set -- -v /dev/shm:/dev/shm "$@"
   else
-    case $box_engine:$box_gpus in
-      docker:1) set -- --gpus all "$@" ;;
-      podman:1) set -- --device nvidia.com/gpu=all "$@" ;;
-    esac
-    box_options --net --network -- "$@" || set -- --network host "$@"
-    box_uid=$(id -u)
-    if [ "$box_engine" = docker ] && [ -z "$box_rootless" ]; then
-      for box_group in $(id -G); do
-        set -- --group-add "$box_group" "$@"
-      done
-    fi
-    if [ "$box_engine$box_rootless" = docker1 ]; then
-      set -- --user 0:0 "$@"
-    else
-      set -- --user "$box_uid:$(id -g)" "$@"
-    fi
-    [ "$box_engine:$box_rootless" != podman:1 ] || set -- --userns keep-id "$@"
-    # --entrypoint '': what an image does at its start may print, or run something else
-    set -- run --rm --name "remote-$REMOTE_JOB_ID" --pull never --ipc host --log-driver none --security-opt label=disable \
-      --entrypoint '' --env "$box_cookie" --workdir "$box_project" "$@"
+    set -- --ipc host "$@"
   fi
+  if [ "$box_engine" = docker ] && [ -z "$box_rootless" ]; then
+    for box_group in $(id -G); do
+      set -- --group-add "$box_group" "$@"
+    done
+  fi
+  if [ "$box_engine$box_rootless" = docker1 ]; then
+    set -- --user 0:0 "$@"
+  else
+    set -- --user "$(id -u):$(id -g)" "$@"
+  fi
+  [ "$box_engine:$box_rootless" != podman:1 ] || set -- --userns keep-id "$@"
+  # --entrypoint '': what an image does at its start may print, or run something else
+  box_client run --rm --name "remote-$REMOTE_JOB_ID" --pull never --log-driver none --security-opt label=disable \
+    --entrypoint '' --env "REMOTE_JOB_ID=$REMOTE_JOB_ID" --workdir "$box_project" "$@"
+}
+
+box_client() {
   # The client is known by its pid. A helper that it leaves behind for all containers of the login is none of the job's.
   unset REMOTE_JOB_ID
   exec "$box_engine" "$@"

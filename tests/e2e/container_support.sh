@@ -1,8 +1,8 @@
 #!/bin/sh
-# What the tests of containers share: test_containers.sh (podman) and test_docker.sh source it, with $engine set. Each runs as root in
+# What the tests of containers share: test_containers.sh and test_rootless_podman.sh (podman) and test_docker.sh source it, with $engine set. Each runs as root in
 # mount and process namespaces of its own: what an engine keeps lies on file systems that go with the test, and so do all processes.
 # The image comes from no registry: a skeleton of links, in which the host's /usr is mounted.
-# shellcheck disable=SC2016,SC2154
+# shellcheck disable=SC2016,SC2034,SC2120,SC2154
 missing() {
   echo "skipped: $*"
   exit 77
@@ -41,6 +41,56 @@ skeleton() (
   tar -c .
   cd / && rm -rf "$folder"
 )
+
+# own_user: an ordinary user $user, with a home /mnt/home, which holds what the test makes
+user=54321
+own_user() {
+  own_folders /mnt
+  cp /etc/passwd /etc/group /etc/subuid /etc/subgid /mnt
+  echo "tester:x:$user:$user::/mnt/home:/bin/sh" >>/mnt/passwd
+  echo "tester:x:$user:" >>/mnt/group
+  echo "tester:200000:65536" | tee -a /mnt/subuid >>/mnt/subgid
+  for file in passwd group subuid subgid; do
+    mount --bind "/mnt/$file" "/etc/$file"
+  done
+  mkdir -m 700 /mnt/home
+  chown $user:$user /mnt/home
+}
+
+# as_user: runs the test again as that user
+as_user() {
+  HOME=/mnt/home TMPDIR=/mnt/home setpriv --reuid $user --regid $user --clear-groups sh "$0"
+}
+
+# for_engine NAME VALUE…: variables of the servers that the engine heeds
+for_engine() {
+  printf '    env:\n' >"$work/env"
+  while [ $# -gt 0 ]; do
+    printf '      %s: "%s"\n' "$1" "$2" >>"$work/env"
+    shift 2
+  done
+  sed -i '/hostname:/r '"$work/env" .remote/configs.yaml
+}
+
+# own_cgroups: crun wants control groups of version 2 alone
+own_cgroups() {
+  [ ! -e /sys/fs/cgroup/cgroup.controllers ] || return 0
+  umount -R /sys/fs/cgroup 2>/dev/null || true
+  mount -t cgroup2 none /sys/fs/cgroup || missing "no right to mount control groups"
+}
+
+# own_podman: a podman with a storage of its own, and the image in it; the options that it needs here into $limits
+own_podman() {
+  own_folders /var/lib/containers /run/libpod /run/containers /run/crun /etc/containers /dev/shm
+  printf '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n' \
+    >/etc/containers/storage.conf
+  printf '{"default": [{"type": "insecureAcceptAnything"}]}\n' >/etc/containers/policy.json
+  own_cgroups
+  skeleton | podman import --quiet - localhost/skeleton:latest >/dev/null
+  limits="--cgroups=disabled --ulimit nofile=1024:1024 --ulimit nproc=1000:1000"
+  # shellcheck disable=SC2086
+  podman run --rm $limits -v /usr:/usr:ro localhost/skeleton true 2>"$work/err" || skip "podman runs nothing here: $(tail -n 1 "$work/err")"
+}
 
 # --- what the tests say often
 containers() { "$engine" ps --all --quiet | wc -l; }

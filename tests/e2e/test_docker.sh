@@ -5,15 +5,10 @@
 engine=docker
 . "${0%/*}/container_support.sh"
 enter_namespaces docker dockerd containerd setpriv
-user=54321
 
 if [ "$(id -u)" = 0 ]; then # inside, and not yet the user
-  own_folders /var/lib/docker /var/run/docker /run/containerd /var/lib/containerd /dev/shm /mnt
-  cp /etc/passwd /mnt/passwd
-  echo "tester:x:$user:$user::/mnt/home:/bin/sh" >>/mnt/passwd
-  mount --bind /mnt/passwd /etc/passwd
-  mkdir -m 700 /mnt/home
-  chown $user /mnt/home
+  own_folders /var/lib/docker /var/run/docker /run/containerd /var/lib/containerd /dev/shm
+  own_user
   DOCKER_HOST=unix:///mnt/docker.sock
   export DOCKER_HOST
   dockerd --host $DOCKER_HOST --data-root /var/lib/docker --exec-root /mnt/exec --pidfile /mnt/docker.pid --storage-driver vfs \
@@ -27,17 +22,15 @@ if [ "$(id -u)" = 0 ]; then # inside, and not yet the user
   skeleton | docker import - localhost/skeleton:latest >/dev/null
   docker run --rm --network host -v /usr:/usr:ro localhost/skeleton:latest true 2>/mnt/err || missing "docker runs nothing here: $(tail -n 1 /mnt/err)"
   code=0
-  HOME=/mnt/home TMPDIR=/mnt/home setpriv --reuid $user --regid $user --clear-groups sh "$0" || code=$?
+  as_user || code=$?
   [ -z "$(docker ps --all --quiet)" ] || docker ps --all --quiet | xargs docker rm --force >/dev/null
   exit "$code" # and all processes with it
 fi
 
 . "${0%/*}/support.sh"
-sed 's/^/    /' >"$work/env" <<EOF
-env: {DOCKER_HOST: "$DOCKER_HOST"}
-EOF
+# shellcheck disable=SC2119
 two_servers
-sed -i '/hostname:/r '"$work/env" .remote/configs.yaml
+for_engine DOCKER_HOST "$DOCKER_HOST"
 try_jobs
 try_missing localhost/no-such-image
 try_failure
