@@ -162,9 +162,10 @@ const std::vector<std::string>& known_keys(Level level) {
       {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
         "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
         "host_keys", "connect_timeout", "launch", "prologue"},
-       {"hostname", "username", "private_key", "password", "password_env", "password_command", "port",
-        "proxy_jump", "internal_address", "gpus", "env", "remote_path", "known_hosts", "properties",
-        "prologue", "scheduler", "partition", "account", "time", "constraint", "gpus_per_node", "sbatch"},
+       {"hostname",    "username",   "private_key",      "password",  "password_env", "password_command",
+        "port",        "proxy_jump", "internal_address", "gpus",      "env",          "remote_path",
+        "known_hosts", "properties", "prologue",         "scheduler", "partition",    "account",
+        "time",        "constraint", "gpus_per_node",    "sbatch"},
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
        {"cmd", "nproc_per_node", "env", "servers", "launcher", "follow", "on_failure", "rsync"}}};

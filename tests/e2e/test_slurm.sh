@@ -63,7 +63,7 @@ code 0 job-run --cmd "exec sleep $mark.4"
 until_true runs 4 1
 scancel "$(number_of 7)"
 code 1 job-wait --job 7
-[ "$(job 7 state)" = killed ] && reason_has 7 scancel || fail "scancel is not told: $(job 7 reason)"
+{ [ "$(job 7 state)" = killed ] && reason_has 7 scancel; } || fail "scancel is not told: $(job 7 reason)"
 
 # --- after another one
 code 0 job-run --cmd 'sleep 1; echo first >order'
@@ -87,7 +87,7 @@ time.sleep(600)
 PY
 code 0 prepare
 if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
-  code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd train.py --follow
+  code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd 'train.py --epochs 8' --follow
   grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training"
   grep -q '^rank 0 of 4 ' "$work/out" || fail "not from the first byte on"
   code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --cmd 'train.py --epochs 8' --follow

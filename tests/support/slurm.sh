@@ -79,6 +79,7 @@ slurm_start() {
 
 slurm_controller_up() {
   slurm_start slurmctld -D
+  # shellcheck disable=SC2034
   slurm_controller=$!
 }
 

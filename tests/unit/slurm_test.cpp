@@ -11,6 +11,7 @@
 #include "jobs/job_fields.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
+#include "project/slurm.hpp"
 #include "servers/action.hpp"
 #include "support/paths.hpp"
 
@@ -58,13 +59,12 @@ std::string problem_of(const std::string& keys) {
 
 TEST(SlurmPlanGolden, RanksWithEverySetting) {
   SlurmSpec slurm = two_by_two();
-  slurm.settings =
-      *cluster(
-           "    scheduler: slurm\n    partition: gpu\n    account: team-7\n    time: 1-12:00:00\n"
-           "    constraint: a100&nvlink\n    gpus_per_node: 2\n"
-           "    sbatch: [\"#SBATCH --mem=64G\", \"--mail-type=END\"]\n")
+  slurm.options = project::sbatch_options(
+      *cluster("    scheduler: slurm\n    partition: gpu\n    account: team-7\n    time: 1-12:00:00\n"
+               "    constraint: a100&nvlink\n    gpus_per_node: 2\n"
+               "    sbatch: [\"#SBATCH --mem=64G\", \"--mail-type=END\"]\n")
            .servers.front()
-           .slurm;
+           .slurm);
   slurm.requeue = true;
   slurm.master_port = 29400;
   LaunchSpec spec = spec_of("train.py --token s3cr3t");
@@ -102,12 +102,10 @@ TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {
 }
 
 TEST(SlurmPlan, KnowsHowManyRanksAutoMeansByTheConfigurationAlone) {
-  config::Slurm settings;
-  EXPECT_THROW(slurm_nproc("auto", settings, "cluster"), Error);
-  settings.gpus_per_node = 8;
-  EXPECT_EQ(slurm_nproc("auto", settings, "cluster"), 8);
-  EXPECT_EQ(slurm_nproc("3", settings, "cluster"), 3);
-  EXPECT_THROW(slurm_nproc("many", settings, "cluster"), Error);
+  EXPECT_THROW(slurm_nproc("auto", 0, "cluster"), Error);
+  EXPECT_EQ(slurm_nproc("auto", 8, "cluster"), 8);
+  EXPECT_EQ(slurm_nproc("3", 8, "cluster"), 3);
+  EXPECT_THROW(slurm_nproc("many", 8, "cluster"), Error);
 }
 
 TEST(SlurmConfig, ReadsALoginNode) {
