@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "jobs/places.hpp"
 #include "jobs/transitions.hpp"
 
 namespace remote::jobs {
@@ -148,7 +149,8 @@ void FollowConnection::feed(Open& open) {
 
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
-  open.input = follow_script(followed.job.remote_folder, followed.request(task_.options));
+  open.input = follow_script(followed.job.remote_folder, followed.request(task_.options),
+                             backends_of(server_of(task_.config, followed.job)));
   open.begin = followed.bytes();
   followed.end = {};
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
@@ -205,7 +207,9 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   servers::AnswerReader reader = servers::reader_into(answer);
   ExecResult ended;
   try {
-    ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
+    ended = servers::run_script(connection_,
+                                status_action(followed.job.remote_folder, {followed.job.id}, {}, false,
+                                              backends_of(server_of(task_.config, followed.job))),
                                 reader, task_.cancel);
   } catch (const ssh::Unreachable&) {
     throw;

@@ -8,7 +8,8 @@ namespace remote::jobs {
 namespace {
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& place,
-                                       const KillRequest& order, const Cancel& cancel) {
+                                       const std::vector<Backend>& known, const KillRequest& order,
+                                       const Cancel& cancel) {
   std::vector<JobId> claim;  // those that may not have started yet
   for (const Job& job : place.jobs) {
     if (job.state == JobState::starting) {
@@ -19,10 +20,10 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
   const KillAnswer answer =
       servers::run_action(connection,
                           kill_action(place.folder, place.ids(), order.signal,
-                                      static_cast<int>(order.grace.count()), order.by, backends(), claim),
+                                      static_cast<int>(order.grace.count()), order.by, known, claim),
                           cancel);
   std::vector<KillResult::Entry> entries;
-  for (const Job& job : refresh_over(connection, store, place.jobs, cancel)) {
+  for (const Job& job : refresh_over(connection, store, place.jobs, cancel, known)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
@@ -37,8 +38,9 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
 }
 
 std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& place,
-                                         const Cancel& cancel) {
-  const CleanAnswer answer = servers::run_action(connection, clean_action(place.folder, place.ids()), cancel);
+                                         const std::vector<Backend>& known, const Cancel& cancel) {
+  const CleanAnswer answer =
+      servers::run_action(connection, clean_action(place.folder, place.ids(), known), cancel);
   std::vector<CleanResult::Entry> entries;
   std::vector<JobId> gone;
   for (const Job& job : place.jobs) {
@@ -65,7 +67,8 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
   result.entries = at_places(
       config, connector, jobs, result.errors, cancel,
       [&](ssh::Connection& connection, const JobsAt& place) {
-        return kill_on(connection, store, place, order, cancel);
+        return kill_on(connection, store, place, backends_of(server_of(config, place.jobs.front())), order,
+                       cancel);
       },
       limit);
   return result;
@@ -76,7 +79,8 @@ CleanResult clean(const config::Config& config, Store& store, ssh::Connector& co
   CleanResult result;
   result.entries = at_places(config, connector, jobs, result.errors, cancel,
                              [&](ssh::Connection& connection, const JobsAt& place) {
-                               return clean_on(connection, store, place, cancel);
+                               const auto& known = backends_of(server_of(config, place.jobs.front()));
+                               return clean_on(connection, store, place, known, cancel);
                              });
   return result;
 }

@@ -40,6 +40,10 @@ const config::Server& server_of(const config::Config& config, const Job& job) {
   return *found;
 }
 
+const std::vector<Backend>& backends_of(const config::Server& server) {
+  return server.slurm ? slurm_backends() : backends();
+}
+
 const JobId& start_id_of(const Job& job) {
   return job.launch ? *job.launch : job.id;
 }

@@ -10,6 +10,7 @@
 #include <remote/job.hpp>
 
 #include "config/config.hpp"
+#include "jobs/protocol.hpp"
 #include "servers/fanout.hpp"
 #include "ssh/connector.hpp"
 
@@ -28,6 +29,9 @@ bool in_reach(const config::Config& config, const Job& job);
 // another place there for jobs than the job's record: a record may come from somebody else, and no folder is
 // looked into, brought or removed because a record names it.
 const config::Server& server_of(const config::Config& config, const Job& job);
+
+// The backends that jobs of a server may have. What goes to other servers is shorter.
+const std::vector<Backend>& backends_of(const config::Server& server);
 
 // What the jobs of one start share the start lock by (Store::hold_start).
 const JobId& start_id_of(const Job& job);

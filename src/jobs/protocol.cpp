@@ -151,8 +151,16 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
 
 const std::vector<Backend>& backends() {
   static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")},
-                                          {"labml", scripts::text("backend_labml.sh")},
-                                          {"slurm", scripts::text("backend_slurm.sh")}};
+                                          {"labml", scripts::text("backend_labml.sh")}};
+  return table;
+}
+
+const std::vector<Backend>& slurm_backends() {
+  static const std::vector<Backend> table = [] {
+    std::vector<Backend> all = backends();
+    all.push_back({"slurm", scripts::text("backend_slurm.sh")});
+    return all;
+  }();
   return table;
 }
 

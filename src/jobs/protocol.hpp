@@ -32,8 +32,10 @@ struct Backend {
   std::string_view script;
 };
 
-// Those that this program knows. A job folder that names none has the first one.
+// Those that a server may have that has no scheduler. A job folder that names none has the first one.
 const std::vector<Backend>& backends();
+// Those of a login node of Slurm: the same, and `slurm`.
+const std::vector<Backend>& slurm_backends();
 
 // ---- Starting
 

@@ -44,7 +44,7 @@ StatusAnswer run_in_pieces(ssh::Connection& connection, const servers::Action<St
 
 // Asks, and stores nothing.
 Answered question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs, Limits limits,
-                  bool await_lifeline, const Cancel& cancel) {
+                  bool await_lifeline, const Cancel& cancel, const std::vector<Backend>& known) {
   Answered result{std::move(jobs), {}, std::nullopt};
   result.known.resize(result.jobs.size(), false);
   for (const auto& [folder, indices] :
@@ -59,7 +59,7 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
         claim.push_back(job.id);
       }
     }
-    auto action = status_action(folder, ids, claim, await_lifeline);
+    auto action = status_action(folder, ids, claim, await_lifeline, known);
     action.timeout = limits.whole;
     action.silence = limits.silence;
     const std::int64_t asked_ms = now_milliseconds();
@@ -87,8 +87,9 @@ constexpr milliseconds await_limit{5'000};  // the server itself waits four seco
 
 // The same, where only a whole answer will do.
 std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                              Limits limits, bool await_lifeline, const Cancel& cancel) {
-  Answered answered = question(connection, store, std::move(jobs), limits, await_lifeline, cancel);
+                              Limits limits, bool await_lifeline, const Cancel& cancel,
+                              const std::vector<Backend>& known) {
+  Answered answered = question(connection, store, std::move(jobs), limits, await_lifeline, cancel, known);
   if (answered.failure) {
     throw *answered.failure;
   }
@@ -98,8 +99,8 @@ std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, s
 }  // namespace
 
 std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                              const Cancel& cancel) {
-  jobs = whole_answer(connection, store, std::move(jobs), {}, false, cancel);
+                              const Cancel& cancel, const std::vector<Backend>& known) {
+  jobs = whole_answer(connection, store, std::move(jobs), {}, false, cancel, known);
   store.update(jobs);
   return jobs;
 }
@@ -107,7 +108,7 @@ std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::ve
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs = whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, true, cancel);
+  jobs = whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, true, cancel, backends());
   store.update(jobs);
   return jobs;
 }
@@ -127,10 +128,11 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
         for (const std::size_t i : group.indices) {
           mine.push_back(jobs[i]);
         }
-        const auto connection = connector.connect(server_of(config, mine.front()), cancel,
-                                                  std::chrono::ceil<std::chrono::seconds>(patience));
+        const config::Server& server = server_of(config, mine.front());
+        const auto connection =
+            connector.connect(server, cancel, std::chrono::ceil<std::chrono::seconds>(patience));
         const Limits limits{std::max(longest_answer, patience), patience};
-        return question(*connection, store, std::move(mine), limits, false, cancel);
+        return question(*connection, store, std::move(mine), limits, false, cancel, backends_of(server));
       });
   News news;
   news.jobs = std::move(jobs);

@@ -9,6 +9,7 @@
 #include <remote/job.hpp>
 
 #include "config/config.hpp"
+#include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connector.hpp"
 
@@ -30,7 +31,7 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
 
 // The same for jobs of one server, over a connection that is there. Throws Error.
 std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                              const Cancel& cancel);
+                              const Cancel& cancel, const std::vector<Backend>& known = backends());
 
 // The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
 // until the server's lifeline has told whether it reaches the first one.

@@ -42,7 +42,8 @@ StartRequest request_for(const NewJob& job) {
 // One server's part of the start: its script, and its answer. Throws Error where it is not known whether
 // something started.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
-                                 const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
+                                 const Batch& batch, const Lifeline* lifeline,
+                                 const std::vector<Backend>& known, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
     requests.push_back(request_for(jobs[i]));
@@ -60,7 +61,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
     }
   }
   const auto action =
-      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
+      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate, known);
   const auto refused = [&](const Error& error) {
     std::vector<StartReply> replies;
     for (const StartRequest& request : requests) {
@@ -171,7 +172,8 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   store.add(result.jobs);
   const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
     try {
-      return start_on(**connections[index].value, new_jobs, batch, lifeline, cancel);
+      return start_on(**connections[index].value, new_jobs, batch, lifeline,
+                      backends_of(server_of(config, new_jobs[batch.indices.front()].job)), cancel);
     } catch (const Interrupted&) {
       // What the other servers answered must be kept: the caller ends what has started.
       throw Error("interrupted", "");

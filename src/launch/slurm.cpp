@@ -12,33 +12,21 @@ namespace remote::launch {
 namespace {
 
 // A batch script, whose last line runs slurm_job.sh with these words.
-std::string batch_script(const config::Slurm& settings, int nodes, int tasks, int cpus, bool requeue,
-                         const std::string& words) {
+std::string batch_script(const std::vector<std::string>& options, int nodes, int tasks, int cpus,
+                         bool requeue, const std::string& words) {
   std::string text =
       "#!/bin/sh\n# Made by remote, and submitted from the job's folder. Slurm runs it on the first node.\n";
   const auto option = [&](const std::string& line) { text += "#SBATCH " + line + "\n"; };
-  const auto given = [&](const char* name, const std::optional<std::string>& value) {
-    if (value) {
-      option(fmt::format("--{}={}", name, *value));
-    }
-  };
   option(fmt::format("--nodes={}", nodes));
   option(fmt::format("--ntasks-per-node={}", tasks));
   if (cpus > 1) {
     option(fmt::format("--cpus-per-task={}", cpus));
   }
-  given("partition", settings.partition);
-  given("account", settings.account);
-  given("time", settings.time);
-  given("constraint", settings.constraint);
-  if (settings.gpus_per_node.value_or(0) > 0) {
-    option(fmt::format("--gpus-per-node={}", *settings.gpus_per_node));
-  }
   option(requeue ? "--requeue" : "--no-requeue");
   option("--output=job.out");
   option("--error=job.err");
   option("--open-mode=append");
-  for (const std::string& line : settings.options) {
+  for (const std::string& line : options) {
     option(line);  // the later one counts
   }
   text +=
@@ -52,16 +40,16 @@ std::string batch_script(const config::Slurm& settings, int nodes, int tasks, in
 
 }  // namespace
 
-int slurm_nproc(const std::string& text, const config::Slurm& settings, const std::string& login) {
+int slurm_nproc(const std::string& text, int gpus_per_node, const std::string& login) {
   if (text != "auto" && text != "gpu") {
     return resolve_nproc(text, 0, 1);
   }
-  if (settings.gpus_per_node.value_or(0) == 0) {
+  if (gpus_per_node == 0) {
     throw Error::usage(
         "launch", "how many ranks a node gets is not known, as Slurm chooses the nodes later",
         fmt::format("give a number of ranks a node, or gpus_per_node of server '{}' in configs.yaml", login));
   }
-  return *settings.gpus_per_node;
+  return gpus_per_node;
 }
 
 Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env) {
@@ -105,13 +93,13 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   plan.processes = {std::move(process)};
   const std::string grace = slurm.failure_grace ? std::to_string(*slurm.failure_grace) : "-";
   plan.batch_script = batch_script(
-      slurm.settings, slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue,
+      slurm.options, slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue,
       fmt::format("{} {} {} {}", agents ? "agents" : "ranks", slurm.nproc, slurm.master_port, grace));
   return plan;
 }
 
-std::string slurm_job_batch(const config::Slurm& settings, bool requeue) {
-  return batch_script(settings, 1, 1, 1, requeue, "one");
+std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue) {
+  return batch_script(options, 1, 1, 1, requeue, "one");
 }
 
 }  // namespace remote::launch

@@ -2,8 +2,8 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
-#include "config/config.hpp"
 #include "launch/plan.hpp"
 
 // Planning what Slurm is to run: one job of Slurm, with all ranks of a launch or with a single command. Pure,
@@ -12,8 +12,8 @@
 namespace remote::launch {
 
 struct SlurmSpec {
-  config::Slurm settings;  // of the login node
-  std::string login;       // its name in configs.yaml
+  std::vector<std::string> options;  // of sbatch, for all jobs of the login node: "--partition=gpu"
+  std::string login;                 // its name in configs.yaml
   int nodes = 1;
   int nproc = 1;                     // ranks a node
   int master_port = 0;               // 0: a free one, which the job finds itself
@@ -22,15 +22,15 @@ struct SlurmSpec {
   bool requeue = false;              // Slurm may run it again, where a node fails or it is preempted
 };
 
-// The ranks of a node: a number; "auto" is `gpus_per_node`. Throws Error (usage) where that is not known:
-// nobody knows yet on which nodes it will run.
-int slurm_nproc(const std::string& text, const config::Slurm& settings, const std::string& login);
+// The ranks of a node: a number; "auto" is `gpus_per_node`, 0 where that is not known. Throws Error (usage)
+// where that is not known: nobody knows yet on which nodes it will run.
+int slurm_nproc(const std::string& text, int gpus_per_node, const std::string& login);
 
 // The launch as one process, which stands for all ranks, and its batch script (Plan::batch_script). Throws
 // Error (usage), as make_plan() does, also for a launcher that does not go with Slurm.
 Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env);
 
 // The batch script of a single command on one node.
-std::string slurm_job_batch(const config::Slurm& settings, bool requeue);
+std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue);
 
 }  // namespace remote::launch

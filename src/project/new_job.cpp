@@ -63,7 +63,7 @@ StartResult start(Core& core, const JobRequest& request) {
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
   if (server.slurm) {
-    job.batch = launch::slurm_job_batch(*server.slurm, request.requeue);
+    job.batch = launch::slurm_job_batch(sbatch_options(*server.slurm), request.requeue);
     job.requeue = request.requeue;
     job.after = ids_before(core.config, server, request.after);
   }

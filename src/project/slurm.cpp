@@ -84,6 +84,25 @@ std::optional<config::Server> login_of(const Core& core, const LaunchRequest& re
   return *login;
 }
 
+std::vector<std::string> sbatch_options(const config::Slurm& settings) {
+  std::vector<std::string> options;
+  const auto add = [&](const char* name, const std::optional<std::string>& value) {
+    if (value) {
+      options.push_back(fmt::format("--{}={}", name, *value));
+    }
+  };
+  add("partition", settings.partition);
+  add("account", settings.account);
+  add("time", settings.time);
+  add("constraint", settings.constraint);
+  if (settings.gpus_per_node.value_or(0) > 0) {
+    options.push_back(fmt::format("--gpus-per-node={}", *settings.gpus_per_node));
+  }
+  // The later one counts.
+  options.insert(options.end(), settings.options.begin(), settings.options.end());
+  return options;
+}
+
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
@@ -97,10 +116,10 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   spec.local_rank_arg = request.local_rank_arg;
   spec.torch = request.python;
   launch::SlurmSpec slurm;
-  slurm.settings = *login.slurm;
+  slurm.options = sbatch_options(*login.slurm);
   slurm.login = login.name;
   slurm.nodes = request.nodes.value_or(1);
-  slurm.nproc = launch::slurm_nproc(request.nproc, *login.slurm, login.name);
+  slurm.nproc = launch::slurm_nproc(request.nproc, login.slurm->gpus_per_node.value_or(0), login.name);
   slurm.master_port = request.master_port.value_or(0);
   slurm.requeue = request.requeue;
   if (request.end_others) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "project/core.hpp"
@@ -12,6 +13,9 @@ namespace remote::project {
 // The login node that a launch goes to; nullopt: it goes to servers without a scheduler. Throws Error (usage)
 // where the request does not go with what it names.
 std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request);
+
+// What all jobs of a login node say to sbatch: "--partition=gpu", ….
+std::vector<std::string> sbatch_options(const config::Slurm& settings);
 
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);

@@ -191,7 +191,7 @@ slurm_after() {
     fi
     case $f_end:$f_code in
       exit:0) continue ;;
-      ?*)
+      ?*:*)
         slurm_why="the job that it is to come after has not succeeded ($f_end $f_code)"
         return 1
         ;;
@@ -385,6 +385,7 @@ slurm_members() {
     new) slurm_ask 30 ;;
     *) slurm_ask 0 ;;
   esac
+  after_kill=2500 # a node looks only now and then whether what it has killed is gone
   for sm_id; do
     if [ -n "$slurm_trouble" ]; then
       slurm_id "$sm_id"

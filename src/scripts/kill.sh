@@ -149,6 +149,7 @@ kill_all() {
   ending=$signal
   pause=0.02
   idle=0
+  after_kill=180
   look all
   send "$signal"
   while :; do
@@ -162,7 +163,7 @@ kill_all() {
       [ "$ending" = 9 ] && [ -n "$final" ] && return
       ending=9
       final=1
-      deadline=$((clock + 180)) # with the pauses not more than 2 s
+      deadline=$((clock + after_kill)) # for processes: with the pauses not more than 2 s
       pause=0.02
       look all
       [ -z "$no_forks" ] || freeze

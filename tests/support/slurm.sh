@@ -59,7 +59,7 @@ JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 ReturnToService=2
 MinJobAge=300
-KillWait=5
+KillWait=1
 SlurmdTimeout=10
 MessageTimeout=10
 SlurmdParameters=config_overrides
@@ -79,6 +79,7 @@ slurm_start() {
 
 slurm_controller_up() {
   slurm_start slurmctld -D
+  # shellcheck disable=SC2034
   slurm_controller=$!
 }
 
@@ -118,7 +119,14 @@ slurm_down() {
   for process in $slurm_daemons; do
     kill "$process" 2>/dev/null
   done
+  # one that is busy with a node's end may take a minute
+  slurm_tries=0
   for process in $slurm_daemons; do
+    while kill -0 "$process" 2>/dev/null && [ $slurm_tries -lt 30 ]; do
+      slurm_tries=$((slurm_tries + 1))
+      sleep 0.1
+    done
+    kill -KILL "$process" 2>/dev/null
     wait "$process" 2>/dev/null
   done
   for process in $(slurm_processes); do

@@ -1,0 +1,166 @@
+#!/bin/sh
+# A login node of a real Slurm cluster, of two nodes on this machine: jobs and launches there are queued, run, fail, are followed over a
+# lost link and ended as anywhere else, and their states stay true when a node or Slurm itself goes down.
+# shellcheck disable=SC2016
+. "${0%/*}/support.sh"
+. "$REMOTE_SOURCE_DIR/tests/support/slurm.sh"
+slurm_is_missing && skip "$slurm_missing"
+slurm_folder=$(mktemp -d /tmp/remote-slurm.XXXXXX)
+clean_up() {
+  slurm_down
+  rm -rf "$slurm_folder"
+}
+slurm_up "$slurm_folder" || fail "no cluster"
+
+code 0 sandbox up --nodes 1
+system_python
+sed -i 's|^    hostname: 127.0.0.1|&\n    scheduler: slurm\n    partition: short\n    time: 10|' .remote/configs.yaml
+home=$(homes)
+# bash reads it in a session of sshd: a site has its module system there
+printf 'export SLURM_CONF=%s\n' "$SLURM_CONF" >"$home/.bashrc"
+state_is() { [ "$(job "$1" state)" = "$2" ]; }
+reason_has() { job "$1" reason | grep -qF -- "$2"; }
+number_of() { job "$1" reason | sed -n 's/.*Slurm job \([0-9]*\).*/\1/p'; }
+nothing_runs() { [ "$(processes "$1")" = 0 ]; }
+runs() { [ "$(processes "$1")" = "$2" ]; }
+
+# --- single jobs: queued with a number, output, exit codes, signals
+code 0 job-run --server node-1 --cmd 'echo out; echo err >&2; pwd'
+grep -q '^job 1 queued (Slurm job [0-9]*) on node-1$' "$work/out" || fail "the first job is not queued"
+code 0 job-tail --job 1
+printed "out
+$home/my project
+"
+grep -q '^err$' "$work/err" || fail "no stderr"
+code 0 job-run --cmd 'exit 3'
+code 1 job-wait --job 2
+[ "$(job 2 state) $(job 2 exit_code)" = 'failed 3' ] || fail "exit 3"
+code 0 job-run --cmd 'kill -SEGV $$'
+code 1 job-wait --job 3
+[ "$(job 3 state) $(job 3 signal)" = 'failed SIGSEGV' ] || fail "SIGSEGV"
+
+# --- ended while it waits, and while it runs
+code 0 run --cmd 'scontrol update PartitionName=short State=DOWN'
+code 0 job-run --cmd "exec sleep $mark.1"
+until_true state_is 4 queued
+until_true reason_has 4 PartitionDown
+code 0 job-kill --job 4 --yes
+[ "$(job 4 state)" = killed ] || fail "the waiting job is not killed"
+[ -z "$(squeue -h -t pending)" ] || fail "Slurm still has it in its queue"
+code 0 run --cmd 'scontrol update PartitionName=short State=UP'
+code 0 job-run --cmd "sleep $mark.2 & exec sleep $mark.2"
+until_true runs 2 2
+until_true reason_has 5 ' on n'
+code 0 job-kill --job 5 --yes
+nothing_runs 2 || fail "job-kill left something"
+[ "$(job 5 signal)" = SIGTERM ] || fail "not ended by SIGTERM"
+# one that ignores TERM, and what others do with scancel
+code 0 job-run --cmd "trap '' TERM; sleep $mark.3; sleep $mark.3"
+until_true runs 3 1
+code 0 job-kill --job 6 --grace 1 --yes
+nothing_runs 3 || fail "a stubborn job survives"
+code 0 job-run --cmd "exec sleep $mark.4"
+until_true runs 4 1
+scancel "$(number_of 7)"
+code 1 job-wait --job 7
+{ [ "$(job 7 state)" = killed ] && reason_has 7 scancel; } || fail "scancel is not told: $(job 7 reason)"
+
+# --- after another one
+code 0 job-run --cmd 'sleep 1; echo first >order'
+code 0 job-run --after 8 --cmd 'cat order'
+code 0 job-tail --job 9
+printed 'first
+'
+code 1 job-run --after 6 --cmd true
+grep -q 'has not succeeded' "$work/err" || fail "a job begins after one that was killed"
+
+# --- two nodes with two ranks each train
+cp "$REMOTE_SOURCE_DIR/sample/train.py" .
+cat >fails.py <<'PY'
+import os, time
+print("ready", flush=True)
+while not os.path.exists(os.path.expanduser("~/fail")):
+    time.sleep(0.05)
+if os.environ["RANK"] == "3":
+    raise ValueError("a bad batch")
+time.sleep(600)
+PY
+code 0 prepare
+if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
+  code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd 'train.py --epochs 8' --follow
+  grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training"
+  grep -q '^rank 0 of 4 ' "$work/out" || fail "not from the first byte on"
+  code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --cmd 'train.py --epochs 8' --follow
+  grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training by torchrun"
+else
+  echo 'without torch and sklearn for the system python, nothing is trained'
+fi
+
+# --- a rank fails; before that, the link of the follower is cut
+"$REMOTE" torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --cmd fails.py --follow >"$work/out" 2>"$work/err" &
+follower=$!
+until_true grep -q ready "$work/out"
+listener=$(cat .remote/sandbox/node-1/sshd.pid)
+for session in $(ps -o pid= --ppid "$listener"); do
+  kill -KILL "$session" "$(ps -o pid= --ppid "$session" | head -n 1 | tr -d ' ')" 2>/dev/null || true
+done
+until_true grep -q 'lost' "$work/err"
+touch "$home/fail"
+follower_ends 1
+[ "$(grep -c ready "$work/out")" = 1 ] || fail "the link's loss doubled or lost output"
+grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
+grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
+rm "$home/fail"
+
+# --- a launch is ended on all nodes
+code 0 launch --nodes 2 --nproc-per-node 2 --cmd "exec sleep $mark.5" --tag sleepers
+until_true runs 5 4
+code 0 job-kill --tag sleepers --yes
+nothing_runs 5 || fail "ranks survive"
+
+# --- Slurm is away: nobody is taken for dead; it comes again; it has forgotten everything
+code 0 job-run --cmd "sleep $mark.6; echo never" --tag away
+until_true runs 6 1
+key=$(of_jobs 'd[-1]["key"]')
+kill "$slurm_controller"
+wait "$slurm_controller" || true
+until_true state_is "$key" unknown
+reason_has "$key" 'Slurm does not answer' || fail "why is not said: $(job "$key" reason)"
+code 1 job-kill --job "$key" --yes --grace 0
+slurm_controller_up
+until_true state_is "$key" running
+code 0 job-run --cmd 'sleep 2; exit 5' --tag forgotten
+key5=$(of_jobs 'd[-1]["key"]')
+until_true state_is "$key5" running
+kill "$slurm_controller"
+wait "$slurm_controller" || true
+until_true test -s "$home/my project/.jobs/$(job "$key5" id)/result"
+state_is "$key5" failed || fail "the result is no proof"
+[ "$(job "$key5" exit_code)" = 5 ] || fail "the exit code was lost"
+slurm_controller_up
+until_true state_is "$key" running
+code 0 job-kill --job "$key" --yes
+nothing_runs 6 || fail "it survives"
+
+# --- a node goes down under a job
+until_true slurm_nodes_idle
+code 0 job-run --cmd "exec sleep $mark.7" --tag node
+until_true runs 7 1
+key=$(of_jobs 'd[-1]["key"]')
+scontrol update NodeName=n1,n2 State=DOWN Reason=test
+until_true reason_has "$key" NODE_FAIL
+state_is "$key" failed || fail "a job whose node went down: $(job "$key" state)"
+scontrol update NodeName=n1,n2 State=RESUME 2>/dev/null || true # they may have come back by themselves
+until_true nothing_runs 7
+until_true slurm_nodes_idle
+
+# --- what does not go with it is refused before anything is submitted
+code 2 torch-launch --server node-1 --cmd train.py
+grep -q 'gpus_per_node' "$work/err" || fail "auto is not refused"
+code 2 torch-launch -H node-1:2 --cmd train.py
+code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd train.py --dry-run
+grep -q '#SBATCH --ntasks-per-node=2' "$work/out" || fail "the batch script is not shown"
+
+# --- nothing stays
+code 0 job-clean --yes
+[ "$(find "$home/my project/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin | wc -l)" -le 1 ] || fail "folders of jobs stay"

@@ -1,0 +1,160 @@
+#include "launch/slurm.hpp"
+
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+
+#include "base/files.hpp"
+#include "cli/show/jobs.hpp"
+#include "jobs/job_fields.hpp"
+#include "jobs/protocol.hpp"
+#include "jobs/transitions.hpp"
+#include "project/slurm.hpp"
+#include "servers/action.hpp"
+#include "support/paths.hpp"
+
+namespace remote::launch {
+namespace {
+
+LaunchSpec spec_of(const std::string& command, const std::string& launcher = "ranks") {
+  LaunchSpec spec;
+  spec.command = command;
+  spec.launcher = launcher;
+  spec.run_id = "0123456789abcdef0123456789abcdef";
+  return spec;
+}
+
+SlurmSpec two_by_two() {
+  SlurmSpec slurm;
+  slurm.login = "cluster";
+  slurm.nodes = 2;
+  slurm.nproc = 2;
+  slurm.failure_grace = 5;
+  return slurm;
+}
+
+// Compares with tests/unit/golden/NAME; REMOTE_UPDATE_GOLDEN=1 writes it instead.
+void expect_golden(const std::string& name, const std::string& text) {
+  const std::filesystem::path file = std::filesystem::path(test::source_folder) / "tests/unit/golden" / name;
+  if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
+    std::ofstream(file) << text;
+  }
+  EXPECT_EQ(text, read_file(file));
+}
+
+config::Config cluster(const std::string& keys) {
+  return config::parse("servers:\n  cluster:\n    hostname: login.example.org\n" + keys, "/nowhere/p");
+}
+
+std::string problem_of(const std::string& keys) {
+  try {
+    cluster(keys);
+  } catch (const Error& error) {
+    return error.message();
+  }
+  return "";
+}
+
+TEST(SlurmPlanGolden, RanksWithEverySetting) {
+  SlurmSpec slurm = two_by_two();
+  slurm.options = project::sbatch_options(
+      *cluster("    scheduler: slurm\n    partition: gpu\n    account: team-7\n    time: 1-12:00:00\n"
+               "    constraint: a100&nvlink\n    gpus_per_node: 2\n"
+               "    sbatch: [\"#SBATCH --mem=64G\", \"--mail-type=END\"]\n")
+           .servers.front()
+           .slurm);
+  slurm.requeue = true;
+  slurm.master_port = 29400;
+  LaunchSpec spec = spec_of("train.py --token s3cr3t");
+  spec.env = {{"WANDB_API_KEY", "s3cr3t"}};
+  spec.local_rank_arg = true;
+  const std::string text = cli::plan_text(make_slurm_plan(spec, slurm, {{"NCCL_DEBUG", "WARN"}}));
+  expect_golden("plan_slurm.txt", text);
+  EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
+  expect_golden("plan_slurm_json.txt", cli::plan_json(make_slurm_plan(spec, slurm, {})));
+}
+
+TEST(SlurmPlanGolden, Torchrun) {
+  SlurmSpec slurm = two_by_two();
+  slurm.failure_grace.reset();
+  expect_golden("plan_slurm_torchrun.txt",
+                cli::plan_text(make_slurm_plan(spec_of("python train.py", "torchrun"), slurm, {})));
+}
+
+TEST(SlurmPlan, HasOneProcessForAllRanks) {
+  const Plan plan = make_slurm_plan(spec_of("train.py"), two_by_two(), {});
+  EXPECT_EQ(plan.world_size, 4);
+  ASSERT_EQ(plan.processes.size(), 1U);
+  EXPECT_EQ(plan.processes[0].ranks, 4);
+  EXPECT_EQ(plan.processes[0].command, "python train.py");
+  for (const auto& [name, value] : plan.processes[0].env) {
+    EXPECT_TRUE(name == "RUN_UUID" || name == "OMP_NUM_THREADS" || name == "PYTHONUNBUFFERED") << name;
+  }
+}
+
+TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {
+  EXPECT_THROW(make_slurm_plan(spec_of("train.py", "mpi"), two_by_two(), {}), Error);
+  LaunchSpec spec = spec_of("train.py");
+  spec.env = {{"RANK", "3"}};
+  EXPECT_THROW(make_slurm_plan(spec, two_by_two(), {}), Error);
+}
+
+TEST(SlurmPlan, KnowsHowManyRanksAutoMeansByTheConfigurationAlone) {
+  EXPECT_THROW(slurm_nproc("auto", 0, "cluster"), Error);
+  EXPECT_EQ(slurm_nproc("auto", 8, "cluster"), 8);
+  EXPECT_EQ(slurm_nproc("3", 8, "cluster"), 3);
+  EXPECT_THROW(slurm_nproc("many", 8, "cluster"), Error);
+}
+
+TEST(SlurmConfig, ReadsALoginNode) {
+  const config::Config config =
+      cluster("    scheduler: slurm\n    partition: gpu\n    time: 30\n    sbatch: --mem=4G\n");
+  ASSERT_TRUE(config.servers.front().slurm);
+  EXPECT_EQ(config.servers.front().slurm->partition, "gpu");
+  EXPECT_EQ(config.servers.front().slurm->time, "30");
+  EXPECT_EQ(config.servers.front().slurm->options, std::vector<std::string>{"--mem=4G"});
+  EXPECT_TRUE(config.warnings.empty());
+  EXPECT_FALSE(cluster("").servers.front().slurm);
+}
+
+TEST(SlurmConfig, TellsWhatIsWrong) {
+  EXPECT_NE(problem_of("    partition: gpu\n").find("configs.yaml:4:16: 'partition' is for a login node"),
+            std::string::npos)
+      << problem_of("    partition: gpu\n");
+  EXPECT_NE(problem_of("    scheduler: pbs\n").find("'scheduler' cannot be 'pbs'"), std::string::npos);
+  const std::string begin = "    scheduler: slurm\n";
+  for (const char* wrong : {"    partition: a b\n", "    account: \"a\\nb\"\n", "    constraint: \"$(id)\"\n",
+                            "    time: soon\n", "    gpus_per_node: many\n", "    sbatch: mem=4G\n",
+                            "    sbatch: [\"--comment=a\\n#SBATCH --wrap=b\"]\n", "    sbatch: --array=0-9\n",
+                            "    sbatch: -N4\n", "    sbatch: \"#SBATCH --output /etc/x\"\n"}) {
+    EXPECT_NE(problem_of(begin + wrong), "") << wrong;
+  }
+}
+
+// What a status says of an ended job becomes the job's reason.
+Job after(const std::string& line) {
+  Job job;
+  job.id = *JobId::parse("0123456789abcdef0123456789abcdef");
+  job.state = JobState::running;
+  const auto answer = servers::read_answer<jobs::StatusAnswer>(
+      "@remote1 now 1000\n@remote1 job " + job.id.text() + " " + line + "\n@remote1 end\n");
+  return jobs::apply_status(job, answer.jobs.front(), {1000, 1000, std::nullopt}, jobs::Starter::alive);
+}
+
+TEST(SlurmStates, BecomeStatesOfJobs) {
+  const Job limit = after("ended reason=TIMEOUT result=signal:15 out=0 err=0");
+  EXPECT_EQ(limit.state, JobState::failed);
+  EXPECT_EQ(jobs::reason_text(limit.reason), "Slurm: TIMEOUT");
+  const Job node = after("gone reason=NODE_FAIL out=0 err=0");
+  EXPECT_EQ(node.state, JobState::lost);
+  EXPECT_EQ(jobs::reason_text(node.reason), "Slurm: NODE_FAIL");
+  EXPECT_EQ(after("gone out=0 err=0").reason.kind, JobReason::Kind::processes_gone);
+  const Job waits = after("queued reason=Slurm+job+7,+Resources out=0 err=0");
+  EXPECT_EQ(waits.state, JobState::queued);
+  EXPECT_EQ(waits.reason.text, "Slurm job 7, Resources");
+}
+
+}  // namespace
+}  // namespace remote::launch
