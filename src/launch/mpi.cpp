@@ -1,6 +1,8 @@
 // The launcher "mpi": mpirun on the first server, which starts the ranks of all. On each other server a job
 // waits for mpirun's order, which the launch's lifeline brings in the place of ssh (docs/launchers/mpi.md).
+#include <algorithm>
 #include <cctype>
+#include <functional>
 #include <set>
 
 #include <fmt/format.h>
@@ -40,6 +42,19 @@ std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
     hosts.push_back({label, nodes[n].nproc, nodes[n].server});
   }
   return hosts;
+}
+
+// Nobody has looked into the images of containers; what is not in them, the job itself finds out.
+bool in_containers(const std::vector<Node>& nodes) {
+  const auto contained =
+      std::ranges::count_if(nodes, [](const Node& node) { return node.container.has_value(); });
+  if (contained != 0 && contained != std::ssize(nodes)) {
+    throw Error::usage(
+        "cannot launch with mpi",
+        "some of the servers have a container and some have none, and mpirun is to be the same on all",
+        "give all of them the same image, or none");
+  }
+  return contained != 0;
 }
 
 void check_runtimes(const std::vector<Node>& nodes) {
@@ -104,6 +119,20 @@ std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, c
   return line + " remote-mpi-rank " + shell_quote(command);
 }
 
+// The same in a container: its own mpirun says of which kind it is.
+std::string line_in_container(const std::function<std::string(const MpiRuntime&)>& line) {
+  using Kind = MpiRuntime::Kind;
+  const auto of = [&](Kind kind, const char* version) {
+    return line({.kind = kind, .version = version, .root = true});
+  };
+  return fmt::format(
+      "case $(mpirun --version 2>&1) in *'(Open MPI) '[34].*) {} ;; *'(Open MPI) '*) {} ;; *HYDRA* | "
+      "*'Intel(R) MPI'*) {} ;; "
+      "*) echo 'remote: the image has no mpirun that is known (Open MPI, or MPICH'\\''s Hydra)' >&2; exit "
+      "127 ;; esac",
+      of(Kind::open_mpi, "4."), of(Kind::open_mpi, "5."), of(Kind::hydra, ""));
+}
+
 // The interfaces, by the names that the generations of Open MPI have for them.
 void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
   if (!node.interface) {
@@ -117,13 +146,19 @@ void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
 }
 
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
-  check_runtimes(nodes);
+  const bool contained = in_containers(nodes);
+  if (!contained) {
+    check_runtimes(nodes);
+  }
   std::string command = spec.torch ? with_python(spec.command) : spec.command;
   if (spec.local_rank_arg) {
     command += " --local_rank=$LOCAL_RANK";
   }
   const std::vector<LaunchHost> hosts = labels_of(nodes);
   const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
+  const auto line = [&](const MpiRuntime& mpi) {
+    return mpirun_line(mpi, spec.master_addr, agent, hosts, world_size, command);
+  };
   std::vector<PlannedProcess> processes;
   int rank = 0;
   for (std::size_t n = 0; n < nodes.size(); ++n) {
@@ -133,8 +168,9 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     process.node_rank = static_cast<int>(n);
     process.rank = rank;
     process.ranks = node.nproc;
-    process.command = n == 0 ? mpirun_line(*node.mpi, spec.master_addr, agent, hosts, world_size, command)
-                             : std::string("remote-mpi-member");
+    process.command = n > 0       ? std::string("remote-mpi-member")
+                      : contained ? line_in_container(line)
+                                  : line(*node.mpi);
     process.helpers = helpers_of(agent);
     process.mpi_host = hosts[n].name;
     EnvBuilder env;
@@ -157,11 +193,9 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 
 }  // namespace
 
-extern const Launcher mpi{
-    .info = {"mpi", "mpirun on the first server, without ssh between the servers"},
-    .needs_port = true,
-    .plan = plan,
-    .needs_mpi = true,
-    .no_container = "its ranks are started by mpirun's daemons, which run on the servers themselves"};
+extern const Launcher mpi{.info = {"mpi", "mpirun on the first server, without ssh between the servers"},
+                          .needs_port = true,
+                          .plan = plan,
+                          .needs_mpi = true};
 
 }  // namespace remote::launch

@@ -198,7 +198,8 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);
-        request.mpi = launch::needs_mpi(request_.launcher);
+        // An image is not looked into.
+        request.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
