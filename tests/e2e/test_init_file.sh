@@ -34,8 +34,6 @@ import torch.distributed as dist
 dist.init_process_group("gloo", init_method=os.environ["INIT_METHOD"], rank=int(os.environ["RANK"]),
                         world_size=int(os.environ["WORLD_SIZE"]), timeout=datetime.timedelta(seconds=60))
 open("up." + os.environ["RANK"], "w").close()
-if os.environ["RANK"] == os.environ.get("DIES"):
-    os.kill(os.getpid(), 9)
 time.sleep(600)
 END
 "$REMOTE" --quiet rsync
@@ -46,14 +44,17 @@ until_true up 0
 shared store || fail "the ranks have met without the file"
 code 0 job-kill --launch 1 --yes
 nothing_shared || fail "a killed launch leaves its file"
-# ... nor does one of which a rank and, at the same moment, its supervisor die: the lifeline looks after it.
-find .remote/sandbox -name 'up.*' -delete
-remote torch-launch --init-dir "$work/shared disk" --nproc-per-node 1 --env DIES 1 --failure-grace 0 -- "$python" wait.py
-id=$(of_jobs "[job['id'] for job in d if job['rank'] == 1][-1]")
-read -r supervisor _ <"$(find .remote/sandbox -path "*/.jobs/$id/supervisor")"
-kill -STOP "$supervisor"
-until_true up 1
-kill -KILL "$supervisor"
+# ... nor does one that loses a server: the lifeline of the first one looks after the file. (All that the launch has on node-2
+# dies at once.)
+# shellcheck disable=SC2016  # the ranks' shells expand it
+remote launch --init-dir "$work/shared disk" --lost-after 2 --cmd ': >"${INIT_METHOD#file://}" && exec sleep 600'
+until_true shared store
+folder=$(find .remote/sandbox -path "*/.jobs/$(of_jobs "[job['id'] for job in d if job['rank'] == 1][-1]")")
+until_true grep -qx ok "$folder/lifeline"
+read -r supervisor _ <"$folder/supervisor"
+read -r rank _ <"$folder/job.pid"
+read -r lifeline _ <"$folder/lifeline.pid"
+kill -KILL "$lifeline" "$supervisor" "$rank"
 until_true nothing_shared
 code 1 job-wait --launch 3
 
