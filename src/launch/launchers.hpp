@@ -19,8 +19,6 @@ struct Launcher {
   std::optional<int> (*needed)(const LaunchSpec& spec, const std::vector<Node>& nodes) = nullptr;
   // Whether Node::mpi is to be found out before the plan.
   bool needs_mpi = false;
-  // Why its processes cannot run in containers; empty: they can.
-  std::string no_container{};
 };
 
 // Throws Error (usage) for a name that no launcher has.

@@ -181,11 +181,6 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
     if (node.nproc < 1) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
     }
-    if (node.container && !launcher.no_container.empty()) {
-      throw Error::usage(fmt::format("the launcher {} does not go with a container", launcher.info.name),
-                         launcher.no_container,
-                         "start it without a container, or use the launcher ranks or torchrun");
-    }
     plan.world_size += node.nproc;
   }
   const TorchrunOptions& torchrun = spec.torchrun;

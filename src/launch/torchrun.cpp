@@ -104,6 +104,15 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   return rendezvous;
 }
 
+void check_init_method(const LaunchSpec& spec, const Rendezvous& rendezvous) {
+  if (spec.init_method == InitMethod::file && rendezvous.max_restarts > 0) {
+    throw Error::usage(
+        "cannot launch with a shared file",
+        "workers that are started again would meet in the file of the time before",
+        "let the ranks find each other by MASTER_ADDR and MASTER_PORT, or do without restarts");
+  }
+}
+
 std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   return rendezvous.elastic() ? std::optional(rendezvous.min_nodes) : std::nullopt;
@@ -141,6 +150,7 @@ std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int npr
 
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
+  check_init_method(spec, rendezvous);
   const std::string nnodes = rendezvous.elastic()
                                  ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
                                  : std::to_string(nodes.size());

@@ -89,22 +89,6 @@ TEST(PlanGolden, Containers) {
   EXPECT_EQ((cli::plan_text(plan) + cli::plan_json(plan)).find("s3cr3t"), std::string::npos);
 }
 
-TEST(Plan, ALauncherMayRefuseContainers) {
-  Launcher launcher = find_launcher("ranks");
-  std::vector<Node> nodes = two;
-  nodes[1].container = Container{"podman", "image"};
-  EXPECT_NO_THROW(make_plan(spec_of("train.py"), nodes, launcher));
-  launcher.no_container = "its processes are started by another program";
-  try {
-    make_plan(spec_of("train.py"), nodes, launcher);
-    FAIL() << "it is not refused";
-  } catch (const Error& error) {
-    EXPECT_EQ(error.kind(), ErrorKind::usage);
-    EXPECT_EQ(error.reason(), launcher.no_container);
-  }
-  EXPECT_NO_THROW(make_plan(spec_of("train.py"), two, launcher));
-}
-
 TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";
@@ -143,6 +127,18 @@ TEST(PlanGolden, MpiOfMpich) {
     each.mpi->kind = MpiRuntime::Kind::hydra;
   }
   expect_golden("plan_mpich.txt", cli::plan_text(make_plan(spec, nodes)));
+}
+
+// Which mpirun an image has, nobody has looked at.
+TEST(PlanGolden, MpiInContainers) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  std::vector<Node> nodes = two;
+  nodes[0].container = nodes[1].container = Container{"podman", "image"};
+  expect_golden("plan_mpi_containers.txt", cli::plan_text(make_plan(spec, nodes)));
+  nodes[1].container.reset();
+  nodes[1].mpi = MpiRuntime{.version = "4.1.4"};
+  EXPECT_THROW(make_plan(spec, nodes), Error);
 }
 
 // mpirun would take two servers of one name for one, and a name that it can resolve for itself.
@@ -430,6 +426,11 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   EXPECT_THROW(needed({.rendezvous = "etcd"}), Error);
   EXPECT_THROW(needed({.rendezvous = "static", .nodes = "1:2"}), Error);
   EXPECT_THROW(needed({.max_restarts = -1}), Error);
+  spec.init_method = InitMethod::file;
+  EXPECT_NO_THROW(needed({.rendezvous = "c10d"}));
+  EXPECT_THROW(needed({.max_restarts = 1}), Error);
+  EXPECT_THROW(needed({.nodes = "1:2"}), Error);
+  spec.init_method = InitMethod::env;
   spec.launcher = "ranks";
   EXPECT_THROW(needed({.max_restarts = 0}), Error);
 }
