@@ -93,6 +93,17 @@ all_begin() {
   done
 }
 
+# order RANK TEXT: what this rank is to do. Ranks may look at any time.
+order() {
+  printf '%s\n' "$2" >"$work/order"
+  mv "$work/order" "$work/orders/$1"
+}
+# workers_are_gone RANKS: of this test's launches no process has such a rank
+workers_are_gone() {
+  grep -lz "^RANK=$1\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" 2>/dev/null
+  ! [ -s "$work/left" ]
+}
+
 # --- ranks, not agents, are counted, and each is found
 launch
 all_begin 1
@@ -127,7 +138,7 @@ rm "$work/orders/all"
 # --- the rank that failed by itself is named, with its last words, and nothing is left
 launch --failure-grace 0
 all_begin 3
-echo 'os.kill(os.getpid(), 11)' >"$work/orders/2"
+order 2 'os.kill(os.getpid(), 11)'
 code 1 job-wait --launch 3
 has 'rank 2 on node-2 failed first (SIGSEGV, ' err
 has '  rank 2 has its order' err
@@ -139,7 +150,7 @@ rm "$work/orders/2"
 launch --max-restarts 1
 all_begin 5
 for rank in 1 2; do
-  echo 'sys.exit(int(os.environ["TORCHELASTIC_RESTART_COUNT"]) < 1)' >"$work/orders/$rank"
+  order $rank 'sys.exit(int(os.environ["TORCHELASTIC_RESTART_COUNT"]) < 1)'
 done
 echo >"$work/orders/all"
 code 0 job-wait --launch 5
@@ -154,8 +165,7 @@ launch --nnodes 1:2
 all_begin 7
 until_true lifelines_stand 8
 kill -KILL "$(job 8 pid)"
-worker_is_gone() { ! grep -lz "^RANK=[23]\$" /proc/[0-9]*/environ 2>/dev/null | xargs -r grep -lzF "$work/orders" >"$work/left" || ! [ -s "$work/left" ]; }
-until_true worker_is_gone
+until_true workers_are_gone '[23]'
 [ "$(job 7 state)" = running ] || fail 'the launch ended with the server that it does not need'
 echo >"$work/orders/all"
 code 0 job-wait --launch 7
@@ -169,6 +179,27 @@ until_true lifelines_stand 10
 kill -KILL "$(job 9 pid)"
 code 1 job-wait --launch 9
 [ "$(job 10 state)" = killed ] || fail 'the launch goes on without its first server'
+
+# --- a link that breaks in the middle: every line of rank 0 comes once, from the first one on
+order 0 'for n in range(150): print("line %d" % n); time.sleep(0.02)'
+echo >"$work/orders/all"
+"$REMOTE" torch-launch --launcher torchrun --nproc-per-node 2 -e "ORDERS=$work/orders" --follow -- python3 train.py >"$work/follow" 2>"$work/err" &
+follower=$!
+until_true grep -q '^line 20$' "$work/follow"
+for session in $(pgrep -P "$(cat "$sandbox/node-1/sshd.pid")"); do
+  kill -KILL "$session"
+done
+follower_ends 0
+grep '^line ' "$work/follow" >"$work/lines" || fail 'no line'
+seq -f 'line %g' 0 149 | cmp -s - "$work/lines" || fail 'the lines are not each there once'
+rm "$work"/orders/*
+
+# --- job-kill leaves nothing on any server
+launch
+all_begin 13
+code 0 job-kill --launch 13 --yes
+workers_are_gone '[0-3]' || fail "left: $(cat "$work/left")"
+[ "$(of_jobs '{job["state"] for job in d if job["key"] > 12}')" = "{'killed'}" ] || fail 'the states of what was killed'
 
 # --- options that do not fit are refused before anything starts
 code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
@@ -193,11 +224,11 @@ PY
 code 0 rsync
 remote run -- rm -rf torch/distributed/run.py torch/distributed/__pycache__
 launch
-code 0 job-wait --launch 11
-code 0 job-tail --job 11 --no-follow
+code 0 job-wait --launch 15
+code 0 job-tail --job 15 --no-follow
 grep -qx 'started with --use_env --nnodes=2 --nproc_per_node=2 --node_rank=0 --master_addr=[^ ]* --master_port=[0-9]* train.py' \
   "$work/out" || fail 'the arguments of torch.distributed.launch'
 launch --rdzv c10d
-code 1 job-wait --launch 13
+code 1 job-wait --launch 17
 has 'this torch is older than 1.9' err
 echo 'torchrun: all good'

@@ -120,6 +120,22 @@ TEST_F(CommandForms, TheConfigurationSaysWhatALaunchDoes) {
   EXPECT_EQ(other["processes"][0]["env"]["B"], "conf");
 }
 
+TEST_F(CommandForms, TheConfigurationSaysHowTorchrunsAgentsMeet) {
+  world.configure(
+      std::string(servers) +
+      "launch: {cmd: train.py, launcher: torchrun, rdzv: c10d, nnodes: '1:2', max_restarts: 4}\n");
+  const auto command_of = [&](const std::vector<std::string>& words) {
+    return plan(words)["processes"][0]["command"].get<std::string>();
+  };
+  EXPECT_THAT(
+      command_of({"torch-launch"}),
+      AllOf(HasSubstr("--nnodes=1:2 "), HasSubstr("--rdzv_backend=c10d "), HasSubstr("--max_restarts=4 ")));
+  EXPECT_THAT(
+      command_of({"torch-launch", "--rdzv-backend", "static", "--nnodes", "2", "--max-restarts", "0"}),
+      AllOf(HasSubstr("--nnodes=2 "), HasSubstr("--master_port="), Not(HasSubstr("max_restarts"))));
+  EXPECT_THAT(command_of({"torch-launch", "--launcher", "ranks"}), "python train.py");
+}
+
 TEST_F(CommandForms, TheConfigurationsFollowAndOnFailureGiveWayToTheCommandLine) {
   world.configure(std::string(servers) + "launch: {cmd: 'echo up', follow: true, on_failure: leave}\n");
   EXPECT_THAT(world.run({"launch"}).err, HasSubstr("all 2 ranks succeeded"));
@@ -146,6 +162,10 @@ TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
   EXPECT_THAT(told("servers: [a, c]"), Refused("configs.yaml:8:16: 'servers' names 'c'"));
   EXPECT_THAT(told("init_method: nfs"), Refused("configs.yaml:8:16: 'init_method' must be env, tcp or file"));
   EXPECT_THAT(told("on_failure: stop"), Refused("configs.yaml:8:15: 'on_failure' must be kill or leave"));
+  EXPECT_THAT(told("rdzv: etcd"), Refused("configs.yaml:8:9: 'rdzv' must be static or c10d"));
+  EXPECT_THAT(told("nnodes: 2:1"), Refused("configs.yaml:8:11: 'nnodes' must be MIN:MAX"));
+  EXPECT_THAT(told("max_restarts: -1"), Refused("configs.yaml:8:17:"));
+  EXPECT_THAT(told("max_restarts: 1"), Refused("only the launcher torchrun"));
   EXPECT_THAT(told("follow: perhaps"), Refused("configs.yaml:8:11: 'follow' must be true or false"));
   EXPECT_THAT(told("env: {A-B: 1}"), Refused("configs.yaml:8:9:"));
   EXPECT_THAT(
