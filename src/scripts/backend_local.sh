@@ -342,6 +342,9 @@ closing_boxes() {
   # shellcheck disable=SC2086
   [ -n "$members_local" ] || list_boxes $boxed
   for cb_id in $boxed; do
+    case "$members_local " in
+      *" container:remote-$cb_id:"*) continue ;;
+    esac
     case $boxes in
       *" $cb_id:"*) closing="$closing container:remote-$cb_id:$cb_id" ;;
       *) continue ;;

@@ -165,6 +165,62 @@ try_missing() {
   [ "$(of_jobs 'len(d)')" = "$before" ] || fail "something was started"
 }
 
+# try_fetch: an image that comes from a registry, a small one of our own; only for podman as root
+try_fetch() {
+  podman push --quiet localhost/skeleton:latest "dir:$work/pushed"
+  cat >"$work/registry.py" <<'EOF'
+import hashlib
+import http.server
+import json
+import os
+import sys
+
+folder, port_file = sys.argv[1:]
+with open(os.path.join(folder, "manifest.json"), "rb") as file:
+    manifest = file.read()
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        place = self.path.split("/")  # /v2/NAME/manifests/WHICH or /v2/NAME/blobs/sha256:DIGEST
+        body, kind = b"{}", "application/json"
+        if "manifests" in place:
+            body = manifest
+            kind = json.loads(manifest).get("mediaType", "application/vnd.oci.image.manifest.v1+json")
+        elif "blobs" in place:
+            with open(os.path.join(folder, place[-1].split(":")[1]), "rb") as file:
+                body = file.read()
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.send_header("Docker-Content-Digest", "sha256:" + hashlib.sha256(body).hexdigest())
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_HEAD = do_GET
+
+    def log_message(self, *_):
+        pass
+
+
+server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+with open(port_file + ".new", "w", encoding="utf-8") as file:
+    file.write(str(server.server_port))
+os.rename(port_file + ".new", port_file)
+server.serve_forever()
+EOF
+  python3 "$work/registry.py" "$work/pushed" "$work/port" >/dev/null 2>&1 &
+  registry=$!
+  until_true test -s "$work/port"
+  image="127.0.0.1:$(cat "$work/port")/skeleton:latest"
+  printf '[[registry]]\nlocation = "127.0.0.1:%s"\ninsecure = true\n' "$(cat "$work/port")" >/etc/containers/registries.conf
+  code 0 job-run --server node-1 --follow --image "$image" -- true
+  podman image exists "$image" || fail "the image was not fetched"
+  kill "$registry"
+  # it is there now, and nobody is asked
+  code 0 job-run --server node-1 --follow --image "$image" -- true
+}
+
 # try_training LAUNCHER RANKS: with so many ranks a server
 try_training() {
   /usr/bin/python3 -c 'import torch, sklearn' 2>/dev/null || missing "there is no torch or no scikit-learn"

@@ -9,6 +9,7 @@ own_podman
 # shellcheck disable=SC2086
 two_servers $limits
 try_jobs
+try_fetch
 try_missing no-such-image
 try_training ranks 2
 try_training torchrun 1
