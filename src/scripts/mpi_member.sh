@@ -1,6 +1,8 @@
 #!/bin/sh
 # The job of a launch by mpirun on each server but the first: it waits until mpirun's order for this server has come over the
 # lifeline (or by ssh), and runs the daemon that it names as a part of this job.
+REMOTE_RANK_FOLDER=$(pwd)
+export REMOTE_RANK_FOLDER
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
 [ -p orders ] || mkfifo orders 2>/dev/null
@@ -25,7 +27,7 @@ esac
 # mpirun's own value comes with the order, and this server's interface may have another name
 REMOTE_MPI_INTERFACE=${OMPI_MCA_btl_tcp_if_include-}
 export REMOTE_MPI_INTERFACE
-cd "$REMOTE_PROJECT_FOLDER" || exit 1
+cd "$REMOTE_RANK_FOLDER" || exit 1
 # Not ignored but caught, so that the daemon gets the defaults: it has to end its ranks before this job is over.
 trap : HUP INT TERM USR1 USR2
 (exec "$@")

@@ -18,6 +18,7 @@ if [ -n "${REMOTE_MPI_INTERFACE-}" ]; then
   OMPI_MCA_btl_tcp_if_include=$REMOTE_MPI_INTERFACE
   export OMPI_MCA_btl_tcp_if_include
 fi
+folder=${REMOTE_RANK_FOLDER:-$(pwd)} # the second is that of mpirun, on its own server
 mask=$(umask)
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
@@ -51,7 +52,7 @@ exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not th
   else
     exec 2>&3 3>&-
   fi
-  cd "$REMOTE_PROJECT_FOLDER" || exit 127
+  cd "$folder" || exit 127
   umask "$mask"
   # shellcheck disable=SC2086
   exec $shell -c -- "$1"
@@ -85,5 +86,5 @@ mkdir -p failures || exit "$code"
   [ ! -f "ranks/$RANK.err" ] || tail -c 16384 "ranks/$RANK.err" | tail -n 50
   [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
 } >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
-printf '%s\n' "$RANK $kind $number ${at%???}" >>failures/agent
+printf '%s\n' "$RANK $kind $number $at" >>failures/agent
 exit "$code"

@@ -13,6 +13,11 @@ try_fetch
 try_missing no-such-image
 try_training ranks 2
 try_training torchrun 1
+if command -v mpirun >/dev/null; then
+  try_training mpi 2
+else
+  echo "without mpi: mpirun is not installed"
+fi
 try_failure
 try_link
 try_kill

@@ -15,9 +15,19 @@ assert (rank, size) == (os.environ["RANK"], os.environ["WORLD_SIZE"])
 assert os.environ["LOCAL_RANK"] == os.environ["OMPI_COMM_WORLD_LOCAL_RANK"]
 print("rank %s of %s, server %s:" % (rank, size, os.environ["NODE_RANK"]), os.environ["WORD"], flush=True)
 PY
+cat >meet.py <<'PY'
+import os
+import torch.distributed as dist
+
+method, rank, size = os.environ["INIT_METHOD"], int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+dist.init_process_group("gloo", init_method=method, rank=rank, world_size=size)
+dist.barrier()
+print("rank %d of %d met the others at %s" % (rank, size, method), flush=True)
+PY
 code 0 rsync
-# mpi COMMAND WORDS...: a launch of 2 ranks on each server
-mpi() { "$REMOTE" torch-launch --launcher mpi --nproc-per-node 2 --cmd "$@" >"$work/out" 2>"$work/err"; }
+# mpi COMMAND WORDS...: a launch of 2 ranks on each server; an mpirun that is killed leaves its files behind
+mkdir "$work/tmp"
+mpi() { "$REMOTE" torch-launch --launcher mpi --nproc-per-node 2 -e "TMPDIR=$work/tmp" --cmd "$@" >"$work/out" 2>"$work/err"; }
 succeeds() { "$@" || fail "exit code $?: $*"; }
 # output KEY STREAM: what the job wrote
 output() { find .remote/sandbox -path "*/.jobs/$(job "$1" id)/job.$2" -exec cat {} +; }
@@ -29,16 +39,26 @@ nothing_left() { [ -z "$(left)" ]; }
 
 # --- the ranks of both servers, in the order of the launch, with the user's variables; each server has the output of its own
 succeeds mpi 'python3 ranks.py' --follow -e 'WORD=a b' -e 'SECRET_TOKEN=s3cr3t'
-for rank in 0 1; do
-  grep -q "rank $rank of 4, server 0: a b" "$work/out" || fail "rank $rank is missing"
-done
+grep -qx 'rank 0 of 4, server 0: a b' "$work/out" || fail "rank 0 is not followed"
+output 1 out | sort >"$work/sorted"
+printf '[0] rank 0 of 4, server 0: a b\n[1] rank 1 of 4, server 0: a b\n' | cmp -s - "$work/sorted" || fail "the first server's ranks"
 output 2 out | sort >"$work/sorted"
 printf '[2] rank 2 of 4, server 1: a b\n[3] rank 3 of 4, server 1: a b\n' | cmp -s - "$work/sorted" || fail "the second server's ranks"
+code 0 job-tail --launch last --rank 3 --no-follow
+printed 'rank 3 of 4, server 1: a b
+'
+code 0 job-list --stopped --json
+[ "$(picks '[(job["rank"], job["ranks"]) for job in d]')" = '[(0, 2), (2, 2)]' ] || fail "job-list does not show its ranks: $(cat "$work/out")"
+
 # --- the program of the sample, unchanged
 if remote run --cmd 'python3 -c "import sklearn, torch"'; then
   succeeds mpi 'python3 train.py --epochs 6' --follow
   grep -q 'all ranks have the same parameters' "$work/out" || fail "it has not trained on all ranks"
-  key=4
+  # the ranks meet at a shared file
+  mkdir "$work/common"
+  succeeds mpi 'python3 meet.py' --follow --init-method file --init-dir "$work/common"
+  grep -q "^rank 0 of 4 met the others at file://$work/common/" "$work/out" || fail "they have not met at the file"
+  key=6
 else
   echo "without train.py: there is no torch"
   key=2

@@ -129,6 +129,7 @@ TEST_P(OrdersTest, TheFirstOneCounts) {
   go("b");
   EXPECT_EQ(result("b", b), ExitStatus::exited(0));
   EXPECT_EQ(words(), "1\n");
+  EXPECT_EQ(read_file(servers.home("b") / "proj/.jobs" / b.text() / "order"), "orted\n1\n");
 }
 
 TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {
