@@ -67,6 +67,9 @@ TEST(Launches, AJobThatRunsSeveralRanksCountsForEach) {
   EXPECT_EQ(count_text({agent(0), agent(2, succeeded)}), "2 running, 2 ended");
   EXPECT_EQ(state_text({agent(0, succeeded), agent(2, killed)}), "2 succeeded, 2 killed");
   EXPECT_EQ(state_text({agent(0, killed), agent(2, failed)}), "ranks 2-3 failed exit 3");
+  Batch elastic{agent(0, succeeded), agent(2, lost)};
+  elastic[0].needed = elastic[1].needed = 1;
+  EXPECT_EQ(state_text(elastic), "succeeded without node-2");
 }
 
 TEST(Launches, JobsOfOneLaunchShareALineAndOthersDoNot) {

@@ -8,6 +8,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
+#include "jobs/verdict.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -32,6 +33,9 @@ ui::Style style_of(JobState state) {
 // That of the job that matters most: one that failed, else one that goes on.
 ui::Style style_of(const TableRow& row) {
   using enum JobState;
+  if (!jobs::verdict_of(row.batch).left.empty()) {
+    return style_of(succeeded);
+  }
   for (const JobState state : {failed, lost, unknown, running, starting, queued, killed, succeeded}) {
     if (std::ranges::find(row.batch, state, &Job::state) != row.batch.end()) {
       return row.dim && state == succeeded ? ui::Style::dim : style_of(state);

@@ -130,6 +130,9 @@ std::string state_text(const Batch& batch) {
     return state_text(batch.front());
   }
   const std::string wrong = trouble(batch);
+  if (const std::vector<std::string> left = jobs::verdict_of(batch).left; has_ended(batch) && !left.empty()) {
+    return "succeeded without " + join(left, ", ") + left_text(batch);
+  }
   if (has_ended(batch)) {
     return (wrong.empty() ? peaceful_end(batch) : wrong) + left_text(batch);
   }
