@@ -17,11 +17,14 @@ using Batch = Group<std::string>;  // of one server
 
 StartRequest request_for(const NewJob& job) {
   StartRequest request{job.job.id, job.process};
-  if (job.batch.empty()) {
+  if (!job.scheduled) {
     return request;
   }
   request.backend = "slurm";
-  request.files = {{"batch.sh", job.batch}, {"slurm_job.sh", slurm_job_program()}};
+  request.files = {{"slurm_job.sh", slurm_job_program()}};
+  if (!job.batch.empty()) {
+    request.files.emplace_back("batch.sh", job.batch);
+  }
   if (job.requeue) {
     request.files.emplace_back("requeue", "");
   }

@@ -7,7 +7,9 @@ enable_stacks() {
   set -- "$(pwd)/$1/$REMOTE_JOB_ID/python" "$2"
   # a ':' in the folder's name cannot stand in PYTHONPATH
   if case $1 in *:*) false ;; esac && (
-    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$1/sitecustomize.py"
+    # by rename: the ranks of a node of Slurm share the folder, and import it while others write it
+    part=$1/.part.${RANK-}.$$
+    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$part" && mv -f "$part" "$1/sitecustomize.py"
   ); then
     PYTHONPATH=$1${PYTHONPATH:+:$PYTHONPATH}
     export PYTHONPATH
