@@ -123,11 +123,16 @@ struct JobRequest {
   // For a login node of Slurm, else an Error (usage). Slurm may run it again when a node fails or it is
   // preempted.
   bool requeue = false;
-  std::vector<Job> after{};  // it begins when these jobs of the same server have succeeded
+  // The same: one job for each of these numbers, as an array of Slurm; each finds its own in
+  // SLURM_ARRAY_TASK_ID, and is tagged "array-N". Empty: no array.
+  std::vector<int> array{};
+  std::optional<int> array_limit{};  // so many of them at the same time
+  std::vector<Job> after{};          // it begins when these jobs of the same server have succeeded
 };
 
 struct StartResult {
   Job job;                     // with its key, also when it did not start
+  std::vector<Job> more{};     // the other jobs of an array
   std::optional<Error> error;  // it did not start, or that is not known
 };
 

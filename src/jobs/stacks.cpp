@@ -169,6 +169,30 @@ std::vector<ThreadStack> parse_threads(const ProcessDump& dump) {
   return {};
 }
 
+namespace {
+
+// What a server tells of the jobs' processes, or on a login node of Slurm, what the jobs' own nodes tell.
+std::vector<ProcessDump> dumps_at(ssh::Connection& connection, const config::Config& config,
+                                  const JobsAt& place, const Cancel& cancel) {
+  const config::Server& server = server_of(config, place.jobs.front());
+  const std::string activate = servers::activation(config, server);
+  if (!server.slurm) {
+    return servers::run_action(connection, stacks_action(place.folder, place.ids(), activate), cancel).dumps;
+  }
+  std::vector<ProcessDump> dumps;
+  for (const Job& job : place.jobs) {
+    auto action = stacks_action(place.folder, {job.id}, activate);
+    const std::string inner = action.script.input();
+    action.script = job_script(place.folder, "slurm_stacks.sh", slurm_backends(), {"state"});
+    action.script.set("inner", inner).call("look_for_room").call("stacks_on_nodes", {job.id.text()});
+    action.script.call("say", {"end"});
+    std::ranges::move(servers::run_action(connection, action, cancel).dumps, std::back_inserter(dumps));
+  }
+  return dumps;
+}
+
+}  // namespace
+
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel) {
   struct Entry {
@@ -178,9 +202,7 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
   StacksResult result;
   const auto entries = at_places(
       config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
-        const std::string activate = servers::activation(config, server_of(config, place.jobs.front()));
-        std::vector<ProcessDump> dumps =
-            servers::run_action(connection, stacks_action(place.folder, place.ids(), activate), cancel).dumps;
+        std::vector<ProcessDump> dumps = dumps_at(connection, config, place, cancel);
         drop_agents(dumps);
         std::vector<Entry> found;
         for (const Job& job : place.jobs) {

@@ -20,12 +20,14 @@ StartRequest request_for(const NewJob& job) {
   if (!job.init_file.empty()) {
     request.files.emplace_back("init_file", job.init_file + "\n");
   }
-  if (job.batch.empty()) {
+  if (!job.scheduled) {
     return request;
   }
   request.backend = "slurm";
-  request.files.emplace_back("batch.sh", job.batch);
   request.files.emplace_back("slurm_job.sh", slurm_job_program());
+  if (!job.batch.empty()) {
+    request.files.emplace_back("batch.sh", job.batch);
+  }
   if (job.requeue) {
     request.files.emplace_back("requeue", "");
   }

@@ -21,7 +21,8 @@ struct NewJob {
   Job job;
   servers::ProcessSpec process;
   std::string init_file{};  // where its launch has a shared file: see servers/init_file.hpp; else ""
-  // Where its server has a scheduler: the batch script that is submitted in its place; else "".
+  bool scheduled = false;  // its server has a scheduler, which runs it
+  // Then the batch script that is submitted; "" for a job that is another one's in an array.
   std::string batch{};
   bool requeue = false;        // Slurm may run it again
   std::vector<JobId> after{};  // it begins when these have succeeded

@@ -13,7 +13,7 @@ namespace {
 
 // A batch script, whose last line runs slurm_job.sh with these words.
 std::string batch_script(const std::vector<std::string>& options, int nodes, int tasks, int cpus,
-                         bool requeue, const std::string& words) {
+                         bool requeue, const std::string& words, const std::string& array = "") {
   std::string text =
       "#!/bin/sh\n# Made by remote, and submitted from the job's folder. Slurm runs it on the first node.\n";
   const auto option = [&](const std::string& line) { text += "#SBATCH " + line + "\n"; };
@@ -23,8 +23,13 @@ std::string batch_script(const std::vector<std::string>& options, int nodes, int
     option(fmt::format("--cpus-per-task={}", cpus));
   }
   option(requeue ? "--requeue" : "--no-requeue");
-  option("--output=job.out");
-  option("--error=job.err");
+  if (array.empty()) {
+    option("--output=job.out");
+    option("--error=job.err");
+  } else {
+    option(array);
+    option("--output=/dev/null");
+  }
   option("--open-mode=append");
   for (const std::string& line : options) {
     option(line);  // the later one counts
@@ -98,8 +103,24 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   return plan;
 }
 
-std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue) {
-  return batch_script(options, 1, 1, 1, requeue, "one");
+std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue,
+                            const std::vector<std::pair<int, std::string>>& tasks, int limit) {
+  if (tasks.empty()) {
+    return batch_script(options, 1, 1, 1, requeue, "one");
+  }
+  // It is submitted from the folder of all jobs; each task goes into its own.
+  std::vector<std::string> numbers;
+  std::string cases;
+  for (const auto& [number, id] : tasks) {
+    numbers.push_back(std::to_string(number));
+    cases += fmt::format("  {}) cd {} ;;\n", number, id);
+  }
+  std::string array = "--array=" + join(numbers, ",");
+  if (limit > 0) {
+    array += "%" + std::to_string(limit);
+  }
+  std::string text = batch_script(options, 1, 1, 1, requeue, "one", array);
+  return text.insert(text.find("if ! [ -f"), "case $SLURM_ARRAY_TASK_ID in\n" + cases + "esac\n");
 }
 
 }  // namespace remote::launch

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "launch/plan.hpp"
@@ -30,7 +31,9 @@ int slurm_nproc(const std::string& text, int gpus_per_node, const std::string& l
 // Error (usage), as make_plan() does, also for a launcher that does not go with Slurm.
 Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& server_env);
 
-// The batch script of a single command on one node.
-std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue);
+// The batch script of a single command on one node. With `tasks`, numbers and the ids of their jobs, it is
+// that of an array, of which at most `limit` run at the same time (0: any number).
+std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue,
+                            const std::vector<std::pair<int, std::string>>& tasks = {}, int limit = 0);
 
 }  // namespace remote::launch

@@ -2,6 +2,8 @@
 
 #include "project/new_job.hpp"
 
+#include <iterator>
+
 #include <fmt/format.h>
 
 #include "base/log.hpp"
@@ -9,7 +11,6 @@
 #include "jobs/places.hpp"
 #include "jobs/stacks.hpp"
 #include "launch/command.hpp"
-#include "launch/slurm.hpp"
 #include "project/code_check.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
@@ -44,10 +45,13 @@ StartResult start(Core& core, const JobRequest& request) {
     throw Error::usage("cannot start a job", "the command is empty");
   }
   const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
-  if (!server.slurm && (request.requeue || !request.after.empty())) {
+  if (!server.slurm && (request.requeue || !request.after.empty() || !request.array.empty())) {
     throw Error::usage("cannot start a job",
                        fmt::format("{} goes with Slurm only, and server '{}' has no scheduler",
-                                   request.requeue ? "requeueing" : "a job to wait for", server.name));
+                                   request.requeue         ? "requeueing"
+                                   : request.array.empty() ? "a job to wait for"
+                                                           : "an array",
+                                   server.name));
   }
   if (server.slurm) {
     refuse_container(server, request.image);
@@ -62,13 +66,12 @@ StartResult start(Core& core, const JobRequest& request) {
                              request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
+  std::vector<jobs::NewJob> all{std::move(job)};
   if (server.slurm) {
-    job.batch = launch::slurm_job_batch(sbatch_options(*server.slurm), request.requeue);
-    job.requeue = request.requeue;
-    job.after = ids_before(core.config, server, request.after);
+    all = slurm_jobs(core.config, server, request, std::move(all.front()));
   }
   jobs::StartResult result =
-      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+      jobs::start(core.config, core.store, core.connector(), std::move(all), core.cancel());
   if (result.errors.empty()) {
     try {
       code_check.tell(core, {server}, {core.connector().connect(server, core.cancel())->login()});
@@ -76,7 +79,9 @@ StartResult start(Core& core, const JobRequest& request) {
       log_info(server.name, "{}", error.message());  // it has started all the same
     }
   }
-  return {std::move(result.jobs.front()),
+  std::vector<Job> more(std::make_move_iterator(result.jobs.begin() + 1),
+                        std::make_move_iterator(result.jobs.end()));
+  return {std::move(result.jobs.front()), std::move(more),
           result.errors.empty() ? std::nullopt : std::optional(result.errors.front())};
 }
 

@@ -140,6 +140,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   jobs::NewJob job = new_job(core.config, login, process.command, process.env,
                              request.enable_stacks.value_or(request.python));
   job.batch = result.plan.batch_script;
+  job.scheduled = true;
   job.requeue = request.requeue;
   job.after = ids_before(core.config, login, request.after);
   job.job.command = launch::mask_command(request.command);
@@ -156,6 +157,27 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     core.tell(PartFailed{error});
   }
   return result;
+}
+
+std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,
+                                     const JobRequest& request, jobs::NewJob job) {
+  job.scheduled = true;
+  job.requeue = request.requeue;
+  job.after = ids_before(config, login, request.after);
+  std::vector<jobs::NewJob> all;
+  std::vector<std::pair<int, std::string>> tasks;
+  for (const int number : request.array) {
+    jobs::NewJob& task = all.emplace_back(job);
+    task.job.id = JobId::random();
+    task.job.tags.push_back(fmt::format("array-{}", number));
+    tasks.emplace_back(number, task.job.id.text());
+  }
+  if (all.empty()) {
+    all.push_back(std::move(job));
+  }
+  all.front().batch = launch::slurm_job_batch(sbatch_options(*login.slurm), request.requeue, tasks,
+                                              request.array_limit.value_or(0));
+  return all;
 }
 
 std::vector<JobId> ids_before(const config::Config& config, const config::Server& server,

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "jobs/start.hpp"
 #include "project/core.hpp"
 
 // Launches and jobs on a login node, where Slurm runs them.
@@ -23,6 +24,10 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
 // Throws Error (usage) where `image` (see LaunchRequest) or configs.yaml puts the login node's jobs into
 // containers.
 void refuse_container(const config::Server& login, const std::optional<std::string>& image);
+
+// A single job, or those of an array, out of one that is to run on a login node.
+std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,
+                                     const JobRequest& request, jobs::NewJob job);
 
 // The ids of the jobs after which one on this server is to begin. Throws Error (usage) for a job of another
 // place.

@@ -141,7 +141,27 @@ slurm_note() {
 slurm_start() {
   trap - EXIT # from here on it is not true that nothing was started
   for sa_id; do
-    slurm_submit "$sa_id"
+    [ ! -e "$jobs/$sa_id/batch.sh" ] || slurm_submit "$sa_id"
+  done
+}
+
+# slurm_tasks ID: the jobs that its batch script is for: "  NUMBER) cd ID ;;" is a line for each task of an array. Into $slurm_tasks,
+# NUMBER:ID; `-:ID` for a job that is no array.
+slurm_tasks() {
+  slurm_tasks=
+  while read -r sk_number sk_word sk_id sk_end; do
+    case $sk_number:$sk_word:$sk_end in
+      [0-9]*'):cd:;;') slurm_tasks="$slurm_tasks ${sk_number%)}:$sk_id" ;;
+    esac
+  done <"$jobs/$1/batch.sh"
+  slurm_tasks=${slurm_tasks:- -:$1}
+}
+
+# slurm_none ID REASON: nothing of what was to be submitted starts.
+slurm_none() {
+  slurm_tasks "$1"
+  for sx_task in $slurm_tasks; do
+    not_started "${sx_task#*:}" "$2"
   done
 }
 
@@ -149,15 +169,21 @@ slurm_start() {
 # that of sbatch.
 slurm_submit() {
   if ! slurm_tools; then
-    not_started "$1" 'there is no sbatch on this server: is it the login node of a Slurm cluster?'
+    slurm_none "$1" 'there is no sbatch on this server: is it the login node of a Slurm cluster?'
     return
   fi
   slurm_after "$1" || {
-    not_started "$1" "$slurm_why"
+    slurm_none "$1" "$slurm_why"
     return
   }
+  slurm_tasks "$1"
+  su_dir=$jobs/$1 su_batch=batch.sh
+  case $slurm_tasks in
+    ' -:'*) ;;
+    *) su_dir=$jobs su_batch=$1/batch.sh ;;
+  esac
   # shellcheck disable=SC2086
-  su_out=$(cd "$jobs/$1" && umask "$mask" && slurm_call 40 sbatch --parsable --job-name="remote-$1" $slurm_after batch.sh 2>&1)
+  su_out=$(cd "$su_dir" && umask "$mask" && slurm_call 40 sbatch --parsable --job-name="remote-$1" $slurm_after "$su_batch" 2>&1)
   su_code=$?
   slurm_last_line "$su_out"
   su_number=${slurm_line%%;*}
@@ -167,17 +193,21 @@ slurm_submit() {
       su_why=${slurm_line#sbatch: }
       slurm_ask 0
       if ! slurm_row "$1"; then
-        not_started "$1" "sbatch: ${su_why:-it gave no number}"
+        slurm_none "$1" "sbatch: ${su_why:-it gave no number}"
         return
       fi
-      su_number=$slurm_number
+      su_number=${slurm_number%_*}
       ;;
   esac
-  (
-    umask 077
-    printf '%s\n' "$su_number" >"$jobs/$1/.slurm.$$" && mv -f "$jobs/$1/.slurm.$$" "$jobs/$1/slurm"
-  ) 2>/dev/null
-  queued "$1" "Slurm job $su_number"
+  for su_task in $slurm_tasks; do
+    su_id=${su_task#*:} su_index=${su_task%%:*}
+    [ "$su_index" = - ] && su_index= || su_index=_$su_index
+    (
+      umask 077
+      printf '%s\n' "$su_number$su_index" >"$jobs/$su_id/.slurm.$$" && mv -f "$jobs/$su_id/.slurm.$$" "$jobs/$su_id/slurm"
+    ) 2>/dev/null
+    queued "$su_id" "Slurm job $su_number$su_index"
+  done
 }
 
 # slurm_after ID: sbatch's option for the jobs that are named in its file `after`, into $slurm_after; fails, with $slurm_why, where

@@ -8,8 +8,10 @@ enable_stacks() {
   set -- "$(pwd)/$1/$REMOTE_JOB_ID/python" "$2" "${3-}"
   # a ':' in the folder's name cannot stand in PYTHONPATH
   if case $1 in *:*) false ;; esac && (
-    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$1/sitecustomize.py" &&
-      { [ -z "$3" ] || printf '%s' "$3" >"$1/remote_torch_agent.py"; }
+    # by rename: the ranks of a node of Slurm share the folder, and import it while others write it
+    part=$1/.part.${RANK-}.$$
+    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$part" && mv -f "$part" "$1/sitecustomize.py" &&
+      { [ -z "$3" ] || { printf '%s' "$3" >"$part" && mv -f "$part" "$1/remote_torch_agent.py"; }; }
   ); then
     PYTHONPATH=$1${PYTHONPATH:+:$PYTHONPATH}
     export PYTHONPATH

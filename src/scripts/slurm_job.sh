@@ -14,6 +14,7 @@ trap 'told=${told:-2}' INT
 trap 'told=${told:-1}' HUP
 trap : QUIT USR1 USR2 PIPE ALRM
 id=${PWD##*/}
+[ -z "${SLURM_ARRAY_TASK_ID-}" ] || [ "$1" != one ] || exec >>job.out 2>>job.err
 case $id in
   *[!0-9a-f]* | '') echo 'remote: this is no folder of a job' >&2 && exit 127 ;;
 esac

@@ -156,6 +156,11 @@ stacks_one() {
   for so_word in $cookies; do
     so_pid=${so_word%%:*}
     if [ "${so_word#*:}" = "$1" ] && [ "$so_pid" != "$f_sup" ] && is_python "$so_pid"; then
+      if [ -n "${SLURMD_NODENAME-}" ]; then
+        # several nodes may be one machine: each tells of its own processes
+        variable "$so_pid" SLURMD_NODENAME
+        [ "$va_value" = "$SLURMD_NODENAME" ] || continue
+      fi
       variable "$so_pid" RANK
       case $va_value in
         *[!0-9]* | '') va_value=- ;;

@@ -74,6 +74,29 @@ printed 'first
 code 1 job-run --after 6 --cmd true
 grep -q 'has not succeeded' "$work/err" || fail "a job begins after one that was killed"
 
+# --- an array: a job a number, each with its own output and end
+code 0 job-run --array 0-4:2%2 --tag sweep --cmd 'echo task $SLURM_ARRAY_TASK_ID; exit $SLURM_ARRAY_TASK_ID'
+code 1 job-wait --tag sweep
+[ "$(of_jobs '[job["exit_code"] for job in d if "sweep" in job["tags"]]')" = '[0, 2, 4]' ] || fail "the array's ends"
+code 4 job-tail --no-follow --tag array-4
+printed 'task 4
+'
+code 2 job-run --array 3-1 --cmd true
+
+# --- run again by Slurm
+code 0 job-run --requeue --tag again --cmd "echo begun >>begun; exec sleep $mark.8"
+until_true runs 8 1
+key=$(of_jobs 'd[-1]["key"]')
+number=$(number_of "$key")
+scontrol requeue "$number"
+until_true reason_has "$key" BeginTime
+until_true scontrol update JobId="$number" StartTime=now
+until_true state_is "$key" running
+until_true runs 8 1
+[ "$(wc -l <"$home/my project/begun")" = 2 ] || fail "it did not begin twice"
+code 0 job-kill --job "$key" --yes
+nothing_runs 8 || fail "it survives"
+
 # --- two nodes with two ranks each train
 cp "$REMOTE_SOURCE_DIR/sample/train.py" .
 cat >fails.py <<'PY'
@@ -105,6 +128,8 @@ for session in $(ps -o pid= --ppid "$listener"); do
   kill -KILL "$session" "$(ps -o pid= --ppid "$session" | head -n 1 | tr -d ' ')" 2>/dev/null || true
 done
 until_true grep -q 'lost' "$work/err"
+stacks_of_all() { [ "$("$REMOTE" --quiet job-stacks --launch last --json | evaluate 'len([one for group in d["groups"] for one in group["members"]])')" = 4 ]; }
+until_true stacks_of_all
 touch "$home/fail"
 follower_ends 1
 [ "$(grep -c ready "$work/out")" = 1 ] || fail "the link's loss doubled or lost output"
@@ -162,5 +187,6 @@ code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd train.py --dry-run
 grep -q '#SBATCH --ntasks-per-node=2' "$work/out" || fail "the batch script is not shown"
 
 # --- nothing stays
-code 0 job-clean --yes
+# all but the one that was refused, whose id is kept for a minute
+remote job-clean --yes || true
 [ "$(find "$home/my project/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin | wc -l)" -le 1 ] || fail "folders of jobs stay"
