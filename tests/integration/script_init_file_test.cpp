@@ -25,7 +25,7 @@ class JobInitFile : public test::ScriptTest {
     StartRequest request;
     request.id = JobId::random();
     request.process.command = command;
-    request.init_file = servers::init_file_text(jobs, shared.string());
+    request.files.emplace_back("init_file", servers::init_file_text(jobs, shared.string()) + "\n");
     EXPECT_EQ(start_all({request}).front().outcome, StartReply::Outcome::started);
     return request.id;
   }
