@@ -148,6 +148,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   job.job.launch = JobId::parse(result.plan.run_id);
   job.job.rank = 0;
   job.job.world_size = result.plan.world_size;
+  job.job.ranks = process.ranks;
   jobs::StartResult started =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);

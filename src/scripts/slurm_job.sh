@@ -155,12 +155,14 @@ put started "$(date +%s)"
 free_port() {
   low=0 high=0
   read -r low high 2>/dev/null </proc/sys/net/ipv4/ip_local_port_range
-  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v seed="$SLURM_JOB_ID" -v low="${low:-0}" -v high="${high:-0}" '
+  # random, as another job may look at the same moment
+  seed=$(od -An -N3 -tu4 /dev/urandom 2>/dev/null) || seed=$$
+  cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v seed="${seed:-$$}" -v low="${low:-0}" -v high="${high:-0}" '
     $2 ~ /:[0-9A-F][0-9A-F][0-9A-F][0-9A-F]$/ { used[substr($2, length($2) - 3)] = 1 }
     END {
       for (pass = 0; pass < 2; pass++)
         for (i = 0; i < 12768; i++) {
-          port = 20000 + (seed * 13 + i * 7919) % 12768 # 7919 is a prime: all are tried
+          port = 20000 + (seed + i * 7919) % 12768 # 7919 is a prime: all are tried
           if (pass == 0 && port >= low && port <= high) continue
           if (!(sprintf("%04X", port) in used)) { print port; exit }
         }
@@ -195,7 +197,7 @@ launch() {
     set -- $first
     kind=$3 code=$4
     cat failures/end.* | sort -n | while read -r ended rank how number; do
-      echo "$rank $how $number ${ended%.*}"
+      echo "$rank $how $number ${ended%.*}${ended#*.}"
     done >failures/.agent && mv -f failures/.agent failures/agent
   fi
 }

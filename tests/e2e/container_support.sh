@@ -312,7 +312,7 @@ waiting() {
 # Supervisor and client are killed: the container goes on, is still known, and is ended.
 try_orphan() {
   waiting 2
-  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/supervisor")" "$(cut -d ' ' -f 1 "$folder/.jobs/$id/job.pid")"
+  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/supervisor")" "$(cut -d ' ' -f 1 "$folder/.jobs/$id/pid")"
   [ "$(job "$key" state)" = running ] || fail "a job whose container runs is $(job "$key" state)"
   code 0 job-clean --older 0 --yes
   containers_are 1 || fail "cleaning removed a container that runs"
@@ -323,7 +323,7 @@ try_orphan() {
 # Only the client is killed: the supervisor ends the container, and the job has failed.
 try_client() {
   waiting 3
-  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/job.pid")"
+  kill -KILL "$(cut -d ' ' -f 1 "$folder/.jobs/$id/pid")"
   code 137 job-tail --job "$key"
   gone 3
 }

@@ -52,7 +52,7 @@ until_true shared store
 folder=$(find .remote/sandbox -path "*/.jobs/$(of_jobs "[job['id'] for job in d if job['rank'] == 1][-1]")")
 until_true grep -qx ok "$folder/lifeline"
 read -r supervisor _ <"$folder/supervisor"
-read -r rank _ <"$folder/job.pid"
+read -r rank _ <"$folder/pid"
 read -r lifeline _ <"$folder/lifeline.pid"
 kill -KILL "$lifeline" "$supervisor" "$rank"
 until_true nothing_shared

@@ -110,10 +110,10 @@ time.sleep(600)
 PY
 code 0 prepare
 if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
-  code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd 'train.py --epochs 8' --follow
+  code 0 torch-launch --nodes 2 --nproc-per-node 2 --cmd 'train.py --epochs 12' --follow
   grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training"
   grep -q '^rank 0 of 4 ' "$work/out" || fail "not from the first byte on"
-  code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --cmd 'train.py --epochs 8' --follow
+  code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --cmd 'train.py --epochs 12' --follow
   grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training by torchrun"
 else
   echo 'without torch and sklearn for the system python, nothing is trained'
