@@ -336,8 +336,8 @@ slurm_state() {
     slurm_ask 50
   fi
   if [ -n "$slurm_trouble" ]; then
+    # A result is no proof here: Slurm may be about to run the job again.
     phase=unknown reason=$slurm_trouble
-    [ -z "$f_end" ] || phase=ended reason=
     return
   fi
   if slurm_row "$1"; then
