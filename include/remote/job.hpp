@@ -137,6 +137,7 @@ struct Job {
   std::optional<int> world_size;
   // Of a job that runs several ranks, as an agent of torchrun does: how many. `rank` is the first of them.
   std::optional<int> ranks;
+  bool labelled = false;  // each line of its output that is a rank's begins with "[RANK] "
   // Of an elastic launch: how many of its jobs it needs to go on. Nothing: all.
   std::optional<int> needed;
   bool hidden = false;

@@ -124,7 +124,8 @@ struct PlannedProcess {
   int ranks = 1;                // how many ranks it stands for: an agent of torchrun has all of its server
   bool is_torch_agent = false;  // of torchrun; src/scripts/torch_agent.py goes along with it
   std::string command;
-  Env env{};  // may hold secrets
+  std::string shown{};  // for people, in place of a command whose secrets are not to be found any more
+  Env env{};            // may hold secrets
   std::vector<std::string> tags{};
   std::vector<std::string> helpers{};    // programs of remote's own that it finds on its PATH
   std::string mpi_host{};                // what mpirun calls its server; "": no mpirun has to do with it

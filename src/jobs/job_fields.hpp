@@ -56,6 +56,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.milliseconds("failed_at_ms", job.failed_ms);
   visit.mark("after_peer", job.after_peer);
   visit.field("ranks", job.ranks, 1);
+  visit.mark("labelled", job.labelled);
   visit.field("needed", job.needed, 1);
 }
 

@@ -131,6 +131,9 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   for (const std::string& name : lifeline.servers) {
     request += ' ' + percent_encode(name);
   }
+  if (lifeline.whole) {
+    request += "\nwhole 1";
+  }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }

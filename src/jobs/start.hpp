@@ -41,6 +41,7 @@ struct Lifeline {
   int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
   int timeout_s = 60;  // a server that is silent for so long is lost
   int needed = 0;      // how many servers an elastic launch needs to go on; 0: all
+  bool whole = false;  // `servers` are all of the launch
 };
 
 // What one server's lifeline process is given on its stdin, for these jobs on it.

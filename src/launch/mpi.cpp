@@ -46,15 +46,18 @@ std::vector<LaunchHost> labels_of(const std::vector<Node>& nodes) {
 
 // Nobody has looked into the images of containers; what is not in them, the job itself finds out.
 bool in_containers(const std::vector<Node>& nodes) {
-  const auto contained =
-      std::ranges::count_if(nodes, [](const Node& node) { return node.container.has_value(); });
-  if (contained != 0 && contained != std::ssize(nodes)) {
-    throw Error::usage(
-        "cannot launch with mpi",
-        "some of the servers have a container and some have none, and mpirun is to be the same on all",
-        "give all of them the same image, or none");
+  const auto image = [](const Node& node) { return node.container ? node.container->image : std::string(); };
+  for (const Node& node : nodes) {
+    if (image(node) != image(nodes.front())) {
+      throw Error::usage(
+          "cannot launch with mpi",
+          fmt::format("{} and {} have different containers, or one has none, and mpirun is to be the "
+                      "same on all servers",
+                      nodes.front().server, node.server),
+          "give all of them the same image, or none");
+    }
   }
-  return contained != 0;
+  return nodes.front().container.has_value();
 }
 
 void check_runtimes(const std::vector<Node>& nodes) {
@@ -156,8 +159,11 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
   }
   const std::vector<LaunchHost> hosts = labels_of(nodes);
   const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
-  const auto line = [&](const MpiRuntime& mpi) {
-    return mpirun_line(mpi, spec.master_addr, agent, hosts, world_size, command);
+  const auto first_line = [&](const std::string& what) {
+    const auto line = [&](const MpiRuntime& mpi) {
+      return mpirun_line(mpi, spec.master_addr, agent, hosts, world_size, what);
+    };
+    return contained ? line_in_container(line) : line(*nodes.front().mpi);
   };
   std::vector<PlannedProcess> processes;
   int rank = 0;
@@ -168,9 +174,8 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     process.node_rank = static_cast<int>(n);
     process.rank = rank;
     process.ranks = node.nproc;
-    process.command = n > 0       ? std::string("remote-mpi-member")
-                      : contained ? line_in_container(line)
-                                  : line(*node.mpi);
+    process.command = n > 0 ? std::string("remote-mpi-member") : first_line(command);
+    process.shown = n > 0 ? process.command : first_line(mask_command(command));
     process.helpers = helpers_of(agent);
     process.mpi_host = hosts[n].name;
     EnvBuilder env;

@@ -105,7 +105,12 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
 }
 
 void check_init_method(const LaunchSpec& spec, const Rendezvous& rendezvous) {
-  if (spec.init_method == InitMethod::file && rendezvous.max_restarts > 0) {
+  if (spec.init_method == InitMethod::tcp && rendezvous.c10d) {
+    throw Error::usage(
+        "cannot launch with INIT_METHOD=tcp://…", "its port is that of the c10d rendezvous",
+        "let the ranks find each other by MASTER_ADDR and MASTER_PORT, or use a static rendezvous");
+  }
+  if (spec.init_method == InitMethod::file && (rendezvous.max_restarts > 0 || rendezvous.elastic())) {
     throw Error::usage(
         "cannot launch with a shared file",
         "workers that are started again would meet in the file of the time before",

@@ -128,7 +128,7 @@ class Output {
       : target_(std::move(target)) {
     const std::optional<int> rank = request.first_rank_only ? std::optional(0) : request.rank;
     for (const Job& job : jobs) {
-      if (rank && job.ranks) {
+      if (rank && job.labelled) {
         filters_.push_back({RankLines(*rank), RankLines(*rank)});
       } else {
         filters_.emplace_back();
@@ -173,7 +173,7 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest
   if (request.lines && (request.rank || request.first_rank_only)) {  // among them are those of its neighbours
     int most = 1;
     for (const Job& job : jobs) {
-      most = std::max(most, ranks_of(job));
+      most = std::max(most, job.labelled ? ranks_of(job) : 1);
     }
     options.lines = static_cast<int>(std::min<std::int64_t>(std::int64_t{*request.lines} * most, 1000000000));
   }
@@ -188,8 +188,28 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest
 
 }  // namespace
 
+namespace {
+
+// Of a job of Slurm, the output is rank 0's alone.
+void check_rank(const std::vector<Job>& jobs, int rank) {
+  for (const Job& job : jobs) {
+    if (ranks_of(job) > 1 && !job.labelled && rank != job.rank.value_or(0)) {
+      throw Error::usage(
+          fmt::format("cannot show the output of rank {}", rank),
+          fmt::format("the output of job {} is not divided by ranks", job.key),
+          fmt::format("its own output may be in ranks/{}.out and ranks/{}.err of the job's folder on {}",
+                      rank, rank, job.server));
+    }
+  }
+}
+
+}  // namespace
+
 FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
                     const std::vector<Job>& ended) {
+  if (request.rank) {
+    check_rank(jobs, *request.rank);
+  }
   std::optional<Ender> ender;
   std::jthread teller;
   if (request.end_others && jobs.size() > 1) {

@@ -77,7 +77,8 @@ void InitFile::make(const std::vector<config::Server>& servers) {
 void InitFile::drop() {
   try {
     // Also after a Ctrl-C.
-    const auto connection = core_.connector().connect(first_, Cancel());
+    const auto connection =
+        core_.connector().connect(first_, Cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
     servers::run_action(*connection, servers::drop_init_file_action(place_on(first_), launch_), Cancel());
   } catch (const std::exception& error) {
     log_info(first_.name, "the launch's folder .remote-init-{} was not removed: {}", launch_.text(),

@@ -358,6 +358,7 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
       lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
     }
   }
+  lifeline.whole = lifeline.servers.size() == servers_.size();
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
 }
 
@@ -400,6 +401,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     job.job.world_size = plan.world_size;
     if (process.is_torch_agent || !process.mpi_host.empty()) {
       job.job.ranks = process.ranks;
+      // See torch_agent.py and mpi_rank.sh.
+      job.job.labelled =
+          process.is_torch_agent ? request_.enable_stacks.value_or(request_.python) : process.ranks > 1;
     }
     job.job.needed = plan.needed;
     if (init_file_) {
@@ -477,7 +481,8 @@ LaunchResult Launching::start() {
   for (const Error& error : result.errors) {
     core_.tell(PartFailed{error});
   }
-  if (init_file_ && (result.errors.empty() || !request_.end_others)) {
+  const bool some_run = std::ranges::any_of(result.jobs, [](const Job& job) { return !is_final(job.state); });
+  if (init_file_ && (result.errors.empty() || (!request_.end_others && some_run))) {
     init_file_->keep();
   }
   if (!result.errors.empty() && request_.end_others) {

@@ -53,7 +53,16 @@ clean_one() {
     esac
   fi
   leave_init_file "$jobs/$1"
-  ! box_of "$1" || remove_box "$1" # what a restart of the server has left
+  if box_of "$1"; then # what a restart of the server has left
+    remove_box "$1"
+    list_boxes "$1"
+    case $boxes in
+      *" $1:"*)
+        say "clean $1 failed its container remote-$1 cannot be removed: does the engine answer?"
+        return
+        ;;
+    esac
+  fi
   if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
     drop_second "$1"
     say "clean $1 removed"

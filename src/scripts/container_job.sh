@@ -70,6 +70,16 @@ box_enter() {
       set -- "$box_option" "$box_value" "$@"
       ;;
   esac
+  # The launch's shared file (init_file.sh) may lie elsewhere.
+  box_shared=
+  [ ! -f "$box_here/init_file" ] || { read -r _ && IFS= read -r box_shared; } <"$box_here/init_file" || box_shared=
+  case $box_shared in
+    '' | "$box_project"/* | "$box_real"/*) ;;
+    *)
+      box_mount "$box_shared"
+      set -- "$box_option" "$box_value" "$@"
+      ;;
+  esac
   case $box_engine in
     apptainer) box_apptainer "$@" ;;
     *) box_run "$@" ;;

@@ -273,6 +273,7 @@ class Lifeline:
         self.is_hub = self.own == self.hub
         self.others = [name for name in request["servers"] if name != self.own]
         self.address = request["address"][0]
+        self.whole = "whole" in request  # all servers of the launch have a lifeline
         self.port = int(request["port"][0])
         self.grace = float(request["grace"][0])
         self.timeout = float(request["timeout"][0])
@@ -344,8 +345,9 @@ class Lifeline:
 
     def leave(self):
         """At the regular end: nobody is to start this again, and the secret is of no use any more."""
-        # Where a server was lost, or a supervisor has died, its jobs have not told that they need the file no longer.
-        if self.is_hub and all(name in self.gone for name in self.others):
+        # Where a server was lost, or a supervisor has died, its jobs have not told that they need the file no longer. Of a server
+        # without a lifeline nobody here knows.
+        if self.is_hub and self.whole and all(name in self.gone for name in self.others):
             for job in self.jobs:
                 remove_init_file(job.folder)
         for job in self.jobs:
@@ -487,6 +489,8 @@ class Lifeline:
             link.name = name
             link.send("welcome")
             self.report(link)
+            if self.orders is not None and name in self.orders.sent:
+                link.send(self.orders.sent[name])  # the first one counts there
             if self.hosts and self.jobs_have_ended():
                 link.send("run")
         elif self.is_hub and link.name is None:

@@ -12,6 +12,7 @@ class Orders:
         self.folder = folder
         self.names_by_host = names_by_host
         self.waiting = []  # (number, server, message) whose server is not there yet
+        self.sent = {}  # by server: the message, for one that comes again and may not have got it
         self.fifo = open_fifo(os.path.join(folder, "orders"))
 
     def look(self):
@@ -30,11 +31,12 @@ class Orders:
                 self.take(number)
 
     def take(self, number):
+        if any(number == order[0] for order in self.waiting):
+            return
         path = os.path.join(self.folder, "order." + number)
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 data = file.read(self.LIMIT + 1)
-            os.unlink(path)
         except OSError:
             return
         host, _, line = data.decode(errors="replace").partition("\n")
@@ -62,6 +64,11 @@ class Orders:
         return None
 
     def answer(self, number, text):
+        # Until now it is there for the one that takes over when this process dies.
+        try:
+            os.unlink(os.path.join(self.folder, "order." + number))
+        except OSError:
+            pass
         poke(os.path.join(self.folder, "answer." + number), text)
 
     def send(self, links, gone):
@@ -70,6 +77,7 @@ class Orders:
             number, name, message = order
             if name in links:
                 links[name].send(message)
+                self.sent[name] = message
                 self.answer(number, "ok")
             elif name in gone:
                 self.answer(number, gone[name])

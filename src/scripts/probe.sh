@@ -74,6 +74,7 @@ look_for_mpi() {
   esac
   lm_version=${lm_version#"${lm_version%%[0-9]*}"}
   lm_version=${lm_version%%[!0-9A-Za-z._-]*}
+  [ -n "$lm_version" ] || { say "mpi none" && return; }
   lm_whole=client
   case $lm_found in *daemon) lm_whole=whole ;; esac
   lm_user=user

@@ -114,10 +114,10 @@ until { printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; }
   sleep 1
 done
 rm -f .note .stop
-leave_init_file "$PWD"
 # A container ends with its command, and goes. Where its client was killed, or lost its way to the engine, it may go on.
 # shellcheck disable=SC2034  # for container.sh
 jobs=..
 if [ "$kind" = signal ] || [ "$code" -ge 125 ]; then
   ! box_of "$id" || remove_box "$id"
 fi
+leave_init_file "$PWD"

@@ -281,6 +281,18 @@ def order_nodes(own_rank):
     return teach
 
 
+def leave_when_failed(module):
+    """An agent whose workers have failed for good ends at once, so that its end is known and the other servers' ranks are ended.
+    Torch before 2.0 waits up to 300 seconds for the other agents, whose workers may go on for ever."""
+    wait = module.SimpleElasticAgent._exit_barrier
+
+    def barrier(self):
+        if self._worker_group.state != module.WorkerState.FAILED:
+            wait(self)
+
+    module.SimpleElasticAgent._exit_barrier = barrier
+
+
 def old_arguments(arguments):
     """Those of torch.distributed.run, as torch.distributed.launch of torch 1.8 and older takes them."""
     taken = ["--use_env"]
@@ -329,6 +341,7 @@ def start(folder, words, after_import):
     # Else torch leaves a folder of its own in /tmp, each time.
     os.environ.setdefault("PET_LOG_DIR", os.path.join(os.path.dirname(folder), "torch"))
     sys.meta_path.append(OldTorch(folder))
+    after_import("torch.distributed.elastic.agent.server.api", leave_when_failed)
     own_rank = int(os.environ.get("NODE_RANK", "0"))
     if values.get("--rdzv_backend") == "c10d":
         after_import("torch.distributed.elastic.rendezvous.dynamic_rendezvous", order_nodes(own_rank))

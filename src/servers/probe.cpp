@@ -67,7 +67,7 @@ std::optional<ProbeAnswer::Mpi> read_mpi(AnswerLine& line) {
   }
   ProbeAnswer::Mpi mpi;
   mpi.hydra = line.choice<bool>(kind, {{"openmpi", false}, {"hydra", true}}, "an MPI is wrong");
-  mpi.version = line.name(".");
+  mpi.version = line.name();
   mpi.has_daemon = line.choice<bool>(line.word(), {{"whole", true}, {"client", false}}, "an MPI is wrong");
   mpi.root = line.choice<bool>(line.word(), {{"root", true}, {"user", false}}, "a login is wrong");
   return mpi;

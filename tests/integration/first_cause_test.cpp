@@ -1,5 +1,6 @@
 // Which rank is blamed when one of several that torch.distributed connects is gone: real torch, over gloo.
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -38,14 +39,15 @@ class FirstCause : public ::testing::Test {
                                    "/usr/bin/python3 train.py",
                                    "--nproc-per-node",
                                    "2",
-                                   "--failure-grace",
-                                   "60",
                                    "--follow",
                                    "-e",
                                    "WHO=" + rank,
                                    "-e",
                                    "END=" + end};
     words.insert(words.end(), more.begin(), more.end());
+    if (std::ranges::find(more, "--failure-grace") == more.end()) {
+      words.insert(words.end(), {"--failure-grace", "60"});
+    }
     return world.run(words);
   }
   CommandWorld world;
@@ -85,6 +87,19 @@ TEST_F(FirstCause, OfTorchrunsWorkersTheOneThatExitsIsNamedWithItsLastWords) {
   EXPECT_THAT(result.err,
               AllOf(HasSubstr("rank 2 on b failed first (exit 3, "), HasSubstr("  no more batches\n")))
       << result;
+}
+
+// Torch's agent would wait minutes for the other one, whose workers take no part in anything that fails.
+TEST_F(FirstCause, OfTorchrunsWorkersOneThatFailsAloneEndsTheLaunch) {
+  for (const char* server : {"a", "b"}) {
+    std::ofstream(world.there(server) / "train.py") << "import os, sys, time\n"
+                                                       "if os.environ['RANK'] == '3':\n"
+                                                       "    sys.exit(3)\n"
+                                                       "time.sleep(1000)\n";
+  }
+  const CommandResult result = launch("3", "", {"--launcher", "torchrun", "--failure-grace", "0"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("rank 3 on b failed first (exit 3, ")) << result;
 }
 
 }  // namespace

@@ -129,6 +129,15 @@ TEST(PlanGolden, MpiOfMpich) {
   expect_golden("plan_mpich.txt", cli::plan_text(make_plan(spec, nodes)));
 }
 
+TEST(Mpi, ASecretOfTheCommandIsNotShown) {
+  LaunchSpec spec = spec_of("train.py --api-key hunter2");
+  spec.launcher = "mpi";
+  const Plan plan = make_plan(spec, two_with_mpi("4.1.4"));
+  EXPECT_NE(plan.processes[0].command.find("hunter2"), std::string::npos);
+  EXPECT_EQ(cli::plan_text(plan).find("hunter2"), std::string::npos);
+  EXPECT_EQ(cli::plan_json(plan).find("hunter2"), std::string::npos);
+}
+
 // Which mpirun an image has, nobody has looked at.
 TEST(PlanGolden, MpiInContainers) {
   LaunchSpec spec = spec_of("train.py");
@@ -430,6 +439,10 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   EXPECT_NO_THROW(needed({.rendezvous = "c10d"}));
   EXPECT_THROW(needed({.max_restarts = 1}), Error);
   EXPECT_THROW(needed({.nodes = "1:2"}), Error);
+  EXPECT_THROW(needed({.nodes = "1:2", .max_restarts = 0}), Error);
+  spec.init_method = InitMethod::tcp;
+  EXPECT_NO_THROW(needed({}));
+  EXPECT_THROW(needed({.rendezvous = "c10d"}), Error);
   spec.init_method = InitMethod::env;
   spec.launcher = "ranks";
   EXPECT_THROW(needed({.max_restarts = 0}), Error);

@@ -138,7 +138,7 @@ struct Launch {
 TorchrunOptions torchrun_options(const Arguments& arguments, const LaunchDefaults& usual,
                                  const std::string& launcher) {
   TorchrunOptions options = arguments.torchrun;
-  if (launcher == usual.launcher.value_or(launcher)) {
+  if (launcher == "torchrun" || !arguments.launcher) {
     options.rendezvous = options.rendezvous ? options.rendezvous : usual.torchrun.rendezvous;
     options.nodes = options.nodes ? options.nodes : usual.torchrun.nodes;
     options.max_restarts = options.max_restarts ? options.max_restarts : usual.torchrun.max_restarts;

@@ -97,7 +97,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   }
   if (verdict.first) {
     const Job& first = *verdict.first;
-    const bool of_agent = first.ranks && ranks_of(first) == 1;
+    const bool of_agent = first.labelled && ranks_of(first) == 1;
     terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
                                 of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
   }
@@ -256,6 +256,14 @@ nlohmann::ordered_json container_json(const Container& container) {
 
 }  // namespace
 
+namespace {
+
+std::string shown_command(const PlannedProcess& process) {
+  return launch::mask_command(process.shown.empty() ? process.command : process.shown);
+}
+
+}  // namespace
+
 std::string plan_text(const Plan& plan) {
   std::set<std::string> servers;
   for (const PlannedProcess& process : plan.processes) {
@@ -279,7 +287,7 @@ std::string plan_text(const Plan& plan) {
     }
     text += process.ranks == 1 ? fmt::format("  rank {} (local {})", process.rank, process.local_rank)
                                : fmt::format("  ranks {}-{}", process.rank, process.rank + process.ranks - 1);
-    text += fmt::format(": {}\n", visible_line(launch::mask_command(process.command)));
+    text += fmt::format(": {}\n", visible_line(shown_command(process)));
     text += fmt::format("    tags: {}\n", visible_line(join(process.tags, ", ")));
     if (process.container) {
       text += fmt::format("    container: {}\n", visible_line(container_words(*process.container)));
@@ -308,7 +316,7 @@ std::string plan_json(const Plan& plan) {
                              {"rank", process.rank},
                              {"local_rank", process.local_rank},
                              {"ranks", process.ranks},
-                             {"command", launch::mask_command(process.command)},
+                             {"command", shown_command(process)},
                              {"env", std::move(env)},
                              {"tags", process.tags}});
     if (process.container) {

@@ -29,7 +29,7 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
     const int number = ranks ? *jobs[i].rank : jobs[i].key;
     const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
     screens.emplace_back(context.terminal, context.terminal.paint_out(style, label) + " ");
-    if (ranks && jobs[i].ranks) {
+    if (ranks && jobs[i].labelled) {
       screens.back().keep_labels();
     }
   }
