@@ -18,16 +18,16 @@ namespace remote::jobs {
 Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers = {},
                    const std::vector<std::string>& gone = {});
 
-// A process that failed under an agent of torchrun: the agent's job, with the rank, result and times of the
-// process; Job::ranks is 1.
+// A process that failed under a job that stands for several ranks, such as an agent of torchrun: that job,
+// with the rank, result and times of the process; Job::ranks is 1.
 struct Worker {
   Job job;
   // Of the exception that ended it, else of what it wrote to its stderr; foreign text.
   std::vector<std::string> last_lines;
 };
 
-// The failed processes of an agent, as far as they are on record (src/scripts/torch_agent.py). Throws
-// Error.
+// The failed processes of such a job, as far as they are on record (src/scripts/torch_agent.py, mpi_rank.sh
+// and slurm_job.sh). Throws Error.
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 
 // The last lines that a job wrote to its stderr; foreign text. Throws Error.

@@ -10,7 +10,8 @@
 // start. Pure: nothing is asked, started or read here, so that --dry-run shows what a launch does.
 //
 // A launcher is one file: ranks.cpp starts one process a rank with torch's env:// variables, torchrun.cpp one
-// agent a server. launchers.cpp lists them.
+// agent a server, mpi.cpp mpirun on the first server. launchers.cpp lists them. What Slurm is to run is
+// planned by slurm.hpp.
 
 namespace remote::launch {
 

@@ -284,7 +284,8 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
 
 namespace {
 
-// What failed below the agents of torchrun among these jobs. What a server does not tell is missing.
+// The ranks that failed below those of these jobs that stand for several ranks: agents of torchrun, mpirun
+// and its daemons, and launches under Slurm. What a server does not tell is missing.
 std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
   std::vector<Job> agents;
   std::ranges::copy_if(jobs, std::back_inserter(agents),

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Looks at a server before a launch. Set before this text by src/launch/probe.cpp:
+# Looks at a server before a launch. Set before this text by src/servers/probe.cpp:
 #   addr  the master's address, as this server reaches it: an IP address or a name
 #   port  on the master: the port wanted, 0 for any free one; empty on the other servers
 #   activate  sh text that enters the Python environment

@@ -1,5 +1,5 @@
-# What the processes below torchrun's agent have said of their ends (sitecustomize.py and torch_agent.py write it): workers ID
-# LINES.
+# How the ranks of a job that has several have ended: workers ID LINES. What it reads is written by sitecustomize.py and
+# torch_agent.py under torchrun, by mpi_rank.sh under mpirun, and by slurm_job.sh under Slurm.
 # A job writes these files itself, so that nothing in them is believed to be more than numbers and lines of text.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
