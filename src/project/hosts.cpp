@@ -15,9 +15,15 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
     const auto& servers = core.config.servers;
     auto server = std::ranges::find(servers, host.name, &config::Server::name);
     if (server == servers.end()) {
-      server = std::ranges::find_if(servers, [&](const config::Server& one) {
+      const auto fits = [&](const config::Server& one) {
         return one.hostname == host.name || one.internal_address == host.name;
-      });
+      };
+      server = std::ranges::find_if(servers, fits);
+      if (server != servers.end() && std::any_of(server + 1, servers.end(), fits)) {
+        throw Error::usage(host.where.empty() ? "launch" : host.where,
+                           fmt::format("'{}' is the address of several servers", visible_line(host.name, 60)),
+                           "name the server as configs.yaml does, such as " + server->name);
+      }
     }
     if (server == servers.end()) {
       std::vector<std::string> known;

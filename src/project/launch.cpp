@@ -42,6 +42,10 @@ class Launching {
       throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
                          "use the launcher mpi");
     }
+    if (!request.end_others && launch::needs_mpi(request.launcher)) {
+      throw Error::usage("launch", "mpirun ends the other ranks when one has failed, so they cannot be left",
+                         "let them be ended, or use the launcher ranks");
+    }
     launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
     choose_servers();
     if (servers_.empty()) {

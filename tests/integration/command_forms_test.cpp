@@ -195,6 +195,8 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
   write_file_atomic(file, "a\nb slots=2\ngpu9\n");
   EXPECT_THAT(world.run({"launch", "--hostfile", file, "true"}),
               Refused("my hosts:3: 'gpu9' is no server of configs.yaml\n hint: there are a (host-a), b"));
+  EXPECT_THAT(world.run({"launch", "-H", "127.0.0.1:2", "true"}),
+              Refused("'127.0.0.1' is the address of several servers\n hint: name the server as"));
   EXPECT_THAT(world.run({"launch", "-H", "a", "--server", "a", "true"}), Refused("excludes"));
   EXPECT_THAT(world.run({"launch", "--hostfile", "/nowhere", "true"}).code, ::testing::Ne(0));
 }
@@ -245,8 +247,15 @@ TEST_F(CommandForms, TheInitMethodMayStandInTheConfiguration) {
   EXPECT_TRUE(std::filesystem::is_empty(folder));
   EXPECT_THAT(method({"launch", "--init-method", "tcp"}), ::testing::StartsWith("tcp://"));
   EXPECT_EQ(method({"launch", "--init-method", "env"}), "");
+  world.configure(std::string(servers) + "launch: {cmd: x, init_dir: '" + folder + "'}\n");
+  EXPECT_THAT(method({"launch"}), ::testing::StartsWith("file://"));
   EXPECT_THAT(world.run({"launch", "--init-method", "tcp", "--init-dir", "x"}), Refused("--init-dir"));
   EXPECT_THAT(world.run({"launch", "--init-dir", folder + "/no"}).err, HasSubstr("there is no folder"));
+}
+
+TEST_F(CommandForms, MpirunLeavesNobodyToThemselves) {
+  EXPECT_THAT(world.run({"launch", "--launcher", "mpi", "--on-failure", "leave", "true"}),
+              Refused("mpirun ends the other ranks"));
 }
 
 TEST_F(CommandForms, MasterAddrAndRunUuidMayBeSet) {

@@ -139,7 +139,7 @@ void add_job_tail(CLI::App& app, Context& context) {
       command.add_flag("--all", arguments.all, "All ranks of the launch, each line with its rank");
   command.add_option("--rank", arguments.rank, "This rank of the launch alone")
       ->type_name("N")
-      ->check(CLI::NonNegativeNumber)
+      ->check(CLI::Range(0, 999999))
       ->excludes(all);
   add_number_option(command, "--lines", arguments.lines, "Begin with the last N lines (default: 20)", "N", 0,
                     1000000000);

@@ -88,7 +88,7 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
   } else if (dir_) {
     request.init_method = InitMethod::file;  // the folder is for nothing else
   } else {
-    request.init_method = usual.init_method.value_or(InitMethod::env);
+    request.init_method = usual.init_method.value_or(usual.init_dir ? InitMethod::file : InitMethod::env);
   }
   if (dir_ && request.init_method != InitMethod::file) {
     throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file");
