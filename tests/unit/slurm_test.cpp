@@ -133,6 +133,35 @@ TEST(SlurmConfig, TellsWhatIsWrong) {
   }
 }
 
+TEST(SlurmConfig, TakesOneOptionOfSbatchAnItem) {
+  const auto problem = [](const std::string& item) {
+    return problem_of("    scheduler: slurm\n    sbatch: ['" + item + "']\n");
+  };
+  for (const char* right : {"--mem=4G", "--mem 4G", "-p gpu", "-pgpu", "-c  8", "#SBATCH --exclusive",
+                            "--wait-all-nodes=1", "--nodelist=n[1-2]", "--comment=a*b", "--hold", "-H"}) {
+    EXPECT_EQ(problem(right), "") << right;
+  }
+  for (const char* wrong :
+       {"--mem=4G --array=0-9", "-p gpu --nodes=7", "--mem 4G 5G", "--hold x -n4", "--", "-Hn4", "-vN4",
+        "--comment=a#b", "-\"-nodes=3\"", "--comment=a\\b", "--comment=$HOME", "--comment=`id`"}) {
+    EXPECT_NE(problem(wrong), "") << wrong;
+  }
+  for (const char* ours :
+       {"--node=3", "--node 3", "--arr=0-9", "--ntasks-per-n=2", "--job=a", "-n 4", "-n4"}) {
+    EXPECT_NE(problem(ours).find("cannot be '" + std::string(ours)), std::string::npos) << problem(ours);
+  }
+  for (const char* elsewhere :
+       {"-M other", "-Mother", "--clusters=other", "--cluster=other", "--wra=id", "--help"}) {
+    EXPECT_NE(problem(elsewhere), "") << elsewhere;
+  }
+}
+
+TEST(SlurmConfig, LeavesTheChoiceOfGpusToSlurm) {
+  const std::string problem = problem_of("    scheduler: slurm\n    gpus: [2, 3]\n");
+  EXPECT_NE(problem.find("configs.yaml:5:11: 'gpus' cannot choose GPUs"), std::string::npos) << problem;
+  EXPECT_EQ(problem_of("    scheduler: slurm\n    gpus: 4\n"), "");
+}
+
 // What a status says of an ended job becomes the job's reason.
 Job after(const std::string& line) {
   Job job;
