@@ -27,6 +27,8 @@ enum class Remedy {
   trust_folder,     // others can change the project's folder
   use_mpi_ssh,      // let mpirun reach the other servers by ssh
   share_folder,     // name a folder that all servers share, or let the ranks find each other otherwise
+  use_env_method,   // let the ranks find each other by MASTER_ADDR and MASTER_PORT alone
+  no_image,         // run this without a container
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

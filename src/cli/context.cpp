@@ -78,6 +78,10 @@ std::string words_of(Remedy remedy, const std::string& detail) {
     case Remedy::share_folder:
       return "name a folder that all of them share: --init-dir DIR; or let the ranks find each other without "
              "a file: --init-method tcp, or env";
+    case Remedy::use_env_method:
+      return "--init-method env does that for one launch";
+    case Remedy::no_image:
+      return "--image none does without the container once";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

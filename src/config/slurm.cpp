@@ -13,9 +13,13 @@ bool is_plain(const std::string& text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
-// These texts become lines of a batch script, which are read by sbatch and by a shell.
+// These texts become lines of a batch script, which are read by sbatch and by a shell: what either may take
+// for more than itself.
+constexpr std::string_view shell_signs = "\"'\\`$#";
+
 std::optional<std::string> word_problem(const std::string& word) {
-  if (!is_plain(word) || word.find_first_of(" \"'\\`$#") != std::string::npos || word.starts_with('-')) {
+  if (!is_plain(word) || word.find(' ') != std::string::npos ||
+      word.find_first_of(shell_signs) != std::string::npos || word.starts_with('-')) {
     return "it is one word of ASCII, without quotes";
   }
   return std::nullopt;
@@ -28,31 +32,60 @@ std::optional<std::string> time_problem(const std::string& time) {
   return std::nullopt;
 }
 
-// The name of an option: "--mem" of "--mem=4G" and of "--mem 4G", "-p" of "-pgpu".
-std::string option_name(const std::string& option) {
-  return option.starts_with("--") ? option.substr(0, option.find_first_of("= ")) : option.substr(0, 2);
+// What a launch sets.
+constexpr std::array<std::string_view, 22> set_by_launch{
+    "-N",        "--nodes",     "-n",           "--ntasks",   "--ntasks-per-node",
+    "-o",        "--output",    "-e",           "--error",    "-i",
+    "--input",   "--open-mode", "-J",           "--job-name", "-a",
+    "--array",   "-d",          "--dependency", "-D",         "--chdir",
+    "--requeue", "--no-requeue"};
+
+// What would make sbatch do something else than to submit one job, where the login node's squeue shows it.
+constexpr std::array<std::string_view, 13> other_than_submit{
+    "-M", "--clusters", "--wrap", "-W",      "--wait", "--parsable", "--test-only",
+    "-h", "--help",     "-u",     "--usage", "-V",     "--version"};
+
+// The option that this word may be to sbatch, among these: sbatch takes the beginning of a long name for it,
+// and the value of a short one without a blank.
+template <typename Options>
+std::optional<std::string_view> meant_of(const Options& options, const std::string& word) {
+  const bool is_long = word.starts_with("--");
+  const std::string name = is_long ? word.substr(0, word.find('=')) : word.substr(0, 2);
+  const auto found = std::ranges::find_if(
+      options, [&](std::string_view option) { return is_long ? option.starts_with(name) : option == name; });
+  return found == options.end() ? std::nullopt : std::optional(*found);
 }
 
 // A line of `sbatch` without the words that begin it in a batch script.
 std::string read_option(const Section& section, const Found<std::string>& found) {
-  // What a launch sets, and what would make sbatch do something else than to submit one job.
-  static constexpr std::array<std::string_view, 27> ours{
-      "-N",         "--nodes",     "-n",           "--ntasks",   "--ntasks-per-node",
-      "-o",         "--output",    "-e",           "--error",    "-i",
-      "--input",    "--open-mode", "-J",           "--job-name", "-a",
-      "--array",    "-d",          "--dependency", "-D",         "--chdir",
-      "--wrap",     "-W",          "--wait",       "--requeue",  "--no-requeue",
-      "--parsable", "--test-only"};
   std::string option(trim(found.value));
   constexpr std::string_view mark = "#SBATCH";
   if (option.starts_with(mark)) {
     option = std::string(trim(std::string_view(option).substr(mark.size())));
   }
-  if (!is_plain(option) || !option.starts_with('-') || option.size() < 2) {
-    throw section.unfit("sbatch", found, "each line is an option of sbatch, such as --mem=32G");
+  if (!is_plain(option) || !option.starts_with('-') || option.size() < 2 ||
+      option.find_first_of(shell_signs) != std::string::npos) {
+    throw section.unfit("sbatch", found,
+                        "each item is an option of sbatch in ASCII, such as --mem=32G, without quotes, '#', "
+                        "'$' and backslashes");
   }
-  if (std::ranges::find(ours, option_name(option)) != ours.end()) {
-    throw section.unfit("sbatch", found, "remote sets " + option_name(option) + " itself");
+  // What follows the option in another word is its value, and nothing else.
+  const std::string word = option.substr(0, option.find(' '));
+  const std::string value(trim(std::string_view(option).substr(word.size())));
+  if (value.starts_with('-') || value.find(' ') != std::string::npos) {
+    throw section.unfit("sbatch", found, "each item is one option; write the next one as an item of its own");
+  }
+  // One without a value may have other options behind it in the same word: -Hn4 is -H -n 4.
+  constexpr std::string_view without_value = "HIOQRVWXhksuv";
+  if (word.size() > 2 && word[1] != '-' && without_value.find(word[1]) != std::string_view::npos) {
+    throw section.unfit("sbatch", found, "write each option as an item of its own, or by its long name");
+  }
+  if (const auto meant = meant_of(set_by_launch, word)) {
+    throw section.unfit("sbatch", found, "remote sets " + std::string(*meant) + " itself");
+  }
+  if (const auto meant = meant_of(other_than_submit, word)) {
+    throw section.unfit("sbatch", found,
+                        "with " + std::string(*meant) + ", there would be no job that remote could find");
   }
   return option;
 }
@@ -72,6 +105,12 @@ std::optional<Slurm> read_slurm(const Section& section) {
   }
   if (scheduler->value != "slurm") {
     throw section.unfit("scheduler", *scheduler, "the only scheduler that is known is slurm");
+  }
+  // As indices they would become CUDA_VISIBLE_DEVICES of each rank, over what Slurm sets there.
+  if (const YamlNode* gpus = section.node("gpus"); gpus != nullptr && gpus->kind == YamlNode::Kind::list) {
+    throw section.error(gpus->mark,
+                        "'gpus' cannot choose GPUs at a login node of Slurm, which gives them to its jobs",
+                        "write gpus_per_node: NUMBER, or take it out");
   }
   Slurm slurm;
   slurm.partition = section.checked("partition", word_problem);

@@ -30,10 +30,16 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
   refuse_container(login, request.image);
   if (request.init_method != InitMethod::env) {
     throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
-                  "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets");
+                  "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets; where "
+                  "configs.yaml has launch: {init_method: …}, take it out there")
+        .mended_by(Remedy::use_env_method);
   }
-  if (request.mpi_over_ssh || request.torchrun.rendezvous || request.torchrun.nodes ||
-      request.torchrun.max_restarts) {
+  if (request.mpi_over_ssh) {
+    throw refusal(
+        "how mpirun reaches other servers has no meaning under Slurm, which starts the ranks itself",
+        "choose another launcher, or servers without a scheduler");
+  }
+  if (request.torchrun.rendezvous || request.torchrun.nodes || request.torchrun.max_restarts) {
     throw refusal("under Slurm, the agents of torchrun meet at a static rendezvous and are not restarted",
                   "leave out what chooses another way, or use servers without a scheduler");
   }
@@ -47,10 +53,12 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
 
 void refuse_container(const config::Server& login, const std::optional<std::string>& image) {
   if (servers::container_of(login, image)) {
-    throw refusal(
-        fmt::format("server '{}' is a login node of Slurm, whose jobs are not put into containers",
-                    login.name),
-        "call the container's program in the command itself, such as `apptainer exec IMAGE python train.py`");
+    throw refusal(fmt::format("server '{}' is a login node of Slurm, whose jobs are not put into containers",
+                              login.name),
+                  "call the container's program in the command itself, such as `apptainer exec IMAGE python "
+                  "train.py`, and where configs.yaml has `container` for all servers, write container: none "
+                  "at this one")
+        .mended_by(Remedy::no_image);
   }
 }
 

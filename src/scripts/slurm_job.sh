@@ -137,14 +137,17 @@ fi
 
 # The one lock between this and a status or kill that says "never": who creates the file (O_EXCL) wins. Slurm may run a job again
 # (--requeue): then the file is this job's own, and what the last run has left goes.
+own_uid
 if ! (umask 077 && set -C && printf 'slurm %s - -\n' "$SLURM_JOB_ID" >supervisor) 2>/dev/null; then
   read -r word _ <supervisor
   if [ "$word" = claimed ] || [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
     exit 0
   fi
   rm -rf result died slurm.end ranks failures
+  for place in $places; do
+    (enter_second "$place/remote-$own_uid" && rm -f "./$id.result")
+  done
 fi
-own_uid
 number=$SLURM_JOB_ID
 [ -z "${SLURM_ARRAY_TASK_ID-}" ] || number=${SLURM_ARRAY_JOB_ID}_$SLURM_ARRAY_TASK_ID
 [ -s slurm ] || put slurm "$number"

@@ -5,12 +5,14 @@
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#include <unistd.h>
 
 #include "base/files.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
+#include "project/core.hpp"
 #include "project/slurm.hpp"
 #include "servers/action.hpp"
 #include "support/paths.hpp"
@@ -131,6 +133,95 @@ TEST(SlurmConfig, TellsWhatIsWrong) {
                             "    sbatch: -N4\n", "    sbatch: \"#SBATCH --output /etc/x\"\n"}) {
     EXPECT_NE(problem_of(begin + wrong), "") << wrong;
   }
+}
+
+TEST(SlurmConfig, TakesOneOptionOfSbatchAnItem) {
+  const auto problem = [](const std::string& item) {
+    return problem_of("    scheduler: slurm\n    sbatch: ['" + item + "']\n");
+  };
+  for (const char* right : {"--mem=4G", "--mem 4G", "-p gpu", "-pgpu", "-c  8", "#SBATCH --exclusive",
+                            "--wait-all-nodes=1", "--nodelist=n[1-2]", "--comment=a*b", "--hold", "-H"}) {
+    EXPECT_EQ(problem(right), "") << right;
+  }
+  for (const char* wrong :
+       {"--mem=4G --array=0-9", "-p gpu --nodes=7", "--mem 4G 5G", "--hold x -n4", "--", "-Hn4", "-vN4",
+        "--comment=a#b", "-\"-nodes=3\"", "--comment=a\\b", "--comment=$HOME", "--comment=`id`"}) {
+    EXPECT_NE(problem(wrong), "") << wrong;
+  }
+  for (const char* ours :
+       {"--node=3", "--node 3", "--arr=0-9", "--ntasks-per-n=2", "--job=a", "-n 4", "-n4"}) {
+    EXPECT_NE(problem(ours).find("cannot be '" + std::string(ours)), std::string::npos) << problem(ours);
+  }
+  for (const char* elsewhere :
+       {"-M other", "-Mother", "--clusters=other", "--cluster=other", "--wra=id", "--help"}) {
+    EXPECT_NE(problem(elsewhere), "") << elsewhere;
+  }
+}
+
+TEST(SlurmConfig, LeavesTheChoiceOfGpusToSlurm) {
+  const std::string problem = problem_of("    scheduler: slurm\n    gpus: [2, 3]\n");
+  EXPECT_NE(problem.find("configs.yaml:5:11: 'gpus' cannot choose GPUs"), std::string::npos) << problem;
+  EXPECT_EQ(problem_of("    scheduler: slurm\n    gpus: 4\n"), "");
+}
+
+// The error of a launch on a login node.
+Error refusal_of(const std::string& keys, const LaunchRequest& request) {
+  project::Core core(cluster("    scheduler: slurm\n" + keys), {});
+  try {
+    project::login_of(core, request);
+  } catch (const Error& error) {
+    return error;
+  }
+  return Error("nothing", "");
+}
+
+TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
+  LaunchRequest request;
+  request.servers = {"cluster"};
+  EXPECT_EQ(refusal_of("", request).what_failed(), "nothing");
+
+  LaunchRequest by_ssh = request;
+  by_ssh.launcher = "mpi";
+  by_ssh.mpi_over_ssh = true;
+  EXPECT_NE(refusal_of("", by_ssh).reason().find("mpirun"), std::string::npos)
+      << refusal_of("", by_ssh).reason();
+
+  LaunchRequest tcp = request;
+  tcp.init_method = InitMethod::tcp;
+  EXPECT_EQ(refusal_of("", tcp).remedy(), Remedy::use_env_method);
+  EXPECT_NE(refusal_of("", tcp).hint().find("init_method"), std::string::npos);
+
+  const std::string of_all = "container: {image: a}\n";
+  const Error in_container = refusal_of(of_all, request);
+  EXPECT_EQ(in_container.remedy(), Remedy::no_image);
+  EXPECT_NE(in_container.hint().find("container: none"), std::string::npos);
+  EXPECT_EQ(refusal_of("    container: none\n" + of_all, request).what_failed(), "nothing");
+  request.image = "none";
+  EXPECT_EQ(refusal_of(of_all, request).what_failed(), "nothing");
+}
+
+// The first run could not write into its folder, and left its result in the second place.
+TEST(SlurmJob, DropsTheSecondResultOfTheRunBefore) {
+  const std::string id = JobId::random().text();
+  const TempFolder folder;
+  const std::filesystem::path job = folder.path() / id;
+  make_folders(job);
+  write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
+  write_file_atomic(job / "job.sh", "ls /var/tmp/remote-*/" + id + ".result\ntrue\n");
+  write_file_atomic(job / "supervisor", "slurm 7 - -\n");
+  const std::filesystem::path second = "/var/tmp/remote-" + std::to_string(::getuid());
+  make_folders(second, 0700);
+  write_file_atomic(second / (id + ".result"), "exit 3 1000\n");
+  const std::string run = "cd '" + job.string() + "' && SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 ";
+  // The same run, whose batch script was started twice, changes nothing.
+  EXPECT_EQ(std::system((run + "sh ./slurm_job.sh one").c_str()), 0);
+  EXPECT_TRUE(exists(second / (id + ".result")));
+  EXPECT_EQ(std::system((run + "SLURM_RESTART_COUNT=1 sh ./slurm_job.sh one").c_str()), 0);
+  EXPECT_EQ(read_file(job / "job.out"), "");
+  EXPECT_TRUE(read_file(job / "result").starts_with("exit 0 "));
+  EXPECT_FALSE(std::filesystem::remove(second / (id + ".result"))) << "it was still there";
+  std::error_code others;
+  std::filesystem::remove(second, others);  // where nothing else is in it
 }
 
 // What a status says of an ended job becomes the job's reason.
