@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_fields.hpp"
+#include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
@@ -245,6 +246,18 @@ TEST(SlurmStates, BecomeStatesOfJobs) {
   const Job waits = after("queued reason=Slurm+job+7,+Resources out=0 err=0");
   EXPECT_EQ(waits.state, JobState::queued);
   EXPECT_EQ(waits.reason.text, "Slurm job 7, Resources");
+}
+
+TEST(SlurmStates, AreAskedForWhenTheServerHasLostItsScheduler) {
+  const config::Server server = cluster("").servers.front();
+  const auto knows_slurm = [&](const Job& job) {
+    return &jobs::backends_of(server, {Job(), job}) == &jobs::slurm_backends();
+  };
+  EXPECT_FALSE(knows_slurm(Job()));
+  EXPECT_FALSE(knows_slurm(after("running out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("queued reason=Slurm+job+7,+Resources out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("running reason=Slurm+job+7+on+n1 out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("gone reason=NODE_FAIL out=0 err=0")));
 }
 
 }  // namespace
