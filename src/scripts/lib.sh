@@ -161,7 +161,7 @@ state_of() {
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
     *)
       reason="this version of remote does not know its backend $f_backend"
-      [ "$f_backend" != slurm ] || reason='it is a job of Slurm; write scheduler: slurm at its server in configs.yaml'
+      [ "$f_backend" != slurm ] || reason='it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm'
       ;;
   esac
 }

@@ -263,7 +263,7 @@ TEST(SlurmStates, NameTheKeyThatIsMissing) {
   ASSERT_EQ(answer.jobs.size(), 1U);
   EXPECT_EQ(answer.jobs[0].phase, jobs::StatusReply::Phase::unknown);
   EXPECT_EQ(answer.jobs[0].reason,
-            "it is a job of Slurm; write scheduler: slurm at its server in configs.yaml");
+            "it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm");
 }
 
 TEST(SlurmStates, AreAskedForWhenTheServerHasLostItsScheduler) {
