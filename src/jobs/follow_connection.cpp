@@ -150,7 +150,7 @@ void FollowConnection::feed(Open& open) {
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
   open.input = follow_script(followed.job.remote_folder, followed.request(task_.options),
-                             backends_of(server_of(task_.config, followed.job)));
+                             backends_of(server_of(task_.config, followed.job), {followed.job}));
   open.begin = followed.bytes();
   followed.end = {};
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
@@ -207,10 +207,11 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   servers::AnswerReader reader = servers::reader_into(answer);
   ExecResult ended;
   try {
-    ended = servers::run_script(connection_,
-                                status_action(followed.job.remote_folder, {followed.job.id}, {}, false,
-                                              backends_of(server_of(task_.config, followed.job))),
-                                reader, task_.cancel);
+    ended =
+        servers::run_script(connection_,
+                            status_action(followed.job.remote_folder, {followed.job.id}, {}, false,
+                                          backends_of(server_of(task_.config, followed.job), {followed.job})),
+                            reader, task_.cancel);
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const ssh::TooManyChannels&) {

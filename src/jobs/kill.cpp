@@ -67,8 +67,8 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
   result.entries = at_places(
       config, connector, jobs, result.errors, cancel,
       [&](ssh::Connection& connection, const JobsAt& place) {
-        return kill_on(connection, store, place, backends_of(server_of(config, place.jobs.front())), order,
-                       cancel);
+        return kill_on(connection, store, place,
+                       backends_of(server_of(config, place.jobs.front()), place.jobs), order, cancel);
       },
       limit);
   return result;
@@ -77,11 +77,11 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
 CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
                   const std::vector<Job>& jobs, const Cancel& cancel) {
   CleanResult result;
-  result.entries = at_places(config, connector, jobs, result.errors, cancel,
-                             [&](ssh::Connection& connection, const JobsAt& place) {
-                               const auto& known = backends_of(server_of(config, place.jobs.front()));
-                               return clean_on(connection, store, place, known, cancel);
-                             });
+  result.entries = at_places(
+      config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
+        const auto& known = backends_of(server_of(config, place.jobs.front()), place.jobs);
+        return clean_on(connection, store, place, known, cancel);
+      });
   return result;
 }
 

@@ -44,6 +44,14 @@ const std::vector<Backend>& backends_of(const config::Server& server) {
   return server.slurm ? slurm_backends() : backends();
 }
 
+const std::vector<Backend>& backends_of(const config::Server& server, const std::vector<Job>& jobs) {
+  // What backend_slurm.sh says of a job begins like this; a scheduler's word on a job's end has its own kind.
+  const bool of_slurm = std::ranges::any_of(jobs, [](const Job& job) {
+    return job.reason.kind == JobReason::Kind::by_scheduler || job.reason.text.starts_with("Slurm ");
+  });
+  return of_slurm ? slurm_backends() : backends_of(server);
+}
+
 const JobId& start_id_of(const Job& job) {
   return job.launch ? *job.launch : job.id;
 }

@@ -32,6 +32,9 @@ const config::Server& server_of(const config::Config& config, const Job& job);
 
 // The backends that jobs of a server may have. What goes to other servers is shorter.
 const std::vector<Backend>& backends_of(const config::Server& server);
+// The same for these jobs of it. One that was seen as a job of Slurm stays one, though configs.yaml may have
+// lost the server's `scheduler`.
+const std::vector<Backend>& backends_of(const config::Server& server, const std::vector<Job>& jobs);
 
 // What the jobs of one start share the start lock by (Store::hold_start).
 const JobId& start_id_of(const Job& job);

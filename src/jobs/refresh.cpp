@@ -132,7 +132,8 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
         const auto connection =
             connector.connect(server, cancel, std::chrono::ceil<std::chrono::seconds>(patience));
         const Limits limits{std::max(longest_answer, patience), patience};
-        return question(*connection, store, std::move(mine), limits, false, cancel, backends_of(server));
+        const auto& known = backends_of(server, mine);
+        return question(*connection, store, std::move(mine), limits, false, cancel, known);
       });
   News news;
   news.jobs = std::move(jobs);

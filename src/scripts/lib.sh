@@ -159,7 +159,10 @@ state_of() {
   phase=unknown pid='' supervised=1 left='' leftovers='' reason=''
   case $backends in
     *" $f_backend "*) "${f_backend}_state" "$@" ;;
-    *) reason="this version of remote does not know its backend $f_backend" ;;
+    *)
+      reason="this version of remote does not know its backend $f_backend"
+      [ "$f_backend" != slurm ] || reason='it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm'
+      ;;
   esac
 }
 

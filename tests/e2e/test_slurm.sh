@@ -144,6 +144,17 @@ until_true runs 5 4
 code 0 job-kill --tag sleepers --yes
 nothing_runs 5 || fail "ranks survive"
 
+# --- configs.yaml loses the key: its jobs stay Slurm's
+code 0 job-run --cmd "exec sleep $mark.9"
+until_true runs 9 1
+key=$(of_jobs 'd[-1]["key"]')
+cp .remote/configs.yaml "$work/configs.yaml"
+sed -i '/^    \(scheduler\|partition\|time\):/d' .remote/configs.yaml
+state_is "$key" running || fail "a job of Slurm without the key: $(job "$key" reason)"
+code 0 job-kill --job "$key" --yes
+nothing_runs 9 || fail "it survives"
+cp "$work/configs.yaml" .remote/configs.yaml
+
 # --- Slurm is away: nobody is taken for dead; it comes again; it has forgotten everything
 code 0 job-run --cmd "sleep $mark.6; echo never" --tag away
 until_true runs 6 1

@@ -10,11 +10,13 @@
 #include "base/files.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_fields.hpp"
+#include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
 #include "servers/action.hpp"
+#include "support/local_connection.hpp"
 #include "support/paths.hpp"
 
 namespace remote::launch {
@@ -245,6 +247,35 @@ TEST(SlurmStates, BecomeStatesOfJobs) {
   const Job waits = after("queued reason=Slurm+job+7,+Resources out=0 err=0");
   EXPECT_EQ(waits.state, JobState::queued);
   EXPECT_EQ(waits.reason.text, "Slurm job 7, Resources");
+}
+
+// Nothing was heard of this one before.
+TEST(SlurmStates, NameTheKeyThatIsMissing) {
+  test::LocalServers all;
+  const JobId id = JobId::random();
+  const std::filesystem::path folder = all.home("a") / "p/.jobs" / id.text();
+  make_folders(folder);
+  write_file_atomic(folder / "backend", "slurm\n");
+  write_file_atomic(folder / "job.sh", "true\n");
+  const auto connection = all.connect("a");
+  const auto answer =
+      servers::run_action(*connection, jobs::status_action({"~/p", ".jobs"}, {id}, {}), Cancel());
+  ASSERT_EQ(answer.jobs.size(), 1U);
+  EXPECT_EQ(answer.jobs[0].phase, jobs::StatusReply::Phase::unknown);
+  EXPECT_EQ(answer.jobs[0].reason,
+            "it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm");
+}
+
+TEST(SlurmStates, AreAskedForWhenTheServerHasLostItsScheduler) {
+  const config::Server server = cluster("").servers.front();
+  const auto knows_slurm = [&](const Job& job) {
+    return &jobs::backends_of(server, {Job(), job}) == &jobs::slurm_backends();
+  };
+  EXPECT_FALSE(knows_slurm(Job()));
+  EXPECT_FALSE(knows_slurm(after("running out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("queued reason=Slurm+job+7,+Resources out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("running reason=Slurm+job+7+on+n1 out=0 err=0")));
+  EXPECT_TRUE(knows_slurm(after("gone reason=NODE_FAIL out=0 err=0")));
 }
 
 }  // namespace
