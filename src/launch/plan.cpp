@@ -140,7 +140,8 @@ int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env) {
   }
   const auto number = parse_number<int>(text);
   if (!number || *number < 1 || *number > 4096) {
-    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text), "it is a number from 1 to 4096, or auto");
+    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
+                       "it is a number from 1 to 4096, or auto");
   }
   return *number;
 }
