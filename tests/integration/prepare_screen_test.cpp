@@ -230,6 +230,11 @@ TEST(PrepareWithQuestions, APromptHasItsOwnRowAndOthersGoOn) {
     const std::string& text = program.screen();
     return text.find("a  ", text.rfind("Password for")) != std::string::npos;
   })) << program.screen();
+  EXPECT_TRUE(test::eventually([&] {
+    Screen now;
+    now.add(program.screen());
+    return now.text().find("node-1: ok") != std::string::npos;
+  })) << program.screen();
   ::kill(program.pid(), SIGTERM);
   // The two run no commands, so it may have failed by then.
   EXPECT_THAT(program.end(), ::testing::AnyOf(1, 130)) << program.screen();
