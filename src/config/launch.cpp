@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/strings.hpp"
+#include "config/rendezvous.hpp"
 #include "config/section.hpp"
 
 namespace remote::config {
@@ -19,16 +20,13 @@ void check_nproc(const Section& section, const Found<std::string>& found) {
 }
 
 void check_rendezvous(const Section& section, const Found<std::string>& found) {
-  if (found.value != "static" && found.value != "c10d") {
+  if (!is_rendezvous(found.value)) {
     throw section.error(found.mark, "'rdzv' must be static or c10d, and is '" + printable(found.value) + "'");
   }
 }
 
 void check_nnodes(const Section& section, const Found<std::string>& found) {
-  const std::size_t colon = found.value.find(':');
-  const auto least = parse_number<int>(found.value.substr(0, colon));
-  const auto most = parse_number<int>(found.value.substr(colon == std::string::npos ? 0 : colon + 1));
-  if (!least || !most || *least < 1 || *most < *least) {
+  if (!parse_node_range(found.value)) {
     throw section.error(found.mark, "'nnodes' must be MIN:MAX, such as 1:4, or a number, and is '" +
                                         printable(found.value) + "'");
   }

@@ -7,6 +7,7 @@
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "config/rendezvous.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"
 
@@ -61,21 +62,19 @@ struct Rendezvous {
 
 // "2" or "1:4".
 void read_nodes(const std::string& text, std::size_t servers, Rendezvous& rendezvous) {
-  const std::size_t colon = text.find(':');
-  const auto most = parse_number<int>(colon == std::string::npos ? text : text.substr(colon + 1));
-  const auto least = parse_number<int>(text.substr(0, colon));
-  if (!least || !most || *least < 1 || *most < *least) {
+  const auto range = config::parse_node_range(text);
+  if (!range) {
     throw Error::usage(fmt::format("wrong nnodes '{}'", text),
                        "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
   }
-  if (static_cast<std::size_t>(*most) != servers) {
+  if (static_cast<std::size_t>(range->most) != servers) {
     throw Error::usage(
-        fmt::format("cannot launch on {} nodes", *most),
+        fmt::format("cannot launch on {} nodes", range->most),
         fmt::format("{} chosen", servers == 1 ? "1 server is" : fmt::format("{} servers are", servers)),
         "choose as many servers as the launch is to have at most");
   }
-  rendezvous.min_nodes = *least;
-  rendezvous.max_nodes = *most;
+  rendezvous.min_nodes = range->least;
+  rendezvous.max_nodes = range->most;
 }
 
 Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
@@ -93,7 +92,7 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   }
   const std::string by_itself = rendezvous.elastic() || rendezvous.max_restarts > 0 ? "c10d" : "static";
   const std::string name = options.rendezvous.value_or(by_itself);
-  if (name != "c10d" && name != "static") {
+  if (!config::is_rendezvous(name)) {
     throw Error::usage(fmt::format("no rendezvous '{}'", name), "there are: static, c10d");
   }
   rendezvous.c10d = name == "c10d";
@@ -104,7 +103,7 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   return rendezvous;
 }
 
-void check_init_method(const LaunchSpec& spec, const Rendezvous& rendezvous) {
+void refuse_init_method(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   if (spec.init_method == InitMethod::tcp && rendezvous.c10d) {
     throw Error::usage(
         "cannot launch with INIT_METHOD=tcp://…", "its port is that of the c10d rendezvous",
@@ -155,7 +154,7 @@ std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int npr
 
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
-  check_init_method(spec, rendezvous);
+  refuse_init_method(spec, rendezvous);
   const std::string nnodes = rendezvous.elastic()
                                  ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
                                  : std::to_string(nodes.size());

@@ -65,6 +65,7 @@ class Launching {
 
  private:
   void choose_servers();
+  void need_all(const auto& outcomes, const std::string& reason, const std::string& hint = "");
   void connect_all();
   std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
     return core_.connector().connect(server, core_.cancel());
@@ -109,12 +110,9 @@ void Launching::choose_servers() {
   }
 }
 
-void Launching::connect_all() {
-  const auto outcomes =
-      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        const auto connection = core_.connector().connect(server, core_.cancel());
-        return std::pair(connection->peer_address(), connection->login());
-      });
+// A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
+// failed.
+void Launching::need_all(const auto& outcomes, const std::string& reason, const std::string& hint) {
   bool complete = true;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
@@ -122,11 +120,18 @@ void Launching::connect_all() {
       core_.tell(PartFailed{*outcome.error});
     }
   }
-  // A launch needs all its servers: without one the others would wait for it in vain.
   if (!complete) {
-    throw Error("nothing was started", "a launch needs all of its servers",
-                "name those that are to take part");
+    throw Error("nothing was started", reason, hint);
   }
+}
+
+void Launching::connect_all() {
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        const auto connection = core_.connector().connect(server, core_.cancel());
+        return std::pair(connection->peer_address(), connection->login());
+      });
+  need_all(outcomes, "a launch needs all of its servers", "name those that are to take part");
   first_address_ = outcomes.front().value->first;
   for (const auto& outcome : outcomes) {
     logins_.push_back(outcome.value->second);
@@ -161,25 +166,21 @@ void Launching::verify_sync() {
 // without.
 void Launching::ready_containers() {
   std::vector<config::Server> contained;
-  std::ranges::copy_if(servers_, std::back_inserter(contained), [&](const config::Server& server) {
-    return servers::container_of(server, request_.image).has_value();
-  });
-  const auto outcomes =
-      servers::fan_out(contained, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        return servers::ready_container(*connect(server), core_.config, server,
-                                        *servers::container_of(server, request_.image), core_.cancel());
-      });
-  bool complete = true;
-  for (std::size_t i = 0; i < contained.size(); ++i) {
-    if (outcomes[i].ok()) {
-      containers_.emplace(contained[i].name, *outcomes[i].value);
-    } else {
-      complete = false;
-      core_.tell(PartFailed{*outcomes[i].error});
+  std::vector<Container> wanted;
+  for (const config::Server& server : servers_) {
+    if (auto container = servers::container_of(server, request_.image)) {
+      contained.push_back(server);
+      wanted.push_back(std::move(*container));
     }
   }
-  if (!complete) {
-    throw Error("nothing was started", "a launch needs its container on all of its servers");
+  const auto outcomes = servers::fan_out(
+      contained, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        return servers::ready_container(*connect(server), core_.config, server, wanted[index],
+                                        core_.cancel());
+      });
+  need_all(outcomes, "a launch needs its container on all of its servers");
+  for (std::size_t i = 0; i < contained.size(); ++i) {
+    containers_.emplace(contained[i].name, *outcomes[i].value);
   }
 }
 

@@ -17,6 +17,7 @@
 #include "support/cut_proxy.hpp"
 #include "support/local_connection.hpp"
 #include "support/processes.hpp"
+#include "support/test_lifeline.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
@@ -31,14 +32,7 @@ using test::until;
 
 class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
-  LifelineTest() : servers(GetParam()) {
-    lifeline.token = random_hex(64);
-    lifeline.servers = {"a", "b"};
-    lifeline.address = "127.0.0.1";
-    lifeline.port = test::free_port();
-    lifeline.grace_s = 0;
-    lifeline.timeout_s = 30;
-  }
+  LifelineTest() : servers(GetParam()) {}
 
   template <typename Answer>
   Answer run(const std::string& server, servers::Action<Answer> action) {
@@ -140,7 +134,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
   }
 
   test::LocalServers servers;
-  Lifeline lifeline;
+  Lifeline lifeline = test::lifeline_of_two();
   int next_rank = 0;
 };
 

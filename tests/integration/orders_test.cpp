@@ -12,6 +12,7 @@
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
 #include "support/local_connection.hpp"
+#include "support/test_lifeline.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
@@ -27,12 +28,6 @@ using ::testing::HasSubstr;
 class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
   OrdersTest() : servers(GetParam()) {
-    lifeline.token = random_hex(64);
-    lifeline.servers = {"a", "b"};
-    lifeline.address = "127.0.0.1";
-    lifeline.port = test::free_port();
-    lifeline.grace_s = 0;
-    lifeline.timeout_s = 30;
     lifeline.mpi_hosts = {{"localhost", "a"}, {"remote-b", "b"}};
     // The daemon: puts its words on record, and ends when it may.
     set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.02; done");
@@ -88,7 +83,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
   }
 
   test::LocalServers servers;
-  Lifeline lifeline;
+  Lifeline lifeline = test::lifeline_of_two();
 };
 
 TEST_P(OrdersTest, AreOnlyTheDaemonAndItsArguments) {

@@ -10,10 +10,12 @@
 #include "cli/show/jobs.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"
-#include "support/paths.hpp"
+#include "support/golden.hpp"
 
 namespace remote::launch {
 namespace {
+
+using test::expect_golden;
 
 LaunchSpec spec_of(const std::string& command) {
   LaunchSpec spec;
@@ -45,15 +47,6 @@ std::string value_of(const PlannedProcess& process, const std::string& name) {
   }
   EXPECT_LE(times, 1) << name;
   return value;
-}
-
-// Compares with tests/unit/golden/NAME; REMOTE_UPDATE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(test::source_folder) / "tests/unit/golden" / name;
-  if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(file) << text;
-  }
-  EXPECT_EQ(text, read_file(file));
 }
 
 TEST(PlanGolden, TwoServersTwoRanks) {

@@ -16,11 +16,13 @@
 #include "project/core.hpp"
 #include "project/slurm.hpp"
 #include "servers/action.hpp"
+#include "support/golden.hpp"
 #include "support/local_connection.hpp"
-#include "support/paths.hpp"
 
 namespace remote::launch {
 namespace {
+
+using test::expect_golden;
 
 LaunchSpec spec_of(const std::string& command, const std::string& launcher = "ranks") {
   LaunchSpec spec;
@@ -37,15 +39,6 @@ SlurmSpec two_by_two() {
   slurm.nproc = 2;
   slurm.failure_grace = 5;
   return slurm;
-}
-
-// Compares with tests/unit/golden/NAME; REMOTE_UPDATE_GOLDEN=1 writes it instead.
-void expect_golden(const std::string& name, const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(test::source_folder) / "tests/unit/golden" / name;
-  if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
-    std::ofstream(file) << text;
-  }
-  EXPECT_EQ(text, read_file(file));
 }
 
 config::Config cluster(const std::string& keys) {
