@@ -76,7 +76,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
     ranks.torch = false;
     ranks.tags = tags_of(spec, false);
   }
-  Node node{.server = slurm.login, .nproc = slurm.nproc, .env = server_env};
+  Node node{.server = slurm.login, .nproc = slurm.nproc, .env = server_env, .container = slurm.container};
   Plan plan = make_plan(ranks, {node});
   PlannedProcess process = std::move(plan.processes.front());
   Env common;
