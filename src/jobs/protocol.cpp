@@ -255,7 +255,8 @@ std::string follow_script(const RemoteFolder& folder, const FollowRequest& reque
                request.lines ? std::to_string(std::max(0, *request.lines)) : "",
                request.wait_only ? "wait"
                : request.follow  ? "1"
-                                 : "0"});
+                                 : "0",
+               request.rank ? std::to_string(*request.rank) : ""});
   return script.open_input();
 }
 

@@ -88,6 +88,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   }
   process.env = std::move(common);
   process.ranks = slurm.nodes * slurm.nproc;
+  process.is_torch_agent = agents;
   if (spec.local_rank_arg) {
     process.command += " --local_rank=\"$LOCAL_RANK\"";
   }

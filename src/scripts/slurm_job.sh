@@ -132,6 +132,7 @@ one_process() {
   fi
   find_interface
   out=ranks/$number.out err=ranks/$number.err
+  [ "$1" = ranks ] || out=ranks/agent.$number.out err=ranks/agent.$number.err # torch_agent.py writes those of the ranks
   [ "$number" != 0 ] || out=job.out err=job.err
   [ "$number" = 0 ] || (umask 077 && : >>"$out" && : >>"$err")
   run_job "$out" "$err" "ranks/.note.$number"
