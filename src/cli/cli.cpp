@@ -20,6 +20,7 @@
 
 #include "base/strings.hpp"
 #include "cli/commands/status.hpp"
+#include "cli/guide_words.hpp"
 #include "cli/help.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
@@ -191,6 +192,10 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
   }
   if (const auto unknown = unknown_word(app, true)) {
+    const bool launches = command.get_name().ends_with("launch");
+    if (const std::string hint = launches ? hint_for_guides_option(*unknown) : ""; !hint.empty()) {
+      return refused("option " + *unknown, hint + ";");
+    }
     return refused("option " + *unknown,
                    did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
   }
