@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <remote/cancel.hpp>
+#include <remote/check.hpp>
 #include <remote/error.hpp>
 #include <remote/events.hpp>
 #include <remote/exit_status.hpp>
@@ -273,6 +274,9 @@ class Project {
 
   // Connects to the servers, and asks them.
   std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
+
+  // Whether they are fit for a run. A server that cannot be asked fails, and harms no other.
+  CheckReport check(const CheckRequest& request = {});
 
   std::vector<ServerRun> run(const RunRequest& request);
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/error.hpp>
+
+// Whether servers are fit for a run: what was looked at, how it is, and what would mend it.
+
+namespace remote {
+
+enum class CheckStatus {
+  ok,
+  warn,  // a run works, but worse than it could
+  fail,  // a run would fail, or end in trouble
+  skip,  // could not be looked at; the detail says why
+};
+
+// What mends a finding.
+struct Fix {
+  enum class Where {
+    server,          // a command line there, which the login may run
+    server_as_root,  // a command line there, which needs root
+    here,            // a command line on this machine
+    advice,          // a sentence
+  };
+  Where where = Where::advice;
+  std::string text;
+  bool harmless =
+      false;  // of Where::server: it takes nothing away from anybody, so that it may be run for the user
+};
+
+// One thing that was looked at.
+struct Finding {
+  std::string name;  // the same in all versions; docs/check.md lists them
+  CheckStatus status = CheckStatus::ok;
+  std::string detail;  // what was found, for a person; without control characters
+  std::optional<Fix> fix{};
+};
+
+struct ServerCheck {
+  std::string server;
+  std::vector<Finding> findings{};  // one at least
+  std::optional<Error> error{};     // why it could not be asked; one of the findings fails by it
+
+  // Nothing failed. Warnings and what was skipped do not count.
+  bool ok() const;
+};
+
+struct CheckRequest {
+  std::vector<std::string> servers{};  // names or globs; none: all
+};
+
+struct CheckReport {
+  std::vector<ServerCheck> servers;  // in the order of the file
+
+  bool ok() const;  // every server is
+};
+
+}  // namespace remote
