@@ -24,7 +24,7 @@ struct GlobalOptions {
   std::string color = "auto";
   int verbose = 0;  // how often -v was given
   bool quiet = false;
-  bool json = false;   // also with --jsonl
+  bool json = false;  // also with --jsonl
   bool jsonl = false;
   bool strict = false;
 };
