@@ -54,12 +54,11 @@ StartResult start(Core& core, const JobRequest& request) {
                                                            : "an array",
                                    server.name));
   }
-  if (server.slurm) {
-    refuse_container(server, request.image);
-  }
+  const std::optional<Container> wanted =
+      server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
   CodeCheck code_check(core);
   std::optional<servers::ContainerRun> container;
-  if (const auto wanted = servers::container_of(server, request.image)) {
+  if (wanted) {
     container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
                                          server, *wanted, core.cancel());
   }

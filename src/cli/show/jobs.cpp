@@ -97,7 +97,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   }
   if (verdict.first) {
     const Job& first = *verdict.first;
-    const bool of_agent = first.labelled && ranks_of(first) == 1;
+    const bool of_agent = first.ranks && ranks_of(first) == 1;
     terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
                                 of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
   }
