@@ -47,9 +47,11 @@ CheckReport checked(Context& context, CheckRequest request) {
 
 int run(Context& context, const CheckRequest& request) {
   const CheckReport report = checked(context, request);
-  context.terminal.out(context.options.json
-                           ? dump_json(to_json(report))
-                           : check_table(report, context.terminal, context.options.verbose > 0));
+  if (context.options.json) {
+    context.print(to_json(report));
+  } else {
+    context.terminal.out(check_table(report, context.terminal, context.options.verbose > 0));
+  }
   return report.ok() ? 0 : 1;
 }
 
