@@ -1,6 +1,7 @@
 #include "cli/show/check.hpp"
 
 #include "cli/context.hpp"
+#include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -41,6 +42,9 @@ nlohmann::json to_json(const CheckReport& report) {
                    {"ok", server.ok()},
                    {"checks", checks},
                    {"facts", nlohmann::json::object()}});
+    if (report.network) {
+      all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
+    }
   }
   return all;
 }

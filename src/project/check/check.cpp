@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "project/check/network.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote {
@@ -29,6 +30,18 @@ Finding unreachable(const Error& error) {
   return finding;
 }
 
+void add_network(Core& core, const std::vector<config::Server>& servers, CheckReport& report) {
+  report.network = look_at_network(core, servers);
+  if (!report.network) {
+    return;
+  }
+  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
 }  // namespace
 
 CheckReport check(Core& core, const CheckRequest& request) {
@@ -46,6 +59,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
                          : unreachable(*outcomes[i].error));
     report.servers.push_back(std::move(found));
   }
+  add_network(core, servers, report);
   return report;
 }
 
