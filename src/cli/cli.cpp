@@ -119,11 +119,13 @@ void add_global_options(CLI::App& app, Context& context) {
   app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr; -vv tells more");
   app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
   app.add_flag("--json", context.options.json, "Print data as one JSON value");
+  app.add_flag("--jsonl", context.options.jsonl, "Print what happens as JSON events, one a line");
   app.add_flag("--strict", context.options.strict, "Take an unknown key of configs.yaml for an error");
 }
 
 void apply_global_options(Context& context) {
   context.terminal.set_quiet(context.options.quiet);
+  context.options.json = context.options.json || context.options.jsonl;
   if (context.options.color == "always") {
     context.terminal.set_color(ui::Color::always);
   } else if (context.options.color == "never") {
@@ -204,6 +206,21 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return Error::usage(fmt::format("{}: {}", name, error.what()), "", help);
 }
 
+// The command that was named, and what it is for a program: "sandbox up".
+std::string command_of(const CLI::App& app) {
+  const std::string name = full_name(named_command(app));
+  const std::size_t blank = name.find(' ');
+  return blank == std::string::npos ? "status" : name.substr(blank + 1);
+}
+
+// --jsonl, also where the rest of the command line is wrong.
+void begin_stream(const CLI::App& app, Context& context) {
+  if (context.options.jsonl && !context.stream) {
+    context.stream.emplace(context.terminal);
+    context.stream->begin(command_of(app));
+  }
+}
+
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
     const CommandLine line = read_command_line(app, context.with_command, words);
@@ -228,8 +245,24 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
       context.terminal.out(text.str());
       return 0;
     }
+    context.options.jsonl = context.options.jsonl || std::ranges::find(words, "--jsonl") != words.end();
+    begin_stream(app, context);
     context.show(usage_error(app, error));
     return 2;
+  }
+}
+
+int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>& words) {
+  try {
+    return parse_and_run(app, context, words);
+  } catch (const Interrupted&) {
+    return 130;
+  } catch (const Error& error) {
+    context.show(error);
+    return error.kind() == ErrorKind::usage ? 2 : 1;
+  } catch (const std::exception& error) {
+    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
+    return 1;
   }
 }
 
@@ -254,19 +287,14 @@ int run(const std::vector<std::string>& words, Environment environment) {
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);
+    begin_stream(app, context);
     logging.emplace(context.terminal, context.options.verbose);
   });
-  try {
-    return parse_and_run(app, context, words);
-  } catch (const Interrupted&) {
-    return 130;
-  } catch (const Error& error) {
-    context.show(error);
-    return error.kind() == ErrorKind::usage ? 2 : 1;
-  } catch (const std::exception& error) {
-    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
-    return 1;
+  const int code = run_guarded(app, context, words);
+  if (context.stream) {
+    context.stream->end(code);
   }
+  return code;
 }
 
 int run(int argc, char** argv) {

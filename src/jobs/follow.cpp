@@ -136,6 +136,7 @@ void follow_all(FollowTask& task) {
       followed->index = i;
       followed->job = job;
       followed->silent = i < task.options.silent.size() && task.options.silent[i];
+      followed->rank = i < task.options.ranks.size() ? task.options.ranks[i] : std::nullopt;
       sharing->waiting.give_back(std::move(followed));
     } catch (const Error& error) {
       task.fail(job.server, error);  // configs.yaml has this server no longer; the other jobs are followed

@@ -21,6 +21,7 @@ FollowRequest Followed::request(const FollowOptions& options) const {
   request.id = job.id;
   request.follow = options.follow;
   request.wait_only = silent;
+  request.rank = rank;
   if (positioned || !options.lines) {
     request.out_offset = out.offset;
     request.err_offset = err.offset;
@@ -252,8 +253,10 @@ bool FollowConnection::finish(Open& open) {
   }
   const Clocks clocks = clocks_of(*answer, asked_ms, now_milliseconds());
   const StatusReply& reply = answer->jobs.front();
-  const bool read_all =
-      followed.silent || (followed.out.offset >= reply.out_size && followed.err.offset >= reply.err_size);
+  // The sizes are those of the job's own output.
+  const bool read_all = followed.silent || (followed.rank ? status->success()
+                                                          : followed.out.offset >= reply.out_size &&
+                                                                followed.err.offset >= reply.err_size);
   using Phase = StatusReply::Phase;
   const bool ended = reply.phase != Phase::running && reply.phase != Phase::starting &&
                      reply.phase != Phase::queued && reply.phase != Phase::unknown;

@@ -45,6 +45,7 @@ struct Followed {
   StreamState err;
   ssh::OutputEnd end;            // of the present channel
   bool silent = false;           // only its end is of interest
+  std::optional<int> rank{};     // see FollowOptions::ranks
   int idle_rounds = 0;           // how often it was opened again without a new byte
   std::optional<Error> failure;  // why it, unlike its neighbours, cannot be followed
 

@@ -52,6 +52,10 @@ const std::vector<Backend>& backends_of(const config::Server& server, const std:
   return of_slurm ? slurm_backends() : backends_of(server);
 }
 
+bool is_of_slurm(const config::Config& config, const Job& job) {
+  return in_reach(config, job) && &backends_of(server_of(config, job), {job}) == &slurm_backends();
+}
+
 const JobId& start_id_of(const Job& job) {
   return job.launch ? *job.launch : job.id;
 }

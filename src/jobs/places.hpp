@@ -36,6 +36,9 @@ const std::vector<Backend>& backends_of(const config::Server& server);
 // lost the server's `scheduler`.
 const std::vector<Backend>& backends_of(const config::Server& server, const std::vector<Job>& jobs);
 
+// Whether this is, as far as is known here, a job of Slurm.
+bool is_of_slurm(const config::Config& config, const Job& job);
+
 // What the jobs of one start share the start lock by (Store::hold_start).
 const JobId& start_id_of(const Job& job);
 

@@ -58,12 +58,15 @@ void enter_container(servers::Script& script, const std::string& project, const 
   std::vector<std::string> words{container.engine, container.image, run.rootless ? "1" : ""};
   words.insert(words.end(), container.args.begin(), container.args.end());
   script.add("container_job.sh")
-      .append("if [ \"${1-}\" != inside ]; then\nbox_here=$(pwd -P)\njob_folder " +
-              remote_path_word(project) + "\n");
+      .append(
+          "if [ \"${1-}\" != inside ]; then\nbox_here=$(pwd -P)\n"
+          "box_files=\"${1-job.out} ${2-job.err} ${3-.note} ${4--}\"\njob_folder " +
+          remote_path_word(project) + "\n");
   if (!trim(run.prologue).empty()) {
     script.call("job_prologue", {run.prologue});
   }
-  script.call("box_enter", words).append("fi\nbox_inside \"$2\" \"$3\"\n(\nbox_outputs \"$4\"\n");
+  script.call("box_enter", words)
+      .append("fi\nbox_inside \"$2\" \"$3\" \"$7\"\n(\nbox_outputs \"$4\" \"$5\" \"$6\" \"$7\" \"$8\"\n");
 }
 
 void leave_container(servers::Script& script) {
@@ -252,7 +255,8 @@ std::string follow_script(const RemoteFolder& folder, const FollowRequest& reque
                request.lines ? std::to_string(std::max(0, *request.lines)) : "",
                request.wait_only ? "wait"
                : request.follow  ? "1"
-                                 : "0"});
+                                 : "0",
+               request.rank ? std::to_string(*request.rank) : ""});
   return script.open_input();
 }
 

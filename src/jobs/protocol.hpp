@@ -218,9 +218,10 @@ struct FollowRequest {
   JobId id;
   std::uint64_t out_offset = 0;
   std::uint64_t err_offset = 0;
-  std::optional<int> lines;  // begin with the last `lines` lines instead
-  bool follow = true;        // false: stop at the end of what is there
-  bool wait_only = false;    // send nothing, only end with the job
+  std::optional<int> lines;   // begin with the last `lines` lines instead
+  bool follow = true;         // false: stop at the end of what is there
+  bool wait_only = false;     // send nothing, only end with the job
+  std::optional<int> rank{};  // of a launch under Slurm: this rank's own files
 };
 std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
                           const std::vector<Backend>& known = backends());

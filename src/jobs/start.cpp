@@ -28,6 +28,9 @@ StartRequest request_for(const NewJob& job) {
   if (!job.batch.empty()) {
     request.files.emplace_back("batch.sh", job.batch);
   }
+  if (job.process.container) {
+    request.files.emplace_back("container", "engine " + job.process.container->container.engine + "\n");
+  }
   if (job.requeue) {
     request.files.emplace_back("requeue", "");
   }

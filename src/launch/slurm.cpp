@@ -76,7 +76,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
     ranks.torch = false;
     ranks.tags = tags_of(spec, false);
   }
-  Node node{.server = slurm.login, .nproc = slurm.nproc, .env = server_env};
+  Node node{.server = slurm.login, .nproc = slurm.nproc, .env = server_env, .container = slurm.container};
   Plan plan = make_plan(ranks, {node});
   PlannedProcess process = std::move(plan.processes.front());
   Env common;
@@ -88,6 +88,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   }
   process.env = std::move(common);
   process.ranks = slurm.nodes * slurm.nproc;
+  process.is_torch_agent = agents;
   if (spec.local_rank_arg) {
     process.command += " --local_rank=\"$LOCAL_RANK\"";
   }

@@ -16,11 +16,12 @@ struct SlurmSpec {
   std::vector<std::string> options;  // of sbatch, for all jobs of the login node: "--partition=gpu"
   std::string login;                 // its name in configs.yaml
   int nodes = 1;
-  int nproc = 1;                     // ranks a node
-  int master_port = 0;               // 0: a free one, which the job finds itself
-  std::optional<int> failure_grace;  // seconds between the failure of a rank and the end of the others;
-                                     // nullopt: they are left alone
-  bool requeue = false;              // Slurm may run it again, where a node fails or it is preempted
+  int nproc = 1;                         // ranks a node
+  int master_port = 0;                   // 0: a free one, which the job finds itself
+  std::optional<int> failure_grace;      // seconds between the failure of a rank and the end of the others;
+                                         // nullopt: they are left alone
+  bool requeue = false;                  // Slurm may run it again, where a node fails or it is preempted
+  std::optional<Container> container{};  // what each process of the launch runs in
 };
 
 // The ranks of a node: a number; "auto" is `gpus_per_node`, 0 where that is not known. Throws Error (usage)

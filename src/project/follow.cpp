@@ -121,14 +121,17 @@ bool are_one_launch(const std::vector<Job>& jobs) {
 }
 
 // Hands over what jobs write; of those that run several ranks only what `request` wants of it. The callbacks
-// are called by one thread at a time.
+// are called by one thread at a time. `ranks`: see jobs::FollowOptions.
 class Output {
  public:
-  Output(const std::vector<Job>& jobs, const FollowRequest& request, OnOutput target)
+  Output(const std::vector<Job>& jobs, const FollowRequest& request,
+         const std::vector<std::optional<int>>& ranks, OnOutput target)
       : target_(std::move(target)) {
     const std::optional<int> rank = request.first_rank_only ? std::optional(0) : request.rank;
-    for (const Job& job : jobs) {
-      if (rank && job.labelled) {
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const Job& job = jobs[i];
+      const bool own_files = i < ranks.size() && ranks[i];
+      if (rank && job.labelled && !own_files) {
         filters_.push_back({RankLines(*rank), RankLines(*rank)});
       } else {
         filters_.emplace_back();
@@ -167,13 +170,25 @@ class Output {
   std::vector<std::vector<RankLines>> filters_;  // by job: of stdout and stderr, or none
 };
 
-jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest& request) {
+// The rank of each job whose own files are shown: under Slurm all but rank 0 have such.
+std::vector<std::optional<int>> own_files(const Core& core, const std::vector<Job>& jobs,
+                                          const std::optional<int>& rank) {
+  std::vector<std::optional<int>> ranks;
+  for (const Job& job : jobs) {
+    const bool has_own = rank && *rank != job.rank.value_or(0) && ranks_of(job) > 1;
+    ranks.push_back(has_own && jobs::is_of_slurm(core.config, job) ? rank : std::nullopt);
+  }
+  return ranks;
+}
+
+jobs::FollowOptions options_of(const Core& core, const std::vector<Job>& jobs, const FollowRequest& request) {
   jobs::FollowOptions options;
+  options.ranks = own_files(core, jobs, request.rank);
   options.lines = request.lines;
   if (request.lines && (request.rank || request.first_rank_only)) {  // among them are those of its neighbours
     int most = 1;
-    for (const Job& job : jobs) {
-      most = std::max(most, job.labelled ? ranks_of(job) : 1);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      most = std::max(most, jobs[i].labelled && !options.ranks[i] ? ranks_of(jobs[i]) : 1);
     }
     options.lines = static_cast<int>(std::min<std::int64_t>(std::int64_t{*request.lines} * most, 1000000000));
   }
@@ -190,10 +205,10 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const FollowRequest
 
 namespace {
 
-// Of a job of Slurm, the output is rank 0's alone.
-void check_rank(const std::vector<Job>& jobs, int rank) {
+void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   for (const Job& job : jobs) {
-    if (ranks_of(job) > 1 && !job.labelled && rank != job.rank.value_or(0)) {
+    if (ranks_of(job) > 1 && !job.labelled && rank != job.rank.value_or(0) &&
+        !jobs::is_of_slurm(core.config, job)) {
       throw Error::usage(
           fmt::format("cannot show the output of rank {}", rank),
           fmt::format("the output of job {} is not divided by ranks", job.key),
@@ -208,7 +223,7 @@ void check_rank(const std::vector<Job>& jobs, int rank) {
 FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
                     const std::vector<Job>& ended) {
   if (request.rank) {
-    check_rank(jobs, *request.rank);
+    check_rank(core, jobs, *request.rank);
   }
   std::optional<Ender> ender;
   std::jthread teller;
@@ -217,7 +232,8 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
   }
   jobs::FollowEvents events;
-  Output output(jobs, request, request.on_output);
+  jobs::FollowOptions options = options_of(core, jobs, request);
+  Output output(jobs, request, options.ranks, request.on_output);
   events.output =
       core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
         output.take(index, stream, data);
@@ -235,7 +251,6 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     }
   };
   events.link = [&](const Event& event) { core.tell(event); };
-  jobs::FollowOptions options = options_of(jobs, request);
   options.ended = ended;
   jobs::FollowResult followed =
       jobs::follow(core.config, core.store, core.connector(), jobs, options, events, core.cancel());

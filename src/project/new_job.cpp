@@ -12,6 +12,7 @@
 #include "jobs/stacks.hpp"
 #include "launch/command.hpp"
 #include "project/code_check.hpp"
+#include "project/one_by_one.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
 #include "servers/python_env.hpp"
@@ -53,12 +54,11 @@ StartResult start(Core& core, const JobRequest& request) {
                                                            : "an array",
                                    server.name));
   }
-  if (server.slurm) {
-    refuse_container(server, request.image);
-  }
+  const std::optional<Container> wanted =
+      server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
   CodeCheck code_check(core);
   std::optional<servers::ContainerRun> container;
-  if (const auto wanted = servers::container_of(server, request.image)) {
+  if (wanted) {
     container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
                                          server, *wanted, core.cancel());
   }
@@ -66,6 +66,9 @@ StartResult start(Core& core, const JobRequest& request) {
                              request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
+  if (!server.slurm) {
+    join_launch(core, request.env, job.job);
+  }
   std::vector<jobs::NewJob> all{std::move(job)};
   if (server.slurm) {
     all = slurm_jobs(core.config, server, request, std::move(all.front()));

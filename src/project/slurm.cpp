@@ -27,7 +27,7 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
         fmt::format("server '{}' is a login node of Slurm, which chooses the hosts itself", login.name),
         "name the server, and how many nodes and ranks a node there are to be");
   }
-  refuse_container(login, request.image);
+  container_on_slurm(login, request.image);
   if (request.init_method != InitMethod::env) {
     throw refusal("INIT_METHOD does not go with Slurm, whose nodes are known only when the job begins",
                   "let the ranks find each other by MASTER_ADDR and MASTER_PORT, which the job sets; where "
@@ -51,15 +51,23 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
 
 }  // namespace
 
-void refuse_container(const config::Server& login, const std::optional<std::string>& image) {
-  if (servers::container_of(login, image)) {
-    throw refusal(fmt::format("server '{}' is a login node of Slurm, whose jobs are not put into containers",
-                              login.name),
-                  "call the container's program in the command itself, such as `apptainer exec IMAGE python "
-                  "train.py`, and where configs.yaml has `container` for all servers, write container: none "
-                  "at this one")
+std::optional<Container> container_on_slurm(const config::Server& login,
+                                            const std::optional<std::string>& image) {
+  std::optional<Container> container = servers::container_of(login, image);
+  if (!container) {
+    return std::nullopt;
+  }
+  if (!container->engine.empty() && container->engine != "apptainer") {
+    throw refusal(
+        fmt::format("server '{}' is a login node of Slurm, and containers of {} are no processes of Slurm's "
+                    "jobs: they would escape its limits and outlive scancel",
+                    login.name, container->engine),
+        "give the server `container: {engine: apptainer}` in configs.yaml, which runs images of docker too, "
+        "as docker://IMAGE; container: none at the server, or the following, starts without a container")
         .mended_by(Remedy::no_image);
   }
+  container->engine = "apptainer";
+  return container;
 }
 
 std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request) {
@@ -130,6 +138,7 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   slurm.nproc = launch::slurm_nproc(request.nproc, login.slurm->gpus_per_node.value_or(0), login.name);
   slurm.master_port = request.master_port.value_or(0);
   slurm.requeue = request.requeue;
+  slurm.container = container_on_slurm(login, request.image);
   if (request.end_others) {
     slurm.failure_grace = static_cast<int>(request.failure_grace.count());
   }
@@ -145,8 +154,14 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     code_check.emplace(core);
     code_check->tell(core, {login}, {core.connector().connect(login, core.cancel())->login()});
   }
-  jobs::NewJob job = new_job(core.config, login, process.command, process.env,
-                             request.enable_stacks.value_or(request.python));
+  std::optional<servers::ContainerRun> container;
+  if (process.container) {
+    container = servers::ready_container(*core.connector().connect(login, core.cancel()), core.config, login,
+                                         *process.container, core.cancel());
+  }
+  jobs::NewJob job =
+      new_job(core.config, login, process.command, process.env,
+              request.enable_stacks.value_or(request.python), container, process.is_torch_agent);
   job.batch = result.plan.batch_script;
   job.scheduled = true;
   job.requeue = request.requeue;
@@ -157,6 +172,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   job.job.rank = 0;
   job.job.world_size = result.plan.world_size;
   job.job.ranks = process.ranks;
+  job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(request.python);
   jobs::StartResult started =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);

@@ -21,9 +21,11 @@ std::vector<std::string> sbatch_options(const config::Slurm& settings);
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);
 
-// Throws Error (usage) where `image` (see LaunchRequest) or configs.yaml puts the login node's jobs into
-// containers.
-void refuse_container(const config::Server& login, const std::optional<std::string>& image);
+// The container of a login node's jobs, by `image` (see LaunchRequest) or configs.yaml: one of apptainer,
+// whose processes are the job's own, so that Slurm knows and ends them. Throws Error (usage) for other
+// engines.
+std::optional<Container> container_on_slurm(const config::Server& login,
+                                            const std::optional<std::string>& image);
 
 // A single job, or those of an array, out of one that is to run on a login node.
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,

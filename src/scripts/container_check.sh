@@ -1,7 +1,7 @@
 #!/bin/sh
 # Looks whether a job can run in a container here, before one starts: container_check ENGINE IMAGE HOW, where ENGINE is one of
-# docker, podman and apptainer, or empty: the first that has the image, else the first that works. HOW is look (tell what there is)
-# or fetch (the image, or a newer one). Set before: prologue, the user's, which may be what brings the engine; project.
+# docker, podman and apptainer, or empty: the first that has the image, else the first that works. HOW is look (tell what there is),
+# fetch (the image, or a newer one), or login: as look, on a login node, whose nodes may have the engine that it lacks itself. Set before: prologue, the user's, which may be what brings the engine; project.
 # shellcheck disable=SC2154,SC2016
 
 container_say() {
@@ -46,7 +46,7 @@ engine_works() {
   esac
 }
 
-# image_is_there ENGINE IMAGE: fails with why into $why. 2: the engine itself fails.
+# image_is_there ENGINE IMAGE HOW: fails with why into $why. 2: the engine itself fails.
 image_is_there() {
   why="there is no image $2 here"
   case $1 in
@@ -61,7 +61,8 @@ image_is_there() {
     docker) docker image inspect --format . "$2" >/dev/null 2>&1 </dev/null ;;
     apptainer)
       case $2 in
-        *://*) return 1 ;; # apptainer keeps what it has fetched, and does not tell
+        # apptainer keeps what it has fetched, and does not tell; a node fetches for itself what nobody fetches here
+        *://*) [ "$3" = login ] && ! command -v "$program" >/dev/null 2>&1 ;;
         /*) [ -e "$2" ] ;;
         *) [ -e "$project/$2" ] ;;
       esac
@@ -92,11 +93,11 @@ look_for_container() {
   eval "$prologue" >/dev/null 2>&1
   whys='' first='' first_rootless='' there=''
   for engine in ${1:-podman docker apptainer}; do
-    if ! engine_works "$engine"; then
+    if ! engine_works "$engine" && [ "$3" != login ]; then
       whys="$whys${whys:+; }$why"
       continue
     fi
-    image_is_there "$engine" "$2"
+    image_is_there "$engine" "$2" "$3"
     case $? in
       0)
         first=$engine first_rootless=$rootless there=1

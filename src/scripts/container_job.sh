@@ -19,9 +19,11 @@ box_options() {
   return 1
 }
 
-# box_record ENGINE: how the engine is reached, for those who look after the job later: they have no variables of the job's.
+# box_record ENGINE: how the engine is reached, for those who look after the job later: they have no variables of the job's. Under Slurm
+# the start has said it already.
 # shellcheck disable=SC2154  # set by `eval`
 box_record() {
+  [ ! -s "$box_here/container" ] || return 0
   {
     printf '%s\n' "engine $1"
     for br_name in PATH HOME XDG_RUNTIME_DIR TMPDIR DOCKER_HOST DOCKER_CONTEXT DOCKER_CONFIG DOCKER_TLS_VERIFY DOCKER_CERT_PATH \
@@ -45,7 +47,8 @@ box_mount() {
 
 # box_enter ENGINE IMAGE ROOTLESS WORD…: becomes the engine's client, which runs this file inside. ROOTLESS: 1 where the engine's
 # own root is this login. The words are the user's options of the engine; of most options the last one counts, and those are theirs.
-# box_here is the job's folder.
+# box_here is the job's folder, box_files what box_outputs is told of it.
+# shellcheck disable=SC2154
 box_enter() {
   box_engine=$1 box_image=$2 box_rootless=$3
   shift 3
@@ -56,7 +59,8 @@ box_enter() {
   [ ! -e /dev/nvidiactl ] || box_options --gpus --device --nv -- "$@" || box_gpus=1
   box_other_network=
   ! box_options --net --network -- "$@" || box_other_network=1
-  set -- "$@" "$box_image" sh "$box_here/job.sh" inside "$HOME" "$(umask)" "$box_project"
+  # shellcheck disable=SC2086  # names without blanks
+  set -- "$@" "$box_image" sh "$box_here/job.sh" inside "$HOME" "$(umask)" "$box_project" $box_files
   box_mount "$box_project"
   set -- "$box_option" "$box_value" "$@"
   if [ "$box_real" != "$box_project" ]; then
@@ -89,6 +93,13 @@ box_enter() {
 # box_apptainer WORD…, box_run WORD…: becomes the client; the words are options, image and command.
 box_apptainer() {
   command -v apptainer >/dev/null 2>&1 || box_engine=singularity
+  # Nobody has asked a node of Slurm before.
+  command -v "$box_engine" >/dev/null 2>&1 ||
+    job_fails "there is no apptainer on $(hostname): install it there, or let \`prologue\` in configs.yaml load it"
+  case $box_image in
+    *://*) ;;
+    *) [ -e "$box_image" ] || job_fails "there is no image $box_image on $(hostname): put it where this server sees it" ;;
+  esac
   box_client exec --cleanenv --env "REMOTE_JOB_ID=$REMOTE_JOB_ID" --pwd "$box_project" ${box_gpus:+--nv} "$@"
 }
 
@@ -126,7 +137,7 @@ box_client() {
   exec "$box_engine" "$@"
 }
 
-# box_inside HOME UMASK: inside, as the container's first process. That one gets no signal that it does not catch, so the
+# box_inside HOME UMASK NOTE: inside, as the container's first process. That one gets no signal that it does not catch, so the
 # command is a child of it, in the foreground, as it is one of the supervisor outside (supervisor.sh). The shell's stderr is
 # the supervisor's note.
 box_inside() {
@@ -135,19 +146,22 @@ box_inside() {
   trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
   cd "${0%/*}" || job_fails "the container has no folder ${0%/*}"
   exec 3>&2
-  if [ -w .note ]; then
-    exec 2<>.note
+  if [ -w "$3" ]; then
+    exec 2<>"$3"
   else
     exec 2>/dev/null
   fi
 }
 
-# box_outputs PROJECT: in the child. The outputs are the job's own files, so no engine stands between.
+# box_outputs PROJECT OUT ERR NOTE VARIABLES: in the child. The outputs are the job's own files, so no engine stands between. VARIABLES: a
+# file with those that the job is given on its node, -: none.
 box_outputs() {
   exec 2>&3 3>&-
-  if [ -w job.out ] && [ -w job.err ]; then
-    exec >>job.out 2>>job.err
+  if [ -w "$2" ] && [ -w "$3" ]; then
+    exec >>"$2" 2>>"$3"
   fi
+  # shellcheck disable=SC1090
+  [ "$5" = - ] || . "./$5" || job_fails 'cannot read the variables of this rank inside the container'
   [ -n "${HOME-}" ] && [ "$HOME" != / ] && [ -w "$HOME" ] || HOME=/tmp
   export HOME
   cd "$1" || job_fails 'cannot enter the project folder inside the container'

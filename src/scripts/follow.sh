@@ -1,8 +1,8 @@
 #!/bin/sh
-# Follows one job: follow_job ID OUT ERR LINES FOLLOW. job.out to stdout and job.err to stderr, from byte offsets
+# Follows one job: follow_job ID OUT ERR LINES FOLLOW [RANK]. job.out to stdout and job.err to stderr, from byte offsets
 # (or the last LINES lines, if LINES is not empty), until the job has ended and all is read, or the channel's stdin comes
 # to its end, because nobody follows any more: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
-# wait (send nothing, only end with the job).
+# wait (send nothing, only end with the job). With RANK, it is the output of this rank of a launch under Slurm, which has files of its own.
 # shellcheck disable=SC2154
 
 # tail_offset FILE LINES: the offset at which the last lines begin, into $offset. Only the end of the file is read:
@@ -62,6 +62,23 @@ watch_input() {
   kill "$@"
 }
 
+# rank_output RANK: the files of this rank, into $out_file and $err_file. One that has not begun yet will append to them.
+rank_output() {
+  # The agents of torchrun divide their output with the help of a program that the job may have been started without.
+  if grep -q '^exec sh ./slurm_job.sh agents ' "$f_dir/batch.sh" && ! grep -q remote_torch_agent.py "$f_dir/job.sh"; then
+    give_up "the output of job $id is not divided by ranks, as it was started without remote's startup file for Python"
+  fi 2>/dev/null
+  out_file=$f_dir/ranks/$1.out err_file=$f_dir/ranks/$1.err
+  for ro_file in "$out_file" "$err_file"; do
+    if [ -L "$ro_file" ] || { [ -e "$ro_file" ] && ! [ -f "$ro_file" ]; }; then
+      give_up "$ro_file is no plain file"
+    elif ! [ -e "$ro_file" ]; then
+      [ -z "$f_end" ] || give_up "rank $1 of job $id has never begun"
+      (umask 077 && mkdir -p "$f_dir/ranks" && : >>"$ro_file") 2>/dev/null || give_up "cannot write in $f_dir: is the disk full?"
+    fi
+  done
+}
+
 follow_job() {
   exec 3<&0 </dev/null
   id=$1 out=$2 err=$3
@@ -69,10 +86,12 @@ follow_job() {
   if [ "$f_end" = never ] || ! [ -r "$f_dir/job.out" ] || ! [ -r "$f_dir/job.err" ]; then
     give_up "job $id was never started"
   fi
+  out_file=$f_dir/job.out err_file=$f_dir/job.err
+  [ -z "${6-}" ] || rank_output "$6"
   if [ -n "$4" ]; then
-    tail_offset "$f_dir/job.out" "$4"
+    tail_offset "$out_file" "$4"
     out=$offset
-    tail_offset "$f_dir/job.err" "$4"
+    tail_offset "$err_file" "$4"
     err=$offset
   fi
   # On both streams: what comes before it on either is the login shell's.
@@ -92,8 +111,8 @@ follow_job() {
     exit 0
   fi
   if [ "$5" = 0 ] || [ -n "$f_end" ]; then
-    what_is_there "$f_dir/job.out" "$out" &
-    what_is_there "$f_dir/job.err" "$err" >&2
+    what_is_there "$out_file" "$out" &
+    what_is_there "$err_file" "$err" >&2
     wait
     exit 0
   fi
@@ -107,16 +126,16 @@ follow_job() {
     # tail goes on for as long as this waiting process lives, and then reads to the end once more.
     wait_for_end 3<&- 8>&- >/dev/null &
     ender=$!
-    tail -c "+$((out + 1))" -f --pid=$ender -s 0.02 "$f_dir/job.out" 3<&- 8>&- &
+    tail -c "+$((out + 1))" -f --pid=$ender -s 0.02 "$out_file" 3<&- 8>&- &
     out_tail=$!
-    tail -c "+$((err + 1))" -f --pid=$ender -s 0.02 "$f_dir/job.err" >&8 3<&- 8>&- &
+    tail -c "+$((err + 1))" -f --pid=$ender -s 0.02 "$err_file" >&8 3<&- 8>&- &
     err_tail=$!
     watch_input $ender $out_tail $err_tail 8>&- >/dev/null &
     watcher=$!
     exec 8>&-
     wait $out_tail $err_tail
   else
-    exec 6<"$f_dir/job.out" 7<"$f_dir/job.err"
+    exec 6<"$out_file" 7<"$err_file"
     dd bs=1 skip="$out" count=0 <&6
     dd bs=1 skip="$err" count=0 <&7
     {

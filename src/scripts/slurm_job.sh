@@ -40,23 +40,52 @@ put() {
   ) 2>/dev/null
 }
 
+# keep_variables FILE: writes what the job is given here and not by job.sh, for the inside of its container, which sees the variables of
+# nobody.
+keep_variables() (
+  umask 077
+  for kv_name in $(env | sed -n 's/^\([A-Z][A-Z0-9_]*\)=.*/\1/p'); do
+    case $kv_name in
+      SLURM_* | SLURMD_* | MASTER_ADDR | MASTER_PORT | RANK | WORLD_SIZE | LOCAL_RANK | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | \
+        *_SOCKET_IFNAME | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ZE_AFFINITY_MASK) ;;
+      *) continue ;;
+    esac
+    eval "kv_rest=\${$kv_name-}"
+    kv_value=
+    while :; do
+      case $kv_rest in
+        *"'"*) kv_value="$kv_value${kv_rest%%"'"*}'\\''" kv_rest=${kv_rest#*"'"} ;;
+        *) break ;;
+      esac
+    done
+    printf "export %s='%s'\n" "$kv_name" "$kv_value$kv_rest"
+  done >"$1"
+)
+
 # run_job OUT ERR NOTE: the command in the foreground, as a background one would ignore SIGINT. How it ended, into $kind and $code: the
 # shell writes a note to its own stderr when a signal ended its child, and none for an exit code of 128+N.
 run_job() {
   shell='sh'
   command -v bash >/dev/null && shell=bash
+  variables=-
+  if [ -e container ]; then
+    variables=$3.variables
+    keep_variables "$variables"
+  fi
   : >"$3"
   exec 9>&2 2>"$3"
   (
     exec >>"$1" 2>>"$2" 9>&-
-    exec $shell job.sh
+    exec $shell job.sh "$1" "$2" "$3" "$variables"
   ) </dev/null
   code=$?
   exec 2>&9 9>&-
   kind='exit' note=''
   read -r note <"$3"
-  rm -f "$3"
-  if [ "$code" -gt 128 ] && [ "$code" -le 192 ] && { [ -n "$note" ] || [ "$code" = 130 ] || [ "$code" = 141 ]; }; then
+  rm -f "$3" "$3.variables"
+  # Of a container's first process nobody writes a note: 137 is a KILL there.
+  if [ "$code" -gt 128 ] && [ "$code" -le 192 ] &&
+    { [ -n "$note" ] || [ "$code" = 130 ] || [ "$code" = 141 ] || { [ "$code" = 137 ] && [ -e container ]; }; }; then
     kind=signal
     code=$((code - 128))
   fi
@@ -103,6 +132,7 @@ one_process() {
   fi
   find_interface
   out=ranks/$number.out err=ranks/$number.err
+  [ "$1" = ranks ] || out=ranks/agent.$number.out err=ranks/agent.$number.err # torch_agent.py writes those of the ranks
   [ "$number" != 0 ] || out=job.out err=job.err
   [ "$number" = 0 ] || (umask 077 && : >>"$out" && : >>"$err")
   run_job "$out" "$err" "ranks/.note.$number"

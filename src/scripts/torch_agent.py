@@ -151,7 +151,10 @@ class Agent:
         """The failures of an earlier attempt are not what a later one fails of."""
         if attempt == self.attempt:
             return
+        first = self.attempt is None
         self.attempt = attempt
+        if first:
+            return  # under Slurm the folder is that of all agents, and another one may have begun before
         with self.lock:
             self.began = time.time()
             self.workers = []

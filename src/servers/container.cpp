@@ -91,7 +91,10 @@ Action<ContainerAnswer> container_action(const config::Config& config, const con
   action.script.set("prologue", engine_prologue(config, server))
       .set_path("project", config.project_path_on(server))
       .add("container_check.sh")
-      .call("container_check", {container.engine, container.image, fetch ? "fetch" : "look"});
+      .call("container_check", {container.engine, container.image,
+                                fetch          ? "fetch"
+                                : server.slurm ? "login"
+                                               : "look"});
   if (fetch) {
     action.guarded = true;
   } else {
@@ -104,8 +107,10 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
                              const config::Server& server, const Container& container, const Cancel& cancel) {
   ContainerAnswer answer = run_action(connection, container_action(config, server, container, false), cancel);
   using State = ContainerAnswer::State;
-  const bool fetch =
-      container.pull == "always" || (container.pull == "missing" && answer.state == State::missing);
+  const bool is_file = answer.engine == "apptainer" && container.image.find("://") == std::string::npos;
+  // What a login node of Slurm has not got at all, its nodes fetch.
+  const bool newer = container.pull == "always" && !server.slurm;
+  const bool fetch = !is_file && (newer || (container.pull != "never" && answer.state == State::missing));
   if (fetch && answer.state != State::failed) {
     log_info(server.name, "fetching the image {}", container.image);
     Container chosen = container;
@@ -114,7 +119,11 @@ ContainerRun ready_container(ssh::Connection& connection, const config::Config& 
   }
   if (answer.state == State::missing) {
     throw Error("cannot start a container", fmt::format("{} has no image {}", answer.engine, container.image),
-                "fetch or build it there, or let configs.yaml have it fetched: container: {pull: missing}")
+                is_file
+                    ? "it is a file: look at its path, and put it where the jobs see it, such as into the "
+                      "project's folder"
+                    : "fetch or build it there, or let configs.yaml have it fetched: container: {pull: "
+                      "missing}")
         .on(server.name);
   }
   if (answer.state == State::failed) {

@@ -26,8 +26,8 @@ struct ContainerRun {
 // container. Throws Error (usage) for a container without an image, and for what cannot be an image's name.
 std::optional<Container> container_of(const config::Server& server, const std::optional<std::string>& image);
 
-// Looks for the engine and the image, and fetches the image where it is asked for. Throws Error that names
-// the server: nothing can run there.
+// Looks for the engine and the image, and fetches the image where it is asked for. A login node of Slurm need
+// not have the engine: its nodes may. Throws Error that names the server: nothing can run there.
 ContainerRun ready_container(ssh::Connection& connection, const config::Config& config,
                              const config::Server& server, const Container& container, const Cancel& cancel);
 

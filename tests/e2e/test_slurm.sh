@@ -131,11 +131,33 @@ done
 until_true grep -q 'lost' "$work/err"
 stacks_of_all() { [ "$("$REMOTE" --quiet job-stacks --launch last --json | evaluate 'len([one for group in d["groups"] for one in group["members"]])')" = 4 ]; }
 until_true stacks_of_all
+key=$(of_jobs 'd[-1]["key"]')
 touch "$home/fail"
 follower_ends 1
 [ "$(grep -c ready "$work/out")" = 1 ] || fail "the link's loss doubled or lost output"
 grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
+grep -qx "its output: remote job-tail --job $key --rank 3" "$work/err" || fail "where its output is"
+# every rank's own output
+code 1 job-tail --job "$key" --rank 3
+printed 'ready
+'
+grep -q 'ValueError: a bad batch' "$work/err" || fail "rank 3's stderr is not shown"
+code 2 job-tail --job "$key" --rank 4
+
+# --- the same with torchrun, whose agents have two ranks each
+rm "$home/fail"
+code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher torchrun --failure-grace 0 --cmd fails.py
+key=$(of_jobs 'd[-1]["key"]')
+"$REMOTE" job-tail --job "$key" --rank 2 >"$work/out" 2>"$work/err" & # before the rank has begun
+follower=$!
+until_true grep -qx ready "$work/out"
+touch "$home/fail"
+follower_ends 1
+[ "$(cat "$work/out")" = ready ] || fail "rank 2 of torchrun is not shown"
+code 1 job-wait --job "$key"
+grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict of torchrun does not name rank 3"
+grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict of torchrun has no traceback"
 rm "$home/fail"
 
 # --- a launch is ended on all nodes

@@ -57,12 +57,16 @@ exec "$@"
     return request.id;
   }
 
-  ContainerAnswer look(const std::string& engine, const std::string& path, bool fetch = false) {
+  ContainerAnswer look(const std::string& engine, const std::string& path, bool fetch = false,
+                       bool on_login_node = false, const std::string& image = "the-image") {
     config::Config config;
     config.name = "my proj";
     config.prologue = "PATH=" + path + "\nexport PATH";
     config::Server server;
-    return run(servers::container_action(config, server, {engine, "the-image"}, fetch));
+    if (on_login_node) {
+      server.slurm.emplace();
+    }
+    return run(servers::container_action(config, server, {engine, image}, fetch));
   }
   // Only the tools that the script itself needs, and what is pretended.
   std::string only_ours() {
@@ -114,6 +118,8 @@ TEST_P(ContainerScript, ASignalInsideIsTheJobsSignal) {
 
 TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   pretend_engine("singularity");  // the older name of the program
+  fs::create_directories(place());
+  write_file_atomic(place() / "the-image", "");
   const JobId id =
       start_in({"apptainer", "the-image", {"--writable-tmpfs"}, "sub"}, "echo begun; pwd; sleep 60");
   EXPECT_EQ(wait_end(id).result, ExitStatus::exited(127));
@@ -126,6 +132,10 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   EXPECT_THAT(words(), Contains("--cleanenv"));
   EXPECT_THAT(words(), Contains("--writable-tmpfs"));
   EXPECT_THAT(words(), Not(Contains("ps")));
+  // Both are looked for before the engine is called.
+  const JobId gone = start_in({"apptainer", "no-image"}, "true");
+  EXPECT_EQ(wait_end(gone).result, ExitStatus::exited(127));
+  EXPECT_THAT(file(gone, "job.err"), HasSubstr("there is no image no-image on "));
   expect_nothing_left();
 }
 
@@ -169,6 +179,20 @@ TEST_P(ContainerScript, TheEngineThatWorksIsFound) {
   EXPECT_EQ(look("podman", path).reason, "podman cannot be used: odd?[2J");
   pretend("podman", "");
   EXPECT_EQ(look("", path).engine, "podman");
+}
+
+TEST_P(ContainerScript, ALoginNodeNeedNotHaveTheEngineButHasTheImagesFile) {
+  const std::string path = only_ours();
+  const auto look_there = [&](const std::string& image) {
+    return look("apptainer", path, false, true, image).state;
+  };
+  EXPECT_EQ(look_there("the-image"), State::missing);
+  EXPECT_EQ(look_there("docker://the-image"), State::ready) << "its nodes fetch it";
+  fs::create_directories(place());
+  write_file_atomic(place() / "the-image", "");
+  EXPECT_EQ(look_there("the-image"), State::ready);
+  pretend("apptainer", "");
+  EXPECT_EQ(look_there("docker://the-image"), State::missing) << "it can be fetched here";
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, ContainerScript, test::every_shell, test::shell_name);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/places.hpp"
@@ -70,7 +71,7 @@ TEST(SlurmPlanGolden, RanksWithEverySetting) {
   const std::string text = cli::plan_text(make_slurm_plan(spec, slurm, {{"NCCL_DEBUG", "WARN"}}));
   expect_golden("plan_slurm.txt", text);
   EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
-  expect_golden("plan_slurm_json.txt", cli::plan_json(make_slurm_plan(spec, slurm, {})));
+  expect_golden("plan_slurm_json.txt", dump_json(cli::plan_json(make_slurm_plan(spec, slurm, {}))));
 }
 
 TEST(SlurmPlanGolden, Torchrun) {
@@ -78,6 +79,16 @@ TEST(SlurmPlanGolden, Torchrun) {
   slurm.failure_grace.reset();
   expect_golden("plan_slurm_torchrun.txt",
                 cli::plan_text(make_slurm_plan(spec_of("python train.py", "torchrun"), slurm, {})));
+}
+
+TEST(SlurmPlanGolden, InAContainer) {
+  SlurmSpec slurm = two_by_two();
+  slurm.container = project::container_on_slurm(
+      cluster("    scheduler: slurm\n    container: {image: images/torch.sif, args: [--bind, /data]}\n")
+          .servers.front(),
+      std::nullopt);
+  expect_golden("plan_slurm_container.txt",
+                cli::plan_text(make_slurm_plan(spec_of("python train.py"), slurm, {})));
 }
 
 TEST(SlurmPlan, HasOneProcessForAllRanks) {
@@ -186,9 +197,11 @@ TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
   EXPECT_EQ(refusal_of("", tcp).remedy(), Remedy::use_env_method);
   EXPECT_NE(refusal_of("", tcp).hint().find("init_method"), std::string::npos);
 
-  const std::string of_all = "container: {image: a}\n";
+  EXPECT_EQ(refusal_of("container: {image: a}\n", request).what_failed(), "nothing");
+  const std::string of_all = "container: {engine: podman, image: a}\n";
   const Error in_container = refusal_of(of_all, request);
   EXPECT_EQ(in_container.remedy(), Remedy::no_image);
+  EXPECT_NE(in_container.reason().find("outlive scancel"), std::string::npos);
   EXPECT_NE(in_container.hint().find("container: none"), std::string::npos);
   EXPECT_EQ(refusal_of("    container: none\n" + of_all, request).what_failed(), "nothing");
   request.image = "none";

@@ -12,8 +12,11 @@ namespace {
 
 int run(Context& context, const CheckRequest& request) {
   const CheckReport report = context.project().check(request);
-  context.terminal.out(context.options.json ? dump_json(to_json(report))
-                                            : check_table(report, context.terminal));
+  if (context.options.json) {
+    context.print(to_json(report));
+  } else {
+    context.terminal.out(check_table(report, context.terminal));
+  }
   return report.ok() ? 0 : 1;
 }
 

@@ -66,7 +66,7 @@ int code_of(const Error& error) {
 
 void print(Context& context, const nlohmann::json& json, const ui::Table& table) {
   if (context.options.json) {
-    context.terminal.out(dump_json(json));
+    context.print(json);
   } else if (!table.empty()) {
     context.terminal.out(table.text(context.terminal));
   }

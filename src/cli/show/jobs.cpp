@@ -97,7 +97,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   }
   if (verdict.first) {
     const Job& first = *verdict.first;
-    const bool of_agent = first.labelled && ranks_of(first) == 1;
+    const bool of_agent = first.ranks && ranks_of(first) == 1;
     terminal.notice(fmt::format("its output: remote job-tail --job {}{}", first.key,
                                 of_agent ? fmt::format(" --rank {}", first.rank.value_or(0)) : ""));
   }
@@ -181,12 +181,12 @@ std::string kill_command(const std::vector<Job>& jobs) {
   return command;
 }
 
-std::string jobs_json(const std::vector<Job>& jobs) {
+nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const Job& job : jobs) {
     array.push_back(jobs::to_json(job));
   }
-  return dump_json(array);
+  return array;
 }
 
 int exit_code_of(const Job& job) {
@@ -218,6 +218,9 @@ std::string aftermath(const Verdict& verdict) {
 
 void show_end(Context& context, const FollowResult& result) {
   context.show(result.errors);
+  if (result.verdict && context.stream) {
+    context.stream->verdict(*result.verdict);
+  }
   if (result.verdict) {
     show_verdict(context.terminal, *result.verdict);
   }
@@ -303,7 +306,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-std::string plan_json(const Plan& plan) {
+nlohmann::ordered_json plan_json(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json processes = Json::array();
   for (const PlannedProcess& process : plan.processes) {
@@ -329,7 +332,7 @@ std::string plan_json(const Plan& plan) {
   if (!plan.batch_script.empty()) {
     json["batch_script"] = plan.batch_script;
   }
-  return dump_json(json);
+  return json;
 }
 
 }  // namespace remote::cli
