@@ -9,6 +9,7 @@
 
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -236,6 +237,9 @@ nlohmann::json to_json(const CheckReport& report) {
                    {"ok", server.ok()},
                    {"checks", checks},
                    {"facts", server.facts ? to_json(*server.facts) : nlohmann::json::object()}});
+    if (report.network) {
+      all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
+    }
   }
   return all;
 }

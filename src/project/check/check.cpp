@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "project/check/judge.hpp"
+#include "project/check/network.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
@@ -81,6 +82,18 @@ void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckR
   }
 }
 
+void add_network(Core& core, const std::vector<config::Server>& servers, CheckReport& report) {
+  report.network = look_at_network(core, servers);
+  if (!report.network) {
+    return;
+  }
+  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
 }  // namespace
 
 CheckReport check(Core& core, const CheckRequest& request) {
@@ -126,6 +139,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     report.servers.push_back(std::move(found));
   }
   add_comparison(outcomes, report);
+  add_network(core, servers, report);
   return report;
 }
 
