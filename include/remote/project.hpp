@@ -18,6 +18,7 @@
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
 #include <remote/terminal.hpp>
+#include <remote/top.hpp>
 #include <remote/trust.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
@@ -273,6 +274,10 @@ class Project {
 
   // Connects to the servers, and asks them.
   std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
+
+  // Samples the servers and their jobs side by side, again and again, until on_input() says that it is enough
+  // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
+  void watch(const WatchRequest& request);
 
   std::vector<ServerRun> run(const RunRequest& request);
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.
