@@ -31,9 +31,9 @@ struct Fix {
   };
   Where where = Where::advice;
   std::string text;
-  std::string server{};  // of a command for another server than the finding's: its name
   bool harmless =
       false;  // of Where::server: it takes nothing away from anybody, so that it may be run for the user
+  std::string server{};  // of a command for another server than the finding's: its name
 };
 
 // One thing that was looked at.

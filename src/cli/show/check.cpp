@@ -150,7 +150,8 @@ std::vector<Trouble> troubles_of(const CheckReport& report) {
       }
       same->servers.push_back(server.server);
       if (finding.fix) {
-        add_fix(*same, server.server, *finding.fix);
+        const std::string& where = finding.fix->server;
+        add_fix(*same, where.empty() ? server.server : where, *finding.fix);
       }
     }
   }

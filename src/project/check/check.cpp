@@ -82,8 +82,14 @@ void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckR
   }
 }
 
-void add_network(Core& core, const std::vector<config::Server>& servers, CheckReport& report) {
-  report.network = look_at_network(core, servers);
+void add_network(Core& core, const std::vector<config::Server>& servers,
+                 const std::vector<servers::Outcome<Asked>>& outcomes, const NetworkOptions& options,
+                 CheckReport& report) {
+  std::vector<std::string> addresses;
+  for (const auto& outcome : outcomes) {
+    addresses.push_back(outcome.ok() ? outcome.value->address : "");
+  }
+  report.network = look_at_network(core, servers, addresses, options);
   if (!report.network) {
     return;
   }
@@ -139,7 +145,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     report.servers.push_back(std::move(found));
   }
   add_comparison(outcomes, report);
-  add_network(core, servers, report);
+  add_network(core, servers, outcomes, {.on_progress = on_progress}, report);
   return report;
 }
 

@@ -4,6 +4,7 @@
 #include "project/check/network.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <random>
 
@@ -107,42 +108,49 @@ void take_in(Network& network, std::size_t index, servers::PairsAnswer answer) {
 
 }  // namespace
 
-std::optional<Network> look_at_network(Core& core, const std::vector<config::Server>& servers) {
+std::optional<Network> look_at_network(Core& core, const std::vector<config::Server>& servers,
+                                       const std::vector<std::string>& addresses,
+                                       const NetworkOptions& options) {
   if (servers.size() < 2) {
     return std::nullopt;
   }
-  const auto reached =
-      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        return core.connector().connect(server, core.cancel())->peer_address();
-      });
   Network network;
-  std::vector<std::string> addresses;
+  std::vector<std::string> names;  // by which a launch would call them
   for (std::size_t i = 0; i < servers.size(); ++i) {
     network.servers.push_back({.server = servers[i].name});
-    if (reached[i].ok()) {
-      network.servers[i].address = servers[i].internal_address.value_or(*reached[i].value);
+    if (addresses[i].empty()) {
+      network.servers[i].skipped = "it cannot be reached from here";
     } else {
-      network.servers[i].skipped = "it cannot be reached from here: " + reached[i].error->reason();
+      network.servers[i].address = servers[i].internal_address.value_or(addresses[i]);
     }
-    addresses.push_back(network.servers[i].address);
+    names.push_back(network.servers[i].address);
   }
   // Not from where the kernel takes ports for outgoing connections by default.
   const int port = 20000 + static_cast<int>(std::random_device()() % 12768);
+  std::atomic<std::size_t> done = 0;
+  const auto tell = [&](std::size_t so_far) {
+    if (options.on_progress) {
+      options.on_progress("looking at the network between them", so_far, servers.size());
+    }
+  };
+  tell(0);
   Round round(servers.size());
   const auto outcomes = servers::fan_out(
       servers, &config::Server::name,
       [&](const config::Server& server, std::size_t index) {
         servers::Meeting::Place place(round.meeting, index);
-        if (!reached[index].ok()) {
-          throw *reached[index].error;
+        if (names[index].empty()) {
+          throw Error("cannot look at the network", "the server cannot be reached");
         }
         const servers::PairsRequest request{.own = index,
                                             .token = random_hex(32),
                                             .activate = servers::activation(core.config, server),
-                                            .addresses = addresses,
+                                            .addresses = names,
                                             .port = port};
-        return take_part(*core.connector().connect(server, core.cancel()), request, round, place,
-                         core.cancel());
+        servers::PairsAnswer answer = take_part(*core.connector().connect(server, core.cancel()), request,
+                                                round, place, core.cancel());
+        tell(++done);
+        return answer;
       },
       servers.size());  // they wait for each other
   for (std::size_t i = 0; i < servers.size(); ++i) {
