@@ -45,6 +45,7 @@ constexpr Page pages[] = {
     {"helper-torch-launch", "Run", "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8"},
     {"launch", "Run", "remote launch --cmd './solve input.txt' --nproc-per-node 4"},
     {"status", "Jobs", "remote status"},
+    {"top", "Jobs", "remote top\nremote top --once --server 'gpu*'"},
     {"job-list", "Jobs", "remote job-list --watch\nremote job-list --stopped --tag train.py"},
     {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
     {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
