@@ -12,6 +12,12 @@ struct Topic {
 
 // No topic has a command's name. In the order in which they are shown.
 constexpr Topic topics[] = {
+    {"first-ten-minutes", "first_ten_minutes.md"},
+    {"when-it-hangs", "when_it_hangs.md"},
+    {"from-labml_remote", "from_labml_remote.md"},
+    {"from-torchrun", "from_torchrun.md"},
+    {"from-slurm", "from_slurm.md"},
+    {"from-mpirun", "from_mpirun.md"},
     {"configs", "configuration.md"},
     {"launchers", "launchers.md"},
     {"ranks", "ranks.md"},
