@@ -13,4 +13,10 @@ std::string dump_json(const Json& value) {
   return value.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+// The same on one line, without a newline at the end.
+template <typename Json>
+std::string dump_json_line(const Json& value) {
+  return value.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 }  // namespace remote

@@ -22,6 +22,7 @@
 #include "cli/commands/status.hpp"
 #include "cli/guide_words.hpp"
 #include "cli/help.hpp"
+#include "cli/manual.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
 
@@ -32,14 +33,15 @@ namespace remote::cli {
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
     add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion, add_status;
+    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top;
 
 namespace {
 
-constexpr AddCommand* commands[] = {
-    add_init,      add_servers,  add_prepare,    add_run,      add_shell,     add_job_run,   add_launch,
-    add_status,    add_job_list, add_job_tail,   add_job_kill, add_job_rsync, add_job_wait,  add_authorize,
-    add_job_clean, add_job_pull, add_job_stacks, add_trust,    add_sandbox,   add_completion};
+constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,    add_run,      add_shell,
+                                    add_job_run,    add_launch,   add_status,     add_top,      add_job_list,
+                                    add_job_tail,   add_job_kill, add_job_rsync,  add_job_wait, add_authorize,
+                                    add_job_clean,  add_job_pull, add_job_stacks, add_trust,    add_sandbox,
+                                    add_completion, add_check};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -120,11 +122,13 @@ void add_global_options(CLI::App& app, Context& context) {
   app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr; -vv tells more");
   app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
   app.add_flag("--json", context.options.json, "Print data as one JSON value");
+  app.add_flag("--jsonl", context.options.jsonl, "Print what happens as JSON events, one a line");
   app.add_flag("--strict", context.options.strict, "Take an unknown key of configs.yaml for an error");
 }
 
 void apply_global_options(Context& context) {
   context.terminal.set_quiet(context.options.quiet);
+  context.options.json = context.options.json || context.options.jsonl;
   if (context.options.color == "always") {
     context.terminal.set_color(ui::Color::always);
   } else if (context.options.color == "never") {
@@ -209,6 +213,21 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   return Error::usage(fmt::format("{}: {}", name, error.what()), "", help);
 }
 
+// The command that was named, and what it is for a program: "sandbox up".
+std::string command_of(const CLI::App& app) {
+  const std::string name = full_name(named_command(app));
+  const std::size_t blank = name.find(' ');
+  return blank == std::string::npos ? "status" : name.substr(blank + 1);
+}
+
+// --jsonl, also where the rest of the command line is wrong.
+void begin_stream(const CLI::App& app, Context& context) {
+  if (context.options.jsonl && !context.stream) {
+    context.stream.emplace(context.terminal);
+    context.stream->begin(command_of(app));
+  }
+}
+
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
     const CommandLine line = read_command_line(app, context.with_command, words);
@@ -233,8 +252,24 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
       context.terminal.out(text.str());
       return 0;
     }
+    context.options.jsonl = context.options.jsonl || std::ranges::find(words, "--jsonl") != words.end();
+    begin_stream(app, context);
     context.show(usage_error(app, error));
     return 2;
+  }
+}
+
+int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>& words) {
+  try {
+    return parse_and_run(app, context, words);
+  } catch (const Interrupted&) {
+    return 130;
+  } catch (const Error& error) {
+    context.show(error);
+    return error.kind() == ErrorKind::usage ? 2 : 1;
+  } catch (const std::exception& error) {
+    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
+    return 1;
   }
 }
 
@@ -248,7 +283,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
   // The commands take it over.
-  const std::size_t width = std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+  const std::size_t width = help_width(context);
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
   });
@@ -256,22 +291,18 @@ int run(const std::vector<std::string>& words, Environment environment) {
     add(app, context);
   }
   add_help(app, context);
+  add_manual(app);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);
+    begin_stream(app, context);
     logging.emplace(context.terminal, context.options.verbose);
   });
-  try {
-    return parse_and_run(app, context, words);
-  } catch (const Interrupted&) {
-    return 130;
-  } catch (const Error& error) {
-    context.show(error);
-    return error.kind() == ErrorKind::usage ? 2 : 1;
-  } catch (const std::exception& error) {
-    context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
-    return 1;
+  const int code = run_guarded(app, context, words);
+  if (context.stream) {
+    context.stream->end(code);
   }
+  return code;
 }
 
 int run(int argc, char** argv) {

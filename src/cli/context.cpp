@@ -11,6 +11,7 @@
 #include <poll.h>
 
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
@@ -118,7 +119,12 @@ Project& Context::project() {
     hooks.cancel = cancel;
     hooks.strict = options.strict;
     hooks.rsync_helper = self_path();  // main.cpp serves rsync, too
-    hooks.on_event = [this](const Event& event) { on_event(event); };
+    hooks.on_event = [this](const Event& event) {
+      if (stream) {
+        stream->take(event);
+      }
+      on_event(event);
+    };
     hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };
     hooks.allow = [this](const std::vector<Demand>& demands) { return ask_trust(demands); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
@@ -131,7 +137,18 @@ bool Context::ask_trust(const std::vector<Demand>& demands) {
   return is_yes(terminal.ask("Allow this, now and later? [y/N] ", cancel));
 }
 
+void Context::print(const nlohmann::ordered_json& value) {
+  if (stream) {
+    stream->result(value);
+  } else {
+    terminal.out(dump_json(value));
+  }
+}
+
 void Context::show(const Error& error) {
+  if (stream) {
+    stream->error(error, hint_of(error));
+  }
   terminal.err(terminal.paint_err(ui::Style::red, "error:") + " " + error.message() + "\n");
   if (const std::string hint = hint_of(error); !hint.empty()) {
     terminal.err(terminal.paint_err(ui::Style::cyan, " hint:") + " " + hint + "\n");

@@ -12,6 +12,7 @@
 #include <remote/cancel.hpp>
 #include <remote/project.hpp>
 
+#include "cli/show/stream.hpp"
 #include "cli/words.hpp"
 #include "ui/terminal.hpp"
 
@@ -23,7 +24,8 @@ struct GlobalOptions {
   std::string color = "auto";
   int verbose = 0;  // how often -v was given
   bool quiet = false;
-  bool json = false;
+  bool json = false;  // also with --jsonl
+  bool jsonl = false;
   bool strict = false;
 };
 
@@ -55,6 +57,8 @@ class Context {
   std::function<void(const Event&)> on_event;
   // Which names may be the value of an option, for completion. A command enters its options here.
   std::map<const CLI::Option*, NameKind> completers;
+  // With --jsonl: takes what happens. Else absent.
+  std::optional<EventStream> stream;
   // The subcommands behind which a command may stand as words, and those words.
   std::set<const CLI::App*> with_command;
   std::optional<CommandWords> command_words;
@@ -63,6 +67,8 @@ class Context {
   // Throws Error (usage).
   Project& project();
 
+  // Prints what --json and --jsonl print for data.
+  void print(const nlohmann::ordered_json& value);
   void show(const Error& error);
   void show(const std::vector<Error>& errors);
   void show(const Event& event);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/rendezvous.hpp"
 #include "base/strings.hpp"
-#include "config/rendezvous.hpp"
 #include "config/section.hpp"
 
 namespace remote::config {

@@ -240,11 +240,15 @@ Json to_json(const Job& job) {
   return object;
 }
 
-std::string to_json_text(const Job& job) {
+nlohmann::ordered_json record_json(const Job& job) {
   Json record{{"version", record_version}};
   Writer fields(record, true);
   visit_fields(job, fields);
-  return dump_json(record);
+  return record;
+}
+
+std::string to_json_text(const Job& job) {
+  return dump_json(record_json(job));
 }
 
 Job from_json_text(const std::string& text) {

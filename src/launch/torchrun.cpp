@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/rendezvous.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "config/rendezvous.hpp"
 #include "launch/command.hpp"
 #include "launch/launchers.hpp"
 
@@ -62,7 +62,7 @@ struct Rendezvous {
 
 // "2" or "1:4".
 void read_nodes(const std::string& text, std::size_t servers, Rendezvous& rendezvous) {
-  const auto range = config::parse_node_range(text);
+  const auto range = parse_node_range(text);
   if (!range) {
     throw Error::usage(fmt::format("wrong nnodes '{}'", text),
                        "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
@@ -92,7 +92,7 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   }
   const std::string by_itself = rendezvous.elastic() || rendezvous.max_restarts > 0 ? "c10d" : "static";
   const std::string name = options.rendezvous.value_or(by_itself);
-  if (!config::is_rendezvous(name)) {
+  if (!is_rendezvous(name)) {
     throw Error::usage(fmt::format("no rendezvous '{}'", name), "there are: static, c10d");
   }
   rendezvous.c10d = name == "c10d";

@@ -12,6 +12,7 @@
 #include "jobs/stacks.hpp"
 #include "launch/command.hpp"
 #include "project/code_check.hpp"
+#include "project/one_by_one.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
 #include "servers/python_env.hpp"
@@ -65,6 +66,9 @@ StartResult start(Core& core, const JobRequest& request) {
                              request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   set_tags(job.job, request.tags);
+  if (!server.slurm) {
+    join_launch(core, request.env, job.job);
+  }
   std::vector<jobs::NewJob> all{std::move(job)};
   if (server.slurm) {
     all = slurm_jobs(core.config, server, request, std::move(all.front()));

@@ -4,6 +4,7 @@
 #include "config/trust.hpp"
 #include "jobs/select.hpp"
 #include "launch/plan.hpp"
+#include "project/check/check.hpp"
 #include "project/core.hpp"
 #include "ssh/pool.hpp"
 
@@ -136,8 +137,16 @@ std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) 
   return project::describe_servers(*core_, globs);
 }
 
+CheckReport Project::check(const CheckRequest& request) {
+  return project::check(WithServers{*core_}, request);
+}
+
 std::vector<ServerState> Project::server_states(const std::vector<std::string>& globs) {
   return project::server_states(WithServers{*core_}, globs);
+}
+
+void Project::watch(const WatchRequest& request) {
+  project::watch(WithServers(*core_), request);
 }
 
 std::vector<ServerRun> Project::run(const RunRequest& request) {

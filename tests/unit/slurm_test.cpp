@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/json.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/places.hpp"
@@ -70,7 +71,7 @@ TEST(SlurmPlanGolden, RanksWithEverySetting) {
   const std::string text = cli::plan_text(make_slurm_plan(spec, slurm, {{"NCCL_DEBUG", "WARN"}}));
   expect_golden("plan_slurm.txt", text);
   EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
-  expect_golden("plan_slurm_json.txt", cli::plan_json(make_slurm_plan(spec, slurm, {})));
+  expect_golden("plan_slurm_json.txt", dump_json(cli::plan_json(make_slurm_plan(spec, slurm, {}))));
 }
 
 TEST(SlurmPlanGolden, Torchrun) {

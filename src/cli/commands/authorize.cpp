@@ -54,7 +54,7 @@ int run(Context& context, const AuthorizeRequest& request) {
     }
   }
   if (context.options.json) {
-    context.terminal.out(dump_json(all));
+    context.print(all);
   }
   if (failed > 0) {
     if (results.size() > 1) {

@@ -77,7 +77,7 @@ bool report(Context& context, const KillResult& result) {
     }
   }
   if (context.options.json) {
-    context.terminal.out(dump_json(all));
+    context.print(all);
   } else {
     for (const std::string& line : lines.text()) {
       context.terminal.out(line + "\n");
@@ -227,7 +227,7 @@ int clean(Context& context, const CleanArguments& arguments) {
   context.show(result.errors);
   left += static_cast<int>(result.errors.size());
   if (context.options.json) {
-    context.terminal.out(dump_json(all));
+    context.print(all);
   } else {
     context.terminal.notice((removed == 0 ? "no jobs" : counted(removed, "job")) + " removed");
   }

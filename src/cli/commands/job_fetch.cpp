@@ -80,7 +80,7 @@ void print(Context& context, const PullArguments& arguments, const Job& job, con
     const nlohmann::ordered_json value = {
         {"job", job.key},          {"id", job.id.text()},        {"server", job.server}, {"to", folder},
         {"files", report.changed}, {"newer_here", report.newer}, {"bytes", report.bytes}};
-    context.terminal.out(dump_json(value));
+    context.print(value);
     return;
   }
   if (report.changed.empty()) {

@@ -74,6 +74,7 @@ std::vector<Job> with_rank(Project& project, const JobOptions& options, int rank
 }
 
 int tail(Context& context, const TailArguments& arguments) {
+  refuse_output_as_json(context, "job-tail --json");
   FollowRequest request;
   request.lines = arguments.lines;
   request.follow = !arguments.no_follow;
@@ -101,10 +102,16 @@ int wait(Context& context, const JobOptions& options) {
     std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
   }
   EndTeller ends(context.terminal, jobs);
+  const auto take = [&](const Job& job) {
+    if (context.stream && is_final(job.state)) {
+      context.stream->ended(job);
+    }
+    ends.take(job);
+  };
   std::size_t running = 0;
   for (const Job& job : jobs) {
     if (is_final(job.state)) {
-      ends.take(job);
+      take(job);
     } else {
       ++running;
     }
@@ -114,12 +121,11 @@ int wait(Context& context, const JobOptions& options) {
   } else if (running > 0) {
     context.terminal.notice("waiting for " + counted(running, "job"));
   }
-  const FollowResult result =
-      context.project().wait(jobs, [&](std::size_t, const Job& job) { ends.take(job); });
+  const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
   ends.finish(result.verdict.has_value());
   show_end(context, result);
   if (context.options.json) {
-    context.terminal.out(jobs_json(result.jobs));
+    context.print(jobs_json(result.jobs));
   }
   const bool went_on = result.verdict && !result.verdict->left.empty();
   const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {

@@ -129,7 +129,7 @@ std::string footer(const Listing& listing) {
 
 void print(Context& context, const Arguments& arguments, const Listing& listing) {
   if (context.options.json) {
-    context.terminal.out(jobs_json(listing.jobs));
+    context.print(jobs_json(listing.jobs));
     return;
   }
   if (!listing.rows.empty()) {

@@ -93,7 +93,8 @@ nlohmann::ordered_json member_json(const RankStack& one) {
   return value;
 }
 
-std::string all_json(const std::vector<StackGroup>& groups, const std::vector<RankStack>& without) {
+nlohmann::ordered_json all_json(const std::vector<StackGroup>& groups,
+                                const std::vector<RankStack>& without) {
   nlohmann::ordered_json all = {{"groups", nlohmann::ordered_json::array()},
                                 {"without", nlohmann::ordered_json::array()}};
   for (const StackGroup& group : groups) {
@@ -113,13 +114,13 @@ std::string all_json(const std::vector<StackGroup>& groups, const std::vector<Ra
     value["kernel"] = one.kernel;
     all["without"].push_back(std::move(value));
   }
-  return dump_json(all);
+  return all;
 }
 
 void print(Context& context, bool all_threads, const std::vector<StackGroup>& groups,
            const std::vector<RankStack>& without) {
   if (context.options.json) {
-    context.terminal.out(all_json(groups, without));
+    context.print(all_json(groups, without));
     return;
   }
   std::string text;

@@ -80,7 +80,7 @@ std::string queued_words(const Job& job) {
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
   if (context.options.json) {
-    context.terminal.out(jobs_json(launched.jobs));
+    context.print(jobs_json(launched.jobs));
     return;
   }
   if (!launched.errors.empty()) {
@@ -180,7 +180,11 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   request.lost_after = std::chrono::seconds(arguments.lost_after_s);
   request.requeue = arguments.slurm.requeue;
   request.after = arguments.slurm.jobs_before(context);
-  launch.follow = arguments.follow.value_or(usual.follow.value_or(false));
+  if (arguments.follow.value_or(false)) {
+    refuse_output_as_json(context, fmt::format("{} --follow --json", arguments.name));
+  }
+  const bool one_value = context.options.json && !context.stream;
+  launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
   request.await_lifelines = !launch.follow;  // following tells it too
   request.tell_changes = !launch.rsync;
@@ -193,7 +197,11 @@ int run(Context& context, const Arguments& arguments) {
   const std::string ranks_from = launch.one_a_server ? " (one a server; --nproc-per-node changes that)" : "";
   if (arguments.dry_run) {
     const Plan plan = context.project().plan(request);
-    context.terminal.out(context.options.json ? plan_json(plan) : plan_text(plan));
+    if (context.options.json) {
+      context.print(plan_json(plan));
+    } else {
+      context.terminal.out(plan_text(plan));
+    }
     return 0;
   }
   if (launch.rsync) {
@@ -394,6 +402,9 @@ std::string ask_server(Context& context) {
 }
 
 int run_job(Context& context, const JobArguments& arguments) {
+  if (arguments.follow) {
+    refuse_output_as_json(context, "job-run --follow --json");
+  }
   JobRequest request = arguments.request;
   request.command =
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
@@ -414,7 +425,7 @@ int run_job(Context& context, const JobArguments& arguments) {
   std::vector<Job> all{job};
   all.insert(all.end(), started.more.begin(), started.more.end());
   if (context.options.json) {
-    context.terminal.out(all.size() == 1 ? jobs::to_json_text(job) : jobs_json(all));
+    context.print(all.size() == 1 ? jobs::record_json(job) : jobs_json(all));
   } else if (!started.error && all.size() > 1) {
     std::vector<int> keys;
     std::ranges::transform(all, std::back_inserter(keys), &Job::key);

@@ -66,6 +66,10 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<std::s
   }
   std::vector<OutputScreen> screens;
   for (std::size_t i = 0; i < names.size(); ++i) {
+    if (context.stream) {
+      screens.emplace_back(context.terminal, *context.stream, OutputSource{names[i]});
+      continue;
+    }
     screens.emplace_back(
         context.terminal,
         names.size() == 1
@@ -120,7 +124,7 @@ int run(Context& context, const Arguments& arguments) {
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
-    if (context.options.json) {
+    if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {
       screens[server].take(stream, data);
@@ -144,8 +148,12 @@ int run(Context& context, const Arguments& arguments) {
     nlohmann::json all = nlohmann::json::array();
     for (std::size_t i = 0; i < runs.size(); ++i) {
       all.push_back(to_json(runs[i], printed[i]));
+      if (context.stream) {  // it was told line by line
+        all.back().erase("stdout");
+        all.back().erase("stderr");
+      }
     }
-    context.terminal.out(dump_json(all));
+    context.print(all);
   }
   return code;
 }

@@ -90,7 +90,7 @@ int sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
   context.terminal.notice(counted(list.size(), "practice server") + " up" + how);
   report_config(context, sandbox, list);
   if (context.options.json) {
-    context.terminal.out(dump_json(to_json(list)));
+    context.print(to_json(list));
   }
   return 0;
 }
@@ -113,7 +113,7 @@ void sandbox_status(Context& context) {
   const sandbox::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.status();
   if (context.options.json) {
-    context.terminal.out(dump_json(to_json(list)));
+    context.print(to_json(list));
     return;
   }
   if (list.empty()) {

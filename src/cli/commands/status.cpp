@@ -102,7 +102,7 @@ int show_status(Context& context) {
     for (const Advice& one : next) {
       json["next"].push_back({{"command", one.command}, {"why", one.why}});
     }
-    context.terminal.out(dump_json(json));
+    context.print(json);
     return 0;
   }
   if (!rows.empty()) {

@@ -284,6 +284,9 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
 PrepareScreen::PrepareScreen(Context& context, const std::vector<std::string>& servers,
                              const PrepareRequest& request, bool show_output)
     : context_(context), servers_(servers), progress_(context.terminal, servers, context.options.quiet) {
+  if (context.stream) {
+    context.stream->name_servers(servers);
+  }
   const auto print = [&terminal = context.terminal, show_output, servers](std::size_t server,
                                                                           const std::string& line) {
     if (show_output && !line.empty()) {
@@ -364,7 +367,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
     context.terminal.notice(" hint: send them too with --overwrite");
   }
   if (context.options.json) {
-    context.terminal.out(dump_json(all));
+    context.print(all);
   }
   if (results.size() > 1 || failed > 0) {
     const std::string done = request.dry_run ? "compared, nothing was sent"

@@ -185,12 +185,12 @@ std::string kill_command(const std::vector<Job>& jobs) {
   return command;
 }
 
-std::string jobs_json(const std::vector<Job>& jobs) {
+nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs) {
   nlohmann::ordered_json array = nlohmann::ordered_json::array();
   for (const Job& job : jobs) {
     array.push_back(jobs::to_json(job));
   }
-  return dump_json(array);
+  return array;
 }
 
 int exit_code_of(const Job& job) {
@@ -222,6 +222,9 @@ std::string aftermath(const Verdict& verdict) {
 
 void show_end(Context& context, const FollowResult& result) {
   context.show(result.errors);
+  if (result.verdict && context.stream) {
+    context.stream->verdict(*result.verdict);
+  }
   if (result.verdict) {
     show_verdict(context.terminal, *result.verdict);
   }
@@ -307,7 +310,7 @@ std::string plan_text(const Plan& plan) {
   return text;
 }
 
-std::string plan_json(const Plan& plan) {
+nlohmann::ordered_json plan_json(const Plan& plan) {
   using Json = nlohmann::ordered_json;
   Json processes = Json::array();
   for (const PlannedProcess& process : plan.processes) {
@@ -333,7 +336,7 @@ std::string plan_json(const Plan& plan) {
   if (!plan.batch_script.empty()) {
     json["batch_script"] = plan.batch_script;
   }
-  return dump_json(json);
+  return json;
 }
 
 }  // namespace remote::cli

@@ -19,15 +19,15 @@ std::string describe(const Job& job);
 // The command that ends those of the jobs that have not ended. Of launches, all unfinished ranks must be
 // given.
 std::string kill_command(const std::vector<Job>& jobs);
-// Jobs as one JSON array, with a newline.
-std::string jobs_json(const std::vector<Job>& jobs);
+// Jobs as one JSON array.
+nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs);
 // 0 for a success; the exit code or 128+N of what failed; 1 where neither is known.
 int exit_code_of(const Job& job);
 
 // A plan as --dry-run shows it. Values of variables that look secret are masked, and what looks like one in
 // the command.
 std::string plan_text(const Plan& plan);
-std::string plan_json(const Plan& plan);
+nlohmann::ordered_json plan_json(const Plan& plan);
 
 // "3 others were ended after it, 1 succeeded": what became of the ranks but for the first that failed; "" for
 // none.

@@ -36,6 +36,23 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
   return screens;
 }
 
+std::vector<OutputScreen> event_screens(Context& context, const std::vector<Job>& jobs) {
+  std::vector<OutputScreen> screens;
+  for (const Job& job : jobs) {
+    screens.emplace_back(context.terminal, *context.stream,
+                         OutputSource{job.server, job.key, job.rank, job.labelled});
+  }
+  return screens;
+}
+
+std::vector<OutputScreen> screens_of(Context& context, const std::vector<Job>& jobs, bool whole) {
+  if (context.stream) {
+    return event_screens(context, jobs);
+  }
+  return whole ? std::vector<OutputScreen>(jobs.size(), OutputScreen(context.terminal, ""))
+               : screens_for(context, jobs);
+}
+
 }  // namespace
 
 void LineAssembler::emit(std::string& out) {
@@ -108,6 +125,14 @@ void OutputScreen::finish() {
 }
 
 void OutputScreen::print(OutputStream stream, std::string_view text) {
+  if (events_ != nullptr) {
+    while (!text.empty()) {
+      const std::size_t end = std::min(text.find('\n'), text.size() - 1);
+      events_->output(source_, stream, text.substr(0, text[end] == '\n' ? end : end + 1));
+      text.remove_prefix(end + 1);
+    }
+    return;
+  }
   if (stream == OutputStream::out) {
     terminal_.out(text);
   } else {
@@ -116,14 +141,19 @@ void OutputScreen::print(OutputStream stream, std::string_view text) {
   last_ = text.empty() ? last_ : text.back();
 }
 
+void refuse_output_as_json(const Context& context, const std::string& what) {
+  if (context.options.json && !context.stream) {
+    throw Error::usage(what, "output as it comes is no JSON value",
+                       "--jsonl prints each line of it as a JSON event");
+  }
+}
+
 int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request) {
   const bool launch = request.first_rank_only;
   const bool single = jobs.size() == 1 && !launch;
   ui::Terminal& terminal = context.terminal;
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
-  std::vector<OutputScreen> screens = single || launch
-                                          ? std::vector<OutputScreen>(jobs.size(), OutputScreen(terminal, ""))
-                                          : screens_for(context, jobs);
+  std::vector<OutputScreen> screens = screens_of(context, jobs, single || launch);
   EndTeller ends(terminal, jobs);
   request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
     screens[index].take(stream, data);
@@ -132,6 +162,9 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     screens[index].finish();
     if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && screens[index].within_line()) {
       terminal.err("\n");  // what comes now is not the job's
+    }
+    if (context.stream && is_final(job.state)) {
+      context.stream->ended(job);
     }
     if (!launch && (is_final(job.state) || (follow && job.state == JobState::unknown))) {
       ends.take(job);

@@ -46,9 +46,11 @@ class LineAssembler {
 };
 
 // Shows what one server or job writes: its bytes as they are where the prefix is empty, else whole lines
-// behind the prefix. One thread at a time.
+// behind the prefix; or whole lines as events of --jsonl. One thread at a time.
 class OutputScreen {
  public:
+  OutputScreen(ui::Terminal& terminal, EventStream& events, OutputSource source)
+      : terminal_(terminal), events_(&events), source_(std::move(source)), raw_(false), out_(""), err_("") {}
   OutputScreen(ui::Terminal& terminal, const std::string& prefix)
       : terminal_(terminal), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
 
@@ -66,17 +68,22 @@ class OutputScreen {
   void print(OutputStream stream, std::string_view text);
 
   ui::Terminal& terminal_;
+  EventStream* events_ = nullptr;  // the Context's
+  OutputSource source_;
   bool raw_;
   LineAssembler out_;
   LineAssembler err_;
   char last_ = '\n';
 };
 
+// Throws Error (usage) with --json, which prints one value: output goes with --jsonl. `what` is refused.
+void refuse_output_as_json(const Context& context, const std::string& what);
+
 // Shows the output of jobs as it comes, until they end: one job's bytes as they are, several jobs' in whole
 // lines with a coloured prefix, and of a launch that is followed by its first rank alone that rank's bytes.
-// Says on stderr how each ended, and the verdict where request.judge asks for it. Returns the exit code: that
-// of the job if it is one, else 0 only if all succeeded. On Ctrl-C says that the jobs go on, and throws
-// Interrupted. The callbacks of `request` are set here.
+// With --jsonl, each line is an event. Says on stderr how each ended, and the verdict where request.judge
+// asks for it. Returns the exit code: that of the job if it is one, else 0 only if all succeeded. On Ctrl-C
+// says that the jobs go on, and throws Interrupted. The callbacks of `request` are set here.
 int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request);
 
 }  // namespace remote::cli

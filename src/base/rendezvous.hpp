@@ -7,7 +7,7 @@
 
 // The words of torchrun's options, as the command line and `launch:` of configs.yaml have them.
 
-namespace remote::config {
+namespace remote {
 
 struct NodeRange {
   int least = 1;
@@ -29,4 +29,4 @@ inline bool is_rendezvous(std::string_view name) {
   return name == "static" || name == "c10d";
 }
 
-}  // namespace remote::config
+}  // namespace remote

@@ -1,0 +1,5 @@
+"""``python -m labml_remote``."""
+
+from .cli import main
+
+main()

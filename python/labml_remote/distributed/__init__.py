@@ -1,0 +1,1 @@
+"""Distributed runs: ``labml_remote.distributed.torch_launch.launch()``."""

@@ -1,0 +1,43 @@
+"""Drives the program ``remote``: plain SSH servers as one training machine.
+
+>>> from remote_launcher import Project
+>>> p = Project(".")
+>>> p.prepare()
+>>> run = p.launch("python train.py", nproc="auto", servers=["gpu-*"])
+>>> for line in run.follow():
+...     print(line.rank, line.text)
+>>> verdict = run.wait()
+
+The package has no dependency but the program, which is found beside the package, by the variable
+``REMOTE_BINARY``, or on ``PATH``. Everything that fails raises :class:`RemoteError`.
+
+Objects may be used by one thread at a time. No thread is started, and no process stays behind: a call that is
+interrupted (Ctrl-C) ends the program that it has started and never a job.
+"""
+
+from ._errors import RemoteError
+from ._launch import Job, Launch, Line, Output, StackGroup, StackMember, Stacks, Thread, Verdict
+from ._project import CommandResult, Prepared, Project, Server
+from ._stream import Answer
+from ._submit import Submitted
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Answer",
+    "CommandResult",
+    "Job",
+    "Launch",
+    "Line",
+    "Output",
+    "Prepared",
+    "Project",
+    "RemoteError",
+    "Server",
+    "StackGroup",
+    "StackMember",
+    "Stacks",
+    "Submitted",
+    "Thread",
+    "Verdict",
+]

@@ -1,0 +1,387 @@
+"""Jobs and launches: following, waiting, ending."""
+
+import html
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._errors import RemoteError
+from ._stream import Event, Stream, async_events
+
+if TYPE_CHECKING:
+    from ._project import Project
+
+_ENDED = ("succeeded", "failed", "killed", "lost")
+_FROM_THE_START = "1000000000"
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that a job wrote.
+
+    Attributes:
+        rank: of the launch, or None where the job is none of its ranks.
+        server: the server's name.
+        stream: ``"out"`` or ``"err"``.
+        text: without its newline; bytes that are no UTF-8 are U+FFFD.
+        job: the job's key.
+    """
+
+    rank: Optional[int]
+    server: str
+    stream: str
+    text: str
+    job: Optional[int] = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as it was known when it was asked for: a rank of a launch, or a command by itself.
+
+    ``state`` is one of queued, starting, running, succeeded, failed, killed, lost, unknown. ``rank`` is the first
+    rank where the job runs several. ``fields`` has everything that ``remote job-list --json`` says.
+    """
+
+    key: int
+    id: str
+    server: str
+    state: str
+    command: str
+    rank: Optional[int]
+    pid: Optional[int]
+    exit_code: Optional[int]
+    signal: Optional[str]
+    reason: str
+    tags: Tuple[str, ...]
+    fields: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @property
+    def ended(self) -> bool:
+        """Whether its state is final."""
+        return self.state in _ENDED
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> "Job":
+        """The job of a JSON object of the program."""
+        return Job(
+            key=int(fields["key"]),
+            id=str(fields["id"]),
+            server=str(fields["server"]),
+            state=str(fields["state"]),
+            command=str(fields.get("command") or ""),
+            rank=fields.get("rank"),
+            pid=fields.get("pid"),
+            exit_code=fields.get("exit_code"),
+            signal=fields.get("signal"),
+            reason=str(fields.get("reason") or ""),
+            tags=tuple(fields.get("tags") or ()),
+            fields=dict(fields),
+        )
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a launch.
+
+    Attributes:
+        ok: whether it succeeded. An elastic launch that went on without some servers (``left``) did.
+        first_failed: the job that failed by itself before all others, or None.
+        traceback: the last lines that it wrote to its stderr.
+        exit_codes: by job, in the order of the ranks: by the rank, or by the key of a job without one. None where a
+            signal ended it or nothing is known.
+        total, succeeded: counts of ranks.
+        lost_server: the server whose loss ended the others, or None.
+        left: servers that an elastic launch went on without.
+        jobs: as they ended.
+    """
+
+    ok: bool
+    first_failed: Optional[Job]
+    traceback: str
+    exit_codes: Dict[int, Optional[int]]
+    total: int
+    succeeded: int
+    lost_server: Optional[str]
+    left: Tuple[str, ...]
+    jobs: Tuple[Job, ...]
+
+    def __bool__(self) -> bool:
+        return self.ok
+
+
+@dataclass(frozen=True)
+class Thread:
+    """A thread's Python stack, the innermost call first: ``"forward (model.py:12)"``."""
+
+    name: str
+    frames: Tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class StackMember:
+    """A process of a job. ``reason`` says why it has no stack."""
+
+    job: int
+    server: str
+    pid: int
+    rank: Optional[int]
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class StackGroup:
+    """Processes that stand at the same place."""
+
+    members: Tuple[StackMember, ...]
+    threads: Tuple[Thread, ...]
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Where the ranks stand: equal stacks in one group, the odd one out first. ``without``: processes that have none."""
+
+    groups: Tuple[StackGroup, ...]
+    without: Tuple[StackMember, ...]
+
+
+def _member(fields: Mapping[str, Any]) -> StackMember:
+    return StackMember(
+        int(fields["job"]), str(fields["server"]), int(fields["pid"]), fields.get("rank"), str(fields.get("reason") or "")
+    )
+
+
+class Output:
+    """The lines of a launch as they come, until all of it has ended: for ``for`` and for ``async for``.
+
+    A lost connection is made anew; no line is lost or comes twice. Leaving the loop, or Ctrl-C, ends the following
+    and not the jobs. A context manager, for who leaves it early::
+
+        with run.follow() as lines:
+            for line in lines: ...
+    """
+
+    def __init__(self, launch: "Launch", words: Sequence[str]) -> None:
+        self._launch = launch
+        self._words = list(words)
+        self._stream: Optional[Stream] = None
+
+    def __enter__(self) -> "Output":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the following."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None
+
+    def __iter__(self) -> Iterator[Line]:
+        project = self._launch.project
+        self.close()
+        self._stream = Stream(project.binary, project.folder, self._words)
+        try:
+            for event in self._stream:
+                line = self._launch._take(event)
+                if line is not None:
+                    yield line
+            _raise_first(self._stream.errors)
+        finally:
+            self.close()
+
+    async def __aiter__(self) -> AsyncIterator[Line]:
+        project = self._launch.project
+        events = async_events(project.binary, project.folder, self._words)
+        errors = []
+        try:
+            async for event in events:
+                if event["event"] == "error":
+                    errors.append(RemoteError.of_event(event))
+                line = self._launch._take(event)
+                if line is not None:
+                    yield line
+            _raise_first(errors)
+        finally:
+            await events.aclose()  # type: ignore[attr-defined]
+
+
+def _raise_first(errors: Sequence[RemoteError]) -> None:
+    if errors:
+        raise errors[0]
+
+
+class Launch:
+    """The ranks of a launch, or a single job.
+
+    Attributes:
+        project: the project that it belongs to.
+        jobs: as they were known last; :meth:`refresh` asks the servers.
+    """
+
+    def __init__(self, project: "Project", jobs: Sequence[Job]) -> None:
+        if not jobs:
+            raise ValueError("a launch has jobs")
+        self.project = project
+        self.jobs: List[Job] = list(jobs)
+        self._verdict: Optional[Event] = None
+
+    @property
+    def key(self) -> int:
+        """The key of its first job, by which the program knows it."""
+        return self.jobs[0].key
+
+    @property
+    def id(self) -> str:
+        """The id of the launch; of a job by itself, the job's."""
+        return str(self.jobs[0].fields.get("launch") or self.jobs[0].id)
+
+    @property
+    def ended(self) -> bool:
+        """Whether all of it had ended when it was asked for last."""
+        return all(job.ended for job in self.jobs)
+
+    @property
+    def _is_launch(self) -> bool:
+        return bool(self.jobs[0].fields.get("launch"))
+
+    def _selection(self) -> List[str]:
+        if self._is_launch:
+            return ["--launch", str(self.key)]
+        return [word for job in self.jobs for word in ("--job", str(job.key))]
+
+    def __repr__(self) -> str:
+        states = ", ".join(sorted({job.state for job in self.jobs}))
+        return f"<Launch {self.key}: {len(self.jobs)} jobs, {states}>"
+
+    def _repr_html_(self) -> str:
+        """A small table, for notebooks."""
+        cells = ("key", "rank", "server", "state", "exit_code")
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape('' if v is None else str(v))}</td>" for v in values) + "</tr>"
+            for values in ([getattr(job, cell) for cell in cells] for job in self.jobs)
+        )
+        head = "".join(f"<th>{cell.replace('_', ' ')}</th>" for cell in cells)
+        return f"<table><caption>{html.escape(self.jobs[0].command)}</caption><tr>{head}</tr>{rows}</table>"
+
+    def _take(self, event: Event) -> Optional[Line]:
+        """Takes in an event; returns the line that it is."""
+        name = event["event"]
+        if name == "output":
+            return Line(event["rank"], event["server"], event["stream"], event["text"], event.get("job"))
+        if name == "ended":
+            ended = Job.of(event["job"])
+            self.jobs = [ended if job.id == ended.id else job for job in self.jobs]
+        elif name == "verdict":
+            self._verdict = event
+        return None
+
+    def follow(self, rank: Optional[int] = None, lines: Optional[int] = None, follow: bool = True) -> Output:
+        """The output of all ranks, or of one, line by line as it comes.
+
+        Args:
+            rank: only this rank's.
+            lines: begin with the last so many lines; None: with the first.
+            follow: False stops at the end of what is there.
+        """
+        words = ["job-tail", *self._selection(), "--lines", _FROM_THE_START if lines is None else str(lines)]
+        if rank is not None:
+            words += ["--rank", str(rank)]
+        elif self._is_launch:
+            words += ["--all"]
+        if not follow:
+            words += ["--no-follow"]
+        return Output(self, words)
+
+    def refresh(self) -> "Launch":
+        """Asks the servers how its jobs are; returns itself."""
+        words = ["job-list", "--launch", str(self.key)] if self._is_launch else ["job-list", "--stopped", "--hidden"]
+        answer = self.project.call(*words).check()
+        known = {job.id: job for job in map(Job.of, answer.value or [])}
+        self.jobs = [known.get(job.id, job) for job in self.jobs]
+        return self
+
+    def wait(self, timeout: Optional[float] = None) -> Verdict:
+        """Waits until all has ended.
+
+        Args:
+            timeout: seconds; None: as long as it takes.
+
+        Raises:
+            TimeoutError: it has not ended by then; the jobs go on.
+            RemoteError: a server did not answer to the end.
+        """
+        deadline = None if timeout is None else time.monotonic() + timeout
+        self._verdict = None
+        with Stream(self.project.binary, self.project.folder, ["job-wait", *self._selection()]) as stream:
+            try:
+                for event in stream.events(deadline):
+                    self._take(event)
+            except TimeoutError:
+                raise TimeoutError(f"{self!r} has not ended after {timeout} s") from None
+            _raise_first(stream.errors)
+        return self._judged()
+
+    def _judged(self) -> Verdict:
+        found: Event = self._verdict or {}
+        failed = [job for job in self.jobs if job.state != "succeeded"]
+        first = Job.of(found["first"]) if found.get("first") else None
+        last_lines = list(found.get("last_lines") or ())
+        if not found and failed and failed[0].state == "failed":  # a job alone has no verdict
+            first = failed[0]
+            last_lines = [line.text for line in self.follow(lines=20, follow=False) if line.stream == "err"]
+        left = tuple(found.get("left") or ())
+        return Verdict(
+            ok=not failed or bool(left),
+            first_failed=first,
+            traceback="\n".join(last_lines),
+            exit_codes={job.key if job.rank is None else job.rank: job.exit_code for job in self.jobs},
+            total=int(found.get("total", len(self.jobs))),
+            succeeded=int(found.get("succeeded", len(self.jobs) - len(failed))),
+            lost_server=found.get("lost_server"),
+            left=left,
+            jobs=tuple(self.jobs),
+        )
+
+    def kill(self, grace: int = 10) -> None:
+        """Ends what still runs, and sees that nothing of it is left.
+
+        Args:
+            grace: seconds between SIGTERM and SIGKILL.
+
+        Raises:
+            RemoteError: a server did not answer, or processes are left.
+        """
+        answer = self.project.call("job-kill", *self._selection(), "--grace", str(grace), "--yes").check()
+        left = [entry for entry in answer.value or [] if not entry["ended"]]
+        if left:
+            raise RemoteError("not all of it was ended", left[0]["server"], "; ".join(left[0]["survivors"]))
+        self.refresh()
+
+    def stacks(self) -> Stacks:
+        """The Python stacks of all running ranks."""
+        answer = self.project.call("job-stacks", *self._selection()).check()
+        value = answer.value or {"groups": [], "without": []}
+        return Stacks(
+            tuple(
+                StackGroup(
+                    tuple(_member(one) for one in group["members"]),
+                    tuple(Thread(one["name"], tuple(one["frames"])) for one in group["threads"]),
+                )
+                for group in value["groups"]
+            ),
+            tuple(_member(one) for one in value["without"]),
+        )
+
+    def pull(self, *paths: str, to: Union[str, Path] = ".", job: Optional[Job] = None) -> None:
+        """Brings files that it wrote to this machine.
+
+        Args:
+            paths: relative to the project there; may be patterns.
+            to: the folder here.
+            job: whose server has them; default: the first job's.
+        """
+        key = str((job or self.jobs[0]).key)
+        words = ["job-pull", "--job", key, "--to", str(Path(to).absolute()), *paths]
+        self.project.call(*words).check()

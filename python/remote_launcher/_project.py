@@ -1,0 +1,300 @@
+"""A project: its servers, and what is started on them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+from ._errors import RemoteError
+from ._launch import Job, Launch
+from ._stream import Answer, call, find_binary
+from ._submit import Submitted, submit
+
+Names = Union[str, Sequence[str], None]
+
+
+@dataclass(frozen=True)
+class Server:
+    """A server. ``reachable``, ``gpus`` and ``error`` are None where it was not asked."""
+
+    name: str
+    reachable: Optional[bool]
+    gpus: Optional[int]
+    error: Optional[str]
+    settings: Mapping[str, str] = field(repr=False)
+
+    @property
+    def hostname(self) -> str:
+        """The address or name that this machine reaches it by."""
+        return self.settings.get("host", "")
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What :meth:`Project.prepare` did on a server. ``fields`` has everything that ``remote prepare --json`` says."""
+
+    server: str
+    changed: Tuple[str, ...]
+    notes: Tuple[str, ...]
+    fields: Mapping[str, Any] = field(repr=False, compare=False)
+
+
+@dataclass(frozen=True)
+class CommandResult:
+    """How a command ended on a server: by an exit code or by a signal."""
+
+    server: str
+    exit_code: Optional[int]
+    signal: Optional[str]
+    stdout: str
+    stderr: str
+
+    @property
+    def ok(self) -> bool:
+        """Whether it exited with 0."""
+        return self.exit_code == 0
+
+
+def _list(names: Names) -> List[str]:
+    return [names] if isinstance(names, str) else list(names or ())
+
+
+def _servers(names: Names) -> List[str]:
+    return [word for name in _list(names) for word in ("--server", name)]
+
+
+def _env(env: Optional[Mapping[str, object]]) -> List[str]:
+    return [word for name, value in (env or {}).items() for word in ("--env", name, str(value))]
+
+
+def _tags(tags: Names) -> List[str]:
+    return [word for tag in _list(tags) for word in ("--tag", tag)]
+
+
+class Project:
+    """A folder with ``.remote/configs.yaml``, or one below it.
+
+    Args:
+        folder: where to look, upwards.
+        binary: the program; default: $REMOTE_BINARY, beside the package, or on PATH.
+
+    Raises:
+        RemoteError: there is no such folder or no such program.
+    """
+
+    def __init__(self, folder: Union[str, Path] = ".", binary: Optional[str] = None) -> None:
+        self.binary = find_binary(binary)
+        start = Path(folder).absolute()
+        found = next((one for one in (start, *start.parents) if (one / ".remote" / "configs.yaml").exists()), None)
+        if found is None:
+            raise RemoteError(
+                f"{start} is in no project",
+                reason="there is no .remote/configs.yaml in it or above it",
+                hint="run `remote init` in the project's folder",
+                usage=True,
+            )
+        self.folder = found
+
+    def __enter__(self) -> "Project":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing stays open between calls."""
+
+    def __repr__(self) -> str:
+        return f"Project({str(self.folder)!r})"
+
+    def call(self, *words: str) -> Answer:
+        """Runs any command of the program, to its end: ``p.call("job-clean", "--older", "7", "--yes").check()``."""
+        return call(self.binary, self.folder, words)
+
+    def servers(self, names: Names = None, ask: bool = True) -> List[Server]:
+        """The servers, in the order of configs.yaml.
+
+        Args:
+            names: only these (names or globs).
+            ask: connect to them; False tells what is configured.
+        """
+        answer = self.call("servers", *([] if ask else ["--verbose"]), *_servers(names))
+        if answer.value is None:
+            answer.check()
+        return [
+            Server(
+                one["server"],
+                one["reachable"],
+                one["gpus"],
+                one["error"],
+                {setting["name"]: setting["value"] for setting in one["settings"]},
+            )
+            for one in answer.value or []
+        ]
+
+    def prepare(
+        self,
+        servers: Names = None,
+        force: bool = False,
+        on_progress: Optional[Callable[[Mapping[str, Any]], None]] = None,
+    ) -> List[Prepared]:
+        """Makes the Python environment, sends the project and installs its packages, on all servers side by side.
+
+        Args:
+            servers: names or globs; None: all.
+            force: set up and install also where it is done.
+            on_progress: gets the events of each step (docs/jsonl.md of the program), after all of them came.
+
+        Raises:
+            RemoteError: it failed on a server; the others are prepared all the same.
+        """
+        answer = self.call("prepare", "--yes", *(["--force"] if force else []), *_servers(servers))
+        return self._prepared(answer, on_progress)
+
+    def rsync(self, servers: Names = None) -> List[Prepared]:
+        """Sends the project."""
+        return self._prepared(self.call("rsync", "--yes", *_servers(servers)), None)
+
+    @staticmethod
+    def _prepared(answer: Answer, on_progress: Optional[Callable[[Mapping[str, Any]], None]]) -> List[Prepared]:
+        if on_progress is not None:
+            for event in answer.events:
+                on_progress(event)
+        for event in answer.named("server_failed"):
+            raise RemoteError.of_event(event)
+        answer.check()
+        return [
+            Prepared(
+                one["server"], tuple(one.get("rsync", {}).get("changed", ())), tuple(one.get("notes", ())), dict(one)
+            )
+            for one in answer.value or []
+            if one["ok"]
+        ]
+
+    def run(
+        self, command: str, servers: Names = None, env: Optional[Mapping[str, object]] = None
+    ) -> List[CommandResult]:
+        """Runs a line of shell on the servers and waits for its end. It ends with this call.
+
+        Raises:
+            RemoteError: a server could not run it. A command that fails raises nothing.
+        """
+        answer = self.call("run", *_servers(servers), *_env(env), "--cmd", command)
+        for one in answer.value or []:
+            if one["error"]:
+                break
+        else:
+            if answer.value is not None:
+                text: Dict[Tuple[str, str], List[str]] = {}
+                for line in answer.named("output"):
+                    text.setdefault((line["server"], line["stream"]), []).append(line["text"] + "\n")
+                return [
+                    CommandResult(
+                        one["server"],
+                        one["exit_code"],
+                        one["signal"],
+                        "".join(text.get((one["server"], "out"), ())),
+                        "".join(text.get((one["server"], "err"), ())),
+                    )
+                    for one in answer.value
+                ]
+        answer.check()
+        raise RemoteError("the command was not run", hint="see `remote servers`")
+
+    def launch(
+        self,
+        command: str,
+        nproc: Union[int, str] = "auto",
+        servers: Names = None,
+        env: Optional[Mapping[str, object]] = None,
+        launcher: Optional[str] = None,
+        tags: Names = None,
+        rsync: bool = False,
+        python: bool = True,
+        image: Optional[str] = None,
+        options: Sequence[str] = (),
+    ) -> Launch:
+        """Starts the ranks of a distributed run, which goes on without this program.
+
+        Args:
+            command: a line for a shell in the project's folder.
+            nproc: ranks a server; "auto": one a GPU, else one a core.
+            servers: names or globs; None: all.
+            env: variables of all ranks.
+            launcher: ranks, torchrun or mpi; default: what configs.yaml says, else ranks.
+            tags: words to find the launch by.
+            rsync: send the project first.
+            python: False for a command that is not Python (`remote launch`).
+            image: run in a container of this image.
+            options: more options of `remote torch-launch`.
+
+        Raises:
+            RemoteError: not all ranks were started; what was started is ended again.
+        """
+        words = ["torch-launch" if python else "launch", "--no-follow", "--nproc-per-node", str(nproc)]
+        words += [*_servers(servers), *_env(env), *_tags(tags)]
+        words += ["--launcher", launcher] if launcher else []
+        words += ["--rsync"] if rsync else []
+        words += ["--image", image] if image else []
+        answer = self.call(*words, *options, "--cmd", command)
+        answer.check()
+        return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
+
+    def job(
+        self,
+        command: str,
+        server: Optional[str] = None,
+        env: Optional[Mapping[str, object]] = None,
+        tags: Names = None,
+        rsync: bool = False,
+        options: Sequence[str] = (),
+    ) -> Launch:
+        """Starts a command on one server as a job that outlives the connection.
+
+        Args:
+            server: a name; None: the only server there is.
+
+        Raises:
+            RemoteError: it was not started.
+        """
+        if server is None:
+            names = [one.name for one in self.servers(ask=False)]
+            if len(names) != 1:
+                raise RemoteError("which server?", reason=f"there are {', '.join(names) or 'none'}", usage=True)
+            server = names[0]
+        words = ["job-run", "--server", server, *_env(env), *_tags(tags), *(["--rsync"] if rsync else [])]
+        answer = self.call(*words, *options, "--cmd", command).check()
+        value = answer.value if isinstance(answer.value, list) else [answer.value]
+        return Launch(self, [Job.of(one) for one in value])
+
+    def jobs(self, ended: bool = False) -> List[Job]:
+        """The unfinished jobs, as their servers have them now; with ``ended`` all jobs."""
+        answer = self.call("job-list", *(["--stopped"] if ended else [])).check()
+        return [Job.of(one) for one in answer.value or []]
+
+    def get(self, key: int) -> Launch:
+        """The launch (or the job) that has this key.
+
+        Raises:
+            RemoteError: there is none.
+        """
+        jobs = [Job.of(one) for one in self.call("job-list", "--stopped", "--hidden").check().value or []]
+        found = next((job for job in jobs if job.key == key), None)
+        if found is None:
+            raise RemoteError(f"there is no job {key}", hint="Project.jobs(ended=True) has all of them", usage=True)
+        launch = found.fields.get("launch")
+        return Launch(self, [job for job in jobs if launch and job.fields.get("launch") == launch] or [found])
+
+    def submit(
+        self, function: Callable[..., Any], *args: Any, servers: Union[int, str, Sequence[str]] = 1, nproc: int = 1, **kwargs: Any
+    ) -> Submitted:
+        """Runs a function on the servers, as the ranks of a launch, and brings back what rank 0 returns.
+
+        Args:
+            function: of a module in the project, of the script that runs, or of a notebook. It and its arguments
+                are pickled.
+            servers: how many (the first ones), or names or globs.
+            nproc: ranks a server.
+
+        The value of rank 0 comes back as JSON and not as a pickle, so that no server can make this machine run
+        anything: numbers, text, booleans, None, lists, tuples (as lists) and dictionaries with text as keys.
+        """
+        return submit(self, function, args, kwargs, servers, nproc)
+
+

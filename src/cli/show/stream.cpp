@@ -1,0 +1,235 @@
+#include "cli/show/stream.hpp"
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "jobs/job_json.hpp"
+#include "project/rank_lines.hpp"
+
+namespace remote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const auto& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+Json text_or_null(const std::string& text) {
+  return text.empty() ? Json(nullptr) : Json(text);
+}
+
+Json error_fields(const Error& error, const std::string& hint) {
+  return {{"what", error.what_failed()},
+          {"server", text_or_null(error.server())},
+          {"reason", error.reason()},
+          {"hint", text_or_null(hint)},
+          {"usage", error.kind() == ErrorKind::usage}};
+}
+
+Json jobs_of(const std::vector<Job>& jobs) {
+  Json array = Json::array();
+  for (const Job& job : jobs) {
+    array.push_back(jobs::to_json(job));
+  }
+  return array;
+}
+
+const char* why_word(LinkLeftOut::Why why) {
+  switch (why) {
+    case LinkLeftOut::Why::not_allowed:
+      return "not_allowed";
+    case LinkLeftOut::Why::secret:
+      return "secret";
+    case LinkLeftOut::Why::circle:
+      break;
+  }
+  return "circle";
+}
+
+const char* cause_word(NoLifeline::Cause cause) {
+  using Cause = NoLifeline::Cause;
+  switch (cause) {
+    case Cause::no_python:
+      return "no_python";
+    case Cause::no_port:
+      return "no_port";
+    case Cause::no_connection:
+      return "no_connection";
+    case Cause::dead:
+      return "dead";
+    case Cause::restarted:
+      break;
+  }
+  return "restarted";
+}
+
+// The event's name and its fields; a name of nullptr: it is told otherwise.
+struct Told {
+  const char* name = nullptr;
+  Json fields = Json::object();
+};
+
+struct Teller {
+  const std::vector<std::string>& servers;
+
+  Json server(std::size_t index) const {
+    return index < servers.size() ? Json(servers[index]) : Json(nullptr);
+  }
+
+  Told operator()(const ConfigWarning& event) const { return {"warning", {{"text", event.text}}}; }
+  Told operator()(const StoreProblem& event) const { return {"warning", {{"text", event.text}}}; }
+  Told operator()(const KeyProblem& event) const {
+    return {"warning", {{"text", event.error.message()}, {"server", text_or_null(event.error.server())}}};
+  }
+  Told operator()(const NewHostKey& event) const {
+    return {"host_key",
+            {{"server", event.server},
+             {"host", event.host},
+             {"type", event.type},
+             {"fingerprint", event.fingerprint},
+             {"warning", text_or_null(event.warning)}}};
+  }
+  Told operator()(const SilentServer& event) const {
+    return {"silent_server",
+            {{"server", text_or_null(event.error.server())}, {"reason", event.error.message()}}};
+  }
+  Told operator()(const LinkLeftOut& event) const {
+    return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
+  }
+  // Its words go through Context::show(Error), which tells an error.
+  Told operator()(const PartFailed&) const { return {}; }
+  Told operator()(const LinkLost& event) const {
+    return {"link_lost", {{"server", event.server}, {"reason", event.reason}, {"reached", event.reached}}};
+  }
+  Told operator()(const LinkBack& event) const { return {"link_back", {{"server", event.server}}}; }
+  Told operator()(const NoLifeline& event) const {
+    Json all = Json::array();
+    for (const NoLifeline::Server& one : event.servers) {
+      all.push_back(
+          {{"server", one.name}, {"cause", cause_word(one.cause)}, {"detail", text_or_null(one.detail)}});
+    }
+    return {"no_lifeline", {{"servers", all}, {"for_all", event.for_all}}};
+  }
+  Told operator()(const GpuCountDiffers& event) const {
+    return {"gpu_count_differs",
+            {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};
+  }
+  Told operator()(const CodeDiffers& event) const {
+    return {"code_differs", {{"server", event.server}, {"names", event.names}}};
+  }
+  Told operator()(const CodeChanged& event) const {
+    return {"code_changed",
+            {{"servers", event.servers}, {"names", event.names}, {"never_sent", event.never_sent}}};
+  }
+  Told operator()(const Launched& event) const {
+    const Plan& plan = event.result.plan;
+    return {"launched",
+            {{"launch", plan.run_id},
+             {"launcher", plan.launcher},
+             {"master_addr", text_or_null(plan.master_addr)},
+             {"master_port", plan.master_port},
+             {"world_size", plan.world_size},
+             {"jobs", jobs_of(event.result.jobs)}}};
+  }
+  Told operator()(const EndingRanks& event) const {
+    return {"ending_ranks", {{"failed", event.failed ? Json(event.failed->key) : Json(nullptr)}}};
+  }
+  Told operator()(const KeyMade& event) const { return {"key_made", {{"file", event.file}}}; }
+  Told operator()(const StepBegun& event) const {
+    return {"step",
+            {{"server", server(event.server)}, {"step", event.name}, {"other", text_or_null(event.other)}}};
+  }
+  Told operator()(const StepDetail& event) const {
+    return {"step_detail",
+            {{"server", server(event.server)}, {"text", event.text}, {"fraction", or_null(event.fraction)}}};
+  }
+  Told operator()(const TransferNews& event) const {
+    return {"transfer",
+            {{"server", server(event.server)},
+             {"bytes", event.progress.bytes},
+             {"percent", event.progress.percent},
+             {"bytes_per_second", event.progress.bytes_per_second}}};
+  }
+  Told operator()(const ServerPrepared& event) const {
+    return {"prepared", {{"server", server(event.server)}}};
+  }
+  Told operator()(const ServerFailed& event) const {
+    Json fields = error_fields(event.error, event.error.hint());
+    fields["server"] = server(event.server);
+    fields["last_lines"] = event.last_lines;
+    fields["log"] = text_or_null(event.log);
+    return {"server_failed", std::move(fields)};
+  }
+};
+
+}  // namespace
+
+void EventStream::print(const char* name, const Json& fields) {
+  const std::int64_t now = now_milliseconds();
+  std::string time = format_utc(now / 1000);
+  time.insert(time.size() - 1, fmt::format(".{:03}", now % 1000));
+  Json event = {{"event", name}, {"time", time}};
+  event.update(fields);
+  terminal_.out(dump_json_line(event) + "\n");
+}
+
+void EventStream::begin(const std::string& command) {
+  print("begin", {{"version", version}, {"remote", REMOTE_VERSION}, {"command", command}});
+}
+
+void EventStream::take(const Event& event) {
+  if (const Told told = std::visit(Teller{servers_}, event); told.name != nullptr) {
+    print(told.name, told.fields);
+  }
+}
+
+void EventStream::error(const Error& error, const std::string& hint) {
+  print("error", error_fields(error, hint));
+}
+
+void EventStream::output(const OutputSource& source, OutputStream stream, std::string_view line) {
+  std::optional<int> rank = source.rank;
+  if (const std::size_t label = source.labelled ? project::label_length(line) : 0; label > 0) {
+    const std::size_t first = line.find_first_of("0123456789");
+    const std::size_t last = line.find(']', first);
+    if (const auto number = parse_number<int>(line.substr(first, last - first))) {
+      rank = number;
+      line.remove_prefix(label);
+    }
+  }
+  print("output", {{"server", source.server},
+                   {"job", or_null(source.key)},
+                   {"rank", or_null(rank)},
+                   {"stream", stream == OutputStream::out ? "out" : "err"},
+                   {"text", std::string(line)}});
+}
+
+void EventStream::ended(const Job& job) {
+  print("ended", {{"job", jobs::to_json(job)}});
+}
+
+void EventStream::verdict(const Verdict& verdict) {
+  print("verdict", {{"total", verdict.total},
+                    {"succeeded", verdict.succeeded},
+                    {"ended", verdict.ended},
+                    {"aborted", verdict.aborted},
+                    {"killed", verdict.killed},
+                    {"unknown", verdict.unknown},
+                    {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
+                    {"ahead_ms", or_null(verdict.ahead_ms)},
+                    {"last_lines", verdict.last_lines},
+                    {"lost_server", text_or_null(verdict.lost_server)},
+                    {"left", verdict.left}});
+}
+
+void EventStream::result(const Json& value) {
+  print("result", {{"value", value}});
+}
+
+void EventStream::end(int exit_code) {
+  print("end", {{"exit_code", exit_code}});
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,185 @@
+#!/bin/sh
+# What the vendors' programs tell of a server's GPUs, for any script that includes this: `tell_gpus brief` or
+# `tell_gpus full`. Nothing is set before this text. Their output goes to the laptop as it is, a line each:
+#   @remote1 gpu-out NAME |LINE       of one question; NAME says which (see tell_nvidia, tell_amd, tell_intel)
+#   @remote1 gpu-end NAME CODE        how that ended; 124: it did not answer in time
+#   @remote1 gpu-pid PID USER OWN AGE JOB COMM   of a process that holds memory of a GPU; "-": not known
+# docs/protocol.md has them, too. Only builtins, awk, sed, tr, cut, stat and the vendors' programs are used.
+
+# A driver that hangs must not hold up the rest.
+gpu_limit() {
+  gl_limit=
+  command -v timeout >/dev/null 2>&1 && gl_limit="timeout $1"
+}
+
+# gpu_out NAME CODE TEXT
+gpu_out() {
+  [ -z "$3" ] || printf '%s\n' "$3" | cut -c 1-60000 | sed "s/^/@remote1 gpu-out $1 |/"
+  printf '@remote1 gpu-end %s %s\n' "$1" "$2"
+}
+
+# gpu_ask NAME PROGRAM WORD…: one question.
+gpu_ask() {
+  ga_name=$1
+  shift
+  ga_text=$($gl_limit "$@" 2>&1 </dev/null)
+  gpu_out "$ga_name" $? "$ga_text"
+}
+
+# The fields that one query asks for; `name` is last, as it is the only one that is free text.
+gpu_fields=index,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,power.limit,clocks.sm,clocks.mem,clocks_event_reasons.active,mig.mode.current,ecc.errors.uncorrected.volatile.total
+gpu_more_fields=clocks.max.sm,driver_version,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.aggregate.total,retired_pages.pending
+
+# The whole query fails for a field that this driver does not know, and names it: then it is asked without that. What an older
+# driver calls otherwise is asked by its older name first.
+query_nvidia() {
+  qn_fields=$gpu_fields
+  [ "$1" = brief ] || qn_fields=$qn_fields,$gpu_more_fields
+  qn_fields=$qn_fields,name
+  qn_tries=24
+  while :; do
+    qn_text=$($gl_limit nvidia-smi "--query-gpu=$qn_fields" --format=csv,noheader,nounits 2>&1 </dev/null)
+    qn_code=$?
+    case $qn_text in
+      *'Field "'*'" is not a valid field'*) ;;
+      *) break ;;
+    esac
+    qn_bad=${qn_text#*'Field "'}
+    qn_bad=${qn_bad%%'"'*}
+    qn_tries=$((qn_tries - 1))
+    case ,$qn_fields, in
+      *",$qn_bad,"*) [ $qn_tries -gt 0 ] || break ;;
+      *) break ;;
+    esac
+    qn_other=
+    [ "$qn_bad" != clocks_event_reasons.active ] || qn_other=clocks_throttle_reasons.active,
+    qn_rest=,$qn_fields,
+    qn_rest=${qn_rest%%",$qn_bad,"*},$qn_other${qn_rest#*",$qn_bad,"}
+    qn_rest=${qn_rest#,}
+    qn_fields=${qn_rest%,}
+  done
+  gpu_out nvidia-fields 0 "$qn_fields"
+  gpu_out nvidia-query "$qn_code" "$qn_text"
+}
+
+# tell_gpu_pids PID…: who these processes are.
+tell_gpu_pids() {
+  tp_now=
+  read -r tp_now _ 2>/dev/null </proc/uptime
+  tp_tick=$(getconf CLK_TCK 2>/dev/null) || tp_tick=100
+  tp_self=$(id -u)
+  for tp_pid; do
+    tp_owner=$(stat -c '%u %U' "/proc/$tp_pid" 2>/dev/null) || continue
+    tp_user=${tp_owner#* }
+    case $tp_user in
+      '' | UNKNOWN | *[!A-Za-z0-9._-]*) tp_user=${tp_owner%% *} ;;
+    esac
+    tp_own=0 tp_job=-
+    if [ "${tp_owner%% *}" = "$tp_self" ]; then
+      tp_own=1
+      gpu_job "$tp_pid"
+    fi
+    tp_comm=
+    read -r tp_comm 2>/dev/null <"/proc/$tp_pid/comm"
+    case $tp_comm in
+      '' | *[[:cntrl:]]*) tp_comm=- ;;
+    esac
+    # the name in parentheses may hold anything, also newlines
+    tp_stat=$(tr '\n' ' ' 2>/dev/null <"/proc/$tp_pid/stat")
+    set -f
+    # shellcheck disable=SC2086
+    set -- ${tp_stat##*') '}
+    set +f
+    tp_age=-
+    if [ $# -ge 20 ] && [ -n "$tp_now" ]; then
+      tp_age=$((${tp_now%.*} - ${20} / tp_tick))
+      [ "$tp_age" -ge 0 ] || tp_age=0
+    fi
+    printf '@remote1 gpu-pid %s %s %s %s %s %s\n' "$tp_pid" "$tp_user" $tp_own "$tp_age" "$tp_job" "$tp_comm"
+  done
+}
+
+# gpu_job PID: the job of ours whose cookie the process or one of its parents carries, into $tp_job. Only the login's own
+# processes are believed: another user may give a process any variable.
+gpu_job() {
+  gj_pid=$1 gj_steps=16
+  while [ $gj_steps -gt 0 ] && [ "$gj_pid" -gt 1 ] && [ -O "/proc/$gj_pid/environ" ]; do
+    gj_id=$(tr '\n\000' '?\n' 2>/dev/null <"/proc/$gj_pid/environ" | sed -n '/^REMOTE_JOB_ID=[0-9a-f]\{32\}$/{s/^[^=]*=//;p;q;}')
+    if [ -n "$gj_id" ]; then
+      tp_job=$gj_id
+      return
+    fi
+    gj_pid=$(sed -n 's/^PPid:[[:space:]]*//p' "/proc/$gj_pid/status" 2>/dev/null)
+    gj_pid=${gj_pid:-0}
+    gj_steps=$((gj_steps - 1))
+  done
+}
+
+tell_nvidia() {
+  command -v nvidia-smi >/dev/null 2>&1 || return 0
+  query_nvidia "$1"
+  # 15: a GPU has fallen off the bus; the others have processes nevertheless
+  [ "$qn_code" = 0 ] || [ "$qn_code" = 15 ] || return 0
+  # the name last: it may hold commas
+  tn_text=$($gl_limit nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,process_name --format=csv,noheader,nounits 2>&1 </dev/null)
+  gpu_out nvidia-apps $? "$tn_text"
+  tn_pids=$(printf '%s\n' "$tn_text" | sed -n 's/^[^,]*, *\([0-9][0-9]*\),.*/\1/p' | sort -un)
+  # shellcheck disable=SC2086
+  [ -z "$tn_pids" ] || tell_gpu_pids $tn_pids
+  [ "$1" = full ] || return 0
+  # What the queries lack. Only lines that are read on the laptop are sent: all of it is 20 KB a GPU.
+  tn_text=$($gl_limit nvidia-smi -q -x 2>&1 </dev/null)
+  tn_code=$?
+  tn_text=$(printf '%s\n' "$tn_text" | sed -n -e 's/^[[:space:]]*//' -e '/^<gpu id=/p' -e '/^<uuid>/p' -e '/^<driver_version>/p' \
+    -e '/^<cuda_version>/p' -e '/^<remapped_row_pending>/p' -e '/^<remapped_row_failure>/p')
+  gpu_out nvidia-xml $tn_code "$tn_text"
+  gpu_ask nvidia-topo nvidia-smi topo -m
+  tell_xids
+}
+
+# What the driver has written to the kernel's log, where this user may read that.
+tell_xids() {
+  tx_text=$($gl_limit dmesg 2>/dev/null </dev/null)
+  tx_code=$?
+  if [ $tx_code != 0 ] && command -v journalctl >/dev/null 2>&1; then
+    # Without the right to it, journalctl shows nothing and says so on stderr only: the kernel's first line is always there.
+    tx_text=$($gl_limit journalctl -k -b -q --no-pager -o cat 2>/dev/null </dev/null)
+    tx_code=$?
+    [ -n "$tx_text" ] || tx_code=1
+  fi
+  gpu_out nvidia-xid $tx_code "$(printf '%s\n' "$tx_text" | grep 'NVRM: Xid' | tail -n 50)"
+}
+
+# amd-smi is the newer program; rocm-smi is asked where that is not there.
+tell_amd() {
+  if command -v amd-smi >/dev/null 2>&1; then
+    gpu_ask amd-static amd-smi static --json
+    gpu_ask amd-metric amd-smi metric --json
+  elif command -v rocm-smi >/dev/null 2>&1; then
+    gpu_ask rocm rocm-smi --showuniqueid --showbus --showproductname --showmeminfo vram --showuse --showtemp --showpower --showmaxpower --showdriverversion --json
+  fi
+}
+
+tell_intel() {
+  command -v xpu-smi >/dev/null 2>&1 || return 0
+  gpu_ask intel-list xpu-smi discovery -j
+  # 0: use, 1: power, 2: clock, 3: temperature of the core, 18: memory used
+  gpu_ask intel-dump xpu-smi dump -d -1 -m 0,1,2,3,18 -n 1
+}
+
+tell_gpus() {
+  gpu_limit 10
+  tell_nvidia "$1"
+  tell_amd
+  tell_intel
+}
+
+# The same as a whole answer.
+answer_gpus() {
+  LC_ALL=C
+  export LC_ALL
+  # What a login shell's start files printed may lack its last newline.
+  echo
+  tell_gpus "$1"
+  printf '@remote1 end\n'
+}

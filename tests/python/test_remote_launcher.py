@@ -1,0 +1,190 @@
+"""remote_launcher against practice servers; tests/e2e/test_python.sh makes them and runs this in a project's folder."""
+
+import asyncio
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import unittest
+from unittest import mock
+
+import remote_launcher
+from remote_launcher import Project, RemoteError
+
+
+def write(name, text):
+    pathlib.Path(name).write_text(textwrap.dedent(text))
+
+
+class LauncherTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        write(
+            "ranks.py",
+            """
+            import os, sys
+            rank = os.environ["RANK"]
+            print("rank", rank, "of", os.environ["WORLD_SIZE"], os.environ.get("WORD", ""), flush=True)
+            print("to stderr", file=sys.stderr)
+            if sys.argv[1:] == [rank]:
+                raise ValueError("rank " + rank + " has had enough")
+            """,
+        )
+        write(
+            "functions.py",
+            """
+            import os
+
+            def total(*numbers, scale=1):
+                return {"sum": sum(numbers) * scale, "world": int(os.environ["WORLD_SIZE"])}
+
+            def broken():
+                raise KeyError("no such thing")
+
+            def strange():
+                return object()
+            """,
+        )
+        cls.project = Project(".")
+        cls.project.prepare()
+
+    def tearDown(self):
+        self.assertEqual(threading.active_count(), 1, "a thread was left behind")
+
+    def test_servers_and_commands(self):
+        servers = self.project.servers()
+        self.assertEqual([one.name for one in servers], ["node-1", "node-2"])
+        self.assertTrue(all(one.reachable for one in servers))
+        self.assertEqual(servers[0].hostname, "127.0.0.1")
+        results = self.project.run('echo "$WORD"; echo e >&2; exit 3', env={"WORD": "a b"})
+        self.assertEqual([(r.server, r.exit_code, r.stdout, r.stderr) for r in results],
+                         [("node-1", 3, "a b\n", "e\n"), ("node-2", 3, "a b\n", "e\n")])
+        self.assertFalse(results[0].ok)
+
+    def test_a_launch_from_start_to_verdict(self):
+        run = self.project.launch("python ranks.py", nproc=2, env={"WORD": "x y"}, tags=["of this test"])
+        self.assertEqual([job.rank for job in run.jobs], [0, 1, 2, 3])
+        lines = list(run.follow())
+        self.assertEqual(sorted(line.text for line in lines if line.stream == "out"),
+                         [f"rank {rank} of 4 x y" for rank in range(4)])
+        self.assertEqual({(line.rank, line.server) for line in lines},
+                         {(0, "node-1"), (1, "node-1"), (2, "node-2"), (3, "node-2")})
+        self.assertEqual(sum(line.stream == "err" for line in lines), 4)
+        verdict = run.wait()
+        self.assertTrue(verdict)
+        self.assertEqual(verdict.exit_codes, {0: 0, 1: 0, 2: 0, 3: 0})
+        self.assertIsNone(verdict.first_failed)
+        self.assertIn("<td>succeeded</td>", run._repr_html_())
+        self.assertEqual([job.id for job in self.project.get(run.key).jobs], [job.id for job in run.jobs])
+        self.assertEqual(list(run.follow(rank=3))[0].rank, 3)
+
+    def test_the_verdict_has_the_cause(self):
+        run = self.project.launch("python ranks.py 2", nproc=2, options=["--failure-grace", "0"])
+        verdict = run.wait(timeout=120)
+        self.assertFalse(verdict.ok)
+        self.assertEqual(verdict.first_failed.rank, 2)
+        self.assertEqual(verdict.first_failed.server, "node-2")
+        self.assertIn("ValueError: rank 2 has had enough", verdict.traceback)
+        self.assertEqual(verdict.exit_codes[2], 1)
+
+    def test_async_for(self):
+        run = self.project.launch("python ranks.py", nproc=1)
+
+        async def read():
+            return [line.text async for line in run.follow(rank=1) if line.stream == "out"]
+
+        self.assertEqual(asyncio.run(read()), ["rank 1 of 2 "])
+
+    def test_a_job_times_out_and_is_killed(self):
+        job = self.project.job("sleep 1000", "node-2")
+        with self.assertRaises(TimeoutError):
+            job.wait(timeout=0.2)
+        self.assertFalse(job.refresh().ended)
+        self.assertEqual(len(job.stacks().without), 1)
+        job.kill()
+        self.assertEqual(job.jobs[0].state, "killed")
+        self.assertFalse(job.wait().ok)
+
+    def test_files_are_pulled(self):
+        job = self.project.job("mkdir -p 'a b' && echo content > 'a b/file'", "node-1")
+        self.assertTrue(job.wait())
+        job.pull("a b/file", to="pulled here")
+        found = list(pathlib.Path("pulled here").rglob("file"))
+        self.assertEqual([one.read_text() for one in found], ["content\n"])
+
+    def test_a_function_and_its_value(self):
+        import functions
+
+        submitted = self.project.submit(functions.total, 1, 2, scale=10, servers=2)
+        self.assertEqual(submitted.result(timeout=120), {"sum": 30, "world": 2})
+        self.assertEqual(submitted.result(), {"sum": 30, "world": 2})
+        with self.assertRaises(RemoteError) as failed:
+            self.project.submit(functions.broken).result()
+        self.assertIn("KeyError: 'no such thing'", str(failed.exception))
+        with self.assertRaises(RemoteError) as strange:
+            self.project.submit(functions.strange).result()
+        self.assertIn("cannot come back as JSON", str(strange.exception))
+        left = self.project.run("ls .remote_submit 2>/dev/null | wc -l")
+        self.assertEqual([one.stdout.strip() for one in left], ["0", "0"])
+        self.assertFalse(pathlib.Path(".remote_submit").exists())
+
+    def test_what_cannot_be_sent_is_told(self):
+        with self.assertRaises(RemoteError) as told, mock.patch.dict(sys.modules, {"cloudpickle": None}):
+            self.project.submit(lambda: 1)
+        self.assertTrue(told.exception.usage)
+        self.assertIn("cannot send", told.exception.what)
+
+    def test_errors_say_what_where_and_why(self):
+        with self.assertRaises(RemoteError) as told:
+            self.project.launch("python ranks.py", servers="nowhere")
+        self.assertIn("nowhere", told.exception.what)
+        self.assertTrue(told.exception.usage)
+        with self.assertRaises(RemoteError) as told:
+            Project("/")
+        self.assertIn("remote init", told.exception.hint)
+        with self.assertRaises(RemoteError) as told:
+            Project(".", binary="/nonexistent/remote")
+        self.assertTrue(told.exception.usage)
+
+    def test_another_program_of_that_name_is_told(self):
+        write("not remote", "#!/bin/sh\necho hello\n")
+        os.chmod("not remote", 0o755)
+        with self.assertRaises(RemoteError) as told:
+            Project(".", binary="./not remote").jobs()
+        self.assertIn("does not speak --jsonl", told.exception.what)
+        write("not remote", """#!/bin/sh
+            echo '{"event":"begin","version":9,"remote":"9.0","command":"x"}'
+            """)
+        with self.assertRaises(RemoteError) as told:
+            Project(".", binary="./not remote").jobs()
+        self.assertIn("fit together", told.exception.what)
+        write("not remote", "#!/bin/sh\necho it broke >&2\nexit 7\n")
+        with self.assertRaises(RemoteError) as told:
+            Project(".", binary="./not remote").jobs()
+        self.assertIn("it broke", told.exception.reason)
+
+    def test_ctrl_c_ends_the_following_and_not_the_job(self):
+        job = self.project.job("echo begun; exec sleep 1000", "node-1")
+        write("follow.py", f"""
+            import remote_launcher
+            for line in remote_launcher.Project(".").get({job.key}).follow():
+                print(line.text, flush=True)
+            """)
+        follower = subprocess.Popen([sys.executable, "follow.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                    start_new_session=True)
+        self.assertEqual(follower.stdout.readline(), b"begun\n")
+        os.killpg(follower.pid, signal.SIGINT)
+        _, stderr = follower.communicate(timeout=60)
+        self.assertIn(b"KeyboardInterrupt", stderr)
+        with self.assertRaises(ProcessLookupError):  # nobody of the group is left
+            os.killpg(follower.pid, 0)
+        self.assertFalse(job.refresh().ended)
+        job.kill()
+
+
+if __name__ == "__main__":
+    print(remote_launcher.__version__)
+    unittest.main(verbosity=2)
