@@ -8,6 +8,7 @@
 
 #include <remote/error.hpp>
 #include <remote/facts.hpp>
+#include <remote/network.hpp>
 
 // Whether servers are fit for a run: what was looked at, how it is, and what would mend it.
 
@@ -32,6 +33,7 @@ struct Fix {
   std::string text;
   bool harmless =
       false;  // of Where::server: it takes nothing away from anybody, so that it may be run for the user
+  std::string server{};  // of a command for another server than the finding's: its name
 };
 
 // One thing that was looked at.
@@ -61,6 +63,7 @@ struct CheckRequest {
 
 struct CheckReport {
   std::vector<ServerCheck> servers;  // in the order of the file
+  std::optional<Network> network{};  // how they reach each other; absent where there are no two
 
   bool ok() const;  // every server is
 };

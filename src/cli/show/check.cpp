@@ -9,6 +9,7 @@
 
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -149,7 +150,8 @@ std::vector<Trouble> troubles_of(const CheckReport& report) {
       }
       same->servers.push_back(server.server);
       if (finding.fix) {
-        add_fix(*same, server.server, *finding.fix);
+        const std::string& where = finding.fix->server;
+        add_fix(*same, where.empty() ? server.server : where, *finding.fix);
       }
     }
   }
@@ -236,6 +238,9 @@ nlohmann::json to_json(const CheckReport& report) {
                    {"ok", server.ok()},
                    {"checks", checks},
                    {"facts", server.facts ? to_json(*server.facts) : nlohmann::json::object()}});
+    if (report.network) {
+      all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
+    }
   }
   return all;
 }

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "project/check/judge.hpp"
+#include "project/check/network.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
@@ -83,6 +84,24 @@ void add_comparison(const std::vector<config::Server>& servers,
   }
 }
 
+void add_network(Core& core, const std::vector<config::Server>& servers,
+                 const std::vector<servers::Outcome<Asked>>& outcomes, const NetworkOptions& options,
+                 CheckReport& report) {
+  std::vector<std::string> addresses;
+  for (const auto& outcome : outcomes) {
+    addresses.push_back(outcome.ok() ? outcome.value->address : "");
+  }
+  report.network = look_at_network(core, servers, addresses, options);
+  if (!report.network) {
+    return;
+  }
+  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
 }  // namespace
 
 CheckReport check(Core& core, const CheckRequest& request) {
@@ -128,6 +147,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     report.servers.push_back(std::move(found));
   }
   add_comparison(servers, outcomes, report);
+  add_network(core, servers, outcomes, {.on_progress = on_progress}, report);
   return report;
 }
 
