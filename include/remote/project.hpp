@@ -228,6 +228,8 @@ struct ServerState {
   std::optional<int> expected_gpus;  // as configs.yaml says; nullopt: it does not
   std::size_t jobs = 0;              // of this project that have not ended, as far as is known
   std::optional<Error> error;        // why it was not reached
+  std::optional<ServerLoad> load{};  // nullopt: it was not reached
+  GpuFacts gpu_facts{};              // in brief, as ServerSample::gpus
 };
 
 // Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or

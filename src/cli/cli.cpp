@@ -21,6 +21,7 @@
 #include "base/strings.hpp"
 #include "cli/commands/status.hpp"
 #include "cli/help.hpp"
+#include "cli/manual.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
 
@@ -277,7 +278,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
   // The commands take it over.
-  const std::size_t width = std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+  const std::size_t width = help_width(context);
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
   });
@@ -285,6 +286,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
     add(app, context);
   }
   add_help(app, context);
+  add_manual(app);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);

@@ -64,20 +64,22 @@ Style by_share(double share) {
 }
 
 void add_load(Line& line, const ServerLoad& load) {
+  const std::string cpus = counted(static_cast<std::size_t>(load.cpus), "CPU");
   if (load.cpu) {
-    line.add("   cpu ", Style::dim).add(percent(*load.cpu));
+    line.add("  cpu ", Style::dim).add(percent(*load.cpu)).add(fmt::format(" of {}", load.cpus), Style::dim);
+  } else {
+    line.add("  " + cpus);
   }
-  line.add("   load ", Style::dim).add(fmt::format("{:.1f}", load.load));
-  line.add(" on ", Style::dim).add(counted(static_cast<std::size_t>(load.cpus), "CPU"));
+  line.add("  load ", Style::dim).add(fmt::format("{:.1f}", load.load));
   if (load.memory_total && load.memory_available && *load.memory_total > 0) {
     const auto total = static_cast<double>(*load.memory_total);
     const double used = total - std::min(static_cast<double>(*load.memory_available), total);
-    line.add("   memory ", Style::dim).add(of_gibi(used, total), by_share(used / total));
+    line.add("  memory ", Style::dim).add(of_gibi(used, total), by_share(used / total));
   }
   if (load.disk_total && load.disk_free && *load.disk_total > 0) {
     const auto total = static_cast<double>(*load.disk_total);
     const auto free = static_cast<double>(*load.disk_free);
-    line.add("   disk ", Style::dim).add(mebi_or_gibi(free) + " free", by_share(1 - free / total));
+    line.add("  disk ", Style::dim).add(mebi_or_gibi(free) + " free", by_share(1 - free / total));
   }
 }
 
@@ -87,15 +89,15 @@ TopLine head(const Context& context, const ServerSample& sample, const TopView& 
   line.column(sample.server, name_width, false, Style::bold);
   const std::int64_t silent = sample.heard_at ? now_seconds() - *sample.heard_at : 0;
   if (sample.error) {
-    line.add("   " + sample.error->reason(), Style::red);
+    line.add("  " + sample.error->reason(), Style::red);
   } else if (silent > view.silent_after_s) {
-    line.add("   does not answer", Style::red);
+    line.add("  does not answer", Style::red);
   } else {
     add_load(line, sample.load);
     return line.end();
   }
   if (sample.heard_at) {
-    line.add(fmt::format("   last heard {} ago", format_duration(silent)), Style::dim);
+    line.add(fmt::format("  last heard {} ago", format_duration(silent)), Style::dim);
   }
   return line.end();
 }
@@ -216,19 +218,6 @@ TopLine tool_line(const Context& context, const GpuTool& tool, const TopView& vi
       .end();
 }
 
-nlohmann::ordered_json json_of(const ServerLoad& load) {
-  const auto or_nothing = [](const auto& value) {
-    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
-  };
-  return {{"cpus", load.cpus},
-          {"load", load.load},
-          {"cpu", or_nothing(load.cpu)},
-          {"memory_total", or_nothing(load.memory_total)},
-          {"memory_available", or_nothing(load.memory_available)},
-          {"disk_total", or_nothing(load.disk_total)},
-          {"disk_free", or_nothing(load.disk_free)}};
-}
-
 }  // namespace
 
 std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerSample>& samples,
@@ -260,13 +249,24 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
   return lines;
 }
 
+nlohmann::json to_json(const ServerLoad& load) {
+  const auto or_nothing = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
+  return {{"cpus", load.cpus},
+          {"load", load.load},
+          {"cpu", or_nothing(load.cpu)},
+          {"memory_total", or_nothing(load.memory_total)},
+          {"memory_available", or_nothing(load.memory_available)},
+          {"disk_total", or_nothing(load.disk_total)},
+          {"disk_free", or_nothing(load.disk_free)}};
+}
+
 std::string top_json(const std::vector<ServerSample>& samples) {
   auto all = nlohmann::ordered_json::array();
   for (const ServerSample& sample : samples) {
     nlohmann::ordered_json entry = {{"server", sample.server}, {"error", or_null(sample.error)}};
     entry["heard_at"] = sample.heard_at ? nlohmann::ordered_json(format_utc(*sample.heard_at)) : nullptr;
     // What was never told is null, and not zero.
-    entry["load"] = sample.heard_at ? json_of(sample.load) : nullptr;
+    entry["load"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.load)) : nullptr;
     entry["gpus"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.gpus)["gpus"]) : nullptr;
     entry["gpu_tools"] = to_json(sample.gpus)["tools"];
     entry["jobs"] = nlohmann::ordered_json::array();

@@ -29,6 +29,9 @@ struct TopView {
 std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerSample>& samples,
                                const TopView& view);
 
+// In bytes; null for what is not known.
+nlohmann::json to_json(const ServerLoad& load);
+
 // All samples as one JSON array, with a newline.
 std::string top_json(const std::vector<ServerSample>& samples);
 
