@@ -2,62 +2,23 @@
 # What `remote check` says about networks on which a run would hang, each caused on four hosts in namespaces, and whether its
 # fix mends it: a firewall that drops, rejects or resets in one direction, packets that are too large for the way, a
 # name that means the host itself, an address on a network that leads nowhere, one that every host has.
-# shellcheck disable=SC2016
-if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
-  if ! unshare --net --uts --mount --propagation private ip link set lo up 2>/dev/null; then
-    echo 'skipped: no right to make namespaces'
-    exit 77
-  fi
-  REMOTE_TEST_INSIDE=yes exec unshare --net --uts --mount --propagation private sh "$0"
-fi
-PATH=$PATH:/usr/sbin:/sbin
-. "${0%/*}/support.sh"
-servers=''
-clean_up() {
-  for server in $servers; do
-    kill "$server" 2>/dev/null
-  done
-}
+. "${0%/*}/hosts_support.sh"
 
-ip link set lo up
-code 0 sandbox up --nodes 4
-mkdir -p /run/netns
-mount -t tmpfs tmpfs /run/netns
-{ ip link add bridge type bridge && ip address add 10.77.0.254/24 dev bridge; } 2>"$work/why" || skip "no network: $(cat "$work/why")"
-ip link set bridge up
 for n in 1 2 3 4; do
-  folder=$sandbox/node-$n
-  kill "$(cat "$folder/sshd.pid")"
-  sed "s/^ListenAddress .*/ListenAddress 10.77.0.$n:2222/; s|^PidFile .*|PidFile \"$work/sshd.$n\"|" "$folder/sshd_config" >"$work/config.$n"
-  ip netns add "host$n"
-  ip link add "to$n" type veth peer name eth0 netns "host$n"
-  ip link set "to$n" master bridge up
   { echo '127.0.0.1 localhost' && echo '10.77.0.1 host-1'; } >"$work/hosts.$n"
-  # Nobody else is on eth1, and docker0 has the same network everywhere.
-  ip netns exec "host$n" sh -c '
-    ip link set lo up
-    ip address add "10.77.0.$1/24" dev eth0
-    ip link set eth0 up
-    ip link add eth1 type veth peer name nowhere
-    ip address add "10.88.0.$1/24" dev eth1
-    ip link set eth1 up
-    ip link set nowhere up
-    ip link add docker0 type bridge
-    ip address add 172.17.0.1/16 dev docker0
-    ip link set docker0 up
-    mount --bind "$2/hosts.$1" /etc/hosts
-    exec unshare --uts sh -c "hostname host-\$1; exec /usr/sbin/sshd -f \"\$2/config.\$1\" -D" sh "$1" "$2"' sh $n "$work" &
-  servers="$servers $!"
 done
 # As Debian does: a host's own name is its loopback.
-sed 's/10.77.0.1/127.0.1.1/' "$work/hosts.1" >"$work/hosts" && cat "$work/hosts" >"$work/hosts.1"
-sed -i 's/hostname: 127.*/hostname: 10.77.0.N/; s/port: .*/port: 2222/' .remote/configs.yaml
-for n in 1 2 3 4; do
-  sed -i "/node-$n:/,/port:/s/10.77.0.N/10.77.0.$n/" .remote/configs.yaml
-done
-system_python
-cp .remote/configs.yaml "$work/healthy.yaml"
-until_true remote rsync
+sed -i 's/10.77.0.1/127.0.1.1/' "$work/hosts.1"
+# Nobody else is on eth1, and docker0 has the same network everywhere.
+# shellcheck disable=SC2016  # each host's shell is to expand it
+hosts 4 '
+  ip link add eth1 type veth peer name nowhere
+  ip address add "10.88.0.$1/24" dev eth1
+  ip link set eth1 up
+  ip link set nowhere up
+  ip link add docker0 type bridge
+  ip address add 172.17.0.1/16 dev docker0
+  ip link set docker0 up'
 
 # network FROM: what it says about the network of that server, a line each: NAME STATUS DETAIL | FIX
 network() {

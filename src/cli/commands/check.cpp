@@ -2,11 +2,15 @@
 
 #include "cli/show/check.hpp"
 
+#include <filesystem>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/options.hpp"
+#include "cli/show/bandwidth.hpp"
 
 namespace remote::cli {
 namespace {
@@ -45,12 +49,36 @@ CheckReport checked(Context& context, CheckRequest request) {
   return context.project().check(request);
 }
 
-int run(Context& context, const CheckRequest& request) {
-  const CheckReport report = checked(context, request);
+struct Arguments {
+  CheckRequest request;
+  std::string svg;  // empty: no heat map
+};
+
+// Before the servers are asked for minutes.
+void check_svg(const Arguments& arguments) {
+  const std::filesystem::path file = arguments.svg;
+  if (file.empty()) {
+    return;
+  }
+  if (!arguments.request.bandwidth) {
+    throw Error::usage("check", "--svg draws the bandwidth", "give --bandwidth, too");
+  }
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (std::error_code problem; !std::filesystem::is_directory(folder, problem)) {
+    throw Error::usage("cannot write " + file.string(), "there is no folder " + folder.string());
+  }
+}
+
+int run(Context& context, const Arguments& arguments) {
+  check_svg(arguments);
+  const CheckReport report = checked(context, arguments.request);
   if (context.options.json) {
     context.print(to_json(report));
   } else {
     context.terminal.out(check_table(report, context.terminal, context.options.verbose > 0));
+  }
+  if (!arguments.svg.empty() && report.network && report.network->bandwidth) {
+    write_file_atomic(arguments.svg, bandwidth_svg(*report.network));
   }
   return report.ok() ? 0 : 1;
 }
@@ -58,9 +86,16 @@ int run(Context& context, const CheckRequest& request) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  const auto [command, request] = add_command(
+  const auto [command, arguments] = add_command(
       app, context, "check", "Say whether the servers are fit for a run, and what mends them", run);
-  add_server_option(command, context, request.servers);
+  add_server_option(command, context, arguments.request.servers);
+  command.add_flag("--bandwidth", arguments.request.bandwidth,
+                   "Measure how fast they send to each other: each pair for a second");
+  add_number_option(command, "--burn", arguments.request.burn_s,
+                    "Let all devices compute, and all ranks exchange data, for about so long (torch)",
+                    "SECONDS", 1, 3600);
+  command.add_option("--svg", arguments.svg, "Draw the bandwidth into this file, as a heat map")
+      ->type_name("FILE");
 }
 
 }  // namespace remote::cli

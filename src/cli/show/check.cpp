@@ -9,6 +9,7 @@
 
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/bandwidth.hpp"
 #include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
@@ -249,6 +250,9 @@ std::string check_table(const CheckReport& report, const ui::Terminal& terminal,
   std::string text = (all ? finding_rows(report) : server_rows(report)).text(terminal);
   for (const Trouble& trouble : troubles_of(report)) {
     text += trouble_text(trouble, terminal);
+  }
+  if (report.network && report.network->bandwidth) {
+    text += bandwidth_text(*report.network, terminal);
   }
   return text;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "project/check/burn.hpp"
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
 #include "servers/facts.hpp"
@@ -84,6 +85,18 @@ void add_comparison(const std::vector<config::Server>& servers,
   }
 }
 
+void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& report) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
+bool has_gpus(const config::Server& server, const CheckReport& report, std::size_t index) {
+  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() ||
+         (report.network && report.network->servers[index].has_gpus);
+}
+
 void add_network(Core& core, const std::vector<config::Server>& servers,
                  const std::vector<servers::Outcome<Asked>>& outcomes, const NetworkOptions& options,
                  CheckReport& report) {
@@ -95,11 +108,28 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
   if (!report.network) {
     return;
   }
-  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::vector<Finding>& findings = report.servers[i].findings;
-    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  add_findings(network_findings(*report.network), report);
+  if (report.network->bandwidth) {
+    std::vector<bool> with_gpus;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      with_gpus.push_back(has_gpus(servers[i], report, i));
+    }
+    add_findings(bandwidth_findings(*report.network, with_gpus), report);
   }
+}
+
+void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds, CheckReport& report) {
+  if (seconds == 0) {
+    return;
+  }
+  std::vector<std::string> names;
+  bool by_gpu = true;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    names.push_back(servers[i].name);
+    by_gpu = by_gpu && has_gpus(servers[i], report, i);
+  }
+  report.burn = burn(core, names, seconds, by_gpu);
+  add_findings(burn_findings(*report.burn, names), report);
 }
 
 }  // namespace
@@ -147,7 +177,8 @@ CheckReport check(Core& core, const CheckRequest& request) {
     report.servers.push_back(std::move(found));
   }
   add_comparison(servers, outcomes, report);
-  add_network(core, servers, outcomes, {.on_progress = on_progress}, report);
+  add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
+  add_burn(core, servers, request.burn_s, report);
   return report;
 }
 
