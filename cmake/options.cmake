@@ -14,3 +14,15 @@ if(REMOTE_SANITIZE)
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE})
 endif()
+if(REMOTE_RELEASE)
+  # Hardening as Debian has it, and paths that do not tell where it was built. All targets take it, also those without
+  # remote_options.
+  add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -fstack-protector-strong -fstack-clash-protection
+                      -Wformat -Werror=format-security
+                      -ffile-prefix-map=${PROJECT_BINARY_DIR}=build -ffile-prefix-map=${PROJECT_SOURCE_DIR}=.)
+  set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+  add_link_options(-pie -Wl,-z,relro,-z,now)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    add_compile_options(-fcf-protection)
+  endif()
+endif()

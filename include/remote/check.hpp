@@ -1,10 +1,14 @@
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include <remote/error.hpp>
+#include <remote/facts.hpp>
+#include <remote/network.hpp>
 
 // Whether servers are fit for a run: what was looked at, how it is, and what would mend it.
 
@@ -29,6 +33,7 @@ struct Fix {
   std::string text;
   bool harmless =
       false;  // of Where::server: it takes nothing away from anybody, so that it may be run for the user
+  std::string server{};  // of a command for another server than the finding's: its name
 };
 
 // One thing that was looked at.
@@ -43,6 +48,7 @@ struct ServerCheck {
   std::string server;
   std::vector<Finding> findings{};  // one at least
   std::optional<Error> error{};     // why it could not be asked; one of the findings fails by it
+  std::optional<ServerFacts> facts{};
 
   // Nothing failed. Warnings and what was skipped do not count.
   bool ok() const;
@@ -50,10 +56,14 @@ struct ServerCheck {
 
 struct CheckRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
+  // What it is at: "asking the servers", and how many of them (or of other things) are done. One call at a
+  // time.
+  std::function<void(const std::string& step, std::size_t done, std::size_t all)> on_progress{};
 };
 
 struct CheckReport {
   std::vector<ServerCheck> servers;  // in the order of the file
+  std::optional<Network> network{};  // how they reach each other; absent where there are no two
 
   bool ok() const;  // every server is
 };

@@ -159,6 +159,7 @@ struct Verdict {
   bool exact = false;                   // whether ahead_ms is exact; else it is in whole seconds
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
   std::string lost_server;              // the others ended because this server was lost
+  std::optional<Job> killed_first;      // somebody ended this job, and the others failed because of that
   int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them
   int succeeded = 0;
   int ended = 0;    // by the launch, after the first failure

@@ -20,6 +20,7 @@
 #include <remote/launch.hpp>
 #include <remote/report.hpp>
 #include <remote/terminal.hpp>
+#include <remote/top.hpp>
 #include <remote/trust.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
@@ -228,6 +229,8 @@ struct ServerState {
   std::optional<int> expected_gpus;  // as configs.yaml says; nullopt: it does not
   std::size_t jobs = 0;              // of this project that have not ended, as far as is known
   std::optional<Error> error;        // why it was not reached
+  std::optional<ServerLoad> load{};  // nullopt: it was not reached
+  GpuFacts gpu_facts{};              // in brief, as ServerSample::gpus
 };
 
 // Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or
@@ -278,6 +281,9 @@ class Project {
 
   // Whether they are fit for a run. A server that cannot be asked fails, and harms no other.
   CheckReport check(const CheckRequest& request = {});
+  // Samples the servers and their jobs side by side, again and again, until on_input() says that it is enough
+  // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
+  void watch(const WatchRequest& request);
 
   std::vector<ServerRun> run(const RunRequest& request);
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.

@@ -21,6 +21,7 @@
 #include "base/strings.hpp"
 #include "cli/commands/status.hpp"
 #include "cli/help.hpp"
+#include "cli/manual.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
 
@@ -31,15 +32,15 @@ namespace remote::cli {
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
     add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_report;
+    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top, add_report;
 
 namespace {
 
-constexpr AddCommand* commands[] = {add_init,     add_servers,    add_prepare,  add_run,       add_shell,
-                                    add_job_run,  add_launch,     add_status,   add_job_list,  add_job_tail,
-                                    add_job_kill, add_job_rsync,  add_job_wait, add_authorize, add_job_clean,
-                                    add_job_pull, add_job_stacks, add_trust,    add_sandbox,   add_completion,
-                                    add_check,    add_report};
+constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,    add_run,      add_shell,
+                                    add_job_run,    add_launch,   add_status,     add_top,      add_job_list,
+                                    add_job_tail,   add_job_kill, add_job_rsync,  add_job_wait, add_authorize,
+                                    add_job_clean,  add_job_pull, add_job_stacks, add_trust,    add_sandbox,
+                                    add_completion, add_check,    add_report};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -277,7 +278,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.fallthrough();  // the global options may stand behind the subcommand too
   add_global_options(app, context);
   // The commands take it over.
-  const std::size_t width = std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+  const std::size_t width = help_width(context);
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
   });
@@ -285,6 +286,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
     add(app, context);
   }
   add_help(app, context);
+  add_manual(app);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {
     apply_global_options(context);

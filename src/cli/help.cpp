@@ -10,6 +10,8 @@
 
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/markdown.hpp"
+#include "cli/topics.hpp"
 
 namespace remote::cli {
 namespace {
@@ -43,6 +45,7 @@ constexpr Page pages[] = {
     {"helper-torch-launch", "Run", "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8"},
     {"launch", "Run", "remote launch --cmd './solve input.txt' --nproc-per-node 4"},
     {"status", "Jobs", "remote status"},
+    {"top", "Jobs", "remote top\nremote top --once --server 'gpu*'"},
     {"job-list", "Jobs", "remote job-list --watch\nremote job-list --stopped --tag train.py"},
     {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
     {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
@@ -53,7 +56,7 @@ constexpr Page pages[] = {
     {"job-pull", "Jobs", "remote job-pull --job 4 checkpoints/"},
     {"job-clean", "Jobs", "remote job-clean --older 7"},
     {"completion", "Help", "remote completion zsh >_remote\nsource <(remote completion bash)"},
-    {"help", "Help", "remote help torch-launch"},
+    {"help", "Help", "remote help torch-launch\nremote help configs"},
 };
 
 constexpr std::string_view other_group = "Other";
@@ -115,46 +118,11 @@ std::string value_name(const CLI::Option& option) {
   return values;
 }
 
-std::string option_name(const CLI::Option& option) {
-  std::vector<std::string> names;
-  for (const std::string& name : option.get_snames()) {
-    names.push_back("-" + name);
-  }
-  for (const std::string& name : option.get_lnames()) {
-    names.push_back("--" + name);
-  }
-  const std::string value = option.get_items_expected_max() == 0 ? "" : value_name(option);
-  return join(names, ", ") + (value.empty() ? "" : " " + value);
-}
-
-std::string positional_name(const CLI::Option& option) {
-  const std::string name = value_name(option);
-  return option.get_items_expected_max() > 1 ? name + "…" : name;
-}
-
-std::string usage(const CLI::App& command, const std::string& name) {
-  std::string line = "Usage: " + name + " [OPTIONS]";
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_positional() && !option->get_group().empty()) {
-      const std::string shown = positional_name(*option);
-      line += option->get_required() ? " " + shown : " [" + shown + "]";
-    }
-  }
-  if (!command.get_subcommands([](const CLI::App*) { return true; }).empty()) {
-    line += " COMMAND";
-  }
-  return line + "\n";
-}
-
 // Its arguments, then its options; the common ones are told by `remote --help` alone.
 std::string options(const CLI::App& command, std::size_t width) {
   std::string arguments;
   std::string rest;
-  for (const CLI::Option* option : command.get_options()) {
-    if (option->get_group().empty() ||
-        (command.get_parent() != nullptr && option == command.get_help_ptr())) {
-      continue;
-    }
+  for (const CLI::Option* option : shown_options(command)) {
     const std::string what = option->get_description() + (option->get_required() ? " (required)" : "");
     if (option->get_positional()) {
       arguments += row(positional_name(*option), what, width);
@@ -206,13 +174,10 @@ std::string commands(const CLI::App& parent, std::size_t width) {
 }
 
 std::string examples(const CLI::App& command) {
-  const Page* page = command.get_parent() == nullptr || command.get_parent()->get_parent() != nullptr
-                         ? nullptr
-                         : page_of(command.get_name());
-  if (page == nullptr) {
+  const auto lines = examples_of(command);
+  if (lines.empty()) {
     return "";
   }
-  const auto lines = split(page->example, '\n');
   std::string text = lines.size() == 1 ? "\nExample:\n" : "\nExamples:\n";
   for (const std::string& line : lines) {
     text += "  " + line + "\n";
@@ -234,8 +199,10 @@ const CLI::App& find_command(const CLI::App& root, const std::vector<std::string
       for (const CLI::App* sub : all) {
         names.push_back(sub->get_name());
       }
+      const auto topics = topic_names();
+      names.insert(names.end(), topics.begin(), topics.end());
       const std::string near = did_you_mean(word, names);
-      throw Error::usage("remote help", "there is no command '" + word + "'",
+      throw Error::usage("remote help", "there is no command or topic '" + word + "'",
                          near + (near.empty() ? "" : " ") + "remote --help names them all");
     }
     command = *found;
@@ -245,11 +212,64 @@ const CLI::App& find_command(const CLI::App& root, const std::vector<std::string
 
 }  // namespace
 
+std::string option_name(const CLI::Option& option) {
+  std::vector<std::string> names;
+  for (const std::string& name : option.get_snames()) {
+    names.push_back("-" + name);
+  }
+  for (const std::string& name : option.get_lnames()) {
+    names.push_back("--" + name);
+  }
+  const std::string value = option.get_items_expected_max() == 0 ? "" : value_name(option);
+  return join(names, ", ") + (value.empty() ? "" : " " + value);
+}
+
+std::string positional_name(const CLI::Option& option) {
+  const std::string name = value_name(option);
+  return option.get_items_expected_max() > 1 ? name + "…" : name;
+}
+
+std::string usage_line(const CLI::App& command, const std::string& name) {
+  std::string line = "Usage: " + name + " [OPTIONS]";
+  for (const CLI::Option* option : command.get_options()) {
+    if (option->get_positional() && !option->get_group().empty()) {
+      const std::string shown = positional_name(*option);
+      line += option->get_required() ? " " + shown : " [" + shown + "]";
+    }
+  }
+  if (!command.get_subcommands([](const CLI::App*) { return true; }).empty()) {
+    line += " COMMAND";
+  }
+  return line + "\n";
+}
+
+std::vector<const CLI::Option*> shown_options(const CLI::App& command) {
+  std::vector<const CLI::Option*> shown;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_group().empty() &&
+        (command.get_parent() == nullptr || option != command.get_help_ptr())) {
+      shown.push_back(option);
+    }
+  }
+  return shown;
+}
+
+std::vector<std::string> examples_of(const CLI::App& command) {
+  const Page* page = command.get_parent() == nullptr || command.get_parent()->get_parent() != nullptr
+                         ? nullptr
+                         : page_of(command.get_name());
+  return page == nullptr ? std::vector<std::string>{} : split(page->example, '\n');
+}
+
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
-  std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage(command, name);
+  std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage_line(command, name);
   if (command.get_parent() == nullptr) {
     return text + commands(command, width) + options(command, width) + "\n" +
-           wrapped("remote help COMMAND, or remote COMMAND --help, tells what a command takes.", 0, width);
+           wrapped("Topics of remote help: " + join(topic_names(), ", ") + ".", 0, width) + "\n" +
+           wrapped(
+               "remote help COMMAND, or remote COMMAND --help, tells what a command takes; remote help TOPIC "
+               "prints a page of the manual.",
+               0, width);
   }
   return text + commands(command, width) + options(command, width) + examples(command) + "\n" +
          wrapped(
@@ -258,11 +278,22 @@ std::string help_text(const CLI::App& command, const std::string& name, std::siz
              0, width);
 }
 
+std::size_t help_width(const Context& context) {
+  return std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
+}
+
 void add_help(CLI::App& app, Context& context) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command = app.add_subcommand("help", "Show what a command does and takes");
-  command->add_option("command", *words, "The command; none: all of them")->type_name("COMMAND");
+  CLI::App* command =
+      app.add_subcommand("help", "Show what a command does and takes, or a page of the manual");
+  command->add_option("command", *words, "The command, or a topic such as configs; none: all of them")
+      ->type_name("COMMAND");
   command->callback([&app, &context, words] {
+    if (words->size() == 1 && is_topic(words->front())) {
+      const bool color = context.terminal.paint_out(ui::Style::bold, "x") != "x";
+      context.terminal.out(markdown_to_text(topic_markdown(words->front()), help_width(context), color));
+      return;
+    }
     const CLI::App& found = find_command(app, *words);
     std::string name = app.get_name();
     for (const std::string& word : *words) {

@@ -60,6 +60,18 @@ void Keyboard::begin() {
   }
 }
 
+void Keyboard::pause() {
+  paused_ = raw_.has_value();
+  raw_.reset();
+  context_.terminal.set_raw(false);
+}
+
+void Keyboard::resume() {
+  if (paused_) {
+    begin();
+  }
+}
+
 TerminalSide Keyboard::side() {
   const char* type = std::getenv("TERM");
   TerminalSide side;

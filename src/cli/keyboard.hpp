@@ -23,6 +23,9 @@ class Keyboard {
   TerminalSide side();
   // The command came to its own end, and has left the screen as it wants it.
   void finish() { finished_ = true; }
+  // The terminal has its own settings from pause() to resume(), where it was raw.
+  void pause();
+  void resume();
 
  private:
   void begin();
@@ -32,6 +35,7 @@ class Keyboard {
   struct sigaction before_ {};
   std::optional<ui::RawTerminal> raw_;
   bool finished_ = false;
+  bool paused_ = false;
 };
 
 }  // namespace remote::cli

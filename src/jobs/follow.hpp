@@ -22,7 +22,7 @@ struct FollowOptions {
   bool follow = true;                       // false: stop at the end of what is there
   std::vector<std::optional<int>> ranks{};  // by index: the rank of this job of Slurm that is shown; empty:
                                             // all of them show what the job itself writes
-  std::vector<bool> silent;  // by index: only wait for this job's end; empty: none
+  std::vector<bool> silent;                 // by index: only wait for this job's end; empty: none
   // How long a server that has not been reached yet is tried again, before that is an error.
   std::chrono::seconds patience{0};
   // For the jobs of one launch: see Losses in follow_connection.hpp.

@@ -9,7 +9,7 @@
 #include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "jobs/protocol.hpp"
+#include "jobs/sample.hpp"
 #include "scripts/scripts.hpp"
 
 // Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls. Reading the
@@ -217,6 +217,27 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   call_each(script, "status_one", ids, claim);
   script.call("status_end");
   action.timeout = std::chrono::seconds(10);
+  return action;
+}
+
+servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                            const std::vector<Backend>& known) {
+  servers::Action<SampleAnswer> action;
+  action.what = "sample with " + counted(ids.size(), "job");
+  if (ids.empty()) {
+    action.script.set_path("project", folder.project);
+    servers::add_load(action.script);
+    action.script.call("top_end");
+    return action;
+  }
+  servers::Script& script = action.script =
+      job_script(folder, "status.sh", known, {"state"}).add("lifeline_run.sh").add("peer_words.sh");
+  servers::add_load(script);
+  std::vector<std::string> texts;
+  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
+  script.call("status_begin").call("status_sizes", texts);
+  call_each(script, "status_one", ids, {});
+  script.call("top_lines", texts).call("status_end");
   return action;
 }
 

@@ -16,6 +16,9 @@ namespace {
 
 using Kind = JobReason::Kind;
 
+// How long after the cause it may be seen.
+constexpr std::int64_t longest_delay_ms = 5000;
+
 // The last moment at which it can have failed.
 std::int64_t moment(const Job& job) {
   if (job.failed_ms) {
@@ -39,7 +42,6 @@ bool is_before(const Job& one, const Job& other) {
 // that SIGKILL ends says nothing, its supervisor may be slow to notice, and servers' clocks differ. What the
 // others say tells more: that a peer is gone.
 const Job* first_of(const std::vector<Job>& failures) {
-  constexpr std::int64_t longest_delay_ms = 5000;
   const Job* earliest = nullptr;
   const Job* by_itself = nullptr;
   for (const Job& job : failures) {
@@ -55,6 +57,22 @@ const Job* first_of(const std::vector<Job>& failures) {
   }
   const bool no_time = !by_itself->failed_ms && !by_itself->ended_at;
   return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay_ms ? by_itself : earliest;
+}
+
+// The job that somebody ended before this failure, where that only tells that a peer is gone.
+std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
+  if (failure == nullptr || !failure->after_peer) {
+    return std::nullopt;
+  }
+  const Job* killed = nullptr;
+  for (const Job& job : jobs) {
+    const bool by_somebody = job.state == JobState::killed && job.reason.kind == Kind::by_user;
+    if (by_somebody && moment(job) - longest_delay_ms <= moment(*failure) &&
+        (killed == nullptr || is_before(job, *killed))) {
+      killed = &job;
+    }
+  }
+  return killed == nullptr ? std::nullopt : std::optional(*killed);
 }
 
 std::optional<std::int64_t> second_of(const Job& job) {
@@ -116,8 +134,9 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   const Job* first = first_of(failures);
-  const bool lost = !gone.empty() && (first == nullptr || first->after_peer);
-  if (lost) {
+  verdict.killed_first = killed_before(jobs, first);
+  const bool lost = !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
+  if (lost || verdict.killed_first) {
     first = nullptr;
   }
   if (first != nullptr) {
@@ -153,6 +172,7 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
+  verdict.killed -= verdict.killed_first ? ranks_of(*verdict.killed_first) : 0;
   // Where all others succeeded, it may just be out of this machine's reach.
   if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
     verdict.lost_server = gone.front();

@@ -77,6 +77,7 @@ class Core {
 
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs);
 std::vector<ServerState> server_states(Core& core, const std::vector<std::string>& globs);
+void watch(Core& core, const WatchRequest& request);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
 ServerRun shell(Core& core, const ShellRequest& request);
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);

@@ -150,6 +150,10 @@ std::vector<ServerState> Project::server_states(const std::vector<std::string>& 
   return project::server_states(WithServers{*core_}, globs);
 }
 
+void Project::watch(const WatchRequest& request) {
+  project::watch(WithServers(*core_), request);
+}
+
 std::vector<ServerRun> Project::run(const RunRequest& request) {
   return project::run(WithServers{*core_}, request);
 }

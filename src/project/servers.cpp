@@ -9,6 +9,7 @@
 #include "base/strings.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
+#include "servers/load.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/target.hpp"
@@ -109,6 +110,36 @@ std::vector<ServerSetting> describe(const config::Config& config, const config::
   return lines;
 }
 
+// Both in one answer, so that it costs no second round trip.
+struct StateAnswer {
+  servers::ProbeAnswer probe{};
+  servers::LoadAnswer load{};
+
+  void take(servers::AnswerLine& line) {
+    if (servers::LoadAnswer::takes(line.kind())) {
+      load.take(line);
+    } else {
+      probe.take(line);
+    }
+  }
+  void check() const {
+    probe.check();
+    load.check();
+  }
+};
+
+servers::Action<StateAnswer> state_action(const config::Config& config, const config::Server& server) {
+  servers::Action<StateAnswer> action;
+  const servers::Action<servers::ProbeAnswer> probe =
+      servers::probe_action({.master_addr = "127.0.0.1", .activate = servers::activation(config, server)});
+  action.what = "state of the server";
+  action.script.set_path("project", config.project_path_on(server));
+  servers::add_load(action.script);
+  action.script.append(probe.script.text());
+  action.timeout = probe.timeout * 2;  // it asks a GPU's program more than the probe alone
+  return action;
+}
+
 }  // namespace
 
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs) {
@@ -130,19 +161,17 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   const auto answers =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
-        return servers::run_action(
-            *connection,
-            servers::probe_action(
-                {.master_addr = "127.0.0.1", .activate = servers::activation(core.config, server)}),
-            core.cancel());
+        return servers::run_action(*connection, state_action(core.config, server), core.cancel());
       });
   std::vector<ServerState> states;
   std::vector<Job> known = stored_jobs(core, true);
   std::vector<Job> asked;
   for (std::size_t i = 0; i < servers.size(); ++i) {
-    ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error};
+    ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error, std::nullopt, {}};
     if (answers[i].ok()) {
-      state.gpus = answers[i].value->gpus;
+      state.gpus = answers[i].value->probe.gpus;
+      state.load = answers[i].value->load.load(std::nullopt);
+      state.gpu_facts = answers[i].value->load.gpus();
       std::ranges::copy_if(known, std::back_inserter(asked),
                            [&](const Job& job) { return job.server == state.server; });
       std::erase_if(known, [&](const Job& job) { return job.server == state.server; });

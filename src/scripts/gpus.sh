@@ -27,8 +27,8 @@ gpu_ask() {
 }
 
 # The fields that one query asks for; `name` is last, as it is the only one that is free text.
-gpu_fields=index,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,power.limit,clocks.sm,clocks.mem,clocks_event_reasons.active
-gpu_more_fields=clocks.max.sm,driver_version,persistence_mode,compute_mode,mig.mode.current,ecc.mode.current,ecc.errors.uncorrected.volatile.total,ecc.errors.uncorrected.aggregate.total,retired_pages.pending
+gpu_fields=index,uuid,pci.bus_id,memory.total,memory.used,utilization.gpu,temperature.gpu,power.draw,power.limit,clocks.sm,clocks.mem,clocks_event_reasons.active,mig.mode.current,ecc.errors.uncorrected.volatile.total
+gpu_more_fields=clocks.max.sm,driver_version,persistence_mode,compute_mode,ecc.mode.current,ecc.errors.uncorrected.aggregate.total,retired_pages.pending
 
 # The whole query fails for a field that this driver does not know, and names it: then it is asked without that. What an older
 # driver calls otherwise is asked by its older name first.

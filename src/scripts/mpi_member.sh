@@ -12,7 +12,10 @@ until [ -e order ]; do
   read -r _ <&4
 done
 exec 4<&-
-[ -s order ] || exit 0 # mpirun has ended without having asked for this server
+if ! [ -s order ]; then
+  echo 'remote: mpirun has ended without having started its daemon here' >&2
+  exit 1
+fi
 set --
 while IFS= read -r word; do
   set -- "$@" "$word"
@@ -36,5 +39,6 @@ code=$?
 if read -r _ kind number _ 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent"; then
   code=$number
   [ "$kind" = signal ] && code=$((128 + number))
+  [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed' >&2
 fi
 exit "$code"

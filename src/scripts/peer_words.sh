@@ -2,7 +2,7 @@
 # shellcheck shell=sh
 
 # tells_of_peer FILE: whether the last words in it, those of the last traceback, say that another rank was gone: in the words
-# of gloo, NCCL, torch's stores and the system. Such a failure follows from another one.
+# of gloo, NCCL, torch's stores, mpirun and the system. Such a failure follows from another one.
 # shellcheck disable=SC2016  # nothing is meant to be expanded
 tells_of_peer() {
   [ -s "$1" ] && [ -f "$1" ] || return 1
@@ -11,5 +11,6 @@ tells_of_peer() {
     -e 'Broken pipe' -e 'connectFullMesh failed' -e 'Socket Timeout' -e 'Socket closed' -e 'Dist\(Network\|Store\)Error' \
     -e 'Timed out waiting [0-9]*ms for \(recv\|send\) operation' -e 'remote process exited' \
     -e 'NCCL communicator was aborted' -e 'NCCL operations have failed or timed out' \
-    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by TERM'
+    -e 'Watchdog caught collective operation timeout' -e '^remote: ended by TERM' -e '^remote: mpirun has ended' \
+    -e 'has lost communication with a remote daemon' -e 'control_cb (.*assert (!closed) failed'
 }

@@ -230,6 +230,16 @@ try_training() {
   until_true no_container
 }
 
+# The launch's shared file, which lies outside of the project: it is there in all containers, and only it.
+try_shared_file() {
+  mkdir "$work/common" "$work/common/other"
+  code 0 launch --follow --nproc-per-node 2 --init-method file --init-dir "$work/common" -- \
+    sh -c 'file=${INIT_METHOD#file://}; echo "$RANK" >>"$file"; tries=0; until [ "$(wc -l <"$file")" = 4 ]; do
+      tries=$((tries + 1)); [ $tries -lt 400 ] || exit 4; sleep 0.05; done; [ ! -e "${file%/*/*}/other" ]; echo "met at $INIT_METHOD, apart: $?"'
+  grep -q "^met at file://$work/common/.*, apart: 0\$" "$work/out" || fail "the ranks have not met at the shared file"
+  [ "$(ls "$work/common")" = other ] || fail "the shared file stays"
+}
+
 # The first rank that failed, and what it said.
 try_failure() {
   code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- \

@@ -18,6 +18,7 @@ if command -v mpirun >/dev/null; then
 else
   echo "without mpi: mpirun is not installed"
 fi
+try_shared_file
 try_failure
 try_link
 try_kill

@@ -109,6 +109,19 @@ kill -KILL "$(job $((key - 1)) pid)"
 until_true nothing_left
 code 1 job-wait --launch last
 
+# --- one of its jobs is ended by the user: that ends all, and nobody is blamed
+for ended in 0 1; do
+  succeeds mpi 'sh -c "echo begun; exec sleep 600"' --no-follow
+  key=$((key + 2))
+  both_begun() { output $key out | grep -q begun && output $((key - 1)) out | grep -q begun; }
+  until_true both_begun
+  code 0 job-kill --job $((key - ended)) --yes
+  code 1 job-wait --launch last
+  grep -q "^ranks .* on node-$((2 - ended)): killed SIGTERM by .*: 2 others aborted after it" "$work/err" || fail "the verdict on a job that was ended"
+  ! grep -q 'failed first' "$work/err" || fail "somebody is blamed"
+  until_true nothing_left
+done
+
 # --- by the servers' own ssh
 mkdir "$work/ssh"
 cat >"$work/ssh/ssh" <<SH
@@ -123,6 +136,13 @@ key=$((key + 2))
 [ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, server 1: ssh [3] rank 3 of 4, server 1: ssh ' ] || fail "the second server's ranks"
 [ "$(wc -l <"$work/asked")" = 1 ] || fail "ssh was not asked once"
 code 2 launch --launcher ranks --mpi-agent ssh -- true
+printf '#!/bin/sh\nexit 255\n' >"$work/ssh/ssh"
+got=0
+mpi true --follow --mpi-agent ssh || got=$?
+[ "$got" = 1 ] || fail "exit code $got where ssh is refused"
+key=$((key + 2))
+[ "$(job $key state)" = failed ] || fail "a job that mpirun never came to is $(job $key state)"
+grep -q 'ranks 0-1 on node-1 failed first' "$work/err" || fail "the verdict does not name mpirun's job"
 sed -i '/^prologue:/d' .remote/configs.yaml
 
 # --- MPICH's mpirun, where it is installed

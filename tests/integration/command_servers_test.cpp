@@ -2,6 +2,7 @@
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
+#include "support/paths.hpp"
 
 namespace remote::test {
 namespace {
@@ -86,18 +87,26 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
       "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n"
       "  b: {hostname: b, gpus: 4}\n  c: {hostname: c}\n");
   world.job("a", "sleep 1000");
+  const fs::path data = fs::path(source_folder) / "tests" / "data" / "gpus";
+  world.servers().add_program("nvidia-smi", "FAKE_GPUS='" + (data / "535").string() +
+                                                "'\nexport FAKE_GPUS\nexec sh '" +
+                                                (data / "nvidia-smi.sh").string() + "' \"$@\"\n");
   world.cut_off({"c"});
   const CommandResult table = world.run({"servers"});
   EXPECT_EQ(table.code, 1);
   EXPECT_THAT(table.lines(),
-              ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS"), MatchesRegex("a +yes +[0-9]+ +1"),
-                          MatchesRegex("b +yes +[0-9]+ of 4 +0"), MatchesRegex("c +no +- +0")));
+              ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS +LOAD +GPUS IN USE"),
+                          MatchesRegex("a +yes +2 +1 +[0-9.]+ on [0-9]+ CPUs? +1 of 2, 39.6 GiB of 160 GiB"),
+                          MatchesRegex("b +yes +2 of 4 +0 .*"), MatchesRegex("c +no +- +0 +- +-")));
   EXPECT_THAT(table.err, AllOf(StartsWith("error: c: "), HasSubstr("injected fault")));
   const auto json = world.run({"servers", "--json"}).json();
   EXPECT_EQ(json[0]["reachable"], true);
   EXPECT_EQ(json[0]["jobs"], 1);
   EXPECT_TRUE(json[1]["gpus"].is_number());
   EXPECT_FALSE(json[1]["settings"].empty());
+  EXPECT_GT(json[1]["load"]["cpus"], 0);
+  EXPECT_EQ(json[1]["gpu_details"][0]["utilisation"], 97);
+  EXPECT_EQ(json[2]["load"], nullptr);
   EXPECT_EQ(json[2]["reachable"], false);
   EXPECT_EQ(json[2]["gpus"], nullptr);
   EXPECT_THAT(json[2]["error"].get<std::string>(), HasSubstr("injected fault"));

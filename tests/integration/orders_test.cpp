@@ -111,8 +111,10 @@ TEST_P(OrdersTest, GoToServersOfTheLaunchAndToNoOtherProgram) {
             "remote: mpirun cannot start its daemon for remote-c: it is no server of this launch\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n"
             "remote: mpirun cannot start its daemon for remote-b: its command line is not understood\n");
-  // mpirun has ended without an order that counts: nobody waits for one any more
-  EXPECT_EQ(result("b", b), ExitStatus::exited(0));
+  // mpirun has ended without an order that counts: nobody waits for one any more, and that is no success
+  EXPECT_EQ(result("b", b), ExitStatus::exited(1));
+  EXPECT_EQ(errors("b", b), "remote: mpirun has ended without having started its daemon here\n");
+  EXPECT_TRUE(status("b", b).after_peer);
   EXPECT_EQ(words(), "");
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
@@ -184,6 +185,23 @@ TEST(Verdict, AKillOfTheUserIsNoFailure) {
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
   EXPECT_EQ(cli::aftermath(verdict), "2 were killed");
+}
+
+TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
+  std::vector<Job> jobs = {rank(0, JobState::failed, 101), rank(1, JobState::killed, 100, by_user)};
+  jobs[0].after_peer = true;
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_EQ(verdict.first, std::nullopt);
+  EXPECT_EQ(verdict.killed_first, jobs[1]);
+  EXPECT_EQ(cli::aftermath(verdict), "1 other aborted after it");
+  EXPECT_EQ(cli::state_text(jobs), "rank 1 killed SIGTERM by ada@laptop");
+  // Not where it was ended long afterwards, or the failure has a cause of its own.
+  jobs[1].ended_at = 160;
+  EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
+  jobs[1].ended_at = 100;
+  jobs[0].after_peer = false;
+  EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
+  EXPECT_EQ(verdict_of(jobs).killed_first, std::nullopt);
 }
 
 }  // namespace

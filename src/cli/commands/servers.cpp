@@ -6,14 +6,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/gpus.hpp"
+#include "cli/show/top.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
 namespace {
 
 // The state is absent where no server was asked.
-nlohmann::json to_json(const ServerInfo& server, const ServerState* state) {
+nlohmann::json entry_json(const ServerInfo& server, const ServerState* state) {
   auto settings = nlohmann::json::array();
   for (const ServerSetting& setting : server.settings) {
     settings.push_back({{"name", setting.name},
@@ -21,13 +24,18 @@ nlohmann::json to_json(const ServerInfo& server, const ServerState* state) {
                         {"from", setting.from},
                         {"problem", or_null(setting.problem)}});
   }
-  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr}, {"gpus", nullptr},
-                          {"jobs", nullptr},       {"settings", settings}, {"error", or_null(server.error)}};
+  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr},  {"gpus", nullptr},
+                          {"jobs", nullptr},       {"settings", settings},  {"error", or_null(server.error)},
+                          {"load", nullptr},       {"gpu_details", nullptr}};
   if (state != nullptr) {
     entry["reachable"] = !state->error.has_value();
     entry["jobs"] = state->jobs;
     if (state->gpus) {
       entry["gpus"] = *state->gpus;
+    }
+    if (state->load) {
+      entry["load"] = to_json(*state->load);
+      entry["gpu_details"] = to_json(state->gpu_facts)["gpus"];
     }
     if (!server.error) {
       entry["error"] = or_null(state->error);
@@ -57,7 +65,11 @@ void add_state(ui::Table& table, const ServerState& state) {
   }
   table.add({ui::Cell(state.server, ui::Style::cyan),
              state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green),
-             std::move(gpus), std::to_string(state.jobs)});
+             std::move(gpus), std::to_string(state.jobs),
+             state.load ? fmt::format("{:.1f} on {}", state.load->load,
+                                      counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
+                        : "-",
+             in_short(state.gpu_facts)});
 }
 
 int code_of(const Error& error) {
@@ -78,7 +90,7 @@ int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
   auto json = nlohmann::json::array();
   int code = 0;
   for (const ServerInfo& server : servers) {
-    json.push_back(to_json(server, nullptr));
+    json.push_back(entry_json(server, nullptr));
     if (server.error) {
       context.show(*server.error);
       code = code_of(*server.error);
@@ -96,11 +108,11 @@ int run(Context& context, const std::vector<std::string>& globs) {
     return show_settings(context, servers);
   }
   const std::vector<ServerState> states = context.project().server_states(globs);
-  ui::Table table({"SERVER", "REACHABLE", {"GPUS", true}, {"JOBS", true}});
+  ui::Table table({"SERVER", "REACHABLE", {"GPUS", true}, {"JOBS", true}, "LOAD", "GPUS IN USE"});
   auto json = nlohmann::json::array();
   int code = 0;
   for (std::size_t i = 0; i < states.size(); ++i) {
-    json.push_back(to_json(servers[i], &states[i]));
+    json.push_back(entry_json(servers[i], &states[i]));
     add_state(table, states[i]);
     if (states[i].error) {
       code = std::max(code, code_of(*states[i].error));

@@ -1,6 +1,15 @@
 #include "cli/show/check.hpp"
 
+#include <algorithm>
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -25,6 +34,194 @@ StatusLook look_of(CheckStatus status) {
   return {"skip", ui::Style::dim};
 }
 
+bool is_bad(const Finding& finding) {
+  return finding.status == CheckStatus::warn || finding.status == CheckStatus::fail;
+}
+
+CheckStatus worst_of(const ServerCheck& server) {
+  if (!server.ok()) {
+    return CheckStatus::fail;
+  }
+  return std::ranges::any_of(server.findings, is_bad) ? CheckStatus::warn : CheckStatus::ok;
+}
+
+// "Debian GNU/Linux 12, 16 threads, 64 GiB, Python 3.11.2, torch 2.1.0"
+std::string machine_words(const ServerFacts& facts) {
+  std::vector<std::string> words;
+  if (!facts.os.empty()) {
+    words.push_back(facts.os);
+  }
+  if (facts.threads > 0) {
+    words.push_back(counted(static_cast<std::size_t>(facts.threads), "thread"));
+  }
+  if (facts.memory > 0) {
+    words.push_back(fmt::format("{:.0f} GiB", static_cast<double>(facts.memory) / (1U << 30U)));
+  }
+  if (!facts.python.empty()) {
+    words.push_back("Python " + facts.python);
+  }
+  if (!facts.torch.empty()) {
+    words.push_back("torch " + facts.torch);
+  }
+  return join(words, ", ");
+}
+
+// Which findings are bad: "rsync, disk".
+std::string names_of(const ServerCheck& server, CheckStatus status) {
+  std::vector<std::string> names;
+  for (const Finding& finding : server.findings) {
+    if (finding.status == status) {
+      names.push_back(finding.name);
+    }
+  }
+  return join(names, ", ");
+}
+
+std::string summary_of(const ServerCheck& server) {
+  std::string text;
+  for (const CheckStatus status : {CheckStatus::fail, CheckStatus::warn}) {
+    if (const std::string names = names_of(server, status); !names.empty()) {
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", look_of(status).word, names);
+    }
+  }
+  if (text.empty() && server.facts) {
+    text = machine_words(*server.facts);
+  }
+  return text;
+}
+
+// A finding that is not well, with all servers that have it.
+struct Trouble {
+  Finding finding;
+  std::vector<std::string> servers{};
+  // By what they say and where: servers may need a command each.
+  struct Mend {
+    Fix fix;
+    std::vector<std::string> servers{};
+  };
+  std::vector<Mend> fixes{};
+};
+
+// A command that names its server stands once for all servers.
+constexpr const char* server_option = "--server ";
+
+std::string without_server(const std::string& text, const std::string& server) {
+  const std::string option = server_option + server;
+  const std::size_t at = text.find(option);
+  return at == std::string::npos ? text
+                                 : text.substr(0, at) + server_option + text.substr(at + option.size());
+}
+
+std::string with_servers(const std::string& text, const std::vector<std::string>& servers) {
+  const std::string option = server_option;
+  const std::size_t at = text.find(option);
+  return at == std::string::npos
+             ? text
+             : text.substr(0, at) + option + join(servers, ",") + text.substr(at + option.size());
+}
+
+void add_fix(Trouble& trouble, const std::string& server, const Fix& fix) {
+  const std::string text = without_server(fix.text, server);
+  const auto same = std::ranges::find_if(trouble.fixes, [&](const Trouble::Mend& mend) {
+    return mend.fix.where == fix.where && mend.fix.text == text;
+  });
+  if (same == trouble.fixes.end()) {
+    trouble.fixes.push_back({{fix.where, text, fix.harmless}, {server}});
+  } else {
+    same->servers.push_back(server);
+  }
+}
+
+// What fails comes first.
+std::vector<Trouble> troubles_of(const CheckReport& report) {
+  std::vector<Trouble> troubles;
+  for (const ServerCheck& server : report.servers) {
+    for (const Finding& finding : server.findings) {
+      if (!is_bad(finding)) {
+        continue;
+      }
+      auto same = std::ranges::find_if(troubles, [&](const Trouble& trouble) {
+        return std::tie(trouble.finding.name, trouble.finding.status, trouble.finding.detail) ==
+               std::tie(finding.name, finding.status, finding.detail);
+      });
+      if (same == troubles.end()) {
+        troubles.push_back({finding});
+        same = std::prev(troubles.end());
+      }
+      same->servers.push_back(server.server);
+      if (finding.fix) {
+        const std::string& where = finding.fix->server;
+        add_fix(*same, where.empty() ? server.server : where, *finding.fix);
+      }
+    }
+  }
+  std::ranges::stable_partition(
+      troubles, [](const Trouble& trouble) { return trouble.finding.status == CheckStatus::fail; });
+  return troubles;
+}
+
+// "gpu1", "gpu1, gpu2", "8 servers (gpu1, gpu2, gpu3, …)"
+std::string servers_text(const std::vector<std::string>& names) {
+  if (names.size() <= 3) {
+    return join(names, ", ");
+  }
+  return fmt::format("{} servers ({}, …)", names.size(),
+                     join(std::vector<std::string>(names.begin(), names.begin() + 3), ", "));
+}
+
+// The command stands on a line of its own, so that it can be copied.
+std::string fix_text(const Trouble::Mend& mend, const ui::Terminal& terminal) {
+  const std::string text = visible_line(with_servers(mend.fix.text, mend.servers));
+  const auto lines = [&](const std::string& where) {
+    return "  " + terminal.paint_out(ui::Style::dim, where + ":") + "\n    " +
+           terminal.paint_out(ui::Style::bold, text) + "\n";
+  };
+  switch (mend.fix.where) {
+    case Fix::Where::server:
+      return lines("on " + servers_text(mend.servers));
+    case Fix::Where::server_as_root:
+      return lines("as root on " + servers_text(mend.servers));
+    case Fix::Where::here:
+      return lines("here");
+    case Fix::Where::advice:
+      break;
+  }
+  return "  " + text + "\n";
+}
+
+std::string trouble_text(const Trouble& trouble, const ui::Terminal& terminal) {
+  const StatusLook look = look_of(trouble.finding.status);
+  std::string text = fmt::format("\n{}  {}  {}: {}\n", terminal.paint_out(look.style, look.word),
+                                 terminal.paint_out(ui::Style::cyan, servers_text(trouble.servers)),
+                                 trouble.finding.name, visible_line(trouble.finding.detail));
+  for (const Trouble::Mend& mend : trouble.fixes) {
+    text += fix_text(mend, terminal);
+  }
+  return text;
+}
+
+ui::Table server_rows(const CheckReport& report) {
+  ui::Table table({"SERVER", "STATUS", "SUMMARY"});
+  for (const ServerCheck& server : report.servers) {
+    const StatusLook look = look_of(worst_of(server));
+    table.add(
+        {ui::Cell(server.server, ui::Style::cyan), ui::Cell(look.word, look.style), summary_of(server)});
+  }
+  return table;
+}
+
+ui::Table finding_rows(const CheckReport& report) {
+  ui::Table table({"SERVER", "CHECK", "STATUS", "DETAIL"});
+  for (const ServerCheck& server : report.servers) {
+    for (const Finding& finding : server.findings) {
+      const StatusLook look = look_of(finding.status);
+      table.add({ui::Cell(server.server, ui::Style::cyan), finding.name, ui::Cell(look.word, look.style),
+                 finding.detail});
+    }
+  }
+  return table;
+}
+
 }  // namespace
 
 nlohmann::json to_json(const CheckReport& report) {
@@ -40,21 +237,20 @@ nlohmann::json to_json(const CheckReport& report) {
     all.push_back({{"server", server.server},
                    {"ok", server.ok()},
                    {"checks", checks},
-                   {"facts", nlohmann::json::object()}});
+                   {"facts", server.facts ? to_json(*server.facts) : nlohmann::json::object()}});
+    if (report.network) {
+      all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
+    }
   }
   return all;
 }
 
-std::string check_table(const CheckReport& report, const ui::Terminal& terminal) {
-  ui::Table table({"SERVER", "CHECK", "STATUS", "DETAIL", "FIX"});
-  for (const ServerCheck& server : report.servers) {
-    for (const Finding& finding : server.findings) {
-      const StatusLook look = look_of(finding.status);
-      table.add({ui::Cell(server.server, ui::Style::cyan), finding.name, ui::Cell(look.word, look.style),
-                 finding.detail, finding.fix ? finding.fix->text : ""});
-    }
+std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all) {
+  std::string text = (all ? finding_rows(report) : server_rows(report)).text(terminal);
+  for (const Trouble& trouble : troubles_of(report)) {
+    text += trouble_text(trouble, terminal);
   }
-  return table.text(terminal);
+  return text;
 }
 
 }  // namespace remote::cli

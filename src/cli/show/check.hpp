@@ -13,6 +13,10 @@ namespace remote::cli {
 
 // As the contract has it (docs/check.md).
 nlohmann::json to_json(const CheckReport& report);
-std::string check_table(const CheckReport& report, const ui::Terminal& terminal);
+nlohmann::json to_json(const ServerFacts& facts);
+
+// A row for each server, then what is not well and how to mend it, told once for all servers that have the
+// same. `all`: a row for each finding instead of one for each server.
+std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all = false);
 
 }  // namespace remote::cli

@@ -16,7 +16,7 @@ nlohmann::json to_json(const Gpu& gpu);
 
 std::string name_of(GpuVendor vendor);  // "nvidia"
 
-// "2 of 8 in use, 61.2 of 640 GiB": the short form for a line; "-" where there are none.
+// "2 of 8, 61.2 GiB of 640 GiB": how many have a process, and their memory; "-" where there are none.
 std::string in_short(const GpuFacts& facts);
 
 // "17 MiB", "39.6 GiB".

@@ -56,6 +56,10 @@ std::string verdict_headline(const Verdict& verdict) {
     return fmt::format("{} on {} failed first ({}{}{})", rank_text(first), first.server, cause(first), when,
                        lead(verdict));
   }
+  if (verdict.killed_first) {
+    const Job& killed = *verdict.killed_first;
+    return fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
+  }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
   }
@@ -202,7 +206,7 @@ int exit_code_of(const Job& job) {
 }
 
 std::string aftermath(const Verdict& verdict) {
-  const bool after = verdict.first || !verdict.lost_server.empty();
+  const bool after = verdict.first || verdict.killed_first || !verdict.lost_server.empty();
   std::vector<std::string> parts;
   const auto add = [&](int count, const char* one, const char* several) {
     if (count > 0) {

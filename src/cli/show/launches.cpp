@@ -58,6 +58,9 @@ std::string trouble(const Batch& batch) {
   if (verdict.first) {
     return fmt::format("{} {}", rank_text(*verdict.first), state_text(*verdict.first));
   }
+  if (verdict.killed_first) {
+    return fmt::format("{} {}", rank_text(*verdict.killed_first), state_text(*verdict.killed_first));
+  }
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
 }
 

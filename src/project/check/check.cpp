@@ -3,8 +3,13 @@
 #include "project/check/check.hpp"
 
 #include <algorithm>
+#include <atomic>
 
+#include "project/check/judge.hpp"
+#include "project/check/network.hpp"
+#include "servers/facts.hpp"
 #include "servers/fanout.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote {
 
@@ -29,23 +34,118 @@ Finding unreachable(const Error& error) {
   return finding;
 }
 
+// What a connected server was found to be.
+struct Asked {
+  std::string address;
+  std::string sent;  // which state of the project it was sent
+  std::optional<ServerFacts> facts;
+  std::optional<Error> error;  // why there are no facts
+};
+
+std::string sent_state(const Core& core, const config::Server& server, const ssh::LoginFacts& login) {
+  const servers::SentState::Mark mark = servers::SentState(core.config, server, login).mark();
+  return mark.digest.empty() ? "" : "state " + mark.digest.substr(0, 8);
+}
+
+Asked ask(Core& core, const config::Server& server) {
+  const auto connection = core.connector().connect(server, core.cancel());
+  Asked asked{connection->peer_address(), sent_state(core, server, connection->login()), {}, {}};
+  try {
+    asked.facts = servers::facts_of(*connection, core.config, server, core.cancel());
+  } catch (const Error& error) {
+    asked.error = error.on(server.name);
+  }
+  return asked;
+}
+
+Finding not_understood(const Error& error) {
+  Finding finding{"facts", CheckStatus::fail, error.what_failed() + ": " + error.reason(), std::nullopt};
+  if (!error.hint().empty()) {
+    finding.fix = Fix{Fix::Where::advice, error.hint()};
+  }
+  return finding;
+}
+
+void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
+  std::vector<Compared> compared;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+    if (report.servers[i].facts) {
+      compared.push_back({report.servers[i].server, *report.servers[i].facts, outcomes[i].value->sent});
+      places.push_back(i);
+    }
+  }
+  const auto findings = judge_same(compared);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    auto& all = report.servers[places[i]].findings;
+    all.insert(all.end(), findings[i].begin(), findings[i].end());
+  }
+}
+
+void add_network(Core& core, const std::vector<config::Server>& servers,
+                 const std::vector<servers::Outcome<Asked>>& outcomes, const NetworkOptions& options,
+                 CheckReport& report) {
+  std::vector<std::string> addresses;
+  for (const auto& outcome : outcomes) {
+    addresses.push_back(outcome.ok() ? outcome.value->address : "");
+  }
+  report.network = look_at_network(core, servers, addresses, options);
+  if (!report.network) {
+    return;
+  }
+  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
 }  // namespace
 
 CheckReport check(Core& core, const CheckRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
+  const auto on_progress = core.one_at_a_time(request.on_progress);
+  std::atomic<std::size_t> done = 0;
+  const auto tell = [&](std::size_t so_far) {
+    if (on_progress) {
+      on_progress("asking the servers", so_far, servers.size());
+    }
+  };
+  tell(0);
   const auto outcomes =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        return core.connector().connect(server, core.cancel())->peer_address();
+        try {
+          Asked asked = ask(core, server);
+          tell(++done);
+          return asked;
+        } catch (const Error&) {
+          tell(++done);
+          throw;
+        }
       });
   CheckReport report;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     ServerCheck found{servers[i].name};
-    found.error = outcomes[i].error;
-    found.findings.push_back(
-        outcomes[i].ok() ? Finding{"connect", CheckStatus::ok, "connected to " + *outcomes[i].value, {}}
-                         : unreachable(*outcomes[i].error));
+    if (!outcomes[i].ok()) {
+      found.error = outcomes[i].error;
+      found.findings.push_back(unreachable(*outcomes[i].error));
+      report.servers.push_back(std::move(found));
+      continue;
+    }
+    const Asked& asked = *outcomes[i].value;
+    found.findings.push_back({"connect", CheckStatus::ok, "connected to " + asked.address, {}});
+    found.error = asked.error;
+    found.facts = asked.facts;
+    if (asked.error) {
+      found.findings.push_back(not_understood(*asked.error));
+    } else {
+      const auto judged = judge_server(core.config, servers[i], *asked.facts);
+      found.findings.insert(found.findings.end(), judged.begin(), judged.end());
+    }
     report.servers.push_back(std::move(found));
   }
+  add_comparison(outcomes, report);
+  add_network(core, servers, outcomes, {.on_progress = on_progress}, report);
   return report;
 }
 

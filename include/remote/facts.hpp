@@ -1,0 +1,113 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+// What a server is and has, as it says itself. All text comes from the server: it has no control characters,
+// and nothing else about it is certain. What could not be found out is nullopt or empty.
+
+namespace remote {
+
+// A file system, as a folder of interest lies on it (statfs(2)).
+struct DiskFacts {
+  std::string what;          // "project", "environment", "tmp" or "shm"
+  std::string path;          // the folder, or the nearest one above it that is there
+  bool there = false;        // the folder itself is there
+  bool writable = false;     // to the login
+  std::uint64_t device = 0;  // st_dev: folders with the same number share one file system
+  std::uint64_t total_bytes = 0;
+  std::uint64_t free_bytes = 0;  // for a user without root's rights
+  std::uint64_t inodes = 0;      // 0: the file system has no fixed number of them (btrfs, some network ones)
+  std::uint64_t free_inodes = 0;
+  std::string type;                // as stat(1) names it
+  std::optional<bool> rotational;  // a hard disk; false: solid state (/sys/block/*/queue/rotational)
+};
+
+// A port of an InfiniBand or RoCE device (/sys/class/infiniband).
+struct InfinibandPort {
+  std::string device;
+  int port = 0;
+  std::string layer;  // "InfiniBand", or "Ethernet": RoCE
+  std::string state;  // "ACTIVE", "DOWN", "INIT" …
+  std::string rate;   // as the kernel words it: "200 Gb/sec (4X HDR)"
+  bool active() const { return state == "ACTIVE"; }
+};
+
+// An installed Python package, by the name of its .dist-info or .egg-info.
+struct PackageFacts {
+  std::string version;
+  // From the folder of Debian's own packages (/usr/lib/python3/dist-packages). Servers may differ in which
+  // they have.
+  bool distribution = false;
+  friend bool operator==(const PackageFacts&, const PackageFacts&) = default;
+};
+
+// A soft limit of getrlimit(2): nullopt is unlimited.
+using LimitFacts = std::map<std::string, std::optional<std::uint64_t>>;
+
+struct ServerFacts {
+  // /etc/os-release, /proc/sys/kernel
+  std::string host;
+  std::string os;
+  std::string kernel;
+  std::string user;  // the login
+  std::optional<std::uint32_t> uid;
+
+  // /proc/cpuinfo, /sys/devices/system/node
+  std::string cpu;
+  int sockets = 0;  // 0: not told, as on ARM
+  int cores = 0;    // without hyper-threads; 0: not told
+  int threads = 0;
+  int usable_threads = 0;  // that a process of the login may run on (sched_getaffinity(2))
+  int numa_nodes = 0;
+  std::optional<double> cpu_limit;  // processors' worth of time that control groups leave
+
+  // /proc/meminfo, control groups; bytes
+  std::uint64_t memory = 0;
+  std::uint64_t memory_available = 0;
+  std::optional<std::uint64_t> memory_limit;  // the lowest of control groups
+
+  std::vector<double> load;  // over 1, 5 and 15 minutes; three, or none
+  std::vector<DiskFacts> disks;
+  LimitFacts limits;  // "nofile", "nproc" (numbers), "memlock", "core" (bytes)
+
+  // Seconds that the server's clock is ahead of this machine's, behind where negative; 0 where they may
+  // agree, as the answer took its time.
+  double clock_ahead = 0;
+
+  // Where the environment's python3 is, else that of PATH; empty: none.
+  std::string python_program;
+  std::string python;  // "3.11.2"
+  // torch/version.py in its packages; torch is not imported.
+  std::string torch;
+  std::string cuda;                              // that torch was built for
+  std::string hip;                               // that torch was built for
+  std::string nccl;                              // of the package nvidia-nccl-*
+  std::map<std::string, PackageFacts> packages;  // by their normalized name (PEP 503)
+  std::string driver;                            // NVIDIA's (/sys/module/nvidia/version)
+
+  std::vector<InfinibandPort> infiniband;
+  std::set<std::string> programs;  // of those that are looked for: rsync, docker, podman, apptainer, sbatch …
+
+  // logind.conf(5)
+  bool kill_user_processes = false;        // processes of a session end when it does
+  std::vector<std::string> kill_excluded;  // users of KillExcludeUsers
+  std::vector<std::string> kill_only;      // users of KillOnlyUsers
+  bool linger = false;                     // loginctl enable-linger
+  bool in_session = false;                 // what the login starts is in a session of logind
+
+  const DiskFacts* disk(const std::string& what) const {
+    for (const DiskFacts& one : disks) {
+      if (one.what == what) {
+        return &one;
+      }
+    }
+    return nullptr;
+  }
+};
+
+}  // namespace remote

@@ -1,0 +1,70 @@
+// `remote top`: all servers and their jobs on one live screen.
+
+#include "cli/show/top.hpp"
+
+#include <CLI/App.hpp>
+
+#include "base/strings.hpp"
+#include "cli/options.hpp"
+#include "cli/top_screen.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct Arguments {
+  std::vector<std::string> servers;
+  int interval = 2;
+  bool once = false;
+};
+
+int show_once(Context& context, const Arguments& arguments) {
+  std::vector<ServerSample> samples(context.project().server_names(arguments.servers).size());
+  context.project().watch(
+      {.servers = arguments.servers,
+       .once = true,
+       .on_sample = [&](std::size_t index, const ServerSample& sample) { samples[index] = sample; }});
+  if (context.options.json) {
+    context.terminal.out(top_json(samples));
+  } else {
+    TopView view;
+    if (context.terminal.stdout_is_terminal()) {
+      view.width = context.terminal.columns();
+    }
+    std::string text;
+    for (const TopLine& line : top_lines(context, samples, view)) {
+      text += line.text + "\n";
+    }
+    context.terminal.out(text);
+  }
+  int code = 0;
+  for (const ServerSample& sample : samples) {
+    if (sample.error) {
+      context.show(*sample.error);
+      code = 1;
+    }
+  }
+  return code;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  // A pipe or a file gets one look: a screen that is drawn anew is of no use there.
+  if (arguments.once || context.options.json || !context.terminal.stdout_is_terminal()) {
+    return show_once(context, arguments);
+  }
+  return show_top_screen(context, {arguments.servers, std::chrono::seconds(arguments.interval)});
+}
+
+}  // namespace
+
+void add_top(CLI::App& app, Context& context) {
+  const auto [command, arguments] = add_command(
+      app, context, "top",
+      "Show all servers live: GPUs and who has them, load, disk, and jobs with their last lines", run);
+  add_server_option(command, context, arguments.servers);
+  add_number_option(command, "--interval", arguments.interval,
+                    "Seconds from one look to the next (default: 2)", "SECONDS", 1, 3600);
+  command.add_flag("--once", arguments.once,
+                   "Print it once (so it is with --json, or where stdout is no terminal)");
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,91 @@
+// The facts of a server as JSON (docs/check.md).
+
+#include <nlohmann/json.hpp>
+
+#include "cli/context.hpp"
+#include "cli/show/check.hpp"
+
+namespace remote::cli {
+namespace {
+
+template <typename Value>
+nlohmann::json optional_json(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+nlohmann::json disks_json(const ServerFacts& facts) {
+  auto disks = nlohmann::json::object();
+  for (const DiskFacts& disk : facts.disks) {
+    disks[disk.what] = {{"path", disk.path},
+                        {"there", disk.there},
+                        {"writable", disk.writable},
+                        {"type", or_null(disk.type)},
+                        {"total_bytes", disk.total_bytes},
+                        {"free_bytes", disk.free_bytes},
+                        {"inodes", disk.inodes},
+                        {"free_inodes", disk.free_inodes},
+                        {"rotational", optional_json(disk.rotational)}};
+  }
+  return disks;
+}
+
+nlohmann::json infiniband_json(const ServerFacts& facts) {
+  auto ports = nlohmann::json::array();
+  for (const InfinibandPort& port : facts.infiniband) {
+    ports.push_back({{"device", port.device},
+                     {"port", port.port},
+                     {"layer", port.layer},
+                     {"state", port.state},
+                     {"rate", or_null(port.rate)}});
+  }
+  return ports;
+}
+
+}  // namespace
+
+nlohmann::json to_json(const ServerFacts& facts) {
+  auto limits = nlohmann::json::object();
+  for (const auto& [name, limit] : facts.limits) {
+    limits[name] = optional_json(limit);
+  }
+  auto packages = nlohmann::json::object();
+  for (const auto& [name, package] : facts.packages) {
+    packages[name] = package.version;
+  }
+  return {
+      {"host", or_null(facts.host)},
+      {"os", or_null(facts.os)},
+      {"kernel", or_null(facts.kernel)},
+      {"user", or_null(facts.user)},
+      {"cpu",
+       {{"model", or_null(facts.cpu)},
+        {"sockets", facts.sockets},
+        {"cores", facts.cores},
+        {"threads", facts.threads},
+        {"usable_threads", facts.usable_threads},
+        {"numa_nodes", facts.numa_nodes},
+        {"limit", optional_json(facts.cpu_limit)}}},
+      {"memory",
+       {{"total_bytes", facts.memory},
+        {"available_bytes", facts.memory_available},
+        {"limit_bytes", optional_json(facts.memory_limit)}}},
+      {"load", facts.load},
+      {"disks", disks_json(facts)},
+      {"limits", limits},
+      {"clock_ahead_s", facts.clock_ahead},
+      {"python", {{"version", or_null(facts.python)}, {"program", or_null(facts.python_program)}}},
+      {"torch",
+       {{"version", or_null(facts.torch)},
+        {"cuda", or_null(facts.cuda)},
+        {"hip", or_null(facts.hip)},
+        {"nccl", or_null(facts.nccl)}}},
+      {"packages", packages},
+      {"driver", or_null(facts.driver)},
+      {"infiniband", infiniband_json(facts)},
+      {"programs", facts.programs},
+      {"kill_user_processes", facts.kill_user_processes},
+      {"linger", facts.linger},
+  };
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,283 @@
+#include "cli/show/top.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "cli/show/gpus.hpp"
+#include "cli/show/jobs.hpp"
+#include "jobs/job_json.hpp"
+
+namespace remote::cli {
+namespace {
+
+using ui::Style;
+
+constexpr double gibibyte = 1024.0 * 1024 * 1024;
+
+// A line that is written piece by piece, and never becomes wider than it may be.
+class Line {
+ public:
+  Line(const ui::Terminal& terminal, std::optional<std::size_t> width) : terminal_(terminal), width_(width) {}
+
+  Line& add(std::string_view foreign, Style style = Style::plain) {
+    std::string text = visible_line(foreign, 500);
+    if (width_) {
+      text = ui::shorten(text, *width_ - std::min(at_, *width_));
+    }
+    at_ += ui::display_width(text);
+    text_ += trim(text).empty() || style == Style::plain ? text : terminal_.paint_out(style, text);
+    return *this;
+  }
+  // The same, and blanks up to this width; before it for numbers.
+  Line& column(std::string_view text, std::size_t size, bool number = false, Style style = Style::plain) {
+    const std::size_t used = ui::display_width(text);
+    const std::string blanks(size - std::min(used, size), ' ');
+    return number ? add(blanks).add(text, style) : add(text, style).add(blanks);
+  }
+  TopLine end(std::optional<JobId> job = {}) const { return {text_, job}; }
+
+ private:
+  const ui::Terminal& terminal_;
+  std::optional<std::size_t> width_;
+  std::size_t at_ = 0;
+  std::string text_;
+};
+
+// "39.6 of 80.0 GiB"
+std::string of_gibi(double used, double total) {
+  return fmt::format("{:.1f} of {:.1f} GiB", used / gibibyte, total / gibibyte);
+}
+
+std::string percent(double value) {
+  return fmt::format("{:.0f} %", value);
+}
+
+// What a terminal would colour by itself: much is yellow, all is red.
+Style by_share(double share) {
+  return share >= 0.97 ? Style::red : share >= 0.9 ? Style::yellow : Style::plain;
+}
+
+void add_load(Line& line, const ServerLoad& load) {
+  const std::string cpus = counted(static_cast<std::size_t>(load.cpus), "CPU");
+  if (load.cpu) {
+    line.add("  cpu ", Style::dim).add(percent(*load.cpu)).add(fmt::format(" of {}", load.cpus), Style::dim);
+  } else {
+    line.add("  " + cpus);
+  }
+  line.add("  load ", Style::dim).add(fmt::format("{:.1f}", load.load));
+  if (load.memory_total && load.memory_available && *load.memory_total > 0) {
+    const auto total = static_cast<double>(*load.memory_total);
+    const double used = total - std::min(static_cast<double>(*load.memory_available), total);
+    line.add("  memory ", Style::dim).add(of_gibi(used, total), by_share(used / total));
+  }
+  if (load.disk_total && load.disk_free && *load.disk_total > 0) {
+    const auto total = static_cast<double>(*load.disk_total);
+    const auto free = static_cast<double>(*load.disk_free);
+    line.add("  disk ", Style::dim).add(mebi_or_gibi(free) + " free", by_share(1 - free / total));
+  }
+}
+
+TopLine head(const Context& context, const ServerSample& sample, const TopView& view,
+             std::size_t name_width) {
+  Line line(context.terminal, view.width);
+  line.column(sample.server, name_width, false, Style::bold);
+  const std::int64_t silent = sample.heard_at ? now_seconds() - *sample.heard_at : 0;
+  if (sample.error) {
+    line.add("  " + sample.error->reason(), Style::red);
+  } else if (silent > view.silent_after_s) {
+    line.add("  does not answer", Style::red);
+  } else {
+    add_load(line, sample.load);
+    return line.end();
+  }
+  if (sample.heard_at) {
+    line.add(fmt::format("  last heard {} ago", format_duration(silent)), Style::dim);
+  }
+  return line.end();
+}
+
+// "job 3", "bob: python3 (4121)": those that have memory of the GPU, each once.
+std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::map<std::string, int>& keys) {
+  std::vector<std::pair<std::string, Style>> all;
+  for (const GpuProcess& process : gpu.processes) {
+    std::pair<std::string, Style> one;
+    if (const auto key = keys.find(process.job); key != keys.end()) {
+      one = {fmt::format("job {}", key->second), Style::green};
+    } else if (!process.job.empty()) {
+      one = {fmt::format("job {:.8}", process.job), Style::green};
+    } else {
+      // Its name alone, without the folder that it is in.
+      const std::string name = process.name.substr(process.name.rfind('/') + 1);
+      one = {fmt::format("{}: {} ({})", process.user.empty() ? "?" : process.user, name.empty() ? "?" : name,
+                         process.pid),
+             Style::yellow};
+    }
+    if (std::ranges::find(all, one) == all.end()) {
+      all.push_back(one);
+    }
+  }
+  if (all.empty()) {
+    constexpr std::uint64_t little = std::uint64_t{1} << 30U;
+    all.emplace_back(gpu.memory_used.value_or(0) > little ? "in use, not seen by whom" : "free",
+                     gpu.memory_used.value_or(0) > little ? Style::yellow : Style::dim);
+  }
+  return all;
+}
+
+std::string slowed_by(ClockLimit limit) {
+  switch (limit) {
+    case ClockLimit::software_thermal:
+    case ClockLimit::hardware_thermal:
+      return "slowed by heat";
+    case ClockLimit::hardware_power_brake:
+      return "slowed by the power supply";
+    default:
+      return "slowed by hardware";
+  }
+}
+
+// What is wrong with it, in few words.
+std::string faults(const Gpu& gpu) {
+  std::vector<std::string> all;
+  // hw_slowdown comes with the reason for it
+  for (auto limit = gpu.clock_limits.rbegin(); limit != gpu.clock_limits.rend(); ++limit) {
+    if (is_fault(*limit) && (all.empty() || (*limit != ClockLimit::hardware_slowdown &&
+                                             std::ranges::find(all, slowed_by(*limit)) == all.end()))) {
+      all.push_back(slowed_by(*limit));
+    }
+  }
+  if (gpu.ecc_uncorrected.value_or(0) > 0) {
+    all.push_back(counted(*gpu.ecc_uncorrected, "memory error"));
+  }
+  if (!gpu.unreadable.empty()) {
+    all.push_back("cannot read " + gpu.unreadable.front());
+  }
+  return join(all, ", ");
+}
+
+TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
+                 const std::map<std::string, int>& keys) {
+  Line line(context.terminal, view.width);
+  line.add("  GPU ", Style::dim).column(std::to_string(gpu.index), 2);
+  if (gpu.lost) {
+    return line.add(" lost: the server must be restarted to have it back", Style::red).end();
+  }
+  line.column(gpu.utilisation ? percent(*gpu.utilisation) : "-", 6, true);
+  const std::string memory =
+      gpu.memory_used && gpu.memory_total
+          ? of_gibi(static_cast<double>(*gpu.memory_used), static_cast<double>(*gpu.memory_total))
+          : "-";
+  line.column(memory, 19, true);
+  line.column(gpu.temperature ? fmt::format("{:.0f} °C", *gpu.temperature) : "-", 8, true,
+              gpu.temperature.value_or(0) >= 85 ? Style::yellow : Style::plain);
+  const std::string limit = gpu.power_limit ? fmt::format(" of {:.0f}", *gpu.power_limit) : "";
+  line.column(gpu.power ? fmt::format("{:.0f}{} W", *gpu.power, limit) : "-", 14, true).add("  ");
+  if (const std::string wrong = faults(gpu); !wrong.empty()) {
+    line.add(wrong, Style::red).add("  ");
+  }
+  const char* between = "";
+  for (const auto& [text, style] : holders(gpu, keys)) {
+    line.add(between).add(text, style);
+    between = ", ";
+  }
+  const std::string_view name = gpu.name;
+  return line.add("  ").add(name.starts_with("NVIDIA ") ? name.substr(7) : name, Style::dim).end();
+}
+
+TopLine job_line(const Context& context, const JobSample& one, const TopView& view) {
+  const Job& job = one.job;
+  const bool selected = view.selected == job.id;
+  Line line(context.terminal, view.width);
+  line.add(selected ? "> " : "  ", Style::cyan).add("job ", Style::dim);
+  line.column(std::to_string(job.key), 4, false, selected ? Style::bold : Style::plain);
+  const std::int64_t since = job.started_at.value_or(job.created_at);
+  line.column(state_text(job), 9, false, job.state == JobState::running ? Style::green : Style::yellow);
+  line.column(format_duration(std::max<std::int64_t>(now_seconds() - since, 0)), 8, true).add("  ");
+  if (job.rank) {
+    line.add(rank_text(job) + "  ");
+  }
+  // Not so much of the command that nothing of the last line is seen.
+  line.add(visible_line(job.command, view.width ? std::max<std::size_t>(*view.width / 3, 12) : 500));
+  if (!trim(one.last_line).empty()) {
+    line.add(" | ", Style::dim).add(trim(one.last_line), Style::dim);
+  }
+  return line.end(job.id);
+}
+
+TopLine tool_line(const Context& context, const GpuTool& tool, const TopView& view) {
+  Line line(context.terminal, view.width);
+  std::string text = tool.text.substr(0, tool.text.find('\n'));
+  return line.add("  " + tool.program + ": ", Style::dim)
+      .add(tool.state == GpuToolState::hangs ? "it does not answer" : text, Style::red)
+      .end();
+}
+
+}  // namespace
+
+std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerSample>& samples,
+                               const TopView& view) {
+  std::size_t name_width = 0;
+  for (const ServerSample& sample : samples) {
+    name_width = std::max(name_width, ui::display_width(visible_line(sample.server)));
+  }
+  std::vector<TopLine> lines;
+  for (const ServerSample& sample : samples) {
+    lines.push_back(head(context, sample, view, name_width));
+    std::map<std::string, int> keys;
+    for (const JobSample& one : sample.jobs) {
+      keys.emplace(one.job.id.text(), one.job.key);
+    }
+    for (const GpuTool& tool : sample.gpus.tools) {
+      if (tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices &&
+          tool.state != GpuToolState::lost_device) {
+        lines.push_back(tool_line(context, tool, view));
+      }
+    }
+    for (const Gpu& gpu : sample.gpus.gpus) {
+      lines.push_back(gpu_line(context, gpu, view, keys));
+    }
+    for (const JobSample& one : sample.jobs) {
+      lines.push_back(job_line(context, one, view));
+    }
+  }
+  return lines;
+}
+
+nlohmann::json to_json(const ServerLoad& load) {
+  const auto or_nothing = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
+  return {{"cpus", load.cpus},
+          {"load", load.load},
+          {"cpu", or_nothing(load.cpu)},
+          {"memory_total", or_nothing(load.memory_total)},
+          {"memory_available", or_nothing(load.memory_available)},
+          {"disk_total", or_nothing(load.disk_total)},
+          {"disk_free", or_nothing(load.disk_free)}};
+}
+
+std::string top_json(const std::vector<ServerSample>& samples) {
+  auto all = nlohmann::ordered_json::array();
+  for (const ServerSample& sample : samples) {
+    nlohmann::ordered_json entry = {{"server", sample.server}, {"error", or_null(sample.error)}};
+    entry["heard_at"] = sample.heard_at ? nlohmann::ordered_json(format_utc(*sample.heard_at)) : nullptr;
+    // What was never told is null, and not zero.
+    entry["load"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.load)) : nullptr;
+    entry["gpus"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.gpus)["gpus"]) : nullptr;
+    entry["gpu_tools"] = to_json(sample.gpus)["tools"];
+    entry["jobs"] = nlohmann::ordered_json::array();
+    for (const JobSample& one : sample.jobs) {
+      nlohmann::ordered_json job = jobs::to_json(one.job);
+      job["last_line"] = or_null(one.last_line);
+      entry["jobs"].push_back(std::move(job));
+    }
+    all.push_back(std::move(entry));
+  }
+  return dump_json(all);
+}
+
+}  // namespace remote::cli

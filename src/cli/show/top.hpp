@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/top.hpp>
+
+#include "cli/context.hpp"
+
+// Servers and their jobs at a moment, for `remote top`.
+
+namespace remote::cli {
+
+struct TopLine {
+  std::string text;            // fit for a terminal, in colours where it has them
+  std::optional<JobId> job{};  // that the line is about
+};
+
+struct TopView {
+  std::optional<std::size_t> width{};  // nullopt: lines are whole
+  std::optional<JobId> selected{};     // the job whose line is marked
+  // After so many seconds without an answer a server counts as silent.
+  std::int64_t silent_after_s = 10;
+};
+
+// A block a server.
+std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerSample>& samples,
+                               const TopView& view);
+
+// In bytes; null for what is not known.
+nlohmann::json to_json(const ServerLoad& load);
+
+// All samples as one JSON array, with a newline.
+std::string top_json(const std::vector<ServerSample>& samples);
+
+}  // namespace remote::cli

@@ -1,0 +1,70 @@
+#include "jobs/sample.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/strings.hpp"
+#include "jobs/transitions.hpp"
+
+namespace remote::jobs {
+
+void SampleAnswer::take(servers::AnswerLine& line) {
+  if (servers::LoadAnswer::takes(line.kind())) {
+    load.take(line);
+  } else if (line.kind() == "last") {
+    const auto id = JobId::parse(line.word());
+    const std::string_view text = line.rest();
+    if (!id || !text.starts_with('|') || text.size() > 1000) {
+      line.refuse("a last line is wrong");
+    }
+    last_lines.emplace_back(*id, text.substr(1));
+  } else {
+    status.take(line);
+  }
+}
+
+void SampleAnswer::check() const {
+  load.check();
+  if (with_jobs) {
+    status.check();
+  }
+}
+
+Sample take_sample(ssh::Connection& connection, Store& store, const RemoteFolder& folder,
+                   const std::vector<Job>& jobs, const std::vector<Backend>& known,
+                   std::chrono::milliseconds patience, const Cancel& cancel) {
+  std::vector<JobId> ids;
+  std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
+  auto action = sample_action(folder, ids, known);
+  action.timeout = std::max(patience, std::chrono::milliseconds(60'000));
+  action.silence = patience;
+  const std::int64_t asked_ms = now_milliseconds();
+  SampleAnswer first;
+  first.with_jobs = !jobs.empty();
+  const SampleAnswer answer = servers::run_action(connection, action, cancel, first);
+  Sample sample{answer.load, {}};
+  std::vector<Job> changed;
+  for (const Job& job : jobs) {
+    const auto reply = std::ranges::find(answer.status.jobs, job.id, &StatusReply::id);
+    JobSample& one = sample.jobs.emplace_back(JobSample{job});
+    if (reply != answer.status.jobs.end()) {
+      one.job =
+          apply_status(job, *reply, clocks_of(answer.status, asked_ms, now_milliseconds()), Starter::alive);
+      Job same_moment = one.job;
+      same_moment.checked_at = job.checked_at;
+      if (same_moment != job) {
+        changed.push_back(one.job);
+      }
+    }
+    const auto line = std::ranges::find(answer.last_lines, job.id, &std::pair<JobId, std::string>::first);
+    if (line != answer.last_lines.end()) {
+      one.last_line = line->second;
+    }
+  }
+  if (!changed.empty()) {
+    store.update(changed);
+  }
+  return sample;
+}
+
+}  // namespace remote::jobs

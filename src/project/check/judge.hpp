@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <remote/check.hpp>
+#include <remote/facts.hpp>
+
+#include "config/config.hpp"
+
+// What the facts of servers mean for a run. No server is asked, so all of it is tested with tables of cases.
+// docs/check.md lists the findings with their thresholds, and why they are where they are.
+
+namespace remote::project {
+
+// What one server is by itself. A healthy one gets only ok.
+std::vector<Finding> judge_server(const config::Config& config, const config::Server& server,
+                                  const ServerFacts& facts);
+
+// The machine, the login and the disks; judge_server() has these among its own.
+void judge_machine(const ServerFacts& facts, std::vector<Finding>& findings);
+void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings);
+
+// A server beside the others.
+struct Compared {
+  std::string server;
+  ServerFacts facts;
+  std::string sent{};  // which state of the project it was sent; "": none
+};
+
+// What should be the same on all: the findings for each of these servers, in their order. Nothing for a
+// single server. The value of most servers is taken for the right one (of two that are as common, that of the
+// first server).
+std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
+
+// "1.5 GiB", "300 MiB", "12 KiB".
+std::string size_text(std::uint64_t bytes);
+
+}  // namespace remote::project

@@ -1,0 +1,292 @@
+// What should be the same on all servers: the odd one out is named.
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "project/check/judge.hpp"
+
+namespace remote::project {
+namespace {
+
+// "gpu3", "gpu1, gpu2 and gpu3", "the 7 others"
+std::string listed(const std::vector<std::string>& names) {
+  if (names.size() > 4) {
+    return fmt::format("{} and {} others", names.front(), names.size() - 1);
+  }
+  std::string text;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    text += (i == 0 ? "" : (i + 1 == names.size() ? " and " : ", ")) + names[i];
+  }
+  return text;
+}
+
+// The servers by the value that each of them has. "" is a value too: it is not there.
+class Values {
+ public:
+  void add(const std::string& server, const std::string& value) {
+    auto found = std::ranges::find(groups_, value, &Group::value);
+    if (found == groups_.end()) {
+      groups_.push_back({value, {}});
+      found = std::prev(groups_.end());
+    }
+    found->servers.push_back(server);
+  }
+  bool same() const { return groups_.size() <= 1; }
+  bool unknown() const { return groups_.empty() || (same() && groups_.front().value.empty()); }
+  // That of most servers; of two that are as common, that of the first server.
+  const std::string& usual() const { return most().value; }
+  // "1.26.4 on gpu3, 2.0.1 on the 7 others": the value of the server first.
+  std::string words(const std::string& value) const {
+    const auto one = [](const Group& group, bool others) {
+      const std::string what = group.value.empty() ? "missing" : group.value;
+      return what + " on " +
+             (others && group.servers.size() > 1 ? fmt::format("the {} others", group.servers.size())
+                                                 : listed(group.servers));
+    };
+    std::string text;
+    for (const Group& group : groups_) {
+      if (group.value == value) {
+        text = one(group, false);
+      }
+    }
+    for (const Group& group : groups_) {
+      if (group.value != value) {
+        text += ", " + one(group, groups_.size() == 2);
+      }
+    }
+    return text;
+  }
+
+ private:
+  struct Group {
+    std::string value;
+    std::vector<std::string> servers;
+  };
+  const Group& most() const {
+    return *std::ranges::max_element(groups_, {}, [](const Group& group) { return group.servers.size(); });
+  }
+  std::vector<Group> groups_;  // in the order of their first server
+};
+
+// How an odd server is judged and mended, by its value and the usual one.
+struct Rule {
+  const char* name;
+  const char* thing;
+  std::function<std::string(const Compared&)> value;
+  std::function<CheckStatus(const std::string& own, const std::string& usual)> odd;
+  std::function<std::optional<Fix>(const Compared&, const std::string& usual)> fix;
+};
+
+// Up to this many points: "3.11.2" is "3.11" with one.
+std::string beginning(const std::string& version, int points) {
+  std::size_t end = 0;
+  for (end = 0; end < version.size(); ++end) {
+    if ((version[end] == '.' && points-- == 0) || version[end] == '+') {
+      break;
+    }
+  }
+  return version.substr(0, end);
+}
+
+std::string pip(const std::string& server, const std::string& what) {
+  return fmt::format("remote run --server {} --cmd {}", server, shell_quote("python3 -m pip " + what));
+}
+
+Fix install(const std::string& server, const std::string& package, const std::string& version) {
+  return version.empty()
+             ? Fix{Fix::Where::here, pip(server, "uninstall -y " + package)}
+             : Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
+}
+
+std::vector<Rule> rules() {
+  const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
+  return {
+      {"same-project", "the project", [](const Compared& one) { return one.sent; }, warn,
+       [](const Compared& one, const std::string&) -> std::optional<Fix> {
+         return Fix{Fix::Where::here, "remote rsync --server " + one.server};
+       }},
+      {"same-python", "Python", [](const Compared& one) { return beginning(one.facts.python, 1); },
+       // Pickles and bytecode differ, and torch is another build.
+       [](const std::string& own, const std::string& usual) {
+         return beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail : CheckStatus::warn;
+       },
+       [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
+         return Fix{
+             Fix::Where::advice,
+             fmt::format("set python: version: \"{}\" in configs.yaml, then: remote prepare --server {}",
+                         usual, one.server)};
+       }},
+      {"same-torch", "torch", [](const Compared& one) { return one.facts.torch; },
+       // Ranks of two major versions do not understand each other; of two minor ones they may.
+       [](const std::string& own, const std::string& usual) {
+         return own.empty() || usual.empty() || beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail
+                                                                                         : CheckStatus::warn;
+       },
+       [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
+         return install(one.server, "torch", usual.empty() ? "" : beginning(usual, 9));
+       }},
+      {"same-cuda", "torch's CUDA",
+       [](const Compared& one) {
+         return one.facts.cuda + (one.facts.hip.empty() ? "" : "ROCm " + one.facts.hip);
+       },
+       warn,
+       [](const Compared& one, const std::string&) -> std::optional<Fix> {
+         return Fix{Fix::Where::here, pip(one.server, "install --force-reinstall torch")};
+       }},
+      {"same-nccl", "NCCL", [](const Compared& one) { return one.facts.nccl; },
+       // NCCL refuses to connect to another version.
+       [](const std::string&, const std::string&) { return CheckStatus::fail; },
+       [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
+         for (const auto& [name, package] : one.facts.packages) {
+           if (name.starts_with("nvidia-nccl")) {
+             return install(one.server, name, usual);
+           }
+         }
+         return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
+       }},
+      {"same-driver", "the NVIDIA driver", [](const Compared& one) { return one.facts.driver; }, warn,
+       [](const Compared&, const std::string& usual) -> std::optional<Fix> {
+         return Fix{Fix::Where::advice, usual.empty()
+                                            ? "the others have no NVIDIA driver"
+                                            : "install driver " + usual + " there, as on the others"};
+       }},
+  };
+}
+
+void apply(const Rule& rule, const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
+  Values values;
+  for (const Compared& one : all) {
+    values.add(one.server, rule.value(one));
+  }
+  if (values.unknown()) {
+    return;
+  }
+  const std::string usual = values.usual();
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const std::string own = rule.value(all[i]);
+    if (own == usual) {
+      findings[i].push_back({rule.name,
+                             CheckStatus::ok,
+                             fmt::format("{} {}", rule.thing, own.empty() ? "is not there" : own),
+                             {}});
+    } else {
+      findings[i].push_back({rule.name, rule.odd(own, usual),
+                             fmt::format("{} {}", rule.thing, values.words(own)), rule.fix(all[i], usual)});
+    }
+  }
+}
+
+// ---- packages
+
+struct Odd {
+  std::string package;
+  std::string own;
+  std::string usual;
+  std::string words;
+};
+
+std::string version_of(const ServerFacts& facts, const std::string& package) {
+  const auto found = facts.packages.find(package);
+  return found == facts.packages.end() ? "" : found->second.version;
+}
+
+// Told on a line of their own.
+bool is_told_otherwise(const std::string& package) {
+  return package == "torch" || package.starts_with("nvidia-nccl");
+}
+
+// Packages of the distribution come and go with other software: they are compared where they are.
+Values values_of(const std::vector<Compared>& all, const std::string& package) {
+  const bool distribution = std::ranges::all_of(all, [&](const Compared& one) {
+    const auto found = one.facts.packages.find(package);
+    return found == one.facts.packages.end() || found->second.distribution;
+  });
+  Values values;
+  for (const Compared& one : all) {
+    const std::string version = version_of(one.facts, package);
+    if (!distribution || !version.empty()) {
+      values.add(one.server, version);
+    }
+  }
+  return values;
+}
+
+Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
+  if (odd.empty()) {
+    return {"same-packages",
+            CheckStatus::ok,
+            counted(one.facts.packages.size(), "package") + " as on the others",
+            {}};
+  }
+  constexpr std::size_t shown = 5;
+  std::string detail;
+  std::string wanted;
+  for (std::size_t i = 0; i < odd.size(); ++i) {
+    if (i < shown) {
+      detail += (i == 0 ? "" : "; ") + odd[i].package + " " + odd[i].words;
+    }
+    if (!odd[i].usual.empty()) {
+      wanted += " " + shell_quote(odd[i].package + "==" + odd[i].usual);
+    }
+  }
+  if (odd.size() > shown) {
+    detail += fmt::format("; and {} more", odd.size() - shown);
+  }
+  Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
+  if (odd.size() <= shown) {
+    fix.text = wanted.empty() ? pip(one.server, "uninstall -y " + odd.front().package)
+                              : pip(one.server, "install" + wanted);
+  }
+  return {"same-packages", CheckStatus::warn, detail, fix};
+}
+
+void judge_packages(const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
+  std::set<std::string> packages;
+  for (const Compared& one : all) {
+    for (const auto& [name, package] : one.facts.packages) {
+      if (!is_told_otherwise(name)) {
+        packages.insert(name);
+      }
+    }
+  }
+  std::map<std::string, std::vector<Odd>> odd;  // by server
+  for (const std::string& package : packages) {
+    const Values values = values_of(all, package);
+    if (values.same()) {
+      continue;
+    }
+    for (const Compared& one : all) {
+      const std::string own = version_of(one.facts, package);
+      if (own != values.usual() && !values.words(own).starts_with(", ")) {
+        odd[one.server].push_back({package, own, values.usual(), values.words(own)});
+      }
+    }
+  }
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (!all[i].facts.python.empty()) {
+      findings[i].push_back(packages_finding(all[i], odd[all[i].server]));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
+  std::vector<std::vector<Finding>> findings(all.size());
+  if (all.size() < 2) {
+    return findings;
+  }
+  for (const Rule& rule : rules()) {
+    apply(rule, all, findings);
+  }
+  judge_packages(all, findings);
+  return findings;
+}
+
+}  // namespace remote::project

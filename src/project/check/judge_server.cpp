@@ -1,0 +1,190 @@
+// What one server is by itself: its clock, login, Python and programs.
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "project/check/judge.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+// Certificates, tickets and the order of events suffer from more than this; time daemons keep it below a
+// second.
+constexpr double most_clock_difference_s = 5;
+
+Finding judge_clock(const ServerFacts& facts) {
+  const double off = facts.clock_ahead;
+  if (std::abs(off) <= most_clock_difference_s) {
+    return {"clock", CheckStatus::ok, "agrees with this machine's", {}};
+  }
+  return {"clock", CheckStatus::warn,
+          fmt::format("{:.0f} s {} this machine's", std::abs(off), off > 0 ? "ahead of" : "behind"),
+          Fix{Fix::Where::server_as_root, "timedatectl set-ntp true"}};
+}
+
+Finding judge_rsync(const ServerFacts& facts) {
+  if (facts.programs.contains("rsync")) {
+    return {"rsync", CheckStatus::ok, "is installed", {}};
+  }
+  return {"rsync", CheckStatus::fail, "is not installed, so that the project cannot be sent",
+          Fix{Fix::Where::server_as_root, "apt-get install -y rsync || dnf install -y rsync"}};
+}
+
+Finding judge_project(const config::Config& config, const config::Server& server, const ServerFacts& facts) {
+  const DiskFacts* disk = facts.disk("project");
+  const std::string path = config.project_path_on(server);
+  if (disk == nullptr) {
+    return {"project", CheckStatus::skip, path + " could not be looked at", {}};
+  }
+  if (disk->there && disk->writable) {
+    return {"project", CheckStatus::ok, path + " is there", {}};
+  }
+  if (disk->there) {
+    return {"project", CheckStatus::fail, path + " cannot be written by this login",
+            Fix{Fix::Where::server_as_root,
+                fmt::format("chown {} {}", shell_quote(facts.user), shell_quote(disk->path))}};
+  }
+  if (!disk->writable) {
+    return {"project", CheckStatus::fail,
+            fmt::format("{} is not there, and {} cannot be written by this login", path, disk->path),
+            Fix{Fix::Where::advice, "name a folder of this login's as remote_path in configs.yaml"}};
+  }
+  return {"project", CheckStatus::warn, path + " is not there yet",
+          Fix{Fix::Where::server, "mkdir -p " + remote_path_word(path), true}};
+}
+
+Finding judge_environment(const config::Config& config, const config::Server& server,
+                          const ServerFacts& facts) {
+  const std::string folder = servers::environment_folder(config, server);
+  if (config.python.manager == config::PythonManager::system) {
+    return {"environment", CheckStatus::ok, "the server's own Python is used", {}};
+  }
+  const DiskFacts* disk = facts.disk("environment");
+  if (disk == nullptr) {
+    return {"environment", CheckStatus::skip, folder + " could not be looked at", {}};
+  }
+  if (disk->there) {
+    return {"environment", CheckStatus::ok, folder + " is there", {}};
+  }
+  return {"environment", CheckStatus::warn, folder + " is not there yet: the server's own Python would run",
+          Fix{Fix::Where::here, "remote prepare --server " + server.name}};
+}
+
+Finding judge_python(const ServerFacts& facts) {
+  if (facts.python.empty()) {
+    return {"python", CheckStatus::fail, "no python3 was found",
+            Fix{Fix::Where::server_as_root, "apt-get install -y python3 || dnf install -y python3"}};
+  }
+  return {"python", CheckStatus::ok, fmt::format("{} ({})", facts.python, facts.python_program), {}};
+}
+
+Finding judge_torch(const ServerFacts& facts) {
+  if (facts.torch.empty()) {
+    // Not every project needs it.
+    return {"torch", CheckStatus::skip, "is not among the packages", {}};
+  }
+  std::string detail = facts.torch;
+  if (!facts.cuda.empty()) {
+    detail += ", CUDA " + facts.cuda;
+  }
+  if (!facts.hip.empty()) {
+    detail += ", ROCm " + facts.hip;
+  }
+  if (!facts.nccl.empty()) {
+    detail += ", NCCL " + facts.nccl;
+  }
+  return {"torch", CheckStatus::ok, detail, {}};
+}
+
+bool names(const std::vector<std::string>& users, const std::string& user) {
+  return std::ranges::find(users, user) != users.end();
+}
+
+// Whether logind ends what a login has started when that login's session ends (logind.conf(5)).
+bool ends_with_session(const ServerFacts& facts) {
+  if (!facts.kill_user_processes || names(facts.kill_excluded, facts.user) ||
+      (facts.kill_excluded.empty() && facts.uid == 0U)) {  // KillExcludeUsers= defaults to root
+    return false;
+  }
+  return facts.kill_only.empty() || names(facts.kill_only, facts.user);
+}
+
+Finding judge_logout(const ServerFacts& facts) {
+  if (!ends_with_session(facts)) {
+    return {"logout", CheckStatus::ok, "jobs outlive the login", {}};
+  }
+  std::vector<std::string> users =
+      facts.kill_excluded.empty() ? std::vector<std::string>{"root"} : facts.kill_excluded;
+  users.push_back(facts.user);
+  const std::string text = "[Login]\\nKillExcludeUsers=" + join(users, " ") + "\\n";
+  return {
+      "logout", CheckStatus::fail,
+      "logind ends all processes of a login when it logs out (KillUserProcesses=yes), so jobs would die",
+      Fix{Fix::Where::server_as_root,
+          fmt::format(
+              "mkdir -p /etc/systemd/logind.conf.d && printf {} >/etc/systemd/logind.conf.d/remote.conf && "
+              "systemctl restart systemd-logind",
+              shell_quote(text))}};
+}
+
+void judge_places(const config::Server& server, const ServerFacts& facts, std::vector<Finding>& findings) {
+  if (server.slurm) {
+    findings.push_back(
+        facts.programs.contains("sbatch")
+            ? Finding{"slurm", CheckStatus::ok, "sbatch is there", {}}
+            : Finding{
+                  "slurm", CheckStatus::fail, "configs.yaml says `scheduler: slurm`, and there is no sbatch",
+                  Fix{Fix::Where::advice, "name a login node of Slurm, or load its module in `prologue:`"}});
+  }
+  if (!server.container || server.container->image.empty()) {
+    return;
+  }
+  const std::string& wanted = server.container->engine;
+  std::vector<std::string> found;
+  for (const char* engine : {"docker", "podman", "apptainer"}) {
+    if (facts.programs.contains(engine) && (wanted.empty() || wanted == engine)) {
+      found.emplace_back(engine);
+    }
+  }
+  if (found.empty()) {
+    const std::string package = wanted.empty() ? "podman" : (wanted == "docker" ? "docker.io" : wanted);
+    findings.push_back({"container", CheckStatus::fail,
+                        (wanted.empty() ? "no docker, podman or apptainer" : wanted) +
+                            " was found, and jobs are to run in a container",
+                        Fix{Fix::Where::server_as_root, "apt-get install -y " + package}});
+    return;
+  }
+  if (found.front() == "podman" && facts.in_session && !facts.linger && facts.uid != 0U) {
+    findings.push_back(
+        {"container", CheckStatus::warn,
+         "containers of podman without root's rights end at logout, as this login does not linger",
+         Fix{Fix::Where::server, "loginctl enable-linger", true}});
+    return;
+  }
+  findings.push_back({"container", CheckStatus::ok, join(found, ", ") + " was found", {}});
+}
+
+}  // namespace
+
+std::vector<Finding> judge_server(const config::Config& config, const config::Server& server,
+                                  const ServerFacts& facts) {
+  std::vector<Finding> findings;
+  judge_machine(facts, findings);
+  findings.push_back(judge_clock(facts));
+  findings.push_back(judge_rsync(facts));
+  findings.push_back(judge_logout(facts));
+  judge_disks(facts, findings);
+  findings.push_back(judge_project(config, server, facts));
+  findings.push_back(judge_environment(config, server, facts));
+  findings.push_back(judge_python(facts));
+  findings.push_back(judge_torch(facts));
+  judge_places(server, facts, findings);
+  return findings;
+}
+
+}  // namespace remote::project

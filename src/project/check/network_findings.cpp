@@ -1,0 +1,330 @@
+// What it means for a run how the servers reach each other, and what would mend it.
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "project/check/network.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr const char* all_ports = "1024:65535";  // what NCCL and gloo take lies anywhere in it
+
+bool is_loopback(const std::string& address) {
+  return address.starts_with("127.") || address == "::1";
+}
+
+bool is_v6(const std::string& address) {
+  return address.find(':') != std::string::npos;
+}
+
+Fix advice(std::string text) {
+  return {Fix::Where::advice, std::move(text)};
+}
+
+// Judges what one server found.
+class Judge {
+ public:
+  Judge(const Network& network, std::size_t from) : network_(network), from_(from) {}
+
+  std::vector<Finding> findings();
+
+ private:
+  const NetworkServer& self() const { return network_.servers[from_]; }
+  const NetworkServer& peer(const Pair& pair) const { return network_.servers[pair.to]; }
+  bool has_address(const std::string& address) const {
+    return std::ranges::any_of(self().interfaces, [&](const NetworkInterface& interface) {
+      return std::ranges::find(interface.addresses, address) != interface.addresses.end();
+    });
+  }
+  void judge_pair(const Pair& pair);
+  void judge_failure(const Pair& pair, const Reach& reach);
+  void judge_launch();
+  void unresolved(const Pair& pair);
+  void wrong_peer(const Pair& pair, const Reach& reach, const std::string& where);
+  void add(const char* name, CheckStatus status, std::string detail, std::optional<Fix> fix = {}) {
+    findings_.push_back({name, status, std::move(detail), std::move(fix)});
+  }
+
+  // The first of the peer's other addresses that answered; empty: none.
+  std::string better_address(const Pair& pair) const;
+  std::optional<Fix> address_fix(const Pair& pair) const;
+  Fix open_fix(const Pair& pair, const std::string& address) const;
+  std::string other_way(const Pair& pair) const;
+  std::string no_route(const Reach& reach) const;
+
+  const Network& network_;
+  std::size_t from_;
+  std::vector<Finding> findings_;
+  std::vector<std::string> reached_;
+  std::vector<std::string> not_tried_;
+};
+
+std::string Judge::better_address(const Pair& pair) const {
+  for (const Reach& reach : pair.tries) {
+    if (reach.kind == ReachKind::ok &&
+        std::ranges::find(pair.addresses, reach.address) == pair.addresses.end()) {
+      return reach.address;
+    }
+  }
+  return {};
+}
+
+// Where another address of the peer did answer, that is the one to use.
+std::optional<Fix> Judge::address_fix(const Pair& pair) const {
+  const std::string better = better_address(pair);
+  if (better.empty()) {
+    return std::nullopt;
+  }
+  return advice(
+      fmt::format("in .remote/configs.yaml, under {}: internal_address: {}", peer(pair).server, better));
+}
+
+// The command for the peer that lets this server in.
+Fix Judge::open_fix(const Pair& pair, const std::string& address) const {
+  const std::string source = pair.source.empty() ? self().data_address : pair.source;
+  const std::string& firewall = peer(pair).firewall;
+  std::string command;
+  if (source.empty() || firewall == "none" || firewall.empty()) {
+    return advice(fmt::format("let {} reach the TCP ports {} of {} (in the provider's firewall, for example)",
+                              source.empty() ? self().server : source, all_ports, address));
+  }
+  if (firewall == "ufw") {
+    command = fmt::format("ufw allow from {} to any port {} proto tcp", source, all_ports);
+  } else if (firewall == "firewall-cmd") {
+    command = fmt::format("firewall-cmd --zone=trusted --add-source={}", source);
+  } else if (firewall == "iptables") {
+    command = fmt::format("{} -I INPUT -s {} -p tcp --dport {} -j ACCEPT",
+                          is_v6(source) ? "ip6tables" : "iptables", source, all_ports);
+  } else {
+    command = fmt::format("nft insert rule inet filter input {} saddr {} tcp dport 1024-65535 accept",
+                          is_v6(source) ? "ip6" : "ip", source);
+  }
+  return {.where = Fix::Where::server_as_root, .text = command, .server = peer(pair).server};
+}
+
+std::string Judge::other_way(const Pair& pair) const {
+  const Pair* back = network_.pair(pair.to, pair.from);
+  if (back == nullptr) {
+    return "";
+  }
+  const bool works =
+      std::ranges::any_of(back->tries, [](const Reach& reach) { return reach.kind == ReachKind::ok; });
+  return works ? fmt::format("; the other direction works, {} reaches {}", peer(pair).server, self().server)
+               : "";
+}
+
+// An ICMP message from oneself tells that nobody on the network answered to the address (ARP, RFC 826).
+std::string Judge::no_route(const Reach& reach) const {
+  if (reach.rejected_by.empty()) {
+    return fmt::format("there is no way ({})", reach.reason);
+  }
+  if (has_address(reach.rejected_by)) {
+    return "nobody on that network has this address";
+  }
+  return fmt::format("there is no way, says the router {}", reach.rejected_by);
+}
+
+void Judge::unresolved(const Pair& pair) {
+  std::optional<Fix> fix = address_fix(pair);
+  if (!fix) {
+    fix =
+        advice(fmt::format("in .remote/configs.yaml, under {}: internal_address: the IP address by which the "
+                           "others reach it",
+                           peer(pair).server));
+  }
+  add("network-name", CheckStatus::fail,
+      fmt::format("the name '{}', by which a launch calls {}, does not resolve", pair.name,
+                  peer(pair).server),
+      std::move(fix));
+}
+
+void Judge::wrong_peer(const Pair& pair, const Reach& reach, const std::string& where) {
+  std::string who = "something else";
+  if (has_address(reach.address) || reach.answered_by == pair.from) {
+    who = "this server itself";
+  } else if (reach.answered_by) {
+    who = network_.servers[*reach.answered_by].server;
+  }
+  std::optional<Fix> fix = address_fix(pair);
+  if (!fix) {
+    fix = advice(fmt::format("give {} an internal_address that it alone has", peer(pair).server));
+  }
+  add("network-identity", CheckStatus::fail,
+      fmt::format("{}: {} answers there, so the address is not {}'s alone", where, who, peer(pair).server),
+      std::move(fix));
+}
+
+void Judge::judge_failure(const Pair& pair, const Reach& reach) {
+  const std::string where = fmt::format("{} at {} port {}", peer(pair).server, reach.address, reach.port);
+  const std::string way = pair.interface.empty() ? "" : " by " + pair.interface;
+  const std::optional<Fix> better = address_fix(pair);
+  switch (reach.kind) {
+    case ReachKind::ok:
+      return;
+    case ReachKind::dropped:
+      add("network-port", CheckStatus::fail,
+          fmt::format("{}{}: no answer. A firewall drops the packets, or they go to where nobody is{}", where,
+                      way, other_way(pair)),
+          better ? better : open_fix(pair, reach.address));
+      return;
+    case ReachKind::rejected:
+      add("network-port", CheckStatus::fail,
+          fmt::format("{}{}: a firewall rejects the connection, with a message from {}{}", where, way,
+                      reach.rejected_by, other_way(pair)),
+          better ? better : open_fix(pair, reach.address));
+      return;
+    case ReachKind::reset:
+      if (has_address(reach.address) && !is_loopback(reach.address)) {
+        wrong_peer(pair, reach, where + way);
+        return;
+      }
+      add("network-port", CheckStatus::fail,
+          fmt::format("{}{}: refused, although something listens there. A firewall resets the connection, or "
+                      "another machine has this address{}",
+                      where, way, other_way(pair)),
+          better ? better : open_fix(pair, reach.address));
+      return;
+    case ReachKind::no_route:
+      add("network-route", CheckStatus::fail,
+          fmt::format("{}{}: {}{}", where, way, no_route(reach), other_way(pair)),
+          better
+              ? better
+              : advice(fmt::format("connect {} and {} by a network, or give {} the internal_address by which "
+                                   "the others reach it",
+                                   self().server, peer(pair).server, peer(pair).server)));
+      return;
+    case ReachKind::wrong_peer:
+      wrong_peer(pair, reach, where + way);
+      return;
+    case ReachKind::silent:
+      add("network-port", CheckStatus::fail,
+          fmt::format("{}{}: it connects, and then nothing comes. Something between holds the packets back",
+                      where, way),
+          better ? better : open_fix(pair, reach.address));
+      return;
+    case ReachKind::lost_large: {
+      const std::string size =
+          reach.passes > 0 ? fmt::format("packets of {} bytes do", reach.passes) : "none that was tried does";
+      std::optional<Fix> fix = better;
+      if (!fix && reach.passes > 0 && !pair.interface.empty()) {
+        fix = Fix{.where = Fix::Where::server_as_root,
+                  .text = fmt::format("ip link set dev {} mtu {}", pair.interface, reach.passes)};
+      }
+      add("network-mtu", CheckStatus::fail,
+          fmt::format(
+              "{}{}: it connects, but packets of {} bytes do not pass on the way {}; {}. The MTU is too "
+              "large for the way between",
+              where, way, reach.packet, reach.on_the_way_back ? "back" : "there", size),
+          fix);
+      return;
+    }
+    case ReachKind::failed:
+      break;
+  }
+  add("network-port", CheckStatus::fail, fmt::format("{}{}: {}", where, way, reach.reason), better);
+}
+
+void Judge::judge_pair(const Pair& pair) {
+  if (!peer(pair).skipped.empty()) {
+    not_tried_.push_back(peer(pair).server);
+    return;
+  }
+  if (pair.addresses.empty()) {
+    unresolved(pair);
+    return;
+  }
+  // One finding a pair: the first thing on which a launch would stumble. It connects to the first address of
+  // the name, and then its ranks to the addresses of their interfaces.
+  bool tried = false;
+  for (const std::string& address : {pair.addresses.front(), peer(pair).data_address}) {
+    for (const Reach& reach : pair.tries) {
+      if (reach.address == address && reach.kind != ReachKind::ok) {
+        judge_failure(pair, reach);
+        return;
+      }
+      tried = tried || reach.address == address;
+    }
+  }
+  if (tried) {
+    reached_.push_back(peer(pair).server);
+  } else {
+    add("network", CheckStatus::skip, "nothing was found out about the way to " + peer(pair).server);
+  }
+}
+
+// The variables by which ranks find each other, and whether they can be right.
+void Judge::judge_launch() {
+  const NetworkServer& server = self();
+  const Pair* own = network_.pair(from_, from_);
+  // The first server takes its own name for the loopback, as Debian writes it into /etc/hosts; the others do
+  // not.
+  const bool is_master = own != nullptr && server.address == server.master_addr;
+  const bool others_differ = std::ranges::any_of(network_.pairs, [&](const Pair& pair) {
+    return pair.to == from_ && pair.from != from_ && !pair.addresses.empty() &&
+           !is_loopback(pair.addresses.front());
+  });
+  if (is_master && !own->addresses.empty() && is_loopback(own->addresses.front()) && others_differ) {
+    std::string known;
+    for (const Pair& pair : network_.pairs) {
+      if (pair.to == from_ && pair.from != from_ && !pair.addresses.empty()) {
+        known = pair.addresses.front();
+      }
+    }
+    add("network-name", CheckStatus::fail,
+        fmt::format(
+            "MASTER_ADDR={} is {} on this server itself, and {} on the others: its ranks would take the "
+            "interface lo, by which nobody reaches them",
+            server.master_addr, own->addresses.front(), known),
+        advice(fmt::format("in .remote/configs.yaml, under {}: internal_address: {}", server.server, known)));
+    return;
+  }
+  if (server.interface.empty()) {
+    return;
+  }
+  add("network-launch", CheckStatus::ok,
+      fmt::format("MASTER_ADDR={} NCCL_SOCKET_IFNAME={} GLOO_SOCKET_IFNAME={}", server.master_addr,
+                  server.interface, server.interface));
+}
+
+std::vector<Finding> Judge::findings() {
+  if (!self().skipped.empty()) {
+    add("network", CheckStatus::skip, self().skipped);
+  }
+  for (const Pair& pair : network_.pairs) {
+    if (pair.from != from_ || pair.to == from_) {
+      continue;
+    }
+    if (self().skipped.empty()) {
+      judge_pair(pair);
+    } else if (pair.addresses.empty()) {
+      unresolved(pair);
+    }
+  }
+  if (self().skipped.empty() && !not_tried_.empty()) {
+    add("network", CheckStatus::skip, "could not try " + join(not_tried_, ", ") + ": see there");
+  }
+  if (!reached_.empty()) {
+    const bool all = reached_.size() + 1 == network_.servers.size();
+    add("network", CheckStatus::ok,
+        fmt::format("reaches {}{}", all && reached_.size() > 1 ? "all others: " : "",
+                    reached_.size() > 8 ? counted(reached_.size(), "server") : join(reached_, ", ")));
+  }
+  judge_launch();
+  return std::move(findings_);
+}
+
+}  // namespace
+
+std::vector<std::vector<Finding>> network_findings(const Network& network) {
+  std::vector<std::vector<Finding>> all;
+  for (std::size_t i = 0; i < network.servers.size(); ++i) {
+    all.push_back(Judge(network, i).findings());
+  }
+  return all;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,234 @@
+// Samples of the servers and their jobs, again and again. Each server has a thread with a connection of its
+// own, so a server that does not answer holds up no other one. The calling thread hands over the samples.
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "jobs/places.hpp"
+#include "jobs/sample.hpp"
+#include "project/core.hpp"
+
+namespace remote::project {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// The programs of the vendors' GPUs may take 10 s, and say nothing meanwhile.
+constexpr milliseconds patience{15'000};
+constexpr std::chrono::seconds connect_limit{5};
+
+// What the threads share.
+class Board {
+ public:
+  Board() : pipe_(make_pipe()) {
+    for (const UniqueFd* end : {&pipe_.read, &pipe_.write}) {
+      ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    }
+  }
+
+  // The unfinished jobs as they are known here.
+  void set_jobs(const std::vector<Job>& all) {
+    std::map<std::string, std::vector<Job>> sorted;
+    for (const Job& job : all) {
+      sorted[job.server].push_back(job);
+    }
+    const std::lock_guard lock(mutex_);
+    jobs_ = std::move(sorted);
+  }
+  std::vector<Job> jobs_of(const std::string& server) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = jobs_.find(server);
+    return found == jobs_.end() ? std::vector<Job>() : found->second;
+  }
+
+  void put(std::size_t index, ServerSample sample) {
+    {
+      const std::lock_guard lock(mutex_);
+      samples_[index] = std::move(sample);
+    }
+    static_cast<void>(
+        !::write(pipe_.write.get(), "s", 1));  // where the pipe is full, the reader knows already
+  }
+  // Those that came since, by index; of one server the newest.
+  std::map<std::size_t, ServerSample> take() {
+    std::array<char, 256> signs{};
+    while (::read(pipe_.read.get(), signs.data(), signs.size()) > 0) {
+    }
+    const std::lock_guard lock(mutex_);
+    return std::exchange(samples_, {});
+  }
+  // Can be read when there is something to take.
+  int fd() const { return pipe_.read.get(); }
+
+ private:
+  Pipe pipe_;
+  mutable std::mutex mutex_;
+  std::map<std::string, std::vector<Job>> jobs_;
+  std::map<std::size_t, ServerSample> samples_;
+};
+
+// One server, on its thread.
+class Watcher {
+ public:
+  Watcher(Core& core, config::Server server, const Cancel& stop)
+      : core_(core),
+        server_(std::move(server)),
+        stop_(stop),
+        folder_(jobs::remote_folder_for(core.config, server_)) {
+    sample_.server = server_.name;
+  }
+
+  // Throws Interrupted.
+  const ServerSample& look(const std::vector<Job>& known) {
+    try {
+      if (!connection_) {
+        connection_ = core_.connector().connect(server_, stop_, connect_limit);
+      }
+      ask(known);
+      sample_.error.reset();
+      sample_.heard_at = now_seconds();
+    } catch (const Interrupted&) {
+      throw;
+    } catch (const Error& error) {
+      give_up(error, known);
+    } catch (const std::exception& error) {
+      give_up(Error("unexpected error", error.what()), known);
+    }
+    return sample_;
+  }
+
+ private:
+  void ask(const std::vector<Job>& known) {
+    std::vector<Job> asked;
+    std::vector<JobSample> others;
+    for (const Job& job : known) {
+      // A job whose folder is elsewhere is of an earlier configuration: it is shown as it is known.
+      if (job.remote_folder == folder_) {
+        asked.push_back(job);
+      } else {
+        others.push_back({job});
+      }
+    }
+    const auto& backends = asked.empty() ? jobs::backends_of(server_) : jobs::backends_of(server_, asked);
+    jobs::Sample sample =
+        jobs::take_sample(*connection_, core_.store, folder_, asked, backends, patience, stop_);
+    sample_.load = sample.load.load(earlier_);
+    sample_.gpus = sample.load.gpus();
+    earlier_ = std::move(sample.load);
+    sample_.jobs = std::move(sample.jobs);
+    sample_.jobs.insert(sample_.jobs.end(), others.begin(), others.end());
+    std::erase_if(sample_.jobs, [](const JobSample& one) { return is_final(one.job.state); });
+    std::ranges::sort(sample_.jobs, {}, [](const JobSample& one) { return one.job.key; });
+  }
+
+  void give_up(const Error& error, const std::vector<Job>& known) {
+    connection_.reset();
+    sample_.error.emplace(error.on(server_.name));
+    sample_.load.cpu.reset();
+    earlier_.reset();
+    if (sample_.jobs.empty()) {
+      for (const Job& job : known) {
+        sample_.jobs.push_back({job});
+      }
+    }
+  }
+
+  Core& core_;
+  config::Server server_;
+  const Cancel& stop_;
+  RemoteFolder folder_;
+  std::unique_ptr<ssh::Connection> connection_;
+  std::optional<servers::LoadAnswer> earlier_;
+  ServerSample sample_;
+};
+
+// Until `stop`, or once.
+void watch_server(Core& core, const config::Server& server, std::size_t index, const WatchRequest& request,
+                  Board& board, const Cancel& stop) {
+  const SigpipeGuard guard;
+  try {
+    Watcher watcher(core, server, stop);
+    for (auto next = Clock::now();;) {
+      board.put(index, watcher.look(board.jobs_of(server.name)));
+      if (request.once) {
+        return;
+      }
+      next = std::max(next + request.interval, Clock::now());
+      pollfd slot{stop.fd(), POLLIN, 0};
+      const auto left = std::chrono::ceil<milliseconds>(next - Clock::now());
+      static_cast<void>(::poll(&slot, 1, static_cast<int>(std::max(left, milliseconds(0)).count())));
+      stop.check();
+    }
+  } catch (const Interrupted&) {  // the calling thread knows why
+  }
+}
+
+// Hands over what has come. Returns how many servers have been heard for the first time.
+std::size_t hand_over(Board& board, const WatchRequest& request, std::vector<bool>& seen) {
+  std::size_t fresh = 0;
+  for (const auto& [index, sample] : board.take()) {
+    fresh += seen[index] ? 0 : 1;
+    seen[index] = true;
+    if (request.on_sample) {
+      request.on_sample(index, sample);
+    }
+  }
+  return fresh;
+}
+
+void serve(Core& core, const WatchRequest& request, std::size_t count, Board& board) {
+  std::vector<bool> seen(count, false);
+  std::vector<pollfd> slots{{core.cancel().fd(), POLLIN, 0}, {board.fd(), POLLIN, 0}};
+  for (const int input : request.inputs) {
+    slots.push_back({input, POLLIN, 0});
+  }
+  auto next = Clock::now() + request.interval;
+  for (std::size_t missing = count; !request.once || missing > 0;) {
+    const auto left = std::max(std::chrono::ceil<milliseconds>(next - Clock::now()), milliseconds(0));
+    if (::poll(slots.data(), slots.size(), static_cast<int>(left.count())) < 0) {
+      std::ranges::for_each(slots, [](pollfd& slot) { slot.revents = 0; });  // a signal
+    }
+    core.cancel().check();
+    missing -= hand_over(board, request, seen);
+    if (std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; }) &&
+        request.on_input && !request.on_input()) {
+      return;
+    }
+    if (Clock::now() >= next) {
+      next = Clock::now() + request.interval;
+      board.set_jobs(stored_jobs(core, true));  // others start and end jobs, too
+    }
+  }
+}
+
+}  // namespace
+
+void watch(Core& core, const WatchRequest& request) {
+  const std::vector<config::Server> servers = core.servers(request.servers);
+  core.require_trust();
+  Board board;
+  board.set_jobs(stored_jobs(core, true));
+  Cancel stop;
+  struct Stop {
+    Cancel& token;
+    ~Stop() { token.cancel(); }
+  };
+  std::vector<std::jthread> threads;
+  const Stop at_end{stop};  // before the threads are joined
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    threads.emplace_back([&, i] { watch_server(core, servers[i], i, request, board, stop); });
+  }
+  serve(core, request, servers.size(), board);
+}
+
+}  // namespace remote::project

@@ -1,0 +1,64 @@
+#!/bin/sh
+# Looks at a server's network for `remote check`. Set before this text by src/servers/pairs.cpp:
+#   activate  sh text that enters the Python environment
+#   program   the text of pairs.py
+#   own       this server's number
+#   token     by which its listeners prove whose they are
+#   master    the first server, as a launch would call it
+#   port      the port that all servers try first to listen on
+#   python    the program python3; a test may name one that is not there
+# and after it a call of pairs_without_python for each server, for where there is no python3, and of pairs_end.
+# Answers in lines "@remote1 pairs …" (docs/protocol.md), at last "@remote1 end".
+# shellcheck disable=SC2154  # these variables are set before
+LC_ALL=C
+PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
+export LC_ALL PATH
+
+# What a login shell's start files printed may lack its last newline.
+echo
+found=$(command -v "$python") || found=$(
+  eval "$activate" >/dev/null 2>&1
+  command -v "$python"
+) || found=
+for firewall in ufw firewall-cmd iptables nft none; do
+  command -v "$firewall" >/dev/null 2>&1 && break
+done
+printf '@remote1 pairs firewall %s\n' "$firewall"
+if [ -n "$found" ]; then
+  options='-S -I' # it needs the standard library alone; a Python that is told where that is, has to listen
+  [ -z "${PYTHONHOME-}" ] || options=-S
+  # shellcheck disable=SC2086
+  exec "$found" $options -c "$program" "$own" "$token" "$master" "$port"
+fi
+printf '@remote1 pairs nopython\n'
+
+# pairs_without_python INDEX NAME: what can be said of another server without a socket.
+pairs_without_python() {
+  addresses=$(getent ahosts "$2" 2>/dev/null | sed -n 's/^\([0-9A-Fa-f.:]*\)[^0-9A-Fa-f.:].*/\1/p' | awk '!seen[$0]++' | head -n 8)
+  # shellcheck disable=SC2086
+  set -- "$1" $addresses
+  dev=- src=-
+  if [ $# -gt 1 ]; then
+    way=$(ip route get "$2" 2>/dev/null | head -n 1)
+    index=$1
+    # shellcheck disable=SC2086
+    set -- $way
+    while [ $# -ge 2 ]; do
+      case $1 in
+        dev) dev=$2 ;;
+        src) src=$2 ;;
+      esac
+      shift
+    done
+    # shellcheck disable=SC2086
+    set -- "$index" $addresses
+  fi
+  index=$1
+  shift
+  case $dev in *[!A-Za-z0-9._-]*) dev=- ;; esac
+  printf '@remote1 pairs way %s %s %s%s\n' "$index" "$dev" "$src" "${*:+ $*}"
+}
+
+pairs_end() {
+  printf '@remote1 end\n'
+}

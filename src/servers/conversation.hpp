@@ -1,0 +1,91 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/cancel.hpp>
+
+#include "base/files.hpp"
+#include "servers/action.hpp"
+
+// Scripts on several servers that are spoken with while they run, and that wait for each other in between.
+
+namespace remote::servers {
+
+// A script on one server whose stdin stays open: it reads orders there, and ends at the end of its stdin,
+// which comes when this object goes. One thread.
+class Conversation {
+ public:
+  // Starts it. `what` is for the log and for errors. The reader gets its stdout, and must outlive this.
+  Conversation(ssh::Connection& connection, std::string what, const Script& script, AnswerReader& reader,
+               const Cancel& cancel);
+  ~Conversation();
+  Conversation(const Conversation&) = delete;
+  Conversation& operator=(const Conversation&) = delete;
+
+  // Queues lines for its stdin; serve() sends them. Say nothing before the script has answered: the shell
+  // might take it for a part of the script.
+  void say(std::string_view lines) { unsent_ += lines; }
+  // Waits until `done` says true; returns false when the script has ended before. `wake` (a descriptor, or
+  // -1) being readable makes it ask again. Throws Error when that takes longer than `limit`, or when the link
+  // is lost, and Interrupted.
+  bool serve(const std::function<bool()>& done, std::chrono::milliseconds limit, int wake = -1);
+  // Waits for the end, and throws Error for an answer that is not understood.
+  void finish(std::chrono::milliseconds limit);
+
+ private:
+  ssh::Connection& connection_;
+  std::string what_;
+  AnswerReader& reader_;
+  const Cancel& cancel_;
+  std::string unsent_;
+  std::string errors_;  // the end of stderr
+  std::size_t received_ = 0;
+  std::unique_ptr<ssh::Channel> channel_;
+};
+
+// Where threads wait for each other, again and again. One that leaves is not waited for. Any thread.
+class Meeting {
+ public:
+  explicit Meeting(std::size_t members);
+
+  // A place in it, for one thread; gives it up when it goes.
+  class Place {
+   public:
+    Place(Meeting& meeting, std::size_t index) : meeting_(meeting), index_(index) {}
+    ~Place() { meeting_.leave(); }
+    Place(const Place&) = delete;
+    Place& operator=(const Place&) = delete;
+
+    // This member has come so far.
+    void arrive();
+    // Whether all others that have not left have come so far, too.
+    bool complete();
+    // Readable from that moment on, until complete() is asked.
+    int wake() const { return meeting_.pipes_[index_].read.get(); }
+
+   private:
+    Meeting& meeting_;
+    std::size_t index_;
+    std::size_t round_ = 0;
+  };
+
+ private:
+  void leave();
+  void check();  // with the lock held
+
+  std::mutex mutex_;
+  std::vector<Pipe> pipes_;
+  std::size_t members_;
+  std::size_t arrived_ = 0;
+  std::size_t round_ = 0;
+};
+
+}  // namespace remote::servers

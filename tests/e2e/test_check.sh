@@ -1,0 +1,114 @@
+#!/bin/sh
+# `remote check` on servers of which each has another trouble, for real: small file systems in a mount namespace of this
+# test's own, programs that are missing, packages that differ. A healthy cluster first. Needs root.
+# shellcheck disable=SC2016
+if [ "${1-}" != in-namespace ]; then
+  if [ "$(id -u)" != 0 ] || ! unshare -m true 2>/dev/null; then
+    echo "skipped: only root may mount small disks"
+    exit 77
+  fi
+  exec unshare -m sh "$0" in-namespace
+fi
+. "${0%/*}/support.sh"
+clean_up() {
+  for node in 2 3; do
+    umount -l "$sandbox/node-$node/home/my project" 2>/dev/null
+  done
+}
+home() { echo "$sandbox/node-$1/home"; }
+# status NODE CHECK: what the last check found
+status() { picks "[c['status'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
+# detail NODE CHECK, fix NODE CHECK
+detail() { picks "[c['detail'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
+fix() { picks "[c['fix'] for s in d if s['server'] == 'node-$1' for c in s['checks'] if c['name'] == '$2'][0]"; }
+# not_well: what warns or fails, "SERVER CHECK STATUS" a line; not what other work on this machine may spoil
+not_well() {
+  picks "'\n'.join('%s %s %s' % (s['server'], c['name'], c['status']) for s in d for c in s['checks']
+    if c['status'] in ('warn', 'fail') and c['name'] not in ('load', 'memory'))"
+}
+# is NODE CHECK STATUS WORDS FIX
+is() {
+  [ "$(status "$1" "$2")" = "$3" ] || fail "node-$1: $2 is $(status "$1" "$2"), not $3: $(detail "$1" "$2")"
+  case $(detail "$1" "$2") in
+    *"$4"*) ;;
+    *) fail "node-$1: $2 does not say '$4': $(detail "$1" "$2")" ;;
+  esac
+  case $(fix "$1" "$2") in
+    *"$5"*) ;;
+    *) fail "node-$1: $2 is not mended by '$5': $(fix "$1" "$2")" ;;
+  esac
+}
+
+mount -t tmpfs -o size=1g tmpfs /dev/shm
+mount -t tmpfs tmpfs /run
+mkdir -p /run/sshd /run/systemd/system
+mkdir -p /etc/systemd
+mount -t tmpfs tmpfs /etc/systemd
+code 0 sandbox up --nodes 8
+system_python
+short=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
+for node in 1 2 3 4 5 6 7 8; do
+  site="$(home $node)/.local/lib/$short/site-packages"
+  mkdir -p "$site/numpy-2.0.1.dist-info" "$site/torch"
+  echo "__version__ = '2.1.0+cu121'" >"$site/torch/version.py"
+  echo "cuda = '12.1'" >>"$site/torch/version.py"
+done
+code 0 rsync
+
+# ---- all is well
+code 0 check --json
+[ -z "$(not_well)" ] || fail "a healthy cluster gets: $(not_well)"
+[ "$(picks 'd[0]["facts"]["torch"]["version"]')" = 2.1.0+cu121 ] || fail "torch was not read"
+[ "$(picks 'd[7]["facts"]["packages"]["numpy"]')" = 2.0.1 ] || fail "packages were not read"
+code 0 check
+[ "$(grep -c '^node-' "$work/out")" = 8 ] || fail "not one row for each server"
+
+# ---- each has its own trouble
+cp -r "$(home 2)/my project" "$work/copy"
+mount -t tmpfs -o size=2m tmpfs "$(home 2)/my project"
+cat /dev/zero >"$(home 2)/my project/fill" 2>/dev/null || true
+mount -t tmpfs -o size=8g,nr_inodes=30 tmpfs "$(home 3)/my project"
+(cd "$(home 3)/my project" && for file in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do echo >$file; done)
+rm -r "$(home 4)/.local/lib/$short/site-packages/numpy-2.0.1.dist-info"
+mkdir "$(home 4)/.local/lib/$short/site-packages/numpy-1.26.4.dist-info"
+echo "__version__ = '1.13.1'" >"$(home 5)/.local/lib/$short/site-packages/torch/version.py"
+mkdir "$(home 6)/bin" "$(home 7)/programs"
+printf '#!/bin/sh\nexec /bin/date -d "60 seconds" "$@"\n' >"$(home 6)/bin/date"
+chmod +x "$(home 6)/bin/date"
+for folder in /usr/bin /bin; do # all programs but one
+  for program in "$folder"/*; do
+    [ "${program##*/}" = rsync ] || [ -e "$(home 7)/programs/${program##*/}" ] || ln -s "$program" "$(home 7)/programs/"
+  done
+done
+sed -i '1i PATH=$HOME/bin:$PATH; [ ! -d "$HOME/programs" ] || PATH=$HOME/programs; export PATH' "$sandbox/entry.sh"
+rm -r "$(home 8)/my project"
+mount -o remount,size=64m /dev/shm
+mkdir -p /run/systemd/logind.conf.d
+printf '[Login]\nKillUserProcesses=yes\nKillExcludeUsers=nobody\n' >/run/systemd/logind.conf.d/strict.conf
+code 1 check --json
+is 1 shm warn '64 MiB of 64 MiB are free in /dev/shm' 'mount -o remount'
+is 1 logout fail 'KillUserProcesses=yes' 'KillExcludeUsers=nobody '
+is 2 disk fail '0 B of 2.0 MiB are free where the project ' 'du -xhd 2 '
+is 3 inodes fail ' of 30 inodes are free where the project' 'du --inodes '
+is 4 same-packages warn 'numpy 1.26.4 on node-4, 2.0.1 on the 7 others' 'numpy==2.0.1'
+is 5 same-torch fail 'torch 1.13.1 on node-5, 2.1.0+cu121 on the 7 others' 'torch==2.1.0'
+is 6 clock warn ' ahead of this machine' 'timedatectl'
+is 7 rsync fail 'is not installed' 'install -y rsync'
+is 8 project warn 'is not there yet' 'mkdir -p '
+for name in disk inodes rsync clock project same-packages same-torch; do
+  [ "$(status 1 $name)" = ok ] || fail "the healthy node-1 gets $name: $(detail 1 $name)"
+done
+mend_shm=$(fix 1 shm) mend_logout=$(fix 1 logout)
+code 1 check
+grep -q '^fail  8 servers (node-1, node-2, node-3, …)  logout: ' "$work/out" || fail "what all have is not told once"
+
+# ---- the words mend it
+sh -c "$mend_shm"
+sh -c "$mend_logout" 2>/dev/null || true # no systemd is there to be restarted
+rm "$(home 2)/my project/fill"
+umount "$(home 3)/my project"
+code 1 check --json
+[ "$(status 1 shm)" = ok ] || fail "the larger /dev/shm is not seen: $(detail 1 shm)"
+is 2 disk fail 'of 2.0 MiB' 'du '
+[ "$(status 3 inodes)" = ok ] || fail "node-3: $(detail 3 inodes)"
+[ "$(status 4 logout)" = ok ] || fail "node-4: $(detail 4 logout)"

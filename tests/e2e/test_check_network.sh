@@ -1,0 +1,157 @@
+#!/bin/sh
+# What `remote check` says about networks on which a run would hang, each caused on four hosts in namespaces, and whether its
+# fix mends it: a firewall that drops, rejects or resets in one direction, packets that are too large for the way, a
+# name that means the host itself, an address on a network that leads nowhere, one that every host has.
+# shellcheck disable=SC2016
+if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
+  if ! unshare --net --uts --mount --propagation private ip link set lo up 2>/dev/null; then
+    echo 'skipped: no right to make namespaces'
+    exit 77
+  fi
+  REMOTE_TEST_INSIDE=yes exec unshare --net --uts --mount --propagation private sh "$0"
+fi
+PATH=$PATH:/usr/sbin:/sbin
+. "${0%/*}/support.sh"
+servers=''
+clean_up() {
+  for server in $servers; do
+    kill "$server" 2>/dev/null
+  done
+}
+
+ip link set lo up
+code 0 sandbox up --nodes 4
+mkdir -p /run/netns
+mount -t tmpfs tmpfs /run/netns
+{ ip link add bridge type bridge && ip address add 10.77.0.254/24 dev bridge; } 2>"$work/why" || skip "no network: $(cat "$work/why")"
+ip link set bridge up
+for n in 1 2 3 4; do
+  folder=$sandbox/node-$n
+  kill "$(cat "$folder/sshd.pid")"
+  sed "s/^ListenAddress .*/ListenAddress 10.77.0.$n:2222/; s|^PidFile .*|PidFile \"$work/sshd.$n\"|" "$folder/sshd_config" >"$work/config.$n"
+  ip netns add "host$n"
+  ip link add "to$n" type veth peer name eth0 netns "host$n"
+  ip link set "to$n" master bridge up
+  { echo '127.0.0.1 localhost' && echo '10.77.0.1 host-1'; } >"$work/hosts.$n"
+  # Nobody else is on eth1, and docker0 has the same network everywhere.
+  ip netns exec "host$n" sh -c '
+    ip link set lo up
+    ip address add "10.77.0.$1/24" dev eth0
+    ip link set eth0 up
+    ip link add eth1 type veth peer name nowhere
+    ip address add "10.88.0.$1/24" dev eth1
+    ip link set eth1 up
+    ip link set nowhere up
+    ip link add docker0 type bridge
+    ip address add 172.17.0.1/16 dev docker0
+    ip link set docker0 up
+    mount --bind "$2/hosts.$1" /etc/hosts
+    exec unshare --uts sh -c "hostname host-\$1; exec /usr/sbin/sshd -f \"\$2/config.\$1\" -D" sh "$1" "$2"' sh $n "$work" &
+  servers="$servers $!"
+done
+# As Debian does: a host's own name is its loopback.
+sed 's/10.77.0.1/127.0.1.1/' "$work/hosts.1" >"$work/hosts" && cat "$work/hosts" >"$work/hosts.1"
+sed -i 's/hostname: 127.*/hostname: 10.77.0.N/; s/port: .*/port: 2222/' .remote/configs.yaml
+for n in 1 2 3 4; do
+  sed -i "/node-$n:/,/port:/s/10.77.0.N/10.77.0.$n/" .remote/configs.yaml
+done
+system_python
+cp .remote/configs.yaml "$work/healthy.yaml"
+until_true remote rsync
+
+# network FROM: what it says about the network of that server, a line each: NAME STATUS DETAIL | FIX
+network() {
+  picks "'\n'.join('%s %s %s | %s' % (c['name'], c['status'], c['detail'], c['fix']) for s in d for c in s['checks'] if s['server'] == '$1' and c['name'].startswith('network'))"
+}
+# says FROM TEXT: that server's network has a line with the text
+says() {
+  network "$1" >"$work/lines"
+  grep -qF -- "$2" "$work/lines" || fail "about $1 it does not say: $2
+$(cat "$work/lines")"
+}
+# all_well: a check of everything finds nothing about the network
+all_well() {
+  remote check --json || true
+  for n in 1 2 3 4; do
+    says node-$n "network ok reaches all others"
+    says node-$n "network-launch ok MASTER_ADDR=10.77.0.1 NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0"
+    [ "$(network node-$n | wc -l)" = 2 ] || fail "a healthy network gives a finding: $(network node-$n)"
+  done
+}
+all_well
+
+# ---- firewalls: each in one direction ----------------------------------------------------------------
+filter() {
+  host=$1
+  shift
+  ip netns exec "host$host" iptables -A INPUT -s 10.77.0.1 -p tcp --syn --dport 1024:65535 "$@"
+}
+if filter 2 -j DROP 2>"$work/why" && filter 3 -j REJECT --reject-with icmp-admin-prohibited 2>"$work/why" &&
+  filter 4 -j REJECT --reject-with tcp-reset 2>"$work/why"; then
+  code 1 check --json
+  says node-1 'network-port fail node-2 at 10.77.0.2'
+  says node-1 'no answer. A firewall drops the packets, or they go to where nobody is; the other direction works, node-2 reaches node-1'
+  says node-1 'a firewall rejects the connection, with a message from 10.77.0.3; the other direction works'
+  says node-1 'refused, although something listens there. A firewall resets the connection'
+  for n in 2 3 4; do
+    says node-$n 'network ok reaches all others'
+  done
+  network node-1 | sed -n 's/^network-port fail node-\([0-9]\).* | /\1 /p' >"$work/fixes"
+  [ "$(wc -l <"$work/fixes")" = 3 ] || fail "other fixes: $(cat "$work/fixes")"
+  while read -r n fix; do
+    ip netns exec "host$n" sh -c "$fix" || fail "the fix fails: $fix"
+  done <"$work/fixes"
+  all_well
+else
+  echo "no firewall can be made here: $(cat "$work/why")"
+fi
+
+# ---- a way that takes smaller packets than its ends believe ------------------------------------------
+ip link set to3 mtu 1200
+code 1 check --json
+says node-1 'it connects, but packets of 1500 bytes do not pass on the way there; packets of 1200 bytes do'
+says node-3 'network-mtu fail node-1'
+says node-2 'network ok reaches node-1, node-4'
+for n in 1 2 3 4; do
+  network node-$n | sed -n "s/^network-mtu fail .* | /$n /p"
+done | sort -u >"$work/fixes"
+[ "$(wc -l <"$work/fixes")" = 4 ] || fail "other fixes: $(cat "$work/fixes")"
+while read -r n fix; do
+  ip netns exec "host$n" sh -c "$fix" || fail "the fix fails: $fix"
+done <"$work/fixes"
+all_well
+
+# ---- addresses that mean something else --------------------------------------------------------------
+# internal N ADDRESS: node-N gets that internal_address
+internal() {
+  sed -i "/internal_address: .* # $1\$/d; s/^\( *\)hostname: 10.77.0.$1\$/&\n\1internal_address: $2 # $1/" .remote/configs.yaml
+}
+internal 1 host-1
+internal 2 10.88.0.2
+internal 3 172.17.0.1
+code 1 check --json
+says node-1 'network-name fail MASTER_ADDR=host-1 is 127.0.1.1 on this server itself, and 10.77.0.1 on the others'
+says node-1 '| in .remote/configs.yaml, under node-1: internal_address: 10.77.0.1'
+says node-4 'network-route fail node-2 at 10.88.0.2'
+says node-4 'by eth1: nobody on that network has this address'
+says node-4 '| in .remote/configs.yaml, under node-2: internal_address: 10.77.0.2'
+says node-4 'network-identity fail node-3 at 172.17.0.1'
+says node-4 "this server itself answers there, so the address is not node-3's alone"
+says node-4 '| in .remote/configs.yaml, under node-3: internal_address: 10.77.0.3'
+for n in 1 4; do
+  network node-$n
+done | sed -n 's/.* under node-\([0-9]\): internal_address: /\1 /p' | sort -u >"$work/fixes"
+[ "$(wc -l <"$work/fixes")" = 3 ] || fail "other fixes: $(cat "$work/fixes")"
+while read -r n address; do
+  internal "$n" "$address"
+done <"$work/fixes"
+all_well
+
+# ---- nothing is left ---------------------------------------------------------------------------------
+for n in 1 2 3 4; do
+  ip netns exec "host$n" ss -Hltn >"$work/listeners"
+  if grep -v ':2222 ' "$work/listeners"; then
+    fail "node-$n still listens"
+  fi
+done
+echo 'check of the network: all good'

@@ -1,0 +1,60 @@
+// `remote help TOPIC`, and the pages that the hidden __manual writes.
+
+#include <filesystem>
+
+#include "base/files.hpp"
+#include "cli/topics.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+TEST(CommandHelp, ATopicIsAPageOfTheDocs) {
+  CommandWorld world;
+  for (const std::string& topic : cli::topic_names()) {
+    const CommandResult help = world.run({"help", topic});
+    EXPECT_EQ(help.code, 0) << topic << help;
+    EXPECT_GT(help.lines().size(), 10U) << topic;
+    EXPECT_THAT(help.out, Not(HasSubstr("```"))) << topic;
+    EXPECT_THAT(world.run({"--help"}).out, HasSubstr(topic));
+    EXPECT_EQ(world.run({topic, "--help"}).out, world.run({"--help"}).out)
+        << topic << " is a command's name, too";
+  }
+  EXPECT_THAT(world.run({"help", "configs"}).out, HasSubstr("\n  hostname\n"));
+}
+
+TEST(CommandHelp, AnUnknownWordIsRefusedWithTheNearest) {
+  CommandWorld world;
+  EXPECT_THAT(
+      world.run({"help", "securty"}),
+      Ends(2, "", AllOf(HasSubstr("there is no command or topic 'securty'"), HasSubstr("'security'"))));
+}
+
+TEST(CommandHelp, TheManualHasAPageForEveryCommand) {
+  CommandWorld world;
+  TempFolder temp{"remote-manual-"};
+  const std::filesystem::path folder = temp.path() / "pages";
+  EXPECT_THAT(world.run({"__manual", folder.string()}), Ends(0, "", ""));
+  const std::string root = read_file(folder / "man1" / "remote.1");
+  std::size_t pages = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder / "man1")) {
+    const std::string name = entry.path().stem().string();
+    ++pages;
+    EXPECT_THAT(read_file(entry.path()), HasSubstr(".SH NAME\n")) << name;
+    if (name != "remote") {
+      std::string escaped;
+      for (const char c : name) {
+        escaped += c == '-' ? "\\-" : std::string(1, c);
+      }
+      EXPECT_THAT(root, HasSubstr(".BR " + escaped + " (1)\n"));
+    }
+  }
+  EXPECT_GT(pages, 25U);
+  EXPECT_THAT(read_file(folder / "man1" / "remote-torch-launch.1"),
+              HasSubstr("\\-\\-nproc\\-per\\-node N|auto\n"));
+  EXPECT_THAT(read_file(folder / "man5" / "remote-configs.yaml.5"),
+              HasSubstr("\\fBhostname\\fR (type: text"));
+}
+
+}  // namespace
+}  // namespace remote::test

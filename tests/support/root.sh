@@ -1,0 +1,54 @@
+# Root folders with a release of Debian, for tests/on and tests/packages, which source this file. They need root.
+# REMOTE_ROOTS   where such roots are kept, with their packages (default: /var/cache/remote-tests)
+# DEBIAN_MIRROR  where Debian comes from (default: the mirror of this machine)
+# shellcheck shell=sh
+roots=${REMOTE_ROOTS:-/var/cache/remote-tests}
+
+# roots_possible: whether this machine allows the mounts and namespaces
+roots_possible() {
+  as_root=
+  [ "$(id -u)" = 0 ] || as_root='sudo -n'
+  $as_root unshare --mount --propagation private --pid --fork --mount-proc mount -t tmpfs tmpfs /mnt 2>/dev/null
+}
+
+# in_namespaces NAME PROGRAM WORDS...: goes on as `PROGRAM WORDS...` in mounts and processes of its own: however that ends,
+# nothing of them is left. It does nothing where it has been done with this name.
+in_namespaces() {
+  [ "${REMOTE_TESTS_INSIDE-}" != "$1" ] || return 0
+  export REMOTE_TESTS_INSIDE="$1"
+  shift
+  exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"
+}
+
+# make_root RELEASE: makes $roots/RELEASE unless it is there
+make_root() {
+  [ ! -d "$roots/$1" ] || return 0
+  printf '\n== %s: the base system\n' "$1"
+  mkdir -p "$roots"
+  # shellcheck disable=SC2016  # apt-get expands it
+  mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/*$' | head -n 1)}
+  unfinished=$(mktemp -d "$roots/$1.XXXXXX")
+  debootstrap --variant=minbase --include=ca-certificates "$1" "$unfinished" "${mirror:-http://deb.debian.org/debian}"
+  chmod 0755 "$unfinished"
+  mv "$unfinished" "$roots/$1"
+}
+
+# mount_root FOLDER: what a running system has beside its files
+mount_root() {
+  mount --rbind /dev "$1/dev"
+  mount -t proc proc "$1/proc"
+  mount --rbind /sys "$1/sys"
+  mount -t tmpfs -o mode=1777 tmpfs "$1/tmp"
+  mount -t tmpfs -o mode=0755 tmpfs "$1/run"
+  mkdir -p "$1/run/sshd"
+  cp /etc/resolv.conf /etc/hosts "$1/etc/"
+}
+
+# in_root FOLDER COMMAND...: runs it there, with a new environment and the proxies of this one
+in_root() {
+  folder=$1
+  shift
+  chroot "$folder" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 TERM="${TERM:-dumb}" \
+    ${http_proxy:+http_proxy="$http_proxy"} ${https_proxy:+https_proxy="$https_proxy"} \
+    ${JOBS:+JOBS="$JOBS"} ${TEST_JOBS:+TEST_JOBS="$TEST_JOBS"} "$@"
+}

@@ -1,0 +1,334 @@
+#include "project/check/judge.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace remote::project {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t mib = 1024UL * 1024;
+constexpr std::uint64_t gib = 1024 * mib;
+
+config::Config parsed(const std::string& yaml = "") {
+  return config::parse("name: proj\nservers:\n  gpu1: {hostname: h1" + yaml + "}\n", "/home/me/proj");
+}
+
+DiskFacts disk(const std::string& what, std::uint64_t device, std::uint64_t total, std::uint64_t free) {
+  DiskFacts facts;
+  facts.what = what;
+  facts.path = what == "tmp" ? "/tmp" : "/home/ada/" + what;
+  facts.there = facts.writable = true;
+  facts.device = device;
+  facts.total_bytes = total;
+  facts.free_bytes = free;
+  facts.inodes = 1'000'000;
+  facts.free_inodes = 900'000;
+  return facts;
+}
+
+ServerFacts healthy() {
+  ServerFacts facts;
+  facts.os = "Debian GNU/Linux 12 (bookworm)";
+  facts.kernel = "6.1.0";
+  facts.user = "ada";
+  facts.uid = 1000;
+  facts.cpu = "AMD EPYC 7763";
+  facts.sockets = 2;
+  facts.cores = 128;
+  facts.threads = facts.usable_threads = 256;
+  facts.memory = 512 * gib;
+  facts.memory_available = 500 * gib;
+  facts.load = {0.1, 0.2, 0.3};
+  facts.disks = {disk("project", 1, 900 * gib, 400 * gib), disk("environment", 1, 900 * gib, 400 * gib),
+                 disk("tmp", 2, 50 * gib, 40 * gib), disk("shm", 3, 256 * gib, 256 * gib)};
+  facts.limits = {{"nofile", 1024}, {"nproc", 2'000'000}, {"memlock", 8 * mib}, {"core", 0}};
+  facts.python = "3.11.2";
+  facts.python_program = "/usr/bin/python3";
+  facts.torch = "2.1.0+cu121";
+  facts.cuda = "12.1";
+  facts.nccl = "2.18.1";
+  facts.packages = {{"numpy", {"1.26.4", false}}, {"six", {"1.16.0", true}}};
+  facts.driver = "535.104.05";
+  facts.programs = {"rsync"};
+  return facts;
+}
+
+DiskFacts& disk_of(ServerFacts& facts, const std::string& what) {
+  return *std::ranges::find(facts.disks, what, &DiskFacts::what);
+}
+
+const Finding* found(const std::vector<Finding>& findings, const std::string& name) {
+  const auto at = std::ranges::find(findings, name, &Finding::name);
+  return at == findings.end() ? nullptr : &*at;
+}
+
+std::vector<Finding> judged(const ServerFacts& facts, const std::string& yaml = "") {
+  const config::Config config = parsed(yaml);
+  return judge_server(config, config.servers.front(), facts);
+}
+
+TEST(Judge, AHealthyServerGetsNoWarning) {
+  for (const Finding& finding : judged(healthy())) {
+    EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
+    EXPECT_FALSE(finding.fix) << finding.name;
+  }
+}
+
+// What is usual though it looks odd.
+TEST(Judge, AUsualServerGetsNoWarning) {
+  ServerFacts facts = healthy();
+  facts.torch.clear();
+  facts.sockets = facts.cores = 0;       // ARM
+  facts.load = {500, 300, 10};           // as many ranks as there are threads, of one's own
+  disk_of(facts, "project").inodes = 0;  // btrfs
+  disk_of(facts, "project").free_inodes = 0;
+  facts.kill_user_processes = true;
+  facts.kill_excluded = {"root", "ada"};
+  facts.clock_ahead = -2;
+  facts.memory_limit = 64 * gib;
+  for (const Finding& finding : judged(facts)) {
+    EXPECT_TRUE(finding.status == CheckStatus::ok || finding.status == CheckStatus::skip)
+        << finding.name << ": " << finding.detail;
+  }
+}
+
+struct Case {
+  const char* what;
+  std::function<void(ServerFacts&)> spoil;
+  const char* name;
+  CheckStatus status;
+  const char* detail;
+  const char* fix;
+  std::string yaml = {};
+};
+
+TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
+  constexpr CheckStatus warn = CheckStatus::warn;
+  constexpr CheckStatus fail = CheckStatus::fail;
+  const std::vector<Case> cases = {
+      {"full disk",
+       [](ServerFacts& f) {
+         disk_of(f, "project").free_bytes = 0;
+         disk_of(f, "environment").free_bytes = 0;
+       },
+       "disk", fail, "0 B of 900 GiB are free where the project and the environment are", "du -xhd 2 "},
+      {"nearly full disk", [](ServerFacts& f) { disk_of(f, "project").free_bytes = 500 * mib; }, "disk", warn,
+       "500 MiB of", "du "},
+      {"full /tmp", [](ServerFacts& f) { disk_of(f, "tmp").free_bytes = mib; }, "disk", fail,
+       "free where /tmp is", "du -xhd 2 /tmp"},
+      {"no inodes", [](ServerFacts& f) { disk_of(f, "project").free_inodes = 3; }, "inodes", fail,
+       "3 of 1000000 inodes are free", "du --inodes"},
+      {"few inodes", [](ServerFacts& f) { disk_of(f, "tmp").free_inodes = 500; }, "inodes", warn, "500 of",
+       "du --inodes -xd 2 /tmp"},
+      {"small shm",
+       [](ServerFacts& f) { disk_of(f, "shm").total_bytes = disk_of(f, "shm").free_bytes = 64 * mib; }, "shm",
+       warn, "64 MiB of 64 MiB are free in /dev/shm", "mount -o remount,size=50% /dev/shm"},
+      {"full shm", [](ServerFacts& f) { disk_of(f, "shm").free_bytes = mib; }, "shm", fail,
+       "1.0 MiB of 256 GiB", "ls -lS /dev/shm"},
+      {"no shm", [](ServerFacts& f) { f.disks.pop_back(); }, "shm", fail, "there is no /dev/shm", "mount "},
+      {"clock ahead", [](ServerFacts& f) { f.clock_ahead = 60; }, "clock", warn,
+       "60 s ahead of this machine's", "timedatectl set-ntp true"},
+      {"clock behind", [](ServerFacts& f) { f.clock_ahead = -61.2; }, "clock", warn,
+       "61 s behind this machine's", "timedatectl"},
+      {"no rsync", [](ServerFacts& f) { f.programs.clear(); }, "rsync", fail, "is not installed",
+       "apt-get install -y rsync"},
+      {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
+       "apt-get install -y python3"},
+      {"processes end at logout", [](ServerFacts& f) { f.kill_user_processes = true; }, "logout", fail,
+       "KillUserProcesses=yes", "KillExcludeUsers=root ada"},
+      {"they end for some",
+       [](ServerFacts& f) {
+         f.kill_user_processes = true;
+         f.kill_excluded = {"bob"};
+         f.kill_only = {"ada"};
+       },
+       "logout", fail, "jobs would die", "KillExcludeUsers=bob ada"},
+      {"few files", [](ServerFacts& f) { f.limits["nofile"] = 256; }, "limits", warn, "may open 256 files",
+       "ada - nofile 65536"},
+      {"few processes", [](ServerFacts& f) { f.limits["nproc"] = 100; }, "limits", warn, "100 processes",
+       "nproc 65536"},
+      {"RDMA without locked memory",
+       [](ServerFacts& f) {
+         f.infiniband = {{"mlx5_0", 1, "InfiniBand", "ACTIVE", ""}};
+       },
+       "limits", warn, "lock 8.0 MiB of memory", "memlock unlimited"},
+      {"no port works",
+       [](ServerFacts& f) {
+         f.infiniband = {{"mlx5_0", 1, "InfiniBand", "DOWN", ""}};
+       },
+       "infiniband", warn, "mlx5_0:1 DOWN", "ibstat"},
+      {"little memory", [](ServerFacts& f) { f.memory_available = 100 * mib; }, "memory", warn,
+       "100 MiB of 512 GiB", "ps "},
+      {"others compute",
+       [](ServerFacts& f) {
+         f.load = {900, 900, 900};
+       },
+       "load", warn, "900.0 over five minutes", "ps "},
+      {"no project", [](ServerFacts& f) { disk_of(f, "project").there = false; }, "project", warn,
+       "~/proj is not there yet", "mkdir -p \"$HOME\"/proj"},
+      {"project of another", [](ServerFacts& f) { disk_of(f, "project").writable = false; }, "project", fail,
+       "cannot be written", "chown ada /home"},
+      {"no place for the project",
+       [](ServerFacts& f) { disk_of(f, "project").there = disk_of(f, "project").writable = false; },
+       "project", fail, "cannot be written by this login", "remote_path"},
+      {"no environment", [](ServerFacts& f) { disk_of(f, "environment").there = false; }, "environment", warn,
+       "is not there yet", "remote prepare --server gpu1"},
+      {"no Slurm", [](ServerFacts&) {}, "slurm", fail, "no sbatch", "login node", ", scheduler: slurm"},
+      {"no engine", [](ServerFacts&) {}, "container", fail, "podman was found", "apt-get install -y podman",
+       ", container: {engine: podman, image: img}"},
+      {"podman that does not linger",
+       [](ServerFacts& f) {
+         f.programs.insert("podman");
+         f.in_session = true;
+       },
+       "container", warn, "does not linger", "loginctl enable-linger",
+       ", container: {engine: podman, image: img}"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    ServerFacts facts = healthy();
+    one.spoil(facts);
+    const std::vector<Finding> findings = judged(facts, one.yaml);
+    const Finding* finding = found(findings, one.name);
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(finding->status, one.status) << finding->detail;
+    EXPECT_THAT(finding->detail, HasSubstr(one.detail));
+    ASSERT_TRUE(finding->fix);
+    EXPECT_THAT(finding->fix->text, HasSubstr(one.fix));
+    EXPECT_EQ(
+        std::ranges::count_if(findings, [](const Finding& each) { return each.status != CheckStatus::ok; }),
+        1)
+        << "something else is told, too";
+  }
+}
+
+TEST(Judge, RootIsNotEndedAtLogout) {
+  ServerFacts facts = healthy();
+  facts.kill_user_processes = true;
+  facts.user = "root";
+  facts.uid = 0;
+  EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok);
+}
+
+// ---- the same on all
+
+std::vector<Compared> cluster(std::size_t count) {
+  std::vector<Compared> all;
+  for (std::size_t i = 1; i <= count; ++i) {
+    all.push_back({"gpu" + std::to_string(i), healthy(), "state 12345678"});
+  }
+  return all;
+}
+
+TEST(JudgeSame, AHealthyClusterGetsNoWarning) {
+  for (const auto& findings : judge_same(cluster(8))) {
+    EXPECT_FALSE(findings.empty());
+    for (const Finding& finding : findings) {
+      EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
+    }
+  }
+  EXPECT_TRUE(judge_same(cluster(1)).front().empty());
+}
+
+TEST(JudgeSame, APackageThatDiffersOnOneOfEightIsNamed) {
+  auto all = cluster(8);
+  for (Compared& one : all) {
+    one.facts.packages["numpy"].version = one.server == "gpu3" ? "1.26.4" : "2.0.1";
+  }
+  const auto findings = judge_same(all);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const Finding& finding = *found(findings[i], "same-packages");
+    if (i != 2) {
+      EXPECT_EQ(finding.status, CheckStatus::ok);
+      continue;
+    }
+    EXPECT_EQ(finding.status, CheckStatus::warn);
+    EXPECT_EQ(finding.detail, "numpy 1.26.4 on gpu3, 2.0.1 on the 7 others");
+    EXPECT_EQ(finding.fix->where, Fix::Where::here);
+    EXPECT_EQ(finding.fix->text,
+              "remote run --server gpu3 --cmd 'python3 -m pip install '\\''numpy==2.0.1'\\'''");
+  }
+}
+
+TEST(JudgeSame, APackageThatIsMissingOrTooManyIsNamed) {
+  auto all = cluster(3);
+  all[1].facts.packages.erase("numpy");
+  all[2].facts.packages["extra"] = {"1.0", false};
+  const auto findings = judge_same(all);
+  EXPECT_EQ(found(findings[0], "same-packages")->status, CheckStatus::ok);
+  EXPECT_EQ(found(findings[1], "same-packages")->detail, "numpy missing on gpu2, 1.26.4 on the 2 others");
+  EXPECT_EQ(found(findings[2], "same-packages")->detail, "extra 1.0 on gpu3, missing on the 2 others");
+  EXPECT_THAT(found(findings[2], "same-packages")->fix->text, HasSubstr("pip uninstall -y extra"));
+}
+
+TEST(JudgeSame, PackagesOfTheDistributionMayBeMissingButNotDiffer) {
+  auto all = cluster(3);
+  all[1].facts.packages.erase("six");
+  EXPECT_EQ(found(judge_same(all)[1], "same-packages")->status, CheckStatus::ok);
+  all[1].facts.packages["six"] = {"1.15.0", true};
+  EXPECT_THAT(found(judge_same(all)[1], "same-packages")->detail, HasSubstr("six 1.15.0 on gpu2"));
+}
+
+struct SameCase {
+  const char* what;
+  std::function<void(Compared&)> spoil;
+  const char* name;
+  CheckStatus status;
+  const char* detail;
+  const char* fix;
+};
+
+TEST(JudgeSame, TheOddOneOutIsNamed) {
+  constexpr CheckStatus warn = CheckStatus::warn;
+  constexpr CheckStatus fail = CheckStatus::fail;
+  const std::vector<SameCase> cases = {
+      {"torch 1", [](Compared& c) { c.facts.torch = "1.13.1"; }, "same-torch", fail,
+       "torch 1.13.1 on gpu2, 2.1.0+cu121 on the 2 others", "torch==2.1.0"},
+      {"torch 2.0", [](Compared& c) { c.facts.torch = "2.0.1"; }, "same-torch", warn, "torch 2.0.1 on gpu2",
+       "torch==2.1.0"},
+      {"no torch", [](Compared& c) { c.facts.torch = ""; }, "same-torch", fail, "torch missing on gpu2",
+       "torch==2.1.0"},
+      {"Python 2", [](Compared& c) { c.facts.python = "2.7.18"; }, "same-python", fail,
+       "Python 2.7 on gpu2, 3.11 on the 2 others", "version: \"3.11\""},
+      {"Python 3.9", [](Compared& c) { c.facts.python = "3.9.1"; }, "same-python", warn, "Python 3.9 on gpu2",
+       "remote prepare --server gpu2"},
+      {"CUDA", [](Compared& c) { c.facts.cuda = "11.8"; }, "same-cuda", warn, "torch's CUDA 11.8 on gpu2",
+       "torch"},
+      {"NCCL", [](Compared& c) { c.facts.nccl = "2.14.3"; }, "same-nccl", fail, "NCCL 2.14.3 on gpu2",
+       "remote update-packages --server gpu2"},
+      {"driver", [](Compared& c) { c.facts.driver = "470.1"; }, "same-driver", warn, "driver 470.1 on gpu2",
+       "535.104.05"},
+      {"older code", [](Compared& c) { c.sent = "state 00000000"; }, "same-project", warn,
+       "state 00000000 on gpu2", "remote rsync --server gpu2"},
+  };
+  for (const SameCase& one : cases) {
+    SCOPED_TRACE(one.what);
+    auto all = cluster(3);
+    one.spoil(all[1]);
+    const auto findings = judge_same(all);
+    const Finding* finding = found(findings[1], one.name);
+    ASSERT_NE(finding, nullptr);
+    EXPECT_EQ(finding->status, one.status);
+    EXPECT_THAT(finding->detail, HasSubstr(one.detail));
+    ASSERT_TRUE(finding->fix);
+    EXPECT_THAT(finding->fix->text, HasSubstr(one.fix));
+    EXPECT_EQ(found(findings[0], one.name)->status, CheckStatus::ok);
+    EXPECT_EQ(found(findings[2], one.name)->status, CheckStatus::ok);
+  }
+}
+
+TEST(JudgeSame, OfTwoTheFirstIsRight) {
+  auto all = cluster(2);
+  all[0].facts.torch = "1.13.1";
+  const auto findings = judge_same(all);
+  EXPECT_EQ(found(findings[0], "same-torch")->status, CheckStatus::ok);
+  EXPECT_EQ(found(findings[1], "same-torch")->detail, "torch 2.1.0+cu121 on gpu2, 1.13.1 on gpu1");
+}
+
+}  // namespace
+}  // namespace remote::project
