@@ -140,8 +140,11 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
     }
     std::size_t length = 0;
     if (const auto value = number_at(std::string_view(text).substr(at), length)) {
-      put(all, name, *value);
       i = at + length;
+      const bool place = at == end + 1 && text[end] == ':' && i < text.size() && text[i] == ':';
+      if (!place) {  // "train.py:12: …" names a line
+        put(all, name, *value);
+      }
     }
   }
   return all;
