@@ -33,7 +33,7 @@ namespace remote::cli {
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
     add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top;
+    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top, add_report;
 
 namespace {
 
@@ -41,7 +41,7 @@ constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,  
                                     add_job_run,    add_launch,   add_status,     add_top,      add_job_list,
                                     add_job_tail,   add_job_kill, add_job_rsync,  add_job_wait, add_authorize,
                                     add_job_clean,  add_job_pull, add_job_stacks, add_trust,    add_sandbox,
-                                    add_completion, add_check};
+                                    add_completion, add_check,    add_report};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
