@@ -69,7 +69,7 @@ slurm_ended() {
     slurm_ask 20
     if slurm_row "$1"; then
       slurm_kind "$slurm_state"
-      if [ $slurm_kind != final ]; then
+      if [ "$slurm_kind" != final ]; then
         phase=running reason="Slurm still has its job $slurm_number: $slurm_state"
         return
       fi
@@ -79,7 +79,7 @@ slurm_ended() {
     so_tries=0
     while slurm_ask 5 && slurm_row "$1"; do
       slurm_kind "$slurm_state"
-      if [ $slurm_kind = final ]; then
+      if [ "$slurm_kind" = final ]; then
         slurm_keep_end "$1"
         break
       fi
@@ -160,7 +160,7 @@ slurm_accounts() {
   slurm_until=${sc_code##*|} sc_code=${sc_code%%|*}
   slurm_state=${sc_row%%[!A-Z_]*} slurm_why=
   slurm_kind "$slurm_state"
-  [ $slurm_kind = final ] || return
+  [ "$slurm_kind" = final ] || return
   slurm_keep_end "$1"
   [ "$slurm_state" != FAILED ] || slurm_state=failed # squeue does not know its code
   slurm_says_end "$1"
