@@ -84,7 +84,7 @@ done
 [ -z "$(find "$folder/.jobs/$id" -name '*.variables')" ] || fail "variables of ranks stay"
 if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
   for launcher in ranks torchrun; do
-    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- python3 train.py --epochs 4
+    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- python3 train.py --epochs 6
     grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training by $launcher"
   done
 else
