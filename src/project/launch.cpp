@@ -16,12 +16,14 @@
 #include "launch/command.hpp"
 #include "launch/host_filter.hpp"
 #include "launch/plan.hpp"
+#include "project/check/judge.hpp"
 #include "project/code_check.hpp"
 #include "project/core.hpp"
 #include "project/init_file.hpp"
 #include "project/new_job.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
+#include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/probe.hpp"
@@ -61,6 +63,8 @@ class Launching {
   }
 
   Plan plan();
+  // Tells what was found by which the launch would suffer. Throws Error where it would fail.
+  void judge_servers();
   LaunchResult start();
 
  private:
@@ -92,6 +96,7 @@ class Launching {
   std::vector<ssh::LoginFacts> logins_;                      // by server
   std::string first_address_;                                // by which this machine reaches the first server
   std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
+  std::vector<double> clocks_ahead_;                         // likewise, in seconds
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
 };
@@ -198,6 +203,7 @@ void Launching::announce_questions() {
 }
 
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
+  clocks_ahead_.assign(servers_.size(), 0);
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         servers::ProbeRequest request;
@@ -208,7 +214,18 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
-        return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
+        if (request_.check) {
+          request.project = core_.config.project_path_on(server);
+          request.environment = servers::environment_folder(core_.config, server);
+        }
+        const auto connection = connect(server);
+        const std::int64_t asked = servers::wall_ms();
+        servers::ProbeAnswer answer =
+            servers::run_action(*connection, servers::probe_action(request), core_.cancel());
+        if (answer.clock) {
+          clocks_ahead_[index] = servers::clock_difference(*answer.clock, asked, servers::wall_ms());
+        }
+        return answer;
       }));
 }
 
@@ -466,6 +483,54 @@ void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vecto
   tell_missing_lifelines(core_, news);
 }
 
+std::string where_and_what(const std::optional<Fix>& fix) {
+  if (!fix) {
+    return {};
+  }
+  const bool command = fix->where == Fix::Where::server || fix->where == Fix::Where::server_as_root;
+  const char* where = fix->where == Fix::Where::server ? "look there with: " : "as root there: ";
+  return command ? where + fix->text : fix->text;
+}
+
+void Launching::judge_servers() {
+  if (!request_.check) {
+    return;
+  }
+  bool fit = true;
+  std::vector<Compared> compared;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const config::Server& server = servers_[i];
+    const std::string jobs =
+        core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+    for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user)) {
+      if (finding.status == CheckStatus::fail) {
+        fit = false;
+        core_.tell(PartFailed{
+            Error("it cannot run there", finding.detail, where_and_what(finding.fix)).on(server.name)});
+      } else {
+        core_.tell(CheckWarned{server.name, finding});
+      }
+    }
+    if (!answers_[i].torch.empty() && !servers::container_of(server, request_.image)) {
+      Compared& one = compared.emplace_back();
+      one.server = server.name;
+      one.facts.torch = answers_[i].torch;
+    }
+  }
+  const auto differences = judge_same(compared);
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    for (const Finding& finding : differences[i]) {
+      if (finding.status == CheckStatus::fail) {  // another major version
+        core_.tell(CheckWarned{compared[i].server, finding});
+      }
+    }
+  }
+  if (!fit) {
+    throw Error("nothing was started", "a launch needs servers that are fit for it")
+        .mended_by(Remedy::skip_check);
+  }
+}
+
 LaunchResult Launching::start() {
   if (code_check_) {
     code_check_->tell(core_, servers_, logins_);
@@ -476,6 +541,7 @@ LaunchResult Launching::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  judge_servers();
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),

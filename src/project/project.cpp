@@ -137,6 +137,10 @@ std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) 
   return project::describe_servers(*core_, globs);
 }
 
+std::vector<Error> Project::mend(const CheckReport& report) {
+  return project::mend(WithServers{*core_}, report);
+}
+
 CheckReport Project::check(const CheckRequest& request) {
   return project::check(WithServers{*core_}, request);
 }

@@ -45,12 +45,40 @@ CheckReport checked(Context& context, CheckRequest request) {
   return context.project().check(request);
 }
 
-int run(Context& context, const CheckRequest& request) {
-  const CheckReport report = checked(context, request);
+struct Arguments {
+  CheckRequest request;
+  bool fix = false;
+  bool yes = false;
+};
+
+// Runs what is harmless on the servers, when the user agrees; whether it did.
+bool mended(Context& context, const CheckReport& report, bool yes) {
+  const std::string fixes = harmless_text(report);
+  if (fixes.empty()) {
+    context.terminal.notice("nothing was found that this login may mend without harm");
+    return false;
+  }
+  context.terminal.err(fixes);
+  if (!yes && !is_yes(context.terminal.ask_stdin("Run this on the servers? [y/N] ", context.cancel))) {
+    context.terminal.notice("nothing was changed");
+    return false;
+  }
+  context.show(context.project().mend(report));
+  return true;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  CheckReport report = checked(context, arguments.request);
+  if (arguments.fix && mended(context, report, arguments.yes)) {
+    report = checked(context, arguments.request);
+  }
   if (context.options.json) {
     context.print(to_json(report));
   } else {
     context.terminal.out(check_table(report, context.terminal, context.options.verbose > 0));
+    if (arguments.fix) {
+      context.terminal.out(root_scripts(report));
+    }
   }
   return report.ok() ? 0 : 1;
 }
@@ -58,9 +86,14 @@ int run(Context& context, const CheckRequest& request) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  const auto [command, request] = add_command(
+  const auto [command, arguments] = add_command(
       app, context, "check", "Say whether the servers are fit for a run, and what mends them", run);
-  add_server_option(command, context, request.servers);
+  add_server_option(command, context, arguments.request.servers);
+  command.add_flag(
+      "--fix", arguments.fix,
+      "Run on the servers what mends it without harm and without root, after asking, and print the rest as a "
+      "script for each server");
+  command.add_flag("--yes", arguments.yes, "With --fix: do not ask");
 }
 
 }  // namespace remote::cli
