@@ -37,12 +37,14 @@ case $cpus in
 esac
 say "cpus $cpus"
 
-# What holds memory of a GPU and is no job of ours. Lines are "PID, MiB"; some MiB are a desktop's.
+# What holds memory of a GPU and is no job of ours. Lines are "app PID, MiB"; some MiB are a desktop's.
 tell_holders() {
   th_count=0
-  while IFS=', ' read -r th_pid th_size _; do
-    case $th_pid,$th_size in
-      *[!0-9,]* | ,* | *,) continue ;;
+  while IFS=', ' read -r th_kind th_pid th_size _; do
+    case $th_kind$th_pid,$th_size in
+      app*[!0-9,]* | app,* | *,) continue ;;
+      app*) ;;
+      *) continue ;;
     esac
     if [ "$th_size" -lt 64 ] || [ $th_count -ge 3 ]; then continue; fi
     if [ -O "/proc/$th_pid" ] && tr '\000' '\n' 2>/dev/null <"/proc/$th_pid/environ" | grep -q '^REMOTE_JOB_ID='; then
@@ -63,7 +65,8 @@ if command -v nvidia-smi >/dev/null 2>&1; then
   limit=
   command -v timeout >/dev/null 2>&1 && limit='timeout 10'
   found=$(
-    [ -z "$look" ] || $limit nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null &
+    [ -z "$look" ] || $limit nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null |
+      sed 's/^/app /' &
     $limit nvidia-smi -L 2>/dev/null
     wait
   )
