@@ -83,6 +83,8 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "--init-method env does that for one launch";
     case Remedy::no_image:
       return "--image none does without the container once";
+    case Remedy::skip_check:
+      return "--no-check starts it all the same";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

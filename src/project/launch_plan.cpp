@@ -6,6 +6,7 @@
 
 #include "launch/host_filter.hpp"
 #include "project/launching.hpp"
+#include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/python_env.hpp"
@@ -27,6 +28,7 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
 }  // namespace
 
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
+  clocks_ahead_.assign(servers_.size(), 0);
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         servers::ProbeRequest request;
@@ -37,8 +39,30 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         if (index == 0) {
           request.master_port = request_.master_port.value_or(0);
         }
-        return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
+        if (request_.check) {
+          request.project = core_.config.project_path_on(server);
+          request.environment = servers::environment_folder(core_.config, server);
+        }
+        const auto connection = connect(server);
+        const std::int64_t asked = servers::wall_ms();
+        servers::ProbeAnswer answer =
+            servers::run_action(*connection, servers::probe_action(request), core_.cancel());
+        if (answer.clock) {
+          clocks_ahead_[index] = servers::clock_difference(*answer.clock, asked, servers::wall_ms());
+        }
+        return answer;
       }));
+}
+
+std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+  if (!answer.mpi) {
+    return std::nullopt;
+  }
+  using Kind = launch::MpiRuntime::Kind;
+  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
+                            .version = answer.mpi->version,
+                            .has_daemon = answer.mpi->has_daemon,
+                            .root = answer.mpi->root};
 }
 
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,

@@ -15,7 +15,8 @@
 #include "servers/probe.hpp"
 
 // Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
-// what its servers say of themselves and the plan, launch_lifeline.cpp the lifeline.
+// what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
+// launch_lifeline.cpp the lifeline.
 
 namespace remote::project {
 
@@ -42,6 +43,8 @@ class Launching {
   // The value that the user gave this variable.
   std::optional<std::string> given_variable(const std::string& name) const;
   void ready_containers();
+  // Tells what was found by which the launch would suffer. Throws Error where it would fail.
+  void judge_servers();
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);
@@ -59,6 +62,7 @@ class Launching {
   std::vector<ssh::LoginFacts> logins_;                      // by server
   std::string first_address_;                                // by which this machine reaches the first server
   std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
+  std::vector<double> clocks_ahead_;                         // likewise, in seconds
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
 };

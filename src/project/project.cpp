@@ -142,6 +142,10 @@ Report Project::report(const ReportRequest& request) {
   return project::report(WithServers{*core_}, request);
 }
 
+std::vector<Error> Project::mend(const CheckReport& report) {
+  return project::mend(WithServers{*core_}, report);
+}
+
 CheckReport Project::check(const CheckRequest& request) {
   return project::check(WithServers{*core_}, request);
 }

@@ -281,6 +281,12 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
   return action;
 }
 
+std::int64_t wall_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
 double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms) {
   // It was read in whole seconds: the moment lies within this one.
   const std::int64_t first = server_seconds * 1000;
@@ -293,12 +299,7 @@ double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std:
 
 ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                      const Cancel& cancel) {
-  const auto now_ms = [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-  };
-  const std::int64_t asked = now_ms();
+  const std::int64_t asked = wall_ms();
   FactsAnswer answer = run_action(connection, facts_action(config, server), cancel);
   answer.facts.gpus = answer.gpu_facts();
   for (const GpuTool& tool : answer.facts.gpus.tools) {
@@ -306,7 +307,7 @@ ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, 
       answer.facts.driver = visible_line(tool.driver_version);
     }
   }
-  answer.facts.clock_ahead = clock_difference(answer.clock, asked, now_ms());
+  answer.facts.clock_ahead = clock_difference(answer.clock, asked, wall_ms());
   return std::move(answer.facts);
 }
 

@@ -46,6 +46,9 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
 ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                      const Cancel& cancel);
 
+// This machine's clock, in milliseconds since the epoch.
+std::int64_t wall_ms();
+
 // Seconds that a server's clock is ahead, by what it said between two moments of this machine's clock
 // (milliseconds since the epoch).
 double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms);

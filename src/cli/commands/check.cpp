@@ -52,6 +52,8 @@ CheckReport checked(Context& context, CheckRequest request) {
 struct Arguments {
   CheckRequest request;
   std::string svg;  // empty: no heat map
+  bool fix = false;
+  bool yes = false;
 };
 
 // Before the servers are asked for minutes.
@@ -69,13 +71,35 @@ void check_svg(const Arguments& arguments) {
   }
 }
 
+// Runs what is harmless on the servers, when the user agrees; whether it did.
+bool mended(Context& context, const CheckReport& report, bool yes) {
+  const std::string fixes = harmless_text(report);
+  if (fixes.empty()) {
+    context.terminal.notice("nothing was found that this login may mend without harm");
+    return false;
+  }
+  context.terminal.err(fixes);
+  if (!yes && !is_yes(context.terminal.ask_stdin("Run this on the servers? [y/N] ", context.cancel))) {
+    context.terminal.notice("nothing was changed");
+    return false;
+  }
+  context.show(context.project().mend(report));
+  return true;
+}
+
 int run(Context& context, const Arguments& arguments) {
   check_svg(arguments);
-  const CheckReport report = checked(context, arguments.request);
+  CheckReport report = checked(context, arguments.request);
+  if (arguments.fix && mended(context, report, arguments.yes)) {
+    report = checked(context, arguments.request);
+  }
   if (context.options.json) {
     context.print(to_json(report));
   } else {
     context.terminal.out(check_table(report, context.terminal, context.options.verbose > 0));
+    if (arguments.fix) {
+      context.terminal.out(root_scripts(report));
+    }
   }
   if (!arguments.svg.empty() && report.network && report.network->bandwidth) {
     write_file_atomic(arguments.svg, bandwidth_svg(*report.network));
@@ -96,6 +120,11 @@ void add_check(CLI::App& app, Context& context) {
                     "SECONDS", 1, 3600);
   command.add_option("--svg", arguments.svg, "Draw the bandwidth into this file, as a heat map")
       ->type_name("FILE");
+  command.add_flag(
+      "--fix", arguments.fix,
+      "Run on the servers what mends it without harm and without root, after asking, and print the rest as a "
+      "script for each server");
+  command.add_flag("--yes", arguments.yes, "With --fix: do not ask");
 }
 
 }  // namespace remote::cli

@@ -45,6 +45,7 @@ struct Arguments {
   bool dry_run = false;
   std::optional<bool> follow;
   std::optional<bool> rsync;
+  std::optional<bool> check;
 };
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
@@ -155,6 +156,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   const bool one_value = context.options.json && !context.stream;
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
+  request.check = arguments.check.value_or(usual.check.value_or(true));
   request.await_lifelines = !launch.follow;  // following tells it too
   request.tell_changes = !launch.rsync;
   return launch;
@@ -293,6 +295,8 @@ void add(CLI::App& app, Context& context, Kind kind, const std::string& name, co
                                  "torchrun's workers");
   add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
   add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Send the project to these servers first");
+  add_switch(command, "--check,!--no-check", arguments.check,
+             "Look first whether the servers are fit for it (the default)");
 }
 
 }  // namespace

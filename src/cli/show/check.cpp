@@ -246,6 +246,35 @@ nlohmann::json to_json(const CheckReport& report) {
   return all;
 }
 
+std::string harmless_text(const CheckReport& report) {
+  std::string text;
+  for (const ServerCheck& server : report.servers) {
+    for (const Finding& finding : server.findings) {
+      if (finding.fix && finding.fix->where == Fix::Where::server && finding.fix->harmless) {
+        text += fmt::format("{}: {}\n", server.server, visible_line(finding.fix->text));
+      }
+    }
+  }
+  return text;
+}
+
+std::string root_scripts(const CheckReport& report) {
+  std::string text;
+  for (const ServerCheck& server : report.servers) {
+    std::string lines;
+    for (const Finding& finding : server.findings) {
+      if (finding.fix && finding.fix->where == Fix::Where::server_as_root) {
+        lines += fmt::format("# {}: {}\n{}\n", finding.name, visible_line(finding.detail),
+                             visible_line(finding.fix->text));
+      }
+    }
+    if (!lines.empty()) {
+      text += fmt::format("\n#!/bin/sh\n# For root on {}.\n{}", server.server, lines);
+    }
+  }
+  return text;
+}
+
 std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all) {
   std::string text = (all ? finding_rows(report) : server_rows(report)).text(terminal);
   for (const Trouble& trouble : troubles_of(report)) {

@@ -8,6 +8,7 @@
 #include <remote/facts.hpp>
 
 #include "config/config.hpp"
+#include "servers/probe.hpp"
 
 // What the facts of servers mean for a run. No server is asked, so all of it is tested with tables of cases.
 // docs/check.md lists the findings with their thresholds, and why they are where they are.
@@ -35,6 +36,15 @@ struct Compared {
 // single server. The value of most servers is taken for the right one (of two that are as common, that of the
 // first server).
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
+
+// Of these, also for a launch. `excluded`: users that logind excludes already.
+Finding clock_finding(double clock_ahead);
+Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
+
+// What a launch is told of a server that its probe has looked at. A warning is a notice, a failure stops the
+// launch. `jobs`: the folder of its jobs.
+std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
+                                  const std::string& jobs, const std::string& user);
 
 // "8 × NVIDIA A100-SXM4-80GB, 80 GiB", "none".
 std::string gpu_words(const std::vector<Gpu>& gpus);
