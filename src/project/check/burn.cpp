@@ -3,6 +3,7 @@
 #include "project/check/burn.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
@@ -84,7 +85,8 @@ void BurnAnswer::take(servers::AnswerLine& line) {
   line.end();
 }
 
-Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu) {
+Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+          const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress) {
   Burn burn;
   LaunchRequest request;
   request.command = "exec python3 -c " + shell_quote(servers::lean_script(scripts::text("burn.py"))) + " " +
@@ -121,6 +123,15 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
       append_end(errors[index], data);
     }
   };
+  std::atomic<std::size_t> ended = 0;
+  const auto tell = [&](std::size_t done) {
+    if (on_progress) {
+      on_progress(fmt::format("all devices compute, for about {} s; ranks done", seconds), done,
+                  answers.size());
+    }
+  };
+  tell(0);
+  follow_request.on_ended = [&](std::size_t, const Job&) { tell(++ended); };
   follow_request.judge = true;
   follow_request.end_others = std::chrono::seconds(5);
   const FollowResult followed = follow(core, ranks.jobs(), follow_request);

@@ -116,7 +116,8 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
   }
 }
 
-void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds, CheckReport& report) {
+void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds,
+              const NetworkOptions& options, CheckReport& report) {
   if (seconds == 0) {
     return;
   }
@@ -126,7 +127,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
     names.push_back(servers[i].name);
     by_gpu = by_gpu && has_gpus(servers[i], report, i);
   }
-  report.burn = burn(core, names, seconds, by_gpu);
+  report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
   add_findings(burn_findings(*report.burn, names), report);
 }
 
@@ -176,7 +177,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
   }
   add_comparison(outcomes, report);
   add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
-  add_burn(core, servers, request.burn_s, report);
+  add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;
 }
 
