@@ -6,9 +6,6 @@
 
 code 0 sandbox up --nodes 2
 system_python
-# Before the project was sent, nothing can be started.
-code 1 check --burn 1 --json
-[ "$(picks "[c['status'] for s in d for c in s['checks'] if c['name'] == 'burn']")" = "['fail', 'fail']" ] || fail 'without the project'
 code 0 rsync
 
 # Debian's torch with one thread a server: that is enough to see it go through.
@@ -24,6 +21,17 @@ nothing_left() {
   [ ! -s "$work/left" ] && lifelines_are 0
 }
 until_true nothing_left
+
+# A server without torch: it is named, and the other rank does not wait for it.
+mkdir "$work/no torch"
+echo 'raise ImportError' >"$work/no torch/torch.py"
+cp .remote/configs.yaml "$work/configs.yaml"
+sed -i "/^  node-2:/a\\    env: {PYTHONPATH: '$work/no torch'}" .remote/configs.yaml
+code 1 check --burn 1 --json
+picks "[c['detail'] for s in d for c in s['checks'] if c['name'] == 'burn'][0]" >"$work/lines"
+grep -q 'rank 1 on node-2: there is no torch' "$work/lines" || fail "without torch: $(cat "$work/lines")"
+until_true nothing_left
+cp "$work/configs.yaml" .remote/configs.yaml
 
 # Interrupted while the ranks compute.
 "$REMOTE" check --burn 60 >"$work/out" 2>"$work/err" &
