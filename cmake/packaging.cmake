@@ -21,6 +21,7 @@ if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   install(DIRECTORY python/remote_launcher python/labml_remote DESTINATION lib/python3/dist-packages
           PATTERN __pycache__ EXCLUDE PATTERN *.pyc EXCLUDE)
   install(PROGRAMS packaging/labml_remote DESTINATION ${CMAKE_INSTALL_BINDIR})
+  install(FILES packaging/labml_remote.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 endif()
 
 set(REMOTE_MAINTAINER "the remote authors <remote@packages.invalid>" CACHE STRING "Who made the package: NAME <ADDRESS>")
@@ -29,14 +30,13 @@ set(CPACK_PACKAGE_NAME remote)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT ${REMOTE_MAINTAINER})
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "launcher that turns plain SSH servers into one training machine")
-set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "launcher that turns plain SSH servers into one training machine
- remote takes a project folder and a short YAML list of servers, makes a Python
- environment on each of them, sends the project, starts distributed PyTorch on
- all of them at once, and lists, follows and ends the jobs. The servers need
- SSH, rsync and Python, and no daemon stays there.
- .
- The package also has the C++ library beneath the program, and the Python
- packages remote_launcher and labml_remote.")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "remote takes a project folder and a short YAML list of servers, makes a Python
+environment on each of them, sends the project, starts distributed PyTorch on
+all of them at once, and lists, follows and ends the jobs. The servers need
+SSH, rsync and Python, and no daemon stays there.
+
+The package also has the C++ library beneath the program, and the Python
+packages remote_launcher and labml_remote.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)

@@ -1,13 +1,14 @@
 # remote-static: the program for other distributions. It is linked from the same objects as `remote`, with the static
-# archives that Debian has, and needs nothing at run time but glibc. The archives are named by file, because the targets
+# archives that Debian has, and needs nothing at run time but glibc. src/static has what Debian has no archive of. The archives are named by file, because the targets
 # that `remote` links stand for shared libraries.
 set(REMOTE_STATIC_ARCHIVES "")
 foreach(name ssh crypto z unistring yaml-cpp)
   find_library(REMOTE_STATIC_${name} lib${name}.a REQUIRED)
   list(APPEND REMOTE_STATIC_ARCHIVES ${REMOTE_STATIC_${name}})
 endforeach()
-add_executable(remote-static src/main.cpp src/static/gssapi.cpp)
-target_include_directories(remote-static PRIVATE src)
+add_executable(remote-static src/main.cpp src/static/fmt.cpp src/static/gssapi.cpp src/static/spdlog.cpp)
+target_compile_definitions(remote-static PRIVATE SPDLOG_COMPILED_LIB SPDLOG_FMT_EXTERNAL)
+target_include_directories(remote-static PRIVATE src include)
 target_compile_features(remote-static PRIVATE cxx_std_20)
 target_link_options(remote-static PRIVATE -static-libstdc++ -static-libgcc)
 add_dependencies(remote-static remote_core remote_library)

@@ -18,6 +18,7 @@
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
+#include <remote/report.hpp>
 #include <remote/terminal.hpp>
 #include <remote/top.hpp>
 #include <remote/trust.hpp>
@@ -328,6 +329,9 @@ class Project {
   const std::filesystem::path& jobs_folder() const;
   // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.
   std::vector<Error> fetch_logs(const std::vector<Job>& jobs);
+  // What there is to tell about a launch or a job: asks its servers, brings its output and reads it. A server
+  // that does not answer is in Report::errors.
+  Report report(const ReportRequest& request);
   // Removes ended jobs, here and on the servers.
   CleanResult clean(const std::vector<Job>& jobs);
 

@@ -50,6 +50,7 @@ constexpr Page pages[] = {
     {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
     {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
     {"job-stacks", "Jobs", "remote job-stacks --job 4"},
+    {"report", "Jobs", "remote report\nremote report --launch 45 --watch"},
     {"job-kill", "Jobs", "remote job-kill --job 4\nremote job-kill --tag train.py --grace 30"},
     {"job-rsync", "Jobs", "remote job-rsync --delay 60"},
     {"job-pull", "Jobs", "remote job-pull --job 4 checkpoints/"},

@@ -55,6 +55,7 @@ ServerFacts healthy() {
   facts.packages = {{"numpy", {"1.26.4", false}}, {"six", {"1.16.0", true}}};
   facts.driver = "535.104.05";
   facts.programs = {"rsync"};
+  facts.gpus.gpus.resize(1);
   return facts;
 }
 
@@ -220,7 +221,7 @@ TEST(Judge, RootIsNotEndedAtLogout) {
 std::vector<Compared> cluster(std::size_t count) {
   std::vector<Compared> all;
   for (std::size_t i = 1; i <= count; ++i) {
-    all.push_back({"gpu" + std::to_string(i), healthy(), "state 12345678"});
+    all.push_back({"gpu" + std::to_string(i), healthy(), std::nullopt, "state 12345678"});
   }
   return all;
 }

@@ -67,12 +67,14 @@ Finding not_understood(const Error& error) {
   return finding;
 }
 
-void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
+void add_comparison(const std::vector<config::Server>& servers,
+                    const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
   std::vector<Compared> compared;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (report.servers[i].facts) {
-      compared.push_back({report.servers[i].server, *report.servers[i].facts, outcomes[i].value->sent});
+      compared.push_back(
+          {report.servers[i].server, *report.servers[i].facts, servers[i].gpus, outcomes[i].value->sent});
       places.push_back(i);
     }
   }
@@ -175,7 +177,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     }
     report.servers.push_back(std::move(found));
   }
-  add_comparison(outcomes, report);
+  add_comparison(servers, outcomes, report);
   add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
   add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;

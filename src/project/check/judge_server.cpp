@@ -183,6 +183,7 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   findings.push_back(judge_environment(config, server, facts));
   findings.push_back(judge_python(facts));
   findings.push_back(judge_torch(facts));
+  judge_gpus(server, facts, findings);
   judge_places(server, facts, findings);
   return findings;
 }
