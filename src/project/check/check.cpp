@@ -93,7 +93,8 @@ void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& rep
 }
 
 bool has_gpus(const config::Server& server, const CheckReport& report, std::size_t index) {
-  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() ||
+  const auto& facts = report.servers[index].facts;
+  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() || (facts && !facts->gpus.gpus.empty()) ||
          (report.network && report.network->servers[index].has_gpus);
 }
 
