@@ -72,6 +72,7 @@ struct NetworkServer {
   std::string data_address{};  // of the server on that interface: to which the ranks of others connect
   bool has_gpus = false;       // there are devices of NVIDIA or AMD
   std::string skipped{};       // why it was not looked at from this server; empty: it was
+  bool broken = false;         // that is because its answer was wrong, or did not come
 };
 
 // How fast one server sends to another.

@@ -27,7 +27,9 @@ constexpr Page pages[] = {
     {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10\nremote init --from hosts"},
     {"sandbox", "Begin", "remote sandbox up --nodes 2"},
     {"servers", "Begin", "remote servers\nremote servers --verbose --server gpu1"},
-    {"check", "Begin", "remote check\nremote check --server 'gpu*'\nremote check --fix"},
+    {"check", "Begin",
+     "remote check\nremote check --server 'gpu*'\nremote check --fix\n"
+     "remote check --bandwidth --svg heat.svg\nremote check --burn 30"},
     {"authorize", "Begin", "remote authorize --server gpu1 --generate"},
     {"trust", "Begin", "remote trust"},
     {"prepare", "Prepare the servers", "remote prepare"},

@@ -42,8 +42,15 @@ class LiveLine {
 CheckReport checked(Context& context, CheckRequest request) {
   LiveLine line(context.terminal);
   if (!context.options.quiet) {
-    request.on_progress = [&line](const std::string& step, std::size_t done, std::size_t all) {
+    // What takes long is announced where no line can be redrawn, too.
+    const bool announce = !context.terminal.can_redraw() && (request.bandwidth || request.burn_s > 0);
+    request.on_progress = [&, announce, last = std::string()](const std::string& step, std::size_t done,
+                                                              std::size_t all) mutable {
       line.show(fmt::format("{}: {} of {}", step, done, all));
+      if (announce && step != last) {
+        context.terminal.notice(step);
+        last = step;
+      }
     };
   }
   return context.project().check(request);
@@ -101,7 +108,10 @@ int run(Context& context, const Arguments& arguments) {
       context.terminal.out(root_scripts(report));
     }
   }
-  if (!arguments.svg.empty() && report.network && report.network->bandwidth) {
+  if (!arguments.svg.empty()) {
+    if (!report.network) {
+      throw Error::usage("cannot draw the bandwidth", "it takes two servers at least");
+    }
     write_file_atomic(arguments.svg, bandwidth_svg(*report.network));
   }
   return report.ok() ? 0 : 1;

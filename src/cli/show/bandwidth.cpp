@@ -205,7 +205,7 @@ std::string bandwidth_svg(const Network& network) {
   }
   const double left = 24 + 7.2 * static_cast<double>(std::min<std::size_t>(longest, 24));
   const double top = 64 + left;
-  const double width = std::max(left + size * static_cast<double>(count) + 20, 420.0);
+  const double width = std::max(left + size * static_cast<double>(count) + 20, 580.0);
   const double height = top + size * static_cast<double>(count) + 40;
   std::string text = fmt::format(
       R"(<svg xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img">

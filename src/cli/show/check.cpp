@@ -10,6 +10,7 @@
 #include "base/strings.hpp"
 #include "cli/context.hpp"
 #include "cli/show/bandwidth.hpp"
+#include "cli/show/burn.hpp"
 #include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
@@ -242,6 +243,9 @@ nlohmann::json to_json(const CheckReport& report) {
     if (report.network) {
       all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
     }
+    if (report.burn) {
+      all.back()["facts"]["burn"] = to_json(*report.burn, server.server);
+    }
   }
   return all;
 }
@@ -282,6 +286,9 @@ std::string check_table(const CheckReport& report, const ui::Terminal& terminal,
   }
   if (report.network && report.network->bandwidth) {
     text += bandwidth_text(*report.network, terminal);
+  }
+  if (report.burn) {
+    text += burn_text(*report.burn, terminal);
   }
   return text;
 }

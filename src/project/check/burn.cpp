@@ -3,12 +3,13 @@
 #include "project/check/burn.hpp"
 
 #include <algorithm>
+#include <atomic>
 
 #include <fmt/format.h>
 
 #include "base/log.hpp"
-#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "jobs/kill.hpp"
 #include "scripts/scripts.hpp"
 #include "servers/action.hpp"
 
@@ -21,9 +22,13 @@ class Ranks {
   Ranks(Core& core, std::vector<Job> jobs) : core_(core), jobs_(std::move(jobs)) {}
   ~Ranks() {
     try {
-      // After Ctrl-C the ranks are to be ended all the same, so this does not listen to the token.
-      kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel());
-      clean(core_, refresh(core_, jobs_));
+      // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
+      std::vector<Job> ended;
+      for (const KillResult::Entry& entry :
+           kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel()).entries) {
+        ended.push_back(entry.job);
+      }
+      jobs::clean(core_.config, core_.store, core_.connector(), ended, Cancel());
     } catch (const std::exception& error) {
       log_info("", "the ranks of --burn were not all removed: {}", error.what());
     }
@@ -46,6 +51,24 @@ std::string words_for(const std::string& code) {
     return "the ranks did not come to an end: they do not reach each other, or a device hangs";
   }
   return code;
+}
+
+// Why not all ranks have answered; empty: they have. What a rank says of itself goes before the silence of
+// those that were ended because of it.
+std::string failure_of(const std::vector<Job>& jobs, const std::vector<BurnAnswer>& answers,
+                       const std::vector<std::string>& errors) {
+  std::string failure;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const std::string rank = fmt::format("rank {} on {}: ", i, jobs[i].server);
+    if (!answers[i].error.empty()) {
+      return rank + words_for(answers[i].error);
+    }
+    if (!answers[i].device && failure.empty()) {
+      const std::string last = last_lines(errors[i], 1);
+      failure = rank + (last.empty() ? "it ended without an answer" : last);
+    }
+  }
+  return failure;
 }
 
 }  // namespace
@@ -84,11 +107,13 @@ void BurnAnswer::take(servers::AnswerLine& line) {
   line.end();
 }
 
-Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu) {
+Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+          const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress) {
   Burn burn;
   LaunchRequest request;
-  request.command = "exec python3 -c " + shell_quote(servers::lean_script(scripts::text("burn.py"))) + " " +
-                    std::to_string(seconds);
+  // The program is a variable, so that what is shown of the command can be read.
+  request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(seconds);
+  request.env = {{"REMOTE_BURN", servers::lean_script(scripts::text("burn.py"))}};
   request.servers = servers;
   request.nproc = by_gpu ? "auto" : "1";
   request.tags = {"check", "burn"};
@@ -121,6 +146,15 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
       append_end(errors[index], data);
     }
   };
+  std::atomic<std::size_t> ended = 0;
+  const auto tell = [&](std::size_t done) {
+    if (on_progress) {
+      on_progress(fmt::format("all devices compute, for about {} s; ranks done", seconds), done,
+                  answers.size());
+    }
+  };
+  tell(0);
+  follow_request.on_ended = [&](std::size_t, const Job&) { tell(++ended); };
   follow_request.judge = true;
   follow_request.end_others = std::chrono::seconds(5);
   const FollowResult followed = follow(core, ranks.jobs(), follow_request);
@@ -136,14 +170,9 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
       burn.devices.push_back(*answers[i].device);
       burn.links.insert(burn.links.end(), answers[i].links.begin(), answers[i].links.end());
       burn.backend = answers[i].backend;
-    } else if (burn.error.empty()) {
-      const std::string last = last_lines(errors[i], 1);
-      burn.error = fmt::format("rank {} on {}: {}", i, job.server,
-                               !answers[i].error.empty() ? words_for(answers[i].error)
-                               : last.empty()            ? "it ended without an answer"
-                                                         : last);
     }
   }
+  burn.error = failure_of(ranks.jobs(), answers, errors);
   judge_burn(burn);
   return burn;
 }

@@ -93,7 +93,8 @@ void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& rep
 }
 
 bool has_gpus(const config::Server& server, const CheckReport& report, std::size_t index) {
-  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() ||
+  const auto& facts = report.servers[index].facts;
+  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() || (facts && !facts->gpus.gpus.empty()) ||
          (report.network && report.network->servers[index].has_gpus);
 }
 
@@ -118,7 +119,8 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
   }
 }
 
-void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds, CheckReport& report) {
+void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds,
+              const NetworkOptions& options, CheckReport& report) {
   if (seconds == 0) {
     return;
   }
@@ -128,7 +130,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
     names.push_back(servers[i].name);
     by_gpu = by_gpu && has_gpus(servers[i], report, i);
   }
-  report.burn = burn(core, names, seconds, by_gpu);
+  report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
   add_findings(burn_findings(*report.burn, names), report);
 }
 
@@ -178,7 +180,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
   }
   add_comparison(servers, outcomes, report);
   add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
-  add_burn(core, servers, request.burn_s, report);
+  add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;
 }
 

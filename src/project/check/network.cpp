@@ -263,6 +263,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     if (outcomes[i].ok()) {
       take_in(network, i, *outcomes[i].value);
     } else if (network.servers[i].skipped.empty()) {
+      network.servers[i].broken = true;
       network.servers[i].skipped =
           "it did not answer: " + outcomes[i].error->what_failed() + ": " + outcomes[i].error->reason();
     }
