@@ -277,7 +277,7 @@ class Project {
   // Connects to the servers, and asks them.
   std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
 
-  // Samples the servers and their jobs side by side, again and again, until on_input() says that it is enough
+  // Samples the servers and their jobs side by side, again and again, until on_wake() says that it is enough
   // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
   void watch(const WatchRequest& request);
 
