@@ -87,6 +87,19 @@ const std::vector<std::string> help_text{
     "A GPU's last column says who has memory of it: a job of this project by",
     "its key, another process with its owner, its name and its number."};
 
+// A message as one line without colours.
+std::string plain(std::string_view message) {
+  std::string text;
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    if (message.substr(i).starts_with("\033[")) {
+      i = std::min(message.find('m', i), message.size() - 1);
+    } else {
+      text += message[i] == '\n' ? ' ' : message[i];
+    }
+  }
+  return std::string(trim(text));
+}
+
 class TopScreen {
  public:
   TopScreen(Context& context, const TopScreenRequest& request)
@@ -108,7 +121,7 @@ class TopScreen {
     inputs_.push_back(side.resized);
     resized_ = side.resized;
     context_.on_event = [this](const Event& event) {
-      note_ = context_.terminal.captured([&] { context_.show(event); });
+      note_ = plain(context_.terminal.captured([&] { context_.show(event); }));
     };
     context_.terminal.set_cancel(context_.cancel);  // a screen that stands still must not hold back a signal
     ui::FullScreen screen(context_.terminal.out_descriptor());
