@@ -281,12 +281,12 @@ class Project {
 
   // Whether they are fit for a run. A server that cannot be asked fails, and harms no other.
   CheckReport check(const CheckRequest& request = {});
-  // Samples the servers and their jobs side by side, again and again, until on_input() says that it is enough
-  // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
-  void watch(const WatchRequest& request);
   // Runs the harmless fixes of what was found on the servers (Fix::harmless), side by side. What failed, an
   // error a server.
   std::vector<Error> mend(const CheckReport& report);
+  // Samples the servers and their jobs side by side, again and again, until on_wake() says that it is enough
+  // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
+  void watch(const WatchRequest& request);
 
   std::vector<ServerRun> run(const RunRequest& request);
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.

@@ -127,7 +127,19 @@ Project& Context::project() {
       }
       on_event(event);
     };
-    hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };
+    hooks.ask_secret = [this](const std::string& prompt) -> std::optional<std::string> {
+      if (!may_ask) {
+        return std::nullopt;
+      }
+      struct Asking {
+        std::atomic<int>& count;
+        explicit Asking(std::atomic<int>& given) : count(given) { ++count; }
+        ~Asking() { --count; }
+        Asking(const Asking&) = delete;
+        Asking& operator=(const Asking&) = delete;
+      } const asking(questions);
+      return terminal.ask_secret(prompt, cancel);
+    };
     hooks.allow = [this](const std::vector<Demand>& demands) { return ask_trust(demands); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
   }
