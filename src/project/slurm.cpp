@@ -62,8 +62,8 @@ std::optional<Container> container_on_slurm(const config::Server& login,
         fmt::format("server '{}' is a login node of Slurm, and containers of {} are no processes of Slurm's "
                     "jobs: they would escape its limits and outlive scancel",
                     login.name, container->engine),
-        "give the server `container: {engine: apptainer}` in configs.yaml, which runs images of docker too, "
-        "as docker://IMAGE; container: none at the server, or the following, starts without a container")
+        "give the server `container: {engine: apptainer}` in configs.yaml, which runs images of docker too "
+        "(docker://IMAGE), or `container: none`")
         .mended_by(Remedy::no_image);
   }
   container->engine = "apptainer";
