@@ -42,8 +42,7 @@ is() {
 mount -t tmpfs -o size=1g tmpfs /dev/shm
 mount -t tmpfs tmpfs /run
 mkdir -p /run/sshd /run/systemd/system
-mkdir -p /etc/systemd
-mount -t tmpfs tmpfs /etc/systemd
+[ ! -d /etc/systemd ] || mount -t tmpfs tmpfs /etc/systemd
 code 0 sandbox up --nodes 8
 system_python
 short=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
@@ -131,7 +130,11 @@ grep -q '^fail  8 servers (node-1, node-2, node-3, …)  logout: ' "$work/out" |
 
 # ---- the words mend it
 sh -c "$mend_shm"
-sh -c "$mend_logout" 2>/dev/null || true # no systemd is there to be restarted
+if [ -d /etc/systemd ]; then
+  sh -c "${mend_logout% && systemctl *}" # the real logind is not restarted
+else
+  rm /run/systemd/logind.conf.d/strict.conf
+fi
 rm "$(home 2)/my project/fill"
 umount "$(home 3)/my project"
 code 1 check --json
