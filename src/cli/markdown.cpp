@@ -89,6 +89,8 @@ class Reader {
       const std::size_t level = bare.find_first_not_of('#');
       blocks_.push_back({Kind::heading, level, std::string(trim(bare.substr(level))), "", {}});
       open_ = false;
+    } else if (bare.starts_with("![") && bare.ends_with(')')) {
+      open_ = false;  // a picture
     } else if (bare.starts_with('|')) {
       take_row(cells_of(bare));
     } else if (const std::string_view mark = item_mark(bare); !mark.empty()) {

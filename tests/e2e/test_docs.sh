@@ -27,3 +27,17 @@ while read -r page; do
   cat "$work/out"
 done <"$work/list"
 [ "$run" -ge 6 ] || fail "only $run pages have commands that are run"
+
+# The pictures are what the commands show: each can be made again.
+if python3 -c 'import pyte' 2>/dev/null; then
+  mkdir "$work/pictures"
+  python3 "$REMOTE_SOURCE_DIR/docs/pictures/make" "$REMOTE" "$work/pictures" >"$work/out" 2>"$work/err" || fail "docs/pictures/make"
+  for picture in "$REMOTE_SOURCE_DIR"/docs/pictures/*.svg; do
+    made="$work/pictures/${picture##*/}"
+    python3 -c 'import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])' "$made" || fail "${picture##*/} is not made, or no XML"
+    # The lines with a command are the same as those in the picture of the docs.
+    grep -o '>remote [a-z][^<]*' "$made" >"$work/made" || true
+    grep -o '>remote [a-z][^<]*' "$picture" >"$work/shown" || true
+    cmp -s "$work/made" "$work/shown" || fail "${picture##*/} is older than docs/pictures/make"
+  done
+fi

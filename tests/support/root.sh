@@ -20,17 +20,18 @@ in_namespaces() {
   exec unshare --mount --propagation private --pid --fork --kill-child --mount-proc "$@"
 }
 
-# make_root RELEASE: makes $roots/RELEASE unless it is there
+# make_root RELEASE [NAME]: makes $roots/NAME (default: RELEASE) unless it is there
 make_root() {
-  [ ! -d "$roots/$1" ] || return 0
+  name=${2:-$1}
+  [ ! -d "$roots/$name" ] || return 0
   printf '\n== %s: the base system\n' "$1"
   mkdir -p "$roots"
   # shellcheck disable=SC2016  # apt-get expands it
   mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' | grep '/debian/*$' | head -n 1)}
-  unfinished=$(mktemp -d "$roots/$1.XXXXXX")
+  unfinished=$(mktemp -d "$roots/$name.XXXXXX")
   debootstrap --variant=minbase --include=ca-certificates "$1" "$unfinished" "${mirror:-http://deb.debian.org/debian}"
   chmod 0755 "$unfinished"
-  mv "$unfinished" "$roots/$1"
+  mv "$unfinished" "$roots/$name"
 }
 
 # mount_root FOLDER: what a running system has beside its files
