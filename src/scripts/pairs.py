@@ -1,7 +1,8 @@
 """The network part of `remote check` on one server: it listens, and it tries to reach the listeners of the others.
 
-pairs.sh starts it, with pairs_ways.py behind it, and pairs_bandwidth.py where that is wanted; src/servers/pairs.cpp speaks with it by lines (docs/protocol.md). It ends when stdin does, so nothing
-stays behind a client that is gone. Python 3.6 or later, standard library only.
+pairs.sh starts it, with pairs_loop.py, pairs_ways.py and, where it is wanted, pairs_bandwidth.py behind it.
+src/servers/pairs.cpp speaks with it by lines (docs/protocol.md). It ends when stdin does, so nothing stays behind a
+client that is gone. Python 3.6 or later, standard library only.
 
 argv: this server's number, the token by which its listeners prove whose they are, and the name or address of the first
 server, to which the ranks of a launch would connect, and a port that all servers try to take, so that one which has the
@@ -197,7 +198,8 @@ def attempt(tokens, expected, address, port, size_limit, done):
         return
     with sock:
         if size_limit:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, size_limit - (40 if family == socket.AF_INET else 60))
+            headers = 40 if family == socket.AF_INET else 60
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG, size_limit - headers)
         begun = time.monotonic()
         failure = yield from connect(sock, address, port)
         if failure:
@@ -301,61 +303,6 @@ class Peer:
         self.open += len(sizes)
         for size in sizes:
             loop.later(attempt(tokens, self.index, address, port, size, take(size)))
-
-
-class Loop:
-    """Runs what waits for sockets. A task yields (socket, events, seconds) and gets whether something came."""
-
-    def __init__(self):
-        self.poll = select.poll()
-        self.waiting = {}  # file descriptor: task, deadline
-        self.queue = []  # tasks that have not begun
-        self.limited = set()
-        self.on_read = {}  # file descriptor: what is called when there is something to read
-
-    def watch(self, fd, call):
-        self.on_read[fd] = call
-        self.poll.register(fd, select.POLLIN)
-
-    def forget(self, fd):
-        del self.on_read[fd]
-        self.poll.unregister(fd)
-
-    def later(self, task):
-        self.queue.append(task)
-
-    def step(self, task, came):
-        try:
-            sock, events, seconds = task.send(came)
-        except (StopIteration, OSError):
-            self.limited.discard(task)
-            return
-        self.waiting[sock.fileno()] = task, time.monotonic() + max(0, seconds)
-        self.poll.register(sock, events)
-
-    def wake(self, fd, came):
-        self.poll.unregister(fd)
-        self.step(self.waiting.pop(fd)[0], came)
-
-    def idle(self):
-        return not self.limited and not self.queue
-
-    def turn(self, seconds):
-        while self.queue and len(self.limited) < AT_ONCE:
-            task = self.queue.pop(0)
-            self.limited.add(task)
-            self.step(task, None)
-        now = time.monotonic()
-        limit = min([now + seconds] + [deadline for _, deadline in self.waiting.values()])
-        for fd, _ in self.poll.poll(max(0, limit - now) * 1000 + 1):
-            if fd in self.on_read:
-                self.on_read[fd]()
-            elif fd in self.waiting:
-                self.wake(fd, True)
-        now = time.monotonic()
-        for fd in [fd for fd, (_, deadline) in self.waiting.items() if deadline <= now]:
-            if fd in self.waiting:
-                self.wake(fd, False)
 
 
 ORDERS = {}  # more that can be ordered, by their first words: pairs_bandwidth.py

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Looks at a server's network for `remote check`. Set before this text by src/servers/pairs.cpp:
 #   activate  sh text that enters the Python environment
-#   program   the text of pairs.py
+#   program   the text of pairs.py and of its parts
 #   own       this server's number
 #   token     by which its listeners prove whose they are
 #   master    the first server, as a launch would call it

@@ -201,7 +201,8 @@ std::string master_of(const std::vector<std::string>& addresses) {
 Script pairs_script(const PairsRequest& request) {
   Script script;
   script.set("activate", request.activate)
-      .set("program", lean_script(scripts::text("pairs.py")) + lean_script(scripts::text("pairs_ways.py")) +
+      .set("program", lean_script(scripts::text("pairs.py")) + lean_script(scripts::text("pairs_loop.py")) +
+                          lean_script(scripts::text("pairs_ways.py")) +
                           (request.bandwidth ? lean_script(scripts::text("pairs_bandwidth.py")) : "") +
                           "Server().run()\n")
       .set("own", std::to_string(request.own))
