@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <remote/burn.hpp>
 #include <remote/error.hpp>
 #include <remote/facts.hpp>
 #include <remote/network.hpp>
@@ -56,6 +57,8 @@ struct ServerCheck {
 
 struct CheckRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
+  bool bandwidth = false;              // measure how fast they send to each other
+  int burn_s = 0;                      // how many seconds all devices are to compute; 0: not at all
   // What it is at: "asking the servers", and how many of them (or of other things) are done. One call at a
   // time.
   std::function<void(const std::string& step, std::size_t done, std::size_t all)> on_progress{};
@@ -63,6 +66,7 @@ struct CheckRequest {
 
 struct CheckReport {
   std::vector<ServerCheck> servers;  // in the order of the file
+  std::optional<Burn> burn{};        // what CheckRequest::burn_s found
   std::optional<Network> network{};  // how they reach each other; absent where there are no two
 
   bool ok() const;  // every server is

@@ -29,6 +29,7 @@ enum class Remedy {
   share_folder,     // name a folder that all servers share, or let the ranks find each other otherwise
   use_env_method,   // let the ranks find each other by MASTER_ADDR and MASTER_PORT alone
   no_image,         // run this without a container
+  skip_check,       // mend what was found on the servers, or launch without looking at it
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include <remote/check.hpp>
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
@@ -104,6 +105,12 @@ struct GpuCountDiffers {
   int found = 0;
 };
 
+// What was found on a server before a launch (LaunchRequest::check) would harm it, and does not stop it.
+struct CheckWarned {
+  std::string server;
+  Finding finding;
+};
+
 // The project on the server differs from the one here (LaunchRequest::verify_sync).
 struct CodeDiffers {
   std::string server;
@@ -191,9 +198,9 @@ struct ServerFailed {
   std::string log;         // the folder with all of it; may be ""
 };
 
-using Event =
-    std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut, PartFailed,
-                 LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CodeDiffers, CodeChanged, Launched,
-                 EndingRanks, KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut,
+                           PartFailed, LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CheckWarned,
+                           CodeDiffers, CodeChanged, Launched, EndingRanks, KeyMade, StepBegun, StepDetail,
+                           TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

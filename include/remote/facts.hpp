@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <remote/gpu.hpp>
+
 // What a server is and has, as it says itself. All text comes from the server: it has no control characters,
 // and nothing else about it is certain. What could not be found out is nullopt or empty.
 
@@ -90,6 +92,7 @@ struct ServerFacts {
   std::map<std::string, PackageFacts> packages;  // by their normalized name (PEP 503)
   std::string driver;                            // NVIDIA's (/sys/module/nvidia/version)
 
+  GpuFacts gpus{};
   std::vector<InfinibandPort> infiniband;
   std::set<std::string> programs;  // of those that are looked for: rsync, docker, podman, apptainer, sbatch …
 

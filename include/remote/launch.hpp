@@ -79,12 +79,13 @@ struct LaunchRequest {
   // For InitMethod::file: the folder of the file, which all servers share: absolute, "~/…", or within the
   // project's folder. "": the folder of the jobs, which servers with one home share.
   std::string init_dir{};
-  bool python = true;                     // a bare .py file gets `python` in front; tagged torch
-  bool local_rank_arg = false;            // append --local_rank=N to the command
-  std::optional<bool> enable_stacks{};    // see JobRequest; default: where `python` is set
-  bool tell_changes = true;               // tell what changed here since it was sent: see CodeChanged
-  bool verify_sync = false;               // start only if the project is the same on all servers
-  bool end_others = true;                 // when a rank fails, end the others
+  bool python = true;                   // a bare .py file gets `python` in front; tagged torch
+  bool local_rank_arg = false;          // append --local_rank=N to the command
+  std::optional<bool> enable_stacks{};  // see JobRequest; default: where `python` is set
+  bool tell_changes = true;             // tell what changed here since it was sent: see CodeChanged
+  bool verify_sync = false;             // start only if the project is the same on all servers
+  bool check = true;       // start only if nothing is found by which it would fail: see CheckWarned
+  bool end_others = true;  // when a rank fails, end the others
   std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves
   std::chrono::seconds lost_after{60};    // a server that is silent to the others for so long counts as lost
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
@@ -106,6 +107,7 @@ struct LaunchDefaults {
   std::optional<bool> end_others{};
   std::optional<bool> follow{};  // follow the launch
   std::optional<bool> rsync{};   // send the project first
+  std::optional<bool> check{};   // look first whether the servers are fit for it
 };
 
 // What LaunchRequest::launcher takes.

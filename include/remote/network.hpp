@@ -70,12 +70,37 @@ struct NetworkServer {
   std::string master_addr{};
   std::string interface {};    // NCCL_SOCKET_IFNAME and GLOO_SOCKET_IFNAME: the one that leads to master_addr
   std::string data_address{};  // of the server on that interface: to which the ranks of others connect
+  bool has_gpus = false;       // there are devices of NVIDIA or AMD
   std::string skipped{};       // why it was not looked at from this server; empty: it was
+  bool broken = false;         // that is because its answer was wrong, or did not come
+};
+
+// How fast one server sends to another.
+struct Flow {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  double gbit_s = 0;      // 10^9 bits a second, of what the programs sent; 0: could not be measured
+  double latency_us = 0;  // a round trip between two programs, the median, in microseconds; 0: not known
+  std::string method{};   // "iperf3", or "own": python3, where iperf3 is missing
+  std::string error{};    // why it could not be measured
+  bool outlier = false;   // under 70 % of the median of all
+};
+
+struct Bandwidth {
+  std::vector<Flow> flows{};  // each pair by itself, in each direction; in rounds, side by side
+  std::vector<Flow>
+      at_once{};             // each server with the one half the list away, all at once, in both directions
+  double median_gbit_s = 0;  // of `flows`
+  double total_gbit_s = 0;   // of `at_once`
+
+  // nullptr: it was not measured.
+  const Flow* flow(std::size_t from, std::size_t to) const;
 };
 
 struct Network {
   std::vector<NetworkServer> servers{};
   std::vector<Pair> pairs{};  // sorted by `from`, then `to`
+  std::optional<Bandwidth> bandwidth{};
 
   // nullptr: it was not tried.
   const Pair* pair(std::size_t from, std::size_t to) const;

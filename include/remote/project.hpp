@@ -18,6 +18,7 @@
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/launch.hpp>
+#include <remote/report.hpp>
 #include <remote/terminal.hpp>
 #include <remote/top.hpp>
 #include <remote/trust.hpp>
@@ -280,7 +281,10 @@ class Project {
 
   // Whether they are fit for a run. A server that cannot be asked fails, and harms no other.
   CheckReport check(const CheckRequest& request = {});
-  // Samples the servers and their jobs side by side, again and again, until on_input() says that it is enough
+  // Runs the harmless fixes of what was found on the servers (Fix::harmless), side by side. What failed, an
+  // error a server.
+  std::vector<Error> mend(const CheckReport& report);
+  // Samples the servers and their jobs side by side, again and again, until on_wake() says that it is enough
   // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
   void watch(const WatchRequest& request);
 
@@ -328,6 +332,9 @@ class Project {
   const std::filesystem::path& jobs_folder() const;
   // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.
   std::vector<Error> fetch_logs(const std::vector<Job>& jobs);
+  // What there is to tell about a launch or a job: asks its servers, brings its output and reads it. A server
+  // that does not answer is in Report::errors.
+  Report report(const ReportRequest& request);
   // Removes ended jobs, here and on the servers.
   CleanResult clean(const std::vector<Job>& jobs);
 

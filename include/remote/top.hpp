@@ -52,10 +52,10 @@ struct WatchRequest {
   bool once = false;  // one sample of each server, then the call ends
   // A sample of a server, by its index in the list that the call is about. On the calling thread.
   std::function<void(std::size_t, const ServerSample&)> on_sample{};
-  // Descriptors to wait for, too, and what is called on the calling thread when one of them can be read;
-  // false ends the call.
+  // Descriptors to wait for, too. When one of them can be read, and whenever an interval is over, on_wake is
+  // called on the calling thread; false ends the call, whatever the servers are doing.
   std::vector<int> inputs{};
-  std::function<bool()> on_input{};
+  std::function<bool()> on_wake{};
 };
 
 }  // namespace remote

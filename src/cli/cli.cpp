@@ -20,6 +20,7 @@
 
 #include "base/strings.hpp"
 #include "cli/commands/status.hpp"
+#include "cli/guide_words.hpp"
 #include "cli/help.hpp"
 #include "cli/manual.hpp"
 #include "config/config.hpp"
@@ -32,7 +33,7 @@ namespace remote::cli {
 using AddCommand = void(CLI::App& app, Context& context);
 AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
     add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top;
+    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top, add_report;
 
 namespace {
 
@@ -40,7 +41,7 @@ constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,  
                                     add_job_run,    add_launch,   add_status,     add_top,      add_job_list,
                                     add_job_tail,   add_job_kill, add_job_rsync,  add_job_wait, add_authorize,
                                     add_job_clean,  add_job_pull, add_job_stacks, add_trust,    add_sandbox,
-                                    add_completion, add_check};
+                                    add_completion, add_check,    add_report};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -195,6 +196,10 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
     return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
   }
   if (const auto unknown = unknown_word(app, true)) {
+    const bool launches = command.get_name().ends_with("launch");
+    if (const std::string hint = launches ? hint_for_guides_option(*unknown) : ""; !hint.empty()) {
+      return refused("option " + *unknown, hint + ";");
+    }
     return refused("option " + *unknown,
                    did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
   }

@@ -83,6 +83,8 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "--init-method env does that for one launch";
     case Remedy::no_image:
       return "--image none does without the container once";
+    case Remedy::skip_check:
+      return "--no-check starts it all the same";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;
@@ -125,7 +127,19 @@ Project& Context::project() {
       }
       on_event(event);
     };
-    hooks.ask_secret = [this](const std::string& prompt) { return terminal.ask_secret(prompt, cancel); };
+    hooks.ask_secret = [this](const std::string& prompt) -> std::optional<std::string> {
+      if (!may_ask) {
+        return std::nullopt;
+      }
+      struct Asking {
+        std::atomic<int>& count;
+        explicit Asking(std::atomic<int>& given) : count(given) { ++count; }
+        ~Asking() { --count; }
+        Asking(const Asking&) = delete;
+        Asking& operator=(const Asking&) = delete;
+      } const asking(questions);
+      return terminal.ask_secret(prompt, cancel);
+    };
     hooks.allow = [this](const std::vector<Demand>& demands) { return ask_trust(demands); };
     project_.emplace(environment_.open(folder(), std::move(hooks)));
   }

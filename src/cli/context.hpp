@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -62,6 +63,10 @@ class Context {
   // The subcommands behind which a command may stand as words, and those words.
   std::set<const CLI::App*> with_command;
   std::optional<CommandWords> command_words;
+  // Whether a password may be asked for now (false where a live screen has the keyboard), and how many
+  // questions were asked and not answered yet. Any thread.
+  std::atomic<bool> may_ask = true;
+  std::atomic<int> questions = 0;
 
   // The project of --project, or the nearest one from the current folder upwards. Opened on the first call.
   // Throws Error (usage).

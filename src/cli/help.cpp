@@ -27,7 +27,9 @@ constexpr Page pages[] = {
     {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10\nremote init --from hosts"},
     {"sandbox", "Begin", "remote sandbox up --nodes 2"},
     {"servers", "Begin", "remote servers\nremote servers --verbose --server gpu1"},
-    {"check", "Begin", "remote check\nremote check --server 'gpu*'"},
+    {"check", "Begin",
+     "remote check\nremote check --server 'gpu*'\nremote check --fix\n"
+     "remote check --bandwidth --svg heat.svg\nremote check --burn 30"},
     {"authorize", "Begin", "remote authorize --server gpu1 --generate"},
     {"trust", "Begin", "remote trust"},
     {"prepare", "Prepare the servers", "remote prepare"},
@@ -50,6 +52,7 @@ constexpr Page pages[] = {
     {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
     {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
     {"job-stacks", "Jobs", "remote job-stacks --job 4"},
+    {"report", "Jobs", "remote report\nremote report --launch 45 --watch"},
     {"job-kill", "Jobs", "remote job-kill --job 4\nremote job-kill --tag train.py --grace 30"},
     {"job-rsync", "Jobs", "remote job-rsync --delay 60"},
     {"job-pull", "Jobs", "remote job-pull --job 4 checkpoints/"},

@@ -87,6 +87,19 @@ const std::vector<std::string> help_text{
     "A GPU's last column says who has memory of it: a job of this project by",
     "its key, another process with its owner, its name and its number."};
 
+// A message as one line without colours.
+std::string plain(std::string_view message) {
+  std::string text;
+  for (std::size_t i = 0; i < message.size(); ++i) {
+    if (message.substr(i).starts_with("\033[")) {
+      i = std::min(message.find('m', i), message.size() - 1);
+    } else {
+      text += message[i] == '\n' ? ' ' : message[i];
+    }
+  }
+  return std::string(trim(text));
+}
+
 class TopScreen {
  public:
   TopScreen(Context& context, const TopScreenRequest& request)
@@ -97,8 +110,7 @@ class TopScreen {
   }
 
   void run() {
-    // Whoever is asked for a password is asked before the screen is there.
-    watch(true, {});
+    begin();
     Keyboard keyboard(context_);
     const TerminalSide side = keyboard.side();
     keyboard_ = &keyboard;
@@ -109,32 +121,50 @@ class TopScreen {
     inputs_.push_back(side.resized);
     resized_ = side.resized;
     context_.on_event = [this](const Event& event) {
-      note_ = context_.terminal.captured([&] { context_.show(event); });
+      note_ = plain(context_.terminal.captured([&] { context_.show(event); }));
     };
     context_.terminal.set_cancel(context_.cancel);  // a screen that stands still must not hold back a signal
     ui::FullScreen screen(context_.terminal.out_descriptor());
     screen_ = &screen;
     draw();
-    watch(false, inputs_);
+    watch();
     keyboard.finish();
   }
 
  private:
   enum class Mode { servers, text, follow, confirm };
 
-  void watch(bool once, const std::vector<int>& inputs) {
+  // Whoever is asked for a password is asked before the screen is there. It comes as soon as all servers have
+  // answered; one that takes longer than two seconds, and asks for nothing, does not keep it back.
+  void begin() {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::vector<bool> heard(samples_.size(), false);
+    WatchRequest request;
+    request.servers = request_.servers;
+    request.interval = std::chrono::milliseconds(500);
+    request.once = true;
+    request.on_sample = [&](std::size_t index, const ServerSample& sample) {
+      samples_[index] = sample;
+      heard[index] = true;
+    };
+    request.on_wake = [&] {
+      const bool all = std::ranges::find(heard, false) == heard.end();
+      return !all && (context_.questions > 0 || std::chrono::steady_clock::now() < until);
+    };
+    context_.project().watch(request);
+    context_.may_ask = false;
+  }
+
+  void watch() {
     WatchRequest request;
     request.servers = request_.servers;
     request.interval = request_.interval;
-    request.once = once;
-    request.inputs = inputs;
-    request.on_sample = [this, once](std::size_t index, const ServerSample& sample) {
+    request.inputs = inputs_;
+    request.on_sample = [this](std::size_t index, const ServerSample& sample) {
       samples_[index] = sample;
-      if (!once) {
-        changed();
-      }
+      changed();
     };
-    request.on_input = [this] { return on_input(); };
+    request.on_wake = [this] { return on_wake(); };
     context_.project().watch(request);
   }
 
@@ -177,7 +207,7 @@ class TopScreen {
     show_selected_ = true;
   }
 
-  bool on_input() {
+  bool on_wake() {
     std::array<char, 256> bytes{};
     while (::read(resized_, bytes.data(), bytes.size()) > 0) {
     }

@@ -69,6 +69,7 @@ inline constexpr std::string_view config_tail = R"(
 #   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
 #   rsync: true                  # send the project first
+#   check: false                 # do not look first whether the servers are fit for it
 #   follow: true
 
 # Packages of the servers' distribution, installed with `sudo -n`.

@@ -104,6 +104,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& serv
   usual.servers = read_globs(section, servers);
   usual.follow = section.boolean("follow");
   usual.rsync = section.boolean("rsync");
+  usual.check = section.boolean("check");
   return settings;
 }
 

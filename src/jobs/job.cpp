@@ -36,7 +36,11 @@ bool has_failed(const Job& job) {
 }
 
 bool has_left(const Job& job) {
-  return job.state == JobState::lost || (job.state == JobState::failed && job.result && job.result->signal());
+  // Silent for too long, and ended when it was back.
+  const bool was_lost = job.state == JobState::killed && job.reason.kind == JobReason::Kind::after_loss &&
+                        job.reason.text == job.server;
+  return job.state == JobState::lost || was_lost ||
+         (job.state == JobState::failed && job.result && job.result->signal());
 }
 
 int ranks_of(const Job& job) {

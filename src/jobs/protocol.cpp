@@ -159,9 +159,11 @@ const std::vector<Backend>& backends() {
 }
 
 const std::vector<Backend>& slurm_backends() {
+  static const std::string text =
+      std::string(scripts::text("backend_slurm.sh")) + std::string(scripts::text("backend_slurm_state.sh"));
   static const std::vector<Backend> table = [] {
     std::vector<Backend> all = backends();
-    all.push_back({"slurm", scripts::text("backend_slurm.sh")});
+    all.push_back({"slurm", text});
     return all;
   }();
   return table;

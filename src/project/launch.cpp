@@ -1,100 +1,47 @@
 // Launching: connect to all servers, look at them, plan, start, and end what started when not all did.
 
 #include <algorithm>
-#include <functional>
-#include <map>
-#include <optional>
+#include <iterator>
 
 #include <fmt/format.h>
 
-#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/helpers.hpp"
-#include "jobs/places.hpp"
-#include "jobs/refresh.hpp"
-#include "jobs/start.hpp"
 #include "launch/command.hpp"
-#include "launch/host_filter.hpp"
-#include "launch/plan.hpp"
-#include "project/code_check.hpp"
-#include "project/core.hpp"
-#include "project/init_file.hpp"
+#include "project/launching.hpp"
 #include "project/new_job.hpp"
 #include "project/slurm.hpp"
-#include "servers/container.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
-#include "servers/probe.hpp"
-#include "servers/python_env.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
-namespace {
 
-// A launch on its way: the servers that take part, and the connections to them.
-class Launching {
- public:
-  Launching(Core& core, const LaunchRequest& request) : core_(core), request_(request) {
-    if (trim(request.command).empty()) {
-      throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
-    }
-    if (request.mpi_over_ssh && !launch::needs_mpi(request.launcher)) {
-      throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
-                         "use the launcher mpi");
-    }
-    if (!request.end_others && launch::needs_mpi(request.launcher)) {
-      throw Error::usage("launch", "mpirun ends the other ranks when one has failed, so they cannot be left",
-                         "let them be ended, or use the launcher ranks");
-    }
-    launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
-    choose_servers();
-    if (servers_.empty()) {
-      throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
-    }
-    if (request.tell_changes && !request.verify_sync) {  // that compares all contents
-      code_check_.emplace(core);
-    }
-    for (const config::Server& server : servers_) {
-      servers::container_of(server, request.image);  // as above
-    }
-    connect_all();
+Launching::Launching(Core& core, const LaunchRequest& request) : core_(core), request_(request) {
+  if (trim(request.command).empty()) {
+    throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
-
-  Plan plan();
-  LaunchResult start();
-
- private:
-  void choose_servers();
-  void need_all(const auto& outcomes, const std::string& reason, const std::string& hint = "");
-  void connect_all();
-  std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
-    return core_.connector().connect(server, core_.cancel());
+  if (request.mpi_over_ssh && !launch::needs_mpi(request.launcher)) {
+    throw Error::usage("launch", "the launcher " + request.launcher + " has no agent of mpirun",
+                       "use the launcher mpi");
   }
-  void verify_sync();
-  void announce_questions();
-  // The value that the user gave this variable.
-  std::optional<std::string> given_variable(const std::string& name) const;
-  void ready_containers();
-  std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
-  launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
-                       const std::string& master_addr);
-  std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
-  std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
-  std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
-  void end_started(std::vector<Job>& jobs);
-  void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
-
-  Core& core_;
-  const LaunchRequest& request_;
-  std::vector<config::Server> servers_;
-  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
-  std::optional<CodeCheck> code_check_;
-  std::vector<ssh::LoginFacts> logins_;                      // by server
-  std::string first_address_;                                // by which this machine reaches the first server
-  std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
-  std::optional<InitFile> init_file_;                        // from plan() on
-  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
-};
+  if (!request.end_others && launch::needs_mpi(request.launcher)) {
+    throw Error::usage("launch", "mpirun ends the other ranks when one has failed, so they cannot be left",
+                       "let them be ended, or use the launcher ranks");
+  }
+  launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
+  choose_servers();
+  if (servers_.empty()) {
+    throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");
+  }
+  if (request.tell_changes && !request.verify_sync) {  // that compares all contents
+    code_check_.emplace(core);
+  }
+  for (const config::Server& server : servers_) {
+    servers::container_of(server, request.image);  // as above
+  }
+  connect_all();
+}
 
 void Launching::choose_servers() {
   if (request_.hosts.empty()) {
@@ -110,8 +57,6 @@ void Launching::choose_servers() {
   }
 }
 
-// A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
-// failed.
 void Launching::need_all(const auto& outcomes, const std::string& reason, const std::string& hint) {
   bool complete = true;
   for (const auto& outcome : outcomes) {
@@ -197,176 +142,6 @@ void Launching::announce_questions() {
   }
 }
 
-std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
-  return servers::values_of(
-      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
-        servers::ProbeRequest request;
-        request.master_addr = master_addr;
-        request.activate = servers::activation(core_.config, server);
-        // An image is not looked into.
-        request.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
-        if (index == 0) {
-          request.master_port = request_.master_port.value_or(0);
-        }
-        return servers::run_action(*connect(server), servers::probe_action(request), core_.cancel());
-      }));
-}
-
-std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
-  if (!answer.mpi) {
-    return std::nullopt;
-  }
-  using Kind = launch::MpiRuntime::Kind;
-  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
-                            .version = answer.mpi->version,
-                            .has_daemon = answer.mpi->has_daemon,
-                            .root = answer.mpi->root};
-}
-
-launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
-                                const std::string& master_addr) {
-  if (!answer.resolved) {
-    throw Error(
-        "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
-        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
-                    "reach it",
-                    servers_.front().name))
-        .on(server.name);
-  }
-  // All that are expected, or at least those that are listed.
-  int expected = server.gpus.value_or(answer.gpus);
-  for (const int index : server.gpu_indices) {
-    expected = std::max(expected, index + 1);
-  }
-  if (expected != answer.gpus) {
-    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
-  }
-  Env env = server.variables();
-  std::optional<int> slots;
-  if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
-    slots = host->second.slots;
-    launch::set_gpus(host->second, answer.gpus, server.gpu_indices, request_.env, env);
-  }
-  Env all = env;
-  all.insert(all.end(), request_.env.begin(), request_.env.end());
-  return {.server = server.name,
-          .gpus = answer.gpus,
-          .cpus = answer.cpus,
-          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
-          .env = std::move(env),
-          .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
-          .container = servers::container_of(server, request_.image),
-          .interface = answer.interface,
-          .mpi = mpi_of(answer)};
-}
-
-std::optional<std::string> Launching::given_variable(const std::string& name) const {
-  const auto found = std::find_if(request_.env.rbegin(), request_.env.rend(),
-                                  [&](const auto& pair) { return pair.first == name; });
-  return found == request_.env.rend() || found->second.empty() ? std::nullopt : std::optional(found->second);
-}
-
-Plan Launching::plan() {
-  const config::Server& master = servers_.front();
-  launch::LaunchSpec spec{
-      .command = request_.command,
-      .launcher = request_.launcher,
-      .master_addr = given_variable("MASTER_ADDR").value_or(master.internal_address.value_or(first_address_)),
-      .run_id = JobId::random().text(),
-      .env = request_.env,
-      .tags = request_.tags,
-      .init_method = request_.init_method,
-      .local_rank_arg = request_.local_rank_arg,
-      .mpi_over_ssh = request_.mpi_over_ssh,
-      .torch = request_.python,
-      .torchrun = request_.torchrun};
-  answers_ = probe_all(spec.master_addr);
-  if (launch::needs_port(spec.launcher)) {
-    try {
-      spec.master_port = servers::choose_port(answers_.front(), request_.master_port);
-    } catch (const Error& error) {
-      throw error.on(master.name);
-    }
-  }
-  if (request_.init_method == InitMethod::file) {
-    init_file_.emplace(core_, servers_, request_.init_dir, *JobId::parse(spec.run_id));
-  }
-  std::vector<launch::Node> nodes;
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    nodes.push_back(node_of(servers_[i], answers_[i], spec.master_addr));
-  }
-  return launch::make_plan(spec, nodes);
-}
-
-// lifeline.py needs Python 3.6. `version` is what the probe saw: "3.11.2".
-bool can_hold_lifeline(const std::optional<std::string>& version) {
-  if (!version) {
-    return false;
-  }
-  const std::vector<std::string> parts = split(*version, '.');
-  const int major = parse_number<int>(parts.front()).value_or(0);
-  const int minor = parts.size() > 1 ? parse_number<int>(parts[1]).value_or(0) : 0;
-  return major > 3 || (major == 3 && minor >= 6);
-}
-
-// nullopt where there can be none. Tells which servers are without one.
-std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
-  // mpirun reaches the other servers by it, whatever is to happen after a failure.
-  const bool brings_orders =
-      !request_.mpi_over_ssh && plan.processes.size() > 1 &&
-      std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  if (!request_.end_others && !brings_orders) {
-    return std::nullopt;
-  }
-  jobs::Lifeline lifeline;
-  lifeline.token = random_hex(32) + random_hex(32);
-  lifeline.address = plan.master_addr;
-  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
-  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
-  lifeline.needed = plan.needed.value_or(0);
-  for (std::size_t i = 0; i < servers_.size(); ++i) {
-    if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
-        plan.processes.end()) {
-      continue;  // nothing runs there that would have to be ended
-    }
-    if (can_hold_lifeline(answers_[i].python)) {
-      lifeline.servers.push_back(servers_[i].name);
-      lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
-      continue;
-    }
-    const bool for_all = i == 0 && servers_.size() > 1;
-    if (brings_orders) {
-      throw Error("cannot launch with mpi",
-                  "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
-                  "install python3 there")
-          .on(servers_[i].name)
-          .mended_by(Remedy::use_mpi_ssh);
-    }
-    core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
-    if (for_all) {
-      return std::nullopt;
-    }
-  }
-  if (lifeline.servers.size() > 1) {
-    if (!answers_.front().second_port && brings_orders) {
-      throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
-          .on(servers_.front().name);
-    }
-    if (!answers_.front().second_port) {
-      core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
-      return std::nullopt;
-    }
-    lifeline.port = *answers_.front().second_port;
-  }
-  for (const PlannedProcess& process : plan.processes) {
-    if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
-      lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
-    }
-  }
-  lifeline.whole = lifeline.servers.size() == servers_.size();
-  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
-}
-
 // How the first server reaches the jobs on the others by ssh; see mpi_ssh.sh.
 std::string Launching::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
   std::string ways;
@@ -447,25 +222,6 @@ void Launching::end_started(std::vector<Job>& jobs) {
   }
 }
 
-void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
-  // The first server is the one that the others are to reach.
-  const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
-  const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {
-    std::vector<Job> there;
-    std::ranges::copy_if(ranks, std::back_inserter(there),
-                         [&](const Job& job) { return job.server == name; });
-    return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
-  });
-  std::vector<Job> news;
-  for (const auto& outcome : outcomes) {
-    // A server that is silent now is found out by the next question: its ranks have started.
-    if (outcome.ok()) {
-      news.insert(news.end(), outcome.value->begin(), outcome.value->end());
-    }
-  }
-  tell_missing_lifelines(core_, news);
-}
-
 LaunchResult Launching::start() {
   if (code_check_) {
     code_check_->tell(core_, servers_, logins_);
@@ -476,6 +232,7 @@ LaunchResult Launching::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  judge_servers();
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
@@ -497,8 +254,6 @@ LaunchResult Launching::start() {
   }
   return result;
 }
-
-}  // namespace
 
 Plan plan(Core& core, const LaunchRequest& request) {
   if (const auto login = login_of(core, request)) {

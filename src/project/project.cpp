@@ -6,6 +6,7 @@
 #include "launch/plan.hpp"
 #include "project/check/check.hpp"
 #include "project/core.hpp"
+#include "project/report/report.hpp"
 #include "ssh/pool.hpp"
 
 namespace remote::project {
@@ -135,6 +136,14 @@ LaunchDefaults Project::launch_defaults() const {
 
 std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) {
   return project::describe_servers(*core_, globs);
+}
+
+Report Project::report(const ReportRequest& request) {
+  return project::report(WithServers{*core_}, request);
+}
+
+std::vector<Error> Project::mend(const CheckReport& report) {
+  return project::mend(WithServers{*core_}, report);
 }
 
 CheckReport Project::check(const CheckRequest& request) {

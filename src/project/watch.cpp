@@ -200,13 +200,15 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
     }
     core.cancel().check();
     missing -= hand_over(board, request, seen);
-    if (std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; }) &&
-        request.on_input && !request.on_input()) {
-      return;
-    }
+    bool wake =
+        std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {
       next = Clock::now() + request.interval;
       board.set_jobs(stored_jobs(core, true));  // others start and end jobs, too
+      wake = true;
+    }
+    if (wake && request.on_wake && !request.on_wake()) {
+      return;
     }
   }
 }

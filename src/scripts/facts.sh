@@ -4,7 +4,7 @@
 #   activate      sh text that enters that environment
 #   root          put before the paths of the system's files; a test may name a folder with files of its own
 #   shm           the folder of shared memory
-# Answers in lines "@remote1 facts KEY …", at last "@remote1 end". Nothing is written. It starts as few programs as it can:
+# Answers in lines "@remote1 facts KEY …". gpus.sh and a call of end_facts follow. Nothing is written. It starts as few programs as it can:
 # many servers are asked at once, and practice servers share one machine.
 # shellcheck disable=SC2154  # the variables above
 LC_ALL=C
@@ -296,7 +296,11 @@ case $program$version in
   *) say 'python none' ;;
 esac
 cd / || exit
-answer=$(printf yes)
-[ "$answer" = yes ] || cannot_start
-trap - EXIT
-printf '@remote1 end\n'
+
+# What is last, behind what gpus.sh tells.
+end_facts() {
+  answer=$(printf yes)
+  [ "$answer" = yes ] || cannot_start
+  trap - EXIT
+  printf '@remote1 end\n'
+}

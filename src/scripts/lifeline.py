@@ -299,6 +299,7 @@ class Lifeline:
         self.next_beat = 0.0
         self.by = None  # why the jobs are to be ended, once they are
         self.own_left = False  # an elastic launch goes on without this server
+        self.left_by = ""  # why
         self.told = False
         self.end_at = 0.0
         self.killer = None
@@ -489,6 +490,8 @@ class Lifeline:
             link.name = name
             link.send("welcome")
             self.report(link)
+            if name in self.left:
+                link.send("without " + quote(name))
             if self.orders is not None and name in self.orders.sent:
                 link.send(self.orders.sent[name])  # the first one counts there
             if self.hosts and self.jobs_have_ended():
@@ -505,6 +508,10 @@ class Lifeline:
             keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
         elif word == "without" and not self.is_hub:
             self.write("left", rest)
+            if unquote(rest) == self.own:
+                # It was silent for too long and is back: what it has would meet the others, who have begun anew.
+                self.own_left = True
+                self.left_by = "loss of " + self.own
         elif word == "bye":
             self.gone[link.name if self.is_hub else self.hub] = "bye"
         self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
@@ -550,6 +557,7 @@ class Lifeline:
             if self.needed and not self.is_hub and failure.split()[0] in ("signal", "gone"):
                 self.broadcast("left " + quote(by))
                 self.own_left = True
+                self.left_by = by
             else:
                 self.end(by, self.grace)
         if self.orders is not None and self.jobs_have_ended():
@@ -620,7 +628,7 @@ class Lifeline:
         if self.killer == 0:
             try:
                 os.setsid()  # the script leaves alone what is in its own session
-                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by or "rank %d" % self.jobs[0].rank)] + ids)
+                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.by or self.left_by)] + ids)
             finally:
                 os._exit(127)
 

@@ -1,6 +1,6 @@
 """The network part of `remote check` on one server: it listens, and it tries to reach the listeners of the others.
 
-pairs.sh starts it; src/servers/pairs.cpp speaks with it by lines (docs/protocol.md). It ends when stdin does, so nothing
+pairs.sh starts it, with pairs_ways.py behind it, and pairs_bandwidth.py where that is wanted; src/servers/pairs.cpp speaks with it by lines (docs/protocol.md). It ends when stdin does, so nothing
 stays behind a client that is gone. Python 3.6 or later, standard library only.
 
 argv: this server's number, the token by which its listeners prove whose they are, and the name or address of the first
@@ -43,118 +43,6 @@ def read_number(path):
             return int(file.read())
     except (OSError, ValueError):
         return 0
-
-
-# ---- addresses and ways, as rtnetlink(7) tells them ------------------------------------------------------
-
-
-def netlink(kind, flags, body):
-    """The answers to one request: pairs of a type and its bytes. Raises OSError with the kernel's reason."""
-    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 0) as sock:
-        sock.settimeout(2)
-        sock.sendall(struct.pack("=IHHII", 16 + len(body), kind, flags | 1, 1, 0) + body)
-        answers = []
-        while True:
-            data = sock.recv(1 << 18)
-            while len(data) >= 16:
-                size, answer = struct.unpack_from("=IH", data)
-                if answer == 3 or size < 16:  # NLMSG_DONE
-                    return answers
-                if answer == 2:  # NLMSG_ERROR
-                    code = -struct.unpack_from("=i", data, 16)[0]
-                    raise OSError(code, os.strerror(code))
-                answers.append((answer, data[16:size]))
-                data = data[(size + 3) & ~3 :]
-            if not flags:
-                return answers
-
-
-def attributes(data):
-    found = {}
-    while len(data) >= 4:
-        size, kind = struct.unpack_from("=HH", data)
-        if size < 4:
-            break
-        found.setdefault(kind, data[4:size])
-        data = data[(size + 3) & ~3 :]
-    return found
-
-
-def packed(address):
-    """The family and the bytes of an address; None for a name."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        try:
-            return family, socket.inet_pton(family, address)
-        except (OSError, UnicodeError):
-            pass
-    return None
-
-
-def own_addresses():
-    """For each interface its addresses that others may know; for `lo` all."""
-    found = {name: [] for _, name in socket.if_nameindex()}
-    names = dict(socket.if_nameindex())
-    for kind, data in netlink(22, 0x300, struct.pack("=BBBBI", 0, 0, 0, 0, 0)):  # RTM_GETADDR, dump
-        if kind != 20:  # RTM_NEWADDR
-            continue
-        family, _, _, scope, index = struct.unpack_from("=BBBBI", data)
-        parts = attributes(data[8:])
-        value = parts.get(2, parts.get(1))  # IFA_LOCAL, IFA_ADDRESS
-        name = names.get(index)
-        if name and value and family in (socket.AF_INET, socket.AF_INET6) and (scope == 0 or name == "lo"):
-            found[name].append(socket.inet_ntop(family, value))
-    return found
-
-
-def way_to(address, interfaces):
-    """The interface that leads to an address, and this server's own address there; None where that is not known."""
-    family, value = packed(address)
-    body = struct.pack("=BBBBBBBBI", family, len(value) * 8, 0, 0, 0, 0, 0, 0, 0)
-    body += struct.pack("=HH", 4 + len(value), 1) + value  # RTA_DST
-    try:
-        answers = netlink(26, 0, body)  # RTM_GETROUTE
-    except OSError:
-        return None, None
-    for _, data in answers:
-        parts = attributes(data[12:])
-        source = socket.inet_ntop(family, parts[7]) if 7 in parts else None  # RTA_PREFSRC
-        if data[7] == 2:  # RTN_LOCAL: the others reach it by the interface that has it
-            for name, addresses in interfaces.items():
-                if address in addresses:
-                    return name, address
-        if 4 in parts:  # RTA_OIF
-            index = struct.unpack("=i", parts[4])[0]
-            return dict(socket.if_nameindex()).get(index), source
-    return None, None
-
-
-def resolve(names):
-    """Names with their addresses. A name server that does not answer holds up nobody for long."""
-    found = {name: [name] for name in names if packed(name)}
-
-    def ask(name):
-        try:
-            infos = socket.getaddrinfo(name, None, 0, socket.SOCK_STREAM)
-        except (OSError, UnicodeError):
-            infos = []
-        addresses = []
-        for info in infos:
-            address = info[4][0].partition("%")[0]
-            if address not in addresses:
-                addresses.append(address)
-        found[name] = addresses[:8]
-
-    asked = sorted(set(names) - set(found))
-    if asked:
-        import threading
-
-        threads = [threading.Thread(target=ask, args=(name,), daemon=True) for name in asked]
-        for thread in threads:
-            thread.start()
-        end = time.monotonic() + RESOLVE_SECONDS
-        for thread in threads:
-            thread.join(max(0, end - time.monotonic()))
-    return {name: found.get(name, []) for name in names}
 
 
 # ---- listening -------------------------------------------------------------------------------------------
@@ -232,8 +120,22 @@ def block_size(data):
     return None
 
 
+def return_block(sock, data):
+    size = block_size(data)
+    if size is None:
+        return
+    data += yield from receive(sock, lambda more: len(data) + len(more) >= size, CONNECT_SECONDS + 2 * TALK_SECONDS)
+    if len(data) < size:
+        return
+    if (yield from send_all(sock, b"got\n")) and (yield from send_all(sock, b"." * size)):
+        yield from receive(sock, lambda data: False, TALK_SECONDS)
+
+
+TALKS = {b"block": return_block}  # what a listener does with one who came, by the first word that comes
+
+
 def serve(sock, peer):
-    """One who came: tells whose listener this is, and returns a block of the size that has come."""
+    """One who came: tells whose listener this is, and does what is asked."""
     with sock:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -242,14 +144,11 @@ def serve(sock, peer):
             seen = seen[7:]
         if not (yield from send_all(sock, ("remote1 %s %s\n" % (TOKEN, seen)).encode())):
             return
-        data = yield from receive(
-            sock, lambda data: len(data) >= (block_size(data) or BLOCK_LIMIT), CONNECT_SECONDS + 2 * TALK_SECONDS
-        )
-        size = block_size(data)
-        if size is None or len(data) < size:
-            return
-        if (yield from send_all(sock, b"got\n")) and (yield from send_all(sock, b"." * size)):
-            yield from receive(sock, lambda data: False, TALK_SECONDS)
+        seconds = CONNECT_SECONDS + 2 * TALK_SECONDS
+        data = yield from receive(sock, lambda data: b"\n" in data or len(data) > BLOCK_LIMIT, seconds)
+        talk = TALKS.get(data.partition(b" ")[0])
+        if talk:
+            yield from talk(sock, data)
 
 
 # ---- trying ----------------------------------------------------------------------------------------------
@@ -418,6 +317,10 @@ class Loop:
         self.on_read[fd] = call
         self.poll.register(fd, select.POLLIN)
 
+    def forget(self, fd):
+        del self.on_read[fd]
+        self.poll.unregister(fd)
+
     def later(self, task):
         self.queue.append(task)
 
@@ -455,6 +358,16 @@ class Loop:
                 self.wake(fd, False)
 
 
+ORDERS = {}  # more that can be ordered, by their first words: pairs_bandwidth.py
+CHILDREN = []  # processes that this one has started
+
+
+def leave():
+    for child in CHILDREN:
+        child.kill()
+    os._exit(0)
+
+
 class Server:
     def __init__(self):
         self.loop = Loop()
@@ -462,6 +375,7 @@ class Server:
         self.peers = []
         self.trying = False
         self.interfaces = {}
+        self.end = time.monotonic() + IDLE_SECONDS  # nobody asks for so long: nobody is there
 
     def listen(self):
         sockets = [launch_listener(), listener(0)]
@@ -501,7 +415,8 @@ class Server:
     def read(self):
         data = os.read(0, 65536)
         if not data:
-            os._exit(0)
+            leave()
+        self.end = time.monotonic() + IDLE_SECONDS
         self.input += data
         *lines, self.input = self.input.split(b"\n")
         for line in lines:
@@ -515,7 +430,9 @@ class Server:
             self.begin()
         elif words[0] == "stop":
             os.write(1, b"@remote1 end\n")
-            os._exit(0)
+            leave()
+        elif words[0] in ORDERS:
+            ORDERS[words[0]](self, words[1:])
 
     def begin(self):
         addresses = resolve([peer.name for peer in self.peers])
@@ -533,13 +450,9 @@ class Server:
             os.write(1, b"@remote1 end\n")
             return
         self.loop.watch(0, self.read)
-        end = time.monotonic() + IDLE_SECONDS
-        while time.monotonic() < end:
+        while time.monotonic() < self.end:
             self.loop.turn(1)
             if self.trying and self.loop.idle():
                 self.trying = False
                 say("tried")
-                end = time.monotonic() + IDLE_SECONDS
-
-
-Server().run()
+        leave()

@@ -24,6 +24,9 @@ for firewall in ufw firewall-cmd iptables nft none; do
   command -v "$firewall" >/dev/null 2>&1 && break
 done
 printf '@remote1 pairs firewall %s\n' "$firewall"
+for device in /dev/nvidia[0-9]* /dev/kfd; do
+  [ ! -e "$device" ] || { printf '@remote1 pairs gpus\n' && break; }
+done
 if [ -n "$found" ]; then
   options='-S -I' # it needs the standard library alone; a Python that is told where that is, has to listen
   [ -z "${PYTHONHOME-}" ] || options=-S

@@ -5,8 +5,10 @@
 #   activate  sh text that enters the Python environment
 #   ip    the program ip(8); a test may name one that is not there
 #   mpi   not empty: mpirun is looked for
+#   look  not empty: so is what would harm a launch, with project and env, the folders of the project and of its environment
+#   root  put before the paths of the system's files; a test may name a folder with files of its own
 # Answers in lines "@remote1 probe KEY …", at last "@remote1 end". Nothing is opened, bound or written.
-# shellcheck disable=SC2154  # activate, addr, port, ip and mpi are set before
+# shellcheck disable=SC2154  # all of these are set before
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH
@@ -35,12 +37,43 @@ case $cpus in
 esac
 say "cpus $cpus"
 
+# What holds memory of a GPU and is no job of ours. Lines are "app PID, MiB"; some MiB are a desktop's.
+tell_holders() {
+  th_count=0
+  while IFS=', ' read -r th_kind th_pid th_size _; do
+    case $th_kind$th_pid,$th_size in
+      app*[!0-9,]* | app,* | *,) continue ;;
+      app*) ;;
+      *) continue ;;
+    esac
+    if [ "$th_size" -lt 64 ] || [ $th_count -ge 3 ]; then continue; fi
+    if [ -O "/proc/$th_pid" ] && tr '\000' '\n' 2>/dev/null <"/proc/$th_pid/environ" | grep -q '^REMOTE_JOB_ID='; then
+      continue
+    fi
+    th_user=$(stat -c %U "/proc/$th_pid" 2>/dev/null)
+    case $th_user in
+      '' | *[!A-Za-z0-9._-]*) th_user=unknown ;;
+    esac
+    say "holder $th_pid $th_user"
+    th_count=$((th_count + 1))
+  done
+}
+
 gpus=0
 if command -v nvidia-smi >/dev/null 2>&1; then
   # A driver that hangs must not hold up the launch.
   limit=
   command -v timeout >/dev/null 2>&1 && limit='timeout 10'
-  gpus=$($limit nvidia-smi -L 2>/dev/null | grep -c '^GPU ')
+  found=$(
+    [ -z "$look" ] || $limit nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null |
+      sed 's/^/app /' &
+    $limit nvidia-smi -L 2>/dev/null
+    wait
+  )
+  gpus=$(printf '%s\n' "$found" | grep -c '^GPU ')
+  tell_holders <<EOF
+$found
+EOF
 fi
 say "gpus $gpus"
 
@@ -56,6 +89,64 @@ case $version in
     ;;
   *) say "python none" ;;
 esac
+
+# "KEY FOLDER": the room on its file system, or on that of the nearest folder above it.
+tell_room() {
+  tr_folder=$2
+  while [ ! -d "$tr_folder" ]; do
+    case $tr_folder in
+      */?*) tr_folder=${tr_folder%/*} ;;
+      *) tr_folder=/ ;;
+    esac
+    tr_folder=${tr_folder:-/}
+  done
+  tr_room=$(stat -f -c '%S %a %c %d' "$tr_folder" 2>/dev/null) && say "$1 $tr_room"
+}
+
+# Whether logind ends the processes of this login's session with it (logind.conf(5)).
+look_at_logind() {
+  kills='' excluded=root only=''
+  for file in "$root/usr/lib/systemd/logind.conf" "$root/etc/systemd/logind.conf" "$root"/usr/lib/systemd/logind.conf.d/*.conf \
+    "$root"/run/systemd/logind.conf.d/*.conf "$root"/etc/systemd/logind.conf.d/*.conf; do
+    [ -r "$file" ] || continue
+    while IFS='= ' read -r name value; do
+      case $name in
+        KillUserProcesses) kills=$value ;;
+        KillExcludeUsers) excluded=$value ;;
+        KillOnlyUsers) only=$value ;;
+      esac
+    done <"$file"
+  done
+  case $kills in
+    yes | true | on | 1) ;;
+    *) return ;;
+  esac
+  user=${LOGNAME:-${USER:-unknown}}
+  case " $excluded " in *" $user "*) return ;; esac
+  case " ${only:-$user} " in *" $user "*) say 'logout ends' ;; esac
+}
+
+look_for_trouble() {
+  say "clock $(date +%s)"
+  tell_room room "$project"
+  [ ! -d /dev/shm ] || tell_room shm /dev/shm
+  [ ! -d "$root/run/systemd/system" ] || look_at_logind
+  for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py; do
+    [ -r "$file" ] || continue
+    while read -r name _ value; do
+      [ "$name" = __version__ ] || continue
+      value=${value#["'\""]}
+      value=${value%%["'\""]*}
+      case $value in
+        *[!0-9A-Za-z.+_-]*) ;;
+        [0-9]*) say "torch $value" ;;
+      esac
+      break
+    done <"$file"
+    break
+  done
+}
+[ -z "$look" ] || look_for_trouble
 
 # mpirun and its daemon, as a job finds them.
 look_for_mpi() {

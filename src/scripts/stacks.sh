@@ -61,7 +61,13 @@ answers() {
     *) return 1 ;;
   esac
   # shellcheck disable=SC2010,SC2012
-  ls -l "/proc/$1/fd" 2>/dev/null | grep -q -F -e "-> $2"
+  ls -l "/proc/$1/fd" 2>/dev/null | grep -q -F -e "-> $2" && return
+  # The root folder of a container may be a part of the path.
+  for an_fd in "/proc/$1/fd"/*; do
+    # shellcheck disable=SC3013  # all shells here know -ef
+    [ "$an_fd" -ef "$2" ] && return
+  done
+  return 1
 }
 
 size_of() {

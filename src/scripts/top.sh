@@ -41,8 +41,10 @@ top_host() {
   th_disk=${th_disk##*
 }
   th_disk=${th_disk%%%*}
+  set -f
   # shellcheck disable=SC2086
   set -- $th_disk
+  set +f
   while [ $# -gt 4 ]; do
     shift
   done

@@ -193,6 +193,10 @@ void FactsAnswer::take_package(std::string_view folder, bool distribution) {
 }
 
 void FactsAnswer::take(AnswerLine& line) {
+  if (GpuAnswer::takes(line.kind())) {
+    gpus_.take(line);
+    return;
+  }
   if (line.kind() != "facts") {
     line.refuse_kind();
   }
@@ -270,9 +274,17 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
       .set("shm", places.shm)
       .add("room.sh")
       .add("facts.sh");
+  add_gpus(action.script, GpuDetail::full);
+  action.script.call("end_facts");
   action.timeout = std::chrono::seconds(60);
   action.watchful = true;
   return action;
+}
+
+std::int64_t wall_ms() {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             std::chrono::system_clock::now().time_since_epoch())
+      .count();
 }
 
 double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms) {
@@ -287,14 +299,15 @@ double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std:
 
 ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                      const Cancel& cancel) {
-  const auto now_ms = [] {
-    return std::chrono::duration_cast<std::chrono::milliseconds>(
-               std::chrono::system_clock::now().time_since_epoch())
-        .count();
-  };
-  const std::int64_t asked = now_ms();
+  const std::int64_t asked = wall_ms();
   FactsAnswer answer = run_action(connection, facts_action(config, server), cancel);
-  answer.facts.clock_ahead = clock_difference(answer.clock, asked, now_ms());
+  answer.facts.gpus = answer.gpu_facts();
+  for (const GpuTool& tool : answer.facts.gpus.tools) {
+    if (tool.vendor == GpuVendor::nvidia && answer.facts.driver.empty()) {
+      answer.facts.driver = visible_line(tool.driver_version);
+    }
+  }
+  answer.facts.clock_ahead = clock_difference(answer.clock, asked, wall_ms());
   return std::move(answer.facts);
 }
 

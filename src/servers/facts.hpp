@@ -8,17 +8,20 @@
 
 #include "config/config.hpp"
 #include "servers/action.hpp"
+#include "servers/gpus.hpp"
 
 // What a server is and has, as src/scripts/facts.sh tells it. The lines are described in docs/protocol.md.
 
 namespace remote::servers {
 
 struct FactsAnswer {
-  ServerFacts facts;
+  ServerFacts facts;       // its GPUs are read by gpu_facts()
   std::int64_t clock = 0;  // the server's, seconds since the epoch, when it began to answer
 
   void take(AnswerLine& line);
   void check() const;
+  // Throws Error for an answer about GPUs that is cut short.
+  GpuFacts gpu_facts() const { return gpus_.facts(); }
 
  private:
   DiskFacts& disk(AnswerLine& line);
@@ -27,6 +30,7 @@ struct FactsAnswer {
   std::set<std::string, std::less<>> seen_;  // keys
   std::set<std::string> there_;              // of what a disk may be
   std::set<std::string> writable_;
+  GpuAnswer gpus_;
 };
 
 // Where the script looks, for tests.
@@ -41,6 +45,9 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
 // Asks, and compares the clocks. Throws Error and Interrupted.
 ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, const config::Server& server,
                      const Cancel& cancel);
+
+// This machine's clock, in milliseconds since the epoch.
+std::int64_t wall_ms();
 
 // Seconds that a server's clock is ahead, by what it said between two moments of this machine's clock
 // (milliseconds since the epoch).

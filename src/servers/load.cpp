@@ -2,6 +2,8 @@
 
 #include <remote/error.hpp>
 
+#include "servers/gpu_vendors.hpp"
+
 namespace remote::servers {
 namespace {
 
@@ -30,7 +32,11 @@ void LoadAnswer::take(AnswerLine& line) {
     }
     seen_ = true;
     load_.cpus = line.number(1, 1 << 20);
-    load_.load = line.number(0.0, 1e9);
+    const std::optional<double> average = number_between(line.word(), 0, 1e9);
+    if (!average) {
+      line.refuse("a load is wrong");
+    }
+    load_.load = *average;
     busy_ = line.number<std::uint64_t>(0);
     all_ = line.number<std::uint64_t>(0);
   } else if (line.kind() == "memory") {

@@ -273,12 +273,10 @@ void read_apps(const GpuOutput& output, const std::map<int, GpuProcess>& known, 
     if (gpu == gpus.end()) {
       continue;
     }
-    GpuProcess process{.pid = *pid, .name = values[3].substr(0, 512)};
-    if (const auto seen = known.find(*pid); seen != known.end()) {
-      process = seen->second;
-      if (!values[3].starts_with('[') && !values[3].empty()) {
-        process.name = values[3].substr(0, 512);
-      }
+    const auto seen = known.find(*pid);
+    GpuProcess process = seen != known.end() ? seen->second : GpuProcess{.pid = *pid, .name = {}};
+    if (!values[3].starts_with('[') && !values[3].empty()) {  // "[Not Found]", "[Insufficient Permissions]"
+      process.name = values[3].substr(0, 512);
     }
     if (!values[2].starts_with('[') && values[2] != "N/A") {
       const std::optional<double> used = number_between(values[2], 0, 1e9);

@@ -1,6 +1,7 @@
 #include "servers/pairs.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>
@@ -101,6 +102,28 @@ void read_try(AnswerLine& line, Reach& reach, std::size_t servers) {
   }
 }
 
+Flow read_flow(AnswerLine& line, std::size_t own, std::size_t servers) {
+  Flow flow;
+  flow.from = own;
+  flow.to = line.number<std::size_t>(0, servers - 1);
+  const std::string_view speed = line.word();
+  if (speed == "error") {
+    flow.error = "unknown";
+    if (line.more()) {
+      flow.error = line.name();
+    }
+    while (line.more()) {
+      flow.error += " " + line.name();
+    }
+    return flow;
+  }
+  flow.gbit_s = static_cast<double>(line.number_in<std::int64_t>(speed, 0)) / 1e9;
+  flow.latency_us = line.number(0, 1000000000);
+  flow.method =
+      line.choice<const char*>(line.word(), {{"iperf3", "iperf3"}, {"own", "own"}}, "a method is wrong");
+  return flow;
+}
+
 }  // namespace
 
 PairsAnswer::PairsAnswer(const PairsRequest& request) : own(request.own), addresses(request.addresses) {
@@ -118,6 +141,8 @@ void PairsAnswer::take(AnswerLine& line) {
   const std::string_view key = line.word();
   if (key == "firewall") {
     about.firewall = line.name();
+  } else if (key == "gpus") {
+    about.has_gpus = true;
   } else if (key == "nopython") {
     has_python = false;
   } else if (key == "nolisten") {
@@ -156,6 +181,10 @@ void PairsAnswer::take(AnswerLine& line) {
     if (pair.tries.size() > most_tries) {
       line.refuse("too many tries");
     }
+  } else if (key == "iperf3") {
+    iperf_port = line.number(0, 65535);
+  } else if (key == "sent") {
+    sent.push_back(read_flow(line, own, pairs.size()));
   } else if (key == "tried") {
     tried = true;
   } else {
@@ -172,7 +201,9 @@ std::string master_of(const std::vector<std::string>& addresses) {
 Script pairs_script(const PairsRequest& request) {
   Script script;
   script.set("activate", request.activate)
-      .set("program", lean_script(scripts::text("pairs.py")))
+      .set("program", lean_script(scripts::text("pairs.py")) + lean_script(scripts::text("pairs_ways.py")) +
+                          (request.bandwidth ? lean_script(scripts::text("pairs_bandwidth.py")) : "") +
+                          "Server().run()\n")
       .set("own", std::to_string(request.own))
       .set("token", request.token)
       .set("master", master_of(request.addresses))
@@ -201,6 +232,35 @@ std::string pairs_order(const std::vector<std::optional<PairPeer>>& peers, std::
     }
   }
   return order + "try\n";
+}
+
+std::string send_order(std::size_t to, const std::string& address, int iperf_port, int seconds,
+                       bool with_latency) {
+  return fmt::format("send {} {} {} {} {}\n", to, address, iperf_port, seconds, with_latency ? 1 : 0);
+}
+
+// The circle method: one stays, the others move on by one place each round, and opposite places meet.
+std::vector<std::vector<std::size_t>> rounds_of(std::size_t servers) {
+  const std::size_t places = servers + servers % 2;
+  std::vector<std::vector<std::size_t>> rounds;
+  for (std::size_t round = 0; round + 1 < places; ++round) {
+    std::vector<std::size_t> partners(servers);
+    const auto at = [&](std::size_t place) {
+      return place == 0 ? 0 : 1 + (place - 1 + round) % (places - 1);
+    };
+    for (std::size_t place = 0; place < places / 2; ++place) {
+      const std::size_t a = at(place);
+      const std::size_t b = at(places - 1 - place);
+      if (a < servers) {
+        partners[a] = b < servers ? b : a;
+      }
+      if (b < servers) {
+        partners[b] = a < servers ? a : b;
+      }
+    }
+    rounds.push_back(std::move(partners));
+  }
+  return rounds;
 }
 
 }  // namespace remote::servers

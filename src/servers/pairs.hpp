@@ -27,8 +27,9 @@ struct PairsRequest {
   std::string token;       // its own
   std::string activate{};  // sh text that enters the Python environment
   std::vector<std::string>
-      addresses{};   // by which a launch would call the servers, in their order; empty: takes no part
-  int port = 20000;  // that all servers try to listen on: the answer then tells who has an address
+      addresses{};         // by which a launch would call the servers, in their order; empty: takes no part
+  int port = 20000;        // that all servers try to listen on: the answer then tells who has an address
+  bool bandwidth = false;  // it will be asked how fast it sends
   std::string python = "python3";  // for tests
 };
 
@@ -39,8 +40,10 @@ struct PairsAnswer {
   NetworkServer about{};
   std::vector<Pair> pairs{};  // for each server that it was told of, in their order, itself included
   bool has_python = true;
-  bool listening = false;  // its listeners stand, and it waits for orders
-  bool tried = false;      // all tries have come to their end
+  bool listening = false;           // its listeners stand, and it waits for orders
+  bool tried = false;               // all tries have come to their end
+  std::optional<int> iperf_port{};  // on which iperf3 serves; 0: it is not there
+  std::vector<Flow> sent{};         // what it has measured, one after the other
 
   explicit PairsAnswer(const PairsRequest& request);
   void take(AnswerLine& line);
@@ -53,5 +56,14 @@ Script pairs_script(const PairsRequest& request);
 // The order to try all servers, itself being the one at `own`: first those that follow it, so that not all
 // begin with the same one. nullopt: that server takes no part.
 std::string pairs_order(const std::vector<std::optional<PairPeer>>& peers, std::size_t own);
+
+// For `bandwidth`: the order to serve iperf3.
+inline constexpr const char* iperf_order = "iperf3\n";
+// The order to send to a server for so long, by iperf3 (on that port) or, with 0, without.
+std::string send_order(std::size_t to, const std::string& address, int iperf_port, int seconds,
+                       bool with_latency);
+// In which order all meet all: in each round every server has one partner, or none (its own index). With n
+// servers there are n - 1 rounds, n when n is odd.
+std::vector<std::vector<std::size_t>> rounds_of(std::size_t servers);
 
 }  // namespace remote::servers

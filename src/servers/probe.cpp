@@ -73,6 +73,19 @@ std::optional<ProbeAnswer::Mpi> read_mpi(AnswerLine& line) {
   return mpi;
 }
 
+std::uint64_t amount(AnswerLine& line, std::uint64_t unit = 1) {
+  return unit * line.number<std::uint64_t>(0, (std::uint64_t{1} << 62U) / unit);
+}
+
+ProbeAnswer::Room read_room(AnswerLine& line) {
+  const auto block = line.number<std::uint64_t>(1, 1U << 30U);
+  ProbeAnswer::Room room;
+  room.free_bytes = amount(line, block);
+  room.inodes = amount(line);
+  room.free_inodes = amount(line);
+  return room;
+}
+
 }  // namespace
 
 void ProbeAnswer::take(AnswerLine& line) {
@@ -80,6 +93,14 @@ void ProbeAnswer::take(AnswerLine& line) {
     line.refuse_kind();
   }
   const std::string_view key = line.word();
+  if (key == "holder") {
+    gpu_holders.push_back({line.pid(), line.name()});
+    if (gpu_holders.size() > 8) {
+      line.refuse("too many of them");
+    }
+    line.end();
+    return;
+  }
   if (!seen_.emplace(key).second) {
     line.refuse("a key stands twice");
   }
@@ -104,6 +125,16 @@ void ProbeAnswer::take(AnswerLine& line) {
     suggested_port = port(line);
   } else if (key == "second") {
     second_port = port(line);
+  } else if (key == "room") {
+    room = read_room(line);
+  } else if (key == "shm") {
+    shm_free = read_room(line).free_bytes;
+  } else if (key == "clock") {
+    clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
+  } else if (key == "logout") {
+    ends_at_logout = line.choice<bool>(line.word(), {{"ends", true}}, "a word is wrong");
+  } else if (key == "torch") {
+    torch = line.name("._-+");
   } else {
     line.refuse("a key is not known");
   }
@@ -126,6 +157,10 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
       .set("ip", request.ip_program)
       .set("mpi", request.mpi ? "1" : "")
+      .set("look", request.project.empty() ? "" : "1")
+      .set_path("project", request.project)
+      .set_path("env", request.environment)
+      .set("root", request.root)
       .add("room.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "servers/action.hpp"
 
@@ -17,6 +19,17 @@ struct ProbeRequest {
   std::string ip_program = "ip";     // for tests
   std::string activate{};  // sh text that enters the Python environment, for where PATH has no python3
   bool mpi = false;        // ask for mpirun, too
+  // Where not empty: look for what would harm a launch. The project's folder and that of its environment, as
+  // Script::set_path() takes them.
+  std::string project{};
+  std::string environment{};
+  std::string root{};  // put before the paths of the system's files, for tests
+};
+
+// A process that holds memory of a GPU.
+struct GpuHolder {
+  int pid = 0;
+  std::string user;
 };
 
 // Who listens on a port that is taken. pid and program only where the probing user may see them.
@@ -48,6 +61,19 @@ struct ProbeAnswer {
     bool root = false;        // the login is root
   };
   std::optional<Mpi> mpi{};
+
+  // Where ProbeRequest::project was given. nullopt and empty: not found out, or nothing of the kind.
+  struct Room {
+    std::uint64_t free_bytes = 0;  // for the login
+    std::uint64_t inodes = 0;      // 0: no fixed number
+    std::uint64_t free_inodes = 0;
+  };
+  std::optional<Room> room{};               // where the project lies
+  std::optional<std::uint64_t> shm_free{};  // bytes of /dev/shm
+  std::optional<std::int64_t> clock{};      // seconds since the epoch
+  bool ends_at_logout = false;              // logind ends what the login has started when it logs out
+  std::string torch{};                      // the version in the environment; "": none was seen
+  std::vector<GpuHolder> gpu_holders{};     // that are no jobs; the first few
 
   void take(AnswerLine& line);
   void check() const;

@@ -98,6 +98,25 @@ is 8 project warn 'is not there yet' 'mkdir -p '
 for name in disk inodes rsync clock project same-packages same-torch; do
   [ "$(status 1 $name)" = ok ] || fail "the healthy node-1 gets $name: $(detail 1 $name)"
 done
+
+# ---- a launch is stopped before anything starts, or warned
+launch() { remote launch --nproc-per-node 1 "$@" --cmd "touch ../started"; }
+if launch --server node-1; then fail "a launch whose ranks end at logout starts"; fi
+grep -q '^error: node-1: .*KillUserProcesses=yes' "$work/err" || fail "it does not say why"
+grep -q -e '--no-check' "$work/err" || fail "it does not say how to start it all the same"
+if launch --server node-2 --server node-8; then fail "a launch on a full disk starts"; fi
+grep -q '^error: node-2: .*/.jobs cannot be written: its disk is full' "$work/err" || fail "the full disk is not told"
+for node in 1 2 8; do
+  [ ! -e "$(home $node)/started" ] || fail "something was started on node-$node"
+done
+mv /run/systemd/logind.conf.d/strict.conf "$work/"
+code 0 launch --follow --nproc-per-node 1 --server node-1,node-5,node-6 --cmd true
+grep -q '^warning: node-6: clock: 6[0-9] s ahead' "$work/err" || fail "the wrong clock is not told"
+grep -q '^warning: node-5: same-torch: torch 1.13.1 on node-5, 2.1.0+cu121 on the 2 others' "$work/err" || fail "torch 1 is not told"
+code 0 launch --follow --no-check --nproc-per-node 1 --server node-1,node-6 --cmd true
+if grep -q '^warning: node-6: clock' "$work/err"; then fail "--no-check checks"; fi
+mv "$work/strict.conf" /run/systemd/logind.conf.d/
+code 1 check --json
 mend_shm=$(fix 1 shm) mend_logout=$(fix 1 logout)
 code 1 check
 grep -q '^fail  8 servers (node-1, node-2, node-3, …)  logout: ' "$work/out" || fail "what all have is not told once"
@@ -108,6 +127,11 @@ sh -c "$mend_logout" 2>/dev/null || true # no systemd is there to be restarted
 rm "$(home 2)/my project/fill"
 umount "$(home 3)/my project"
 code 1 check --json
+code 1 check --fix --yes
+grep -q '^node-8: mkdir -p ' "$work/err" || fail "--fix does not say what it does"
+grep -q '^# For root on node-7\.$' "$work/out" || fail "there is no script for root"
+code 1 check --json
+[ "$(status 8 project)" = ok ] || fail "--fix did not make the folder"
 [ "$(status 1 shm)" = ok ] || fail "the larger /dev/shm is not seen: $(detail 1 shm)"
 is 2 disk fail 'of 2.0 MiB' 'du '
 [ "$(status 3 inodes)" = ok ] || fail "node-3: $(detail 3 inodes)"

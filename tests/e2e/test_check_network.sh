@@ -2,67 +2,33 @@
 # What `remote check` says about networks on which a run would hang, each caused on four hosts in namespaces, and whether its
 # fix mends it: a firewall that drops, rejects or resets in one direction, packets that are too large for the way, a
 # name that means the host itself, an address on a network that leads nowhere, one that every host has.
-# shellcheck disable=SC2016
-if [ "${REMOTE_TEST_INSIDE-}" != yes ]; then
-  if ! unshare --net --uts --mount --propagation private ip link set lo up 2>/dev/null; then
-    echo 'skipped: no right to make namespaces'
-    exit 77
-  fi
-  REMOTE_TEST_INSIDE=yes exec unshare --net --uts --mount --propagation private sh "$0"
-fi
-PATH=$PATH:/usr/sbin:/sbin
-. "${0%/*}/support.sh"
-servers=''
-clean_up() {
-  for server in $servers; do
-    kill "$server" 2>/dev/null
-  done
-}
+. "${0%/*}/hosts_support.sh"
 
-ip link set lo up
-code 0 sandbox up --nodes 4
-mkdir -p /run/netns
-mount -t tmpfs tmpfs /run/netns
-{ ip link add bridge type bridge && ip address add 10.77.0.254/24 dev bridge; } 2>"$work/why" || skip "no network: $(cat "$work/why")"
-ip link set bridge up
 for n in 1 2 3 4; do
-  folder=$sandbox/node-$n
-  kill "$(cat "$folder/sshd.pid")"
-  sed "s/^ListenAddress .*/ListenAddress 10.77.0.$n:2222/; s|^PidFile .*|PidFile \"$work/sshd.$n\"|" "$folder/sshd_config" >"$work/config.$n"
-  ip netns add "host$n"
-  ip link add "to$n" type veth peer name eth0 netns "host$n"
-  ip link set "to$n" master bridge up
   { echo '127.0.0.1 localhost' && echo '10.77.0.1 host-1'; } >"$work/hosts.$n"
-  # Nobody else is on eth1, and docker0 has the same network everywhere.
-  ip netns exec "host$n" sh -c '
-    ip link set lo up
-    ip address add "10.77.0.$1/24" dev eth0
-    ip link set eth0 up
-    ip link add eth1 type veth peer name nowhere
-    ip address add "10.88.0.$1/24" dev eth1
-    ip link set eth1 up
-    ip link set nowhere up
-    ip link add docker0 type bridge
-    ip address add 172.17.0.1/16 dev docker0
-    ip link set docker0 up
-    mount --bind "$2/hosts.$1" /etc/hosts
-    exec unshare --uts sh -c "hostname host-\$1; exec /usr/sbin/sshd -f \"\$2/config.\$1\" -D" sh "$1" "$2"' sh $n "$work" &
-  servers="$servers $!"
 done
 # As Debian does: a host's own name is its loopback.
-sed 's/10.77.0.1/127.0.1.1/' "$work/hosts.1" >"$work/hosts" && cat "$work/hosts" >"$work/hosts.1"
-sed -i 's/hostname: 127.*/hostname: 10.77.0.N/; s/port: .*/port: 2222/' .remote/configs.yaml
-for n in 1 2 3 4; do
-  sed -i "/node-$n:/,/port:/s/10.77.0.N/10.77.0.$n/" .remote/configs.yaml
-done
-system_python
-cp .remote/configs.yaml "$work/healthy.yaml"
-until_true remote rsync
+sed -i 's/10.77.0.1/127.0.1.1/' "$work/hosts.1"
+# Nobody else is on eth1, and docker0 has the same network everywhere.
+# shellcheck disable=SC2016  # each host's shell is to expand it
+hosts 4 '
+  ip link add eth1 type veth peer name nowhere
+  ip address add "10.88.0.$1/24" dev eth1
+  ip link set eth1 up
+  ip link set nowhere up
+  ip link add docker0 type bridge
+  ip address add 172.17.0.1/16 dev docker0
+  ip link set docker0 up'
 
-# network FROM: what it says about the network of that server, a line each: NAME STATUS DETAIL | FIX
-network() {
-  picks "'\n'.join('%s %s %s | %s' % (c['name'], c['status'], c['detail'], c['fix']) for s in d for c in s['checks'] if s['server'] == '$1' and c['name'].startswith('network'))"
+# looked CODE: a check of everything exits with this (any: -); what it says goes to $work/all, a line each: SERVER NAME STATUS DETAIL | FIX
+looked() {
+  got=0
+  remote check --json || got=$?
+  [ "$1" = - ] || [ "$got" = "$1" ] || fail "exit code $got, not $1"
+  picks "'\n'.join('%s %s %s %s | %s' % (s['server'], c['name'], c['status'], c['detail'], c['fix']) for s in d for c in s['checks'])" >"$work/all"
 }
+# network FROM: of that, what is about the network of that server
+network() { sed -n "s/^$1 network/network/p" "$work/all"; }
 # says FROM TEXT: that server's network has a line with the text
 says() {
   network "$1" >"$work/lines"
@@ -71,7 +37,7 @@ $(cat "$work/lines")"
 }
 # all_well: a check of everything finds nothing about the network
 all_well() {
-  remote check --json || true
+  looked -
   for n in 1 2 3 4; do
     says node-$n "network ok reaches all others"
     says node-$n "network-launch ok MASTER_ADDR=10.77.0.1 NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0"
@@ -88,7 +54,7 @@ filter() {
 }
 if filter 2 -j DROP 2>"$work/why" && filter 3 -j REJECT --reject-with icmp-admin-prohibited 2>"$work/why" &&
   filter 4 -j REJECT --reject-with tcp-reset 2>"$work/why"; then
-  code 1 check --json
+  looked 1
   says node-1 'network-port fail node-2 at 10.77.0.2'
   says node-1 'no answer. A firewall drops the packets, or they go to where nobody is; the other direction works, node-2 reaches node-1'
   says node-1 'a firewall rejects the connection, with a message from 10.77.0.3; the other direction works'
@@ -108,7 +74,7 @@ fi
 
 # ---- a way that takes smaller packets than its ends believe ------------------------------------------
 ip link set to3 mtu 1200
-code 1 check --json
+looked 1
 says node-1 'it connects, but packets of 1500 bytes do not pass on the way there; packets of 1200 bytes do'
 says node-3 'network-mtu fail node-1'
 says node-2 'network ok reaches node-1, node-4'
@@ -129,7 +95,7 @@ internal() {
 internal 1 host-1
 internal 2 10.88.0.2
 internal 3 172.17.0.1
-code 1 check --json
+looked 1
 says node-1 'network-name fail MASTER_ADDR=host-1 is 127.0.1.1 on this server itself, and 10.77.0.1 on the others'
 says node-1 '| in .remote/configs.yaml, under node-1: internal_address: 10.77.0.1'
 says node-4 'network-route fail node-2 at 10.88.0.2'
@@ -145,6 +111,17 @@ done | sed -n 's/.* under node-\([0-9]\): internal_address: /\1 /p' | sort -u >"
 while read -r n address; do
   internal "$n" "$address"
 done <"$work/fixes"
+all_well
+
+# ---- a server that answers nonsense ------------------------------------------------------------------
+printf '#!/bin/sh\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n@remote1 end\\n"\n' >"$work/python3"
+chmod +x "$work/python3"
+nsenter -t "$(cat "$work/sshd.2")" -m mount --bind "$work/python3" "$(readlink -f /usr/bin/python3)"
+looked 1
+nsenter -t "$(cat "$work/sshd.2")" -m umount "$(readlink -f /usr/bin/python3)"
+says node-2 "network fail it did not answer: the server's answer is not understood"
+says node-1 'network skip could not try node-2'
+says node-1 'network ok reaches node-3, node-4'
 all_well
 
 # ---- nothing is left ---------------------------------------------------------------------------------

@@ -52,6 +52,12 @@ if os.environ["RANK"] == "3":
     raise ValueError("a bad batch")
 time.sleep(600)
 PY
+cat >wait.py <<'PY'
+import subprocess, sys, time
+
+subprocess.Popen(["setsid", "sleep", sys.argv[1]])  # what leaves its session is in the container all the same
+time.sleep(600)
+PY
 code 0 prepare
 mkdir "$folder/images"
 (cd "$folder/images" && mkdir skeleton && skeleton | tar -x -C skeleton)
@@ -78,7 +84,7 @@ done
 [ -z "$(find "$folder/.jobs/$id" -name '*.variables')" ] || fail "variables of ranks stay"
 if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
   for launcher in ranks torchrun; do
-    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- python3 train.py --epochs 8
+    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- python3 train.py --epochs 6
     grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training by $launcher"
   done
 else
@@ -89,8 +95,10 @@ fi
 code 1 torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --follow -- python3 fails.py
 grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
-code 0 launch --nodes 2 --nproc-per-node 2 --tag sleepers -- sh -c "setsid sleep $mark.5 & exec sleep $mark.5"
+code 0 torch-launch --nodes 2 --nproc-per-node 2 --tag sleepers -- python3 wait.py "$mark.5"
 until_true runs 5 8
+stacks_of_all() { [ "$("$REMOTE" --quiet job-stacks --launch last --json | evaluate 'len([one for group in d["groups"] for one in group["members"]])')" = 4 ]; }
+until_true stacks_of_all
 code 0 job-kill --tag sleepers --yes
 nothing_runs 5 || fail "ranks survive"
 [ "$(of_jobs 'd[-1]["state"]')" = killed ] || fail "it is not killed"

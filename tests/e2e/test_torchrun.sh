@@ -201,6 +201,34 @@ code 0 job-kill --launch 13 --yes
 workers_are_gone '[0-3]' || fail "left: $(cat "$work/left")"
 [ "$(of_jobs '{job["state"] for job in d if job["key"] > 12}')" = "{'killed'}" ] || fail 'the states of what was killed'
 
+# --- a server that falls silent does not end an elastic launch; back again, it ends what the launch has gone on without
+launch --nnodes 1:2 --lost-after 3
+all_begin 15
+first="$sandbox/node-1/home/my project/.jobs/$(job 15 id)"
+second="$sandbox/node-2/home/my project/.jobs/$(job 16 id)"
+for folder in "$first" "$second"; do
+  until_true grep -qx ok "$folder/lifeline"
+done
+# on_node_2 SIGNAL: to all that runs there, its sshd and its lifeline too
+on_node_2() {
+  {
+    cat "$sandbox/node-2/sshd.pid"
+    grep -lzxF "HOME=$sandbox/node-2/home" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
+  } | while read -r pid; do
+    kill -"$1" "$pid" 2>/dev/null || true
+  done
+}
+on_node_2 STOP
+until_true grep -qsxF node-2 "$first/left"
+! [ -e "$first/result" ] || fail 'the launch ended with a silent server that it does not need'
+echo >"$work/orders/all"
+until_true test -s "$first/result"
+rm "$work/orders/all"
+on_node_2 CONT
+until_true workers_are_gone '[23]'
+code 0 job-wait --launch 15
+has 'the launch succeeded with 2 ranks; it went on without node-2' err
+
 # --- options that do not fit are refused before anything starts
 code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
 has '2 servers are chosen' err
@@ -224,11 +252,11 @@ PY
 code 0 rsync
 remote run -- rm -rf torch/distributed/run.py torch/distributed/__pycache__
 launch
-code 0 job-wait --launch 15
-code 0 job-tail --job 15 --no-follow
+code 0 job-wait --launch 17
+code 0 job-tail --job 17 --no-follow
 grep -qx 'started with --use_env --nnodes=2 --nproc_per_node=2 --node_rank=0 --master_addr=[^ ]* --master_port=[0-9]* train.py' \
   "$work/out" || fail 'the arguments of torch.distributed.launch'
 launch --rdzv c10d
-code 1 job-wait --launch 17
+code 1 job-wait --launch 19
 has 'this torch is older than 1.9' err
 echo 'torchrun: all good'

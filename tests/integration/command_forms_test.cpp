@@ -55,6 +55,26 @@ TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
+TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
+  const std::pair<const char*, const char*> options[] = {
+      {"--rdzv_endpoint=a:29400", "a rendezvous of its own"},
+      {"--rdzv_id", "a rendezvous of its own"},
+      {"--node_rank=0", "every server of a launch is given its own"},
+      {"--master_addr", "-e MASTER_ADDR=ADDRESS"},
+      {"-np", "--nproc-per-node N"},
+      {"-x", "-e NAME=VALUE"},
+      {"--mca", "-e OMPI_MCA_NAME=VALUE"},
+      {"--gres=gpu:4", "sbatch: […]"},
+      {"--gpus", "--image IMAGE"}};
+  for (const char* command : {"torch-launch", "launch", "helper-torch-launch"}) {
+    for (const auto& [option, hint] : options) {
+      EXPECT_THAT(world.run({command, option, "4", "--", "train.py"}), Refused(hint)) << option;
+    }
+  }
+  EXPECT_THAT(world.run({"job-run", "-np", "4", "--", "train.py"}), Not(Refused("--nproc-per-node")));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
 TEST_F(CommandForms, TorchrunsSpellingsAreTaken) {
   const auto json =
       plan({"torch-launch", "--nproc_per_node=3", "--master_port", "29511", "--use_env", "x.py"});

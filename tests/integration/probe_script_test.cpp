@@ -1,10 +1,13 @@
 #include <algorithm>
 #include <cerrno>
+#include <ctime>
+#include <filesystem>
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
@@ -16,6 +19,8 @@
 
 namespace remote::servers {
 namespace {
+
+namespace fs = std::filesystem;
 
 constexpr auto parse_probe = [](std::string_view text) { return read_answer<ProbeAnswer>(text); };
 
@@ -69,6 +74,37 @@ class ProbeScript : public ::testing::TestWithParam<const char*> {
     return parse_probe(result.out);
   }
 };
+
+TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
+  const TempFolder temp("remote-probe-");
+  const fs::path root = temp.path() / "the root";
+  const fs::path env = temp.path() / "my env";
+  fs::create_directories(root / "run/systemd/system");
+  fs::create_directories(root / "etc/systemd/logind.conf.d");
+  fs::create_directories(env / "lib/python3.9/site-packages/torch");
+  write_file_atomic(env / "lib/python3.9/site-packages/torch/version.py",
+                    "x = 1\n__version__ = '2.1.0+cu121'\n");
+  ProbeRequest request{.master_addr = "127.0.0.1"};
+  EXPECT_FALSE(ask(request).room);
+  request.project = temp.path() / "not" / "there";
+  request.environment = env;
+  request.root = root;
+  const ProbeAnswer answer = ask(request);
+  ASSERT_TRUE(answer.room);
+  struct statvfs info {};
+  ASSERT_EQ(::statvfs(temp.path().c_str(), &info), 0);
+  EXPECT_EQ(answer.room->inodes, info.f_files);
+  EXPECT_NEAR(static_cast<double>(*answer.clock), static_cast<double>(std::time(nullptr)), 60);
+  EXPECT_EQ(answer.torch, "2.1.0+cu121");
+  EXPECT_FALSE(answer.ends_at_logout);
+  write_file_atomic(root / "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\n");
+  EXPECT_FALSE(ask(request).ends_at_logout);
+  write_file_atomic(root / "etc/systemd/logind.conf.d/a.conf",
+                    "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=nobody x\n");
+  EXPECT_TRUE(ask(request).ends_at_logout);
+  write_file_atomic(root / "etc/systemd/logind.conf.d/b.conf", "[Login]\nKillOnlyUsers=nobody\n");
+  EXPECT_FALSE(ask(request).ends_at_logout) << "it is for another user";
+}
 
 TEST_P(ProbeScript, TellsAboutThisMachine) {
   const ProbeAnswer answer = ask({.master_addr = "127.0.0.1"});

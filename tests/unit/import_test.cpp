@@ -80,6 +80,18 @@ TEST(Import, AnSshConfig) {
   expect_loads(list);
 }
 
+TEST(Import, NamesOfOneSshHostAreOneServer) {
+  const ServerList list = read(
+      "Host gpu gpu.example.org 10.0.0.1\n  HostName 10.0.0.1\n  UserKnownHostsFile /dev/null\n"
+      "Host other same\n  HostName 10.0.0.2\n"
+      "Host a b\n");
+  EXPECT_THAT(shown(list), ElementsAre("gpu=10.0.0.1", "other=10.0.0.2", "a=a", "b=b"));
+  EXPECT_THAT(list.left_out,
+              ElementsAre("gpu: UserKnownHostsFile /dev/null", "gpu: its other name gpu.example.org",
+                          "gpu: its other name 10.0.0.1", "other: its other name same"));
+  expect_loads(list);
+}
+
 TEST(Import, SkyPilotsPools) {
   const ServerList list = read(
       "# ~/.sky/ssh_node_pools.yaml\nmy-cluster:\n  user: ubuntu\n  identity_file: ~/.ssh/pool\n  hosts:\n"

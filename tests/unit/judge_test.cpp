@@ -55,6 +55,7 @@ ServerFacts healthy() {
   facts.packages = {{"numpy", {"1.26.4", false}}, {"six", {"1.16.0", true}}};
   facts.driver = "535.104.05";
   facts.programs = {"rsync"};
+  facts.gpus.gpus.resize(1);
   return facts;
 }
 
@@ -215,12 +216,47 @@ TEST(Judge, RootIsNotEndedAtLogout) {
   EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok);
 }
 
+// ---- before a launch
+
+TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
+  using servers::ProbeAnswer;
+  const auto judge = [](const ProbeAnswer& answer, double clock = 0) {
+    return judge_launch(answer, clock, "~/proj/.jobs", "ada");
+  };
+  ProbeAnswer well;
+  well.room = ProbeAnswer::Room{gib, 1000, 900};
+  well.shm_free = 64 * mib;  // a container's
+  EXPECT_TRUE(judge(well).empty());
+  EXPECT_TRUE(judge({}).empty());
+  const auto only = [&](const std::function<void(ProbeAnswer&)>& spoil, double clock = 0) {
+    ProbeAnswer answer = well;
+    spoil(answer);
+    const auto findings = judge(answer, clock);
+    EXPECT_EQ(findings.size(), 1U);
+    return findings.empty() ? Finding{} : findings.front();
+  };
+  const Finding full = only([](ProbeAnswer& a) { a.room->free_bytes = 0; });
+  EXPECT_EQ(full.status, CheckStatus::fail);
+  EXPECT_EQ(full.detail, "~/proj/.jobs cannot be written: its disk is full");
+  EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_bytes = 2 * mib; }).status, CheckStatus::warn);
+  EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_inodes = 2; }).name, "inodes");
+  const Finding logout = only([](ProbeAnswer& a) { a.ends_at_logout = true; });
+  EXPECT_EQ(logout.status, CheckStatus::fail);
+  EXPECT_THAT(logout.fix->text, HasSubstr("KillExcludeUsers=root ada"));
+  EXPECT_EQ(only([](ProbeAnswer& a) { a.shm_free = mib; }).status, CheckStatus::warn);
+  EXPECT_THAT(only([](ProbeAnswer& a) { a.gpu_holders = {{12, "bob"}}; }).detail, HasSubstr("pid 12 of bob"));
+  EXPECT_EQ(only([](ProbeAnswer&) {}, 60).name, "clock");
+  ProbeAnswer btrfs = well;
+  btrfs.room->inodes = btrfs.room->free_inodes = 0;
+  EXPECT_TRUE(judge(btrfs).empty());
+}
+
 // ---- the same on all
 
 std::vector<Compared> cluster(std::size_t count) {
   std::vector<Compared> all;
   for (std::size_t i = 1; i <= count; ++i) {
-    all.push_back({"gpu" + std::to_string(i), healthy(), "state 12345678"});
+    all.push_back({"gpu" + std::to_string(i), healthy(), std::nullopt, "state 12345678"});
   }
   return all;
 }

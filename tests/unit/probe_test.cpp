@@ -52,6 +52,30 @@ TEST(ParseProbe, ReadsTheOtherForms) {
   EXPECT_FALSE(unseen.holder->pid);
 }
 
+TEST(ParseProbe, ReadsWhatWouldHarmALaunch) {
+  EXPECT_FALSE(parse_probe(good).room || parse_probe(good).shm_free || parse_probe(good).clock);
+  const auto with = [](const std::string& line) {
+    return parse_probe(changed("@remote1 end", "@remote1 probe " + line + "\n@remote1 end"));
+  };
+  const auto room = with("room 4096 10 500 400").room;
+  ASSERT_TRUE(room);
+  EXPECT_EQ(room->free_bytes, 40960U);
+  EXPECT_EQ(room->inodes, 500U);
+  EXPECT_EQ(room->free_inodes, 400U);
+  EXPECT_EQ(with("shm 1024 2 0 0").shm_free, 2048U);
+  EXPECT_EQ(with("clock 1700000000").clock, 1700000000);
+  EXPECT_TRUE(with("logout ends").ends_at_logout);
+  EXPECT_EQ(with("torch 2.1.0+cu121").torch, "2.1.0+cu121");
+  const auto holders = with("holder 12 ada\n@remote1 probe holder 13 bob").gpu_holders;
+  ASSERT_EQ(holders.size(), 2U);
+  EXPECT_EQ(holders[1].user, "bob");
+  for (const char* line :
+       {"room 0 1 1 1", "room 4096 99999999999999999 1 1", "room 1 1 1", "clock -1", "logout no", "torch a b",
+        "holder 0 ada", "holder 12 a;b", "clock 1\n@remote1 probe clock 2"}) {
+    EXPECT_THROW(with(line), Error) << line;
+  }
+}
+
 TEST(ParseProbe, ReadsWhatThereIsOfMpi) {
   EXPECT_FALSE(parse_probe(good).mpi);
   const auto with = [](const std::string& mpi) {

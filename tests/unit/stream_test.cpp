@@ -79,6 +79,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       LinkBack{"node-1"},
       NoLifeline{{{"node-1", NoLifeline::Cause::no_connection, "from node-2"}}, false},
       GpuCountDiffers{"node-1", 8, 7},
+      CheckWarned{"node-1", {"shm", CheckStatus::warn, "small", Fix{Fix::Where::server, "ls", false}}},
       CodeDiffers{"node-1", {"train.py"}},
       CodeChanged{{"node-1"}, {"train.py"}, false},
       Launched{launched},

@@ -2,11 +2,15 @@
 
 #include "cli/show/check.hpp"
 
+#include <filesystem>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/options.hpp"
+#include "cli/show/bandwidth.hpp"
 
 namespace remote::cli {
 namespace {
@@ -38,19 +42,77 @@ class LiveLine {
 CheckReport checked(Context& context, CheckRequest request) {
   LiveLine line(context.terminal);
   if (!context.options.quiet) {
-    request.on_progress = [&line](const std::string& step, std::size_t done, std::size_t all) {
+    // What takes long is announced where no line can be redrawn, too.
+    const bool announce = !context.terminal.can_redraw() && (request.bandwidth || request.burn_s > 0);
+    request.on_progress = [&, announce, last = std::string()](const std::string& step, std::size_t done,
+                                                              std::size_t all) mutable {
       line.show(fmt::format("{}: {} of {}", step, done, all));
+      if (announce && step != last) {
+        context.terminal.notice(step);
+        last = step;
+      }
     };
   }
   return context.project().check(request);
 }
 
-int run(Context& context, const CheckRequest& request) {
-  const CheckReport report = checked(context, request);
+struct Arguments {
+  CheckRequest request;
+  std::string svg;  // empty: no heat map
+  bool fix = false;
+  bool yes = false;
+};
+
+// Before the servers are asked for minutes.
+void check_svg(const Arguments& arguments) {
+  const std::filesystem::path file = arguments.svg;
+  if (file.empty()) {
+    return;
+  }
+  if (!arguments.request.bandwidth) {
+    throw Error::usage("check", "--svg draws the bandwidth", "give --bandwidth, too");
+  }
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  if (std::error_code problem; !std::filesystem::is_directory(folder, problem)) {
+    throw Error::usage("cannot write " + file.string(), "there is no folder " + folder.string());
+  }
+}
+
+// Runs what is harmless on the servers, when the user agrees; whether it did.
+bool mended(Context& context, const CheckReport& report, bool yes) {
+  const std::string fixes = harmless_text(report);
+  if (fixes.empty()) {
+    context.terminal.notice("nothing was found that this login may mend without harm");
+    return false;
+  }
+  context.terminal.err(fixes);
+  if (!yes && !is_yes(context.terminal.ask_stdin("Run this on the servers? [y/N] ", context.cancel))) {
+    context.terminal.notice("nothing was changed");
+    return false;
+  }
+  context.show(context.project().mend(report));
+  return true;
+}
+
+int run(Context& context, const Arguments& arguments) {
+  check_svg(arguments);
+  CheckReport report = checked(context, arguments.request);
+  if (arguments.fix && mended(context, report, arguments.yes)) {
+    report = checked(context, arguments.request);
+  }
   if (context.options.json) {
     context.print(to_json(report));
   } else {
     context.terminal.out(check_table(report, context.terminal, context.options.verbose > 0));
+    if (arguments.fix) {
+      context.terminal.out(root_scripts(report));
+    }
+  }
+  if (!arguments.svg.empty()) {
+    if (!report.network) {
+      throw Error::usage("cannot draw the bandwidth", "it takes two servers at least");
+    }
+    write_file_atomic(arguments.svg, bandwidth_svg(*report.network));
   }
   return report.ok() ? 0 : 1;
 }
@@ -58,9 +120,21 @@ int run(Context& context, const CheckRequest& request) {
 }  // namespace
 
 void add_check(CLI::App& app, Context& context) {
-  const auto [command, request] = add_command(
+  const auto [command, arguments] = add_command(
       app, context, "check", "Say whether the servers are fit for a run, and what mends them", run);
-  add_server_option(command, context, request.servers);
+  add_server_option(command, context, arguments.request.servers);
+  command.add_flag("--bandwidth", arguments.request.bandwidth,
+                   "Measure how fast they send to each other: each pair for a second");
+  add_number_option(command, "--burn", arguments.request.burn_s,
+                    "Let all devices compute, and all ranks exchange data, for about so long (torch)",
+                    "SECONDS", 1, 3600);
+  command.add_option("--svg", arguments.svg, "Draw the bandwidth into this file, as a heat map")
+      ->type_name("FILE");
+  command.add_flag(
+      "--fix", arguments.fix,
+      "Run on the servers what mends it without harm and without root, after asking, and print the rest as a "
+      "script for each server");
+  command.add_flag("--yes", arguments.yes, "With --fix: do not ask");
 }
 
 }  // namespace remote::cli

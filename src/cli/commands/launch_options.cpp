@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "launch/hostfile.hpp"
 
@@ -94,6 +95,38 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
     throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file");
   }
   request.init_dir = dir_ ? *dir_ : usual.init_dir.value_or("");
+}
+
+void SlurmOptions::add(CLI::App& command, Context& context) {
+  command.add_flag("--requeue", requeue_,
+                   "On a login node of Slurm: run it again when a node fails or it is preempted");
+  CLI::Option* option = command.add_option(
+      "--after", after_, "On a login node of Slurm: begin when this job has succeeded; repeatable");
+  option->type_name("KEY")->take_all()->allow_extra_args(false);
+  context.completers[option] = NameKind::jobs;
+}
+
+std::vector<Job> SlurmOptions::jobs_before(Context& context) const {
+  if (after_.empty()) {
+    return {};
+  }
+  JobsRequest request;
+  request.selection.names = after_;
+  request.some = true;
+  request.ask = false;
+  return context.project().jobs(request);
+}
+
+void add_image_option(CLI::App& command, std::optional<std::string>& image) {
+  command
+      .add_option(
+          "--image", image,
+          "Run in a container of this image, in place of the one in configs.yaml; none: in no container")
+      ->type_name("IMAGE");
+}
+
+std::string queued_words(const Job& job) {
+  return fmt::format("queued ({})", visible_line(job.reason.text, 120));
 }
 
 }  // namespace remote::cli

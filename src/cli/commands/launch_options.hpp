@@ -45,4 +45,23 @@ class InitMethodOptions {
   std::optional<std::string> dir_;
 };
 
+// What only a login node of Slurm takes.
+class SlurmOptions {
+ public:
+  void add(CLI::App& command, Context& context);
+  bool requeue() const { return requeue_; }
+  // The jobs of --after.
+  std::vector<Job> jobs_before(Context& context) const;
+
+ private:
+  bool requeue_ = false;
+  std::vector<std::string> after_;
+};
+
+// --image
+void add_image_option(CLI::App& command, std::optional<std::string>& image);
+
+// Of a job that waits for Slurm: "queued (Slurm job 12)".
+std::string queued_words(const Job& job);
+
 }  // namespace remote::cli

@@ -9,6 +9,8 @@
 
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/bandwidth.hpp"
+#include "cli/show/burn.hpp"
 #include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
@@ -241,14 +243,52 @@ nlohmann::json to_json(const CheckReport& report) {
     if (report.network) {
       all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
     }
+    if (report.burn) {
+      all.back()["facts"]["burn"] = to_json(*report.burn, server.server);
+    }
   }
   return all;
+}
+
+std::string harmless_text(const CheckReport& report) {
+  std::string text;
+  for (const ServerCheck& server : report.servers) {
+    for (const Finding& finding : server.findings) {
+      if (finding.fix && finding.fix->where == Fix::Where::server && finding.fix->harmless) {
+        text += fmt::format("{}: {}\n", server.server, visible_line(finding.fix->text));
+      }
+    }
+  }
+  return text;
+}
+
+std::string root_scripts(const CheckReport& report) {
+  std::string text;
+  for (const ServerCheck& server : report.servers) {
+    std::string lines;
+    for (const Finding& finding : server.findings) {
+      if (finding.fix && finding.fix->where == Fix::Where::server_as_root) {
+        lines += fmt::format("# {}: {}\n{}\n", finding.name, visible_line(finding.detail),
+                             visible_line(finding.fix->text));
+      }
+    }
+    if (!lines.empty()) {
+      text += fmt::format("\n#!/bin/sh\n# For root on {}.\n{}", server.server, lines);
+    }
+  }
+  return text;
 }
 
 std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all) {
   std::string text = (all ? finding_rows(report) : server_rows(report)).text(terminal);
   for (const Trouble& trouble : troubles_of(report)) {
     text += trouble_text(trouble, terminal);
+  }
+  if (report.network && report.network->bandwidth) {
+    text += bandwidth_text(*report.network, terminal);
+  }
+  if (report.burn) {
+    text += burn_text(*report.burn, terminal);
   }
   return text;
 }

@@ -19,4 +19,9 @@ nlohmann::json to_json(const ServerFacts& facts);
 // same. `all`: a row for each finding instead of one for each server.
 std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all = false);
 
+// The fixes that Project::mend runs, each with its servers; "" where there are none.
+std::string harmless_text(const CheckReport& report);
+// A script for each server with the fixes that need root there; "" where there are none.
+std::string root_scripts(const CheckReport& report);
+
 }  // namespace remote::cli

@@ -62,6 +62,9 @@ class Words {
     terminal_.warning(fmt::format("{}: configs.yaml expects {} GPUs, the server shows {}", event.server,
                                   event.expected, event.found));
   }
+  void operator()(const CheckWarned& event) {
+    terminal_.warning(fmt::format("{}: {}: {}", event.server, event.finding.name, event.finding.detail));
+  }
   void operator()(const CodeDiffers& event) {
     show_names(context_, event.server + ": differs from here:", event.names);
   }

@@ -4,6 +4,7 @@
 
 #include "cli/context.hpp"
 #include "cli/show/check.hpp"
+#include "cli/show/gpus.hpp"
 
 namespace remote::cli {
 namespace {
@@ -81,6 +82,7 @@ nlohmann::json to_json(const ServerFacts& facts) {
         {"nccl", or_null(facts.nccl)}}},
       {"packages", packages},
       {"driver", or_null(facts.driver)},
+      {"gpus", to_json(facts.gpus)},
       {"infiniband", infiniband_json(facts)},
       {"programs", facts.programs},
       {"kill_user_processes", facts.kill_user_processes},

@@ -128,8 +128,7 @@ std::string in_short(const GpuFacts& facts) {
     total += static_cast<double>(gpu.memory_total.value_or(0));
   }
   const auto busy = std::ranges::count_if(facts.gpus, [](const Gpu& gpu) { return !gpu.processes.empty(); });
-  return fmt::format("{} of {}, {} of {}", busy, facts.gpus.size(), mebi_or_gibi(used),
-                     mebi_or_gibi(total));
+  return fmt::format("{} of {}, {} of {}", busy, facts.gpus.size(), mebi_or_gibi(used), mebi_or_gibi(total));
 }
 
 }  // namespace remote::cli

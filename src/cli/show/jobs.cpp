@@ -46,7 +46,9 @@ std::string lead(const Verdict& verdict) {
                      : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
 }
 
-std::string headline(const Verdict& verdict) {
+}  // namespace
+
+std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
@@ -64,6 +66,8 @@ std::string headline(const Verdict& verdict) {
   return fmt::format("{} of {} did not succeed", verdict.total - verdict.succeeded,
                      counted(static_cast<std::size_t>(verdict.total), "rank"));
 }
+
+namespace {
 
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   if (verdict.succeeded == verdict.total) {
@@ -86,7 +90,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
     }
   }
   const std::string rest = aftermath(verdict);
-  std::string text = headline(verdict);
+  std::string text = verdict_headline(verdict);
   if (!lines.empty()) {
     text += ": last lines of its stderr:";
   } else if (!rest.empty()) {

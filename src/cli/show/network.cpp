@@ -1,6 +1,7 @@
 #include "cli/show/network.hpp"
 
 #include "cli/context.hpp"
+#include "cli/show/bandwidth.hpp"
 
 namespace remote::cli {
 namespace {
@@ -85,17 +86,21 @@ json to_json(const Network& network, std::size_t server) {
                      {"source", or_null(pair.source)},
                      {"tries", tries}});
   }
-  return {{"address", or_null(from.address)},
-          {"hostname", or_null(from.hostname)},
-          {"hostname_addresses", from.host_addresses},
-          {"interfaces", interfaces},
-          {"launch",
-           {{"MASTER_ADDR", or_null(from.master_addr)},
-            {"NCCL_SOCKET_IFNAME", or_null(from.interface)},
-            {"GLOO_SOCKET_IFNAME", or_null(from.interface)},
-            {"address", or_null(from.data_address)}}},
-          {"skipped", or_null(from.skipped)},
-          {"pairs", pairs}};
+  json all{{"address", or_null(from.address)},
+           {"hostname", or_null(from.hostname)},
+           {"hostname_addresses", from.host_addresses},
+           {"interfaces", interfaces},
+           {"launch",
+            {{"MASTER_ADDR", or_null(from.master_addr)},
+             {"NCCL_SOCKET_IFNAME", or_null(from.interface)},
+             {"GLOO_SOCKET_IFNAME", or_null(from.interface)},
+             {"address", or_null(from.data_address)}}},
+           {"skipped", or_null(from.skipped)},
+           {"pairs", pairs}};
+  if (network.bandwidth) {
+    all["bandwidth"] = bandwidth_json(network, server);
+  }
+  return all;
 }
 
 }  // namespace remote::cli

@@ -116,6 +116,14 @@ struct Teller {
     return {"gpu_count_differs",
             {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};
   }
+  Told operator()(const CheckWarned& event) const {
+    return {"check_warned",
+            {{"server", event.server},
+             {"name", event.finding.name},
+             {"detail", event.finding.detail},
+             {"fix", event.finding.fix ? nlohmann::ordered_json(event.finding.fix->text)
+                                       : nlohmann::ordered_json()}}};
+  }
   Told operator()(const CodeDiffers& event) const {
     return {"code_differs", {{"server", event.server}, {"names", event.names}}};
   }

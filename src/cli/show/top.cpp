@@ -92,6 +92,8 @@ TopLine head(const Context& context, const ServerSample& sample, const TopView& 
     line.add("  " + sample.error->reason(), Style::red);
   } else if (silent > view.silent_after_s) {
     line.add("  does not answer", Style::red);
+  } else if (!sample.heard_at) {
+    line.add("  has not answered yet", Style::dim);
   } else {
     add_load(line, sample.load);
     return line.end();
@@ -100,6 +102,16 @@ TopLine head(const Context& context, const ServerSample& sample, const TopView& 
     line.add(fmt::format("  last heard {} ago", format_duration(silent)), Style::dim);
   }
   return line.end();
+}
+
+// "bob: python3 (4121)", "process 4121" where nothing else is known of it.
+std::string name_of_holder(const GpuProcess& process) {
+  if (process.user.empty() && process.name.empty()) {
+    return fmt::format("process {}", process.pid);
+  }
+  const std::string name = process.name.substr(process.name.rfind('/') + 1);  // without its folder
+  return fmt::format("{}{}{} ({})", process.user, process.user.empty() || name.empty() ? "" : ": ", name,
+                     process.pid);
 }
 
 // "job 3", "bob: python3 (4121)": those that have memory of the GPU, each once.
@@ -112,11 +124,7 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
     } else if (!process.job.empty()) {
       one = {fmt::format("job {:.8}", process.job), Style::green};
     } else {
-      // Its name alone, without the folder that it is in.
-      const std::string name = process.name.substr(process.name.rfind('/') + 1);
-      one = {fmt::format("{}: {} ({})", process.user.empty() ? "?" : process.user, name.empty() ? "?" : name,
-                         process.pid),
-             Style::yellow};
+      one = {name_of_holder(process), Style::yellow};
     }
     if (std::ranges::find(all, one) == all.end()) {
       all.push_back(one);

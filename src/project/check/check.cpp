@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "project/check/burn.hpp"
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
 #include "servers/facts.hpp"
@@ -66,12 +67,14 @@ Finding not_understood(const Error& error) {
   return finding;
 }
 
-void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
+void add_comparison(const std::vector<config::Server>& servers,
+                    const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
   std::vector<Compared> compared;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < outcomes.size(); ++i) {
     if (report.servers[i].facts) {
-      compared.push_back({report.servers[i].server, *report.servers[i].facts, outcomes[i].value->sent});
+      compared.push_back(
+          {report.servers[i].server, *report.servers[i].facts, servers[i].gpus, outcomes[i].value->sent});
       places.push_back(i);
     }
   }
@@ -80,6 +83,19 @@ void add_comparison(const std::vector<servers::Outcome<Asked>>& outcomes, CheckR
     auto& all = report.servers[places[i]].findings;
     all.insert(all.end(), findings[i].begin(), findings[i].end());
   }
+}
+
+void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& report) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[i].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  }
+}
+
+bool has_gpus(const config::Server& server, const CheckReport& report, std::size_t index) {
+  const auto& facts = report.servers[index].facts;
+  return server.gpus.value_or(0) > 0 || !server.gpu_indices.empty() || (facts && !facts->gpus.gpus.empty()) ||
+         (report.network && report.network->servers[index].has_gpus);
 }
 
 void add_network(Core& core, const std::vector<config::Server>& servers,
@@ -93,11 +109,29 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
   if (!report.network) {
     return;
   }
-  const std::vector<std::vector<Finding>> all = network_findings(*report.network);
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::vector<Finding>& findings = report.servers[i].findings;
-    findings.insert(findings.end(), all[i].begin(), all[i].end());
+  add_findings(network_findings(*report.network), report);
+  if (report.network->bandwidth) {
+    std::vector<bool> with_gpus;
+    for (std::size_t i = 0; i < servers.size(); ++i) {
+      with_gpus.push_back(has_gpus(servers[i], report, i));
+    }
+    add_findings(bandwidth_findings(*report.network, with_gpus), report);
   }
+}
+
+void add_burn(Core& core, const std::vector<config::Server>& servers, int seconds,
+              const NetworkOptions& options, CheckReport& report) {
+  if (seconds == 0) {
+    return;
+  }
+  std::vector<std::string> names;
+  bool by_gpu = true;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    names.push_back(servers[i].name);
+    by_gpu = by_gpu && has_gpus(servers[i], report, i);
+  }
+  report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
+  add_findings(burn_findings(*report.burn, names), report);
 }
 
 }  // namespace
@@ -144,8 +178,9 @@ CheckReport check(Core& core, const CheckRequest& request) {
     }
     report.servers.push_back(std::move(found));
   }
-  add_comparison(outcomes, report);
-  add_network(core, servers, outcomes, {.on_progress = on_progress}, report);
+  add_comparison(servers, outcomes, report);
+  add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
+  add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;
 }
 

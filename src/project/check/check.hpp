@@ -1,5 +1,7 @@
 #pragma once
 
+#include <vector>
+
 #include <remote/check.hpp>
 
 #include "project/core.hpp"
@@ -8,5 +10,7 @@ namespace remote::project {
 
 // Project::check.
 CheckReport check(Core& core, const CheckRequest& request);
+// Project::mend.
+std::vector<Error> mend(Core& core, const CheckReport& report);
 
 }  // namespace remote::project

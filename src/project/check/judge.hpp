@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <remote/facts.hpp>
 
 #include "config/config.hpp"
+#include "servers/probe.hpp"
 
 // What the facts of servers mean for a run. No server is asked, so all of it is tested with tables of cases.
 // docs/check.md lists the findings with their thresholds, and why they are where they are.
@@ -20,18 +22,32 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
 // The machine, the login and the disks; judge_server() has these among its own.
 void judge_machine(const ServerFacts& facts, std::vector<Finding>& findings);
 void judge_disks(const ServerFacts& facts, std::vector<Finding>& findings);
+void judge_gpus(const config::Server& server, const ServerFacts& facts, std::vector<Finding>& findings);
 
 // A server beside the others.
 struct Compared {
   std::string server;
   ServerFacts facts;
-  std::string sent{};  // which state of the project it was sent; "": none
+  std::optional<int> expected_gpus{};  // as configs.yaml has it
+  std::string sent{};                  // which state of the project it was sent; "": none
 };
 
 // What should be the same on all: the findings for each of these servers, in their order. Nothing for a
 // single server. The value of most servers is taken for the right one (of two that are as common, that of the
 // first server).
 std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
+
+// Of these, also for a launch. `excluded`: users that logind excludes already.
+Finding clock_finding(double clock_ahead);
+Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
+
+// What a launch is told of a server that its probe has looked at. A warning is a notice, a failure stops the
+// launch. `jobs`: the folder of its jobs.
+std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
+                                  const std::string& jobs, const std::string& user);
+
+// "8 × NVIDIA A100-SXM4-80GB, 80 GiB", "none".
+std::string gpu_words(const std::vector<Gpu>& gpus);
 
 // "1.5 GiB", "300 MiB", "12 KiB".
 std::string size_text(std::uint64_t bytes);

@@ -104,6 +104,15 @@ Fix install(const std::string& server, const std::string& package, const std::st
              : Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
 }
 
+// Where configs.yaml says how many there are, that is compared with what is there, and servers may differ.
+std::string gpus_of(const Compared& one) {
+  if (one.facts.gpus.gpus.empty() || !one.expected_gpus) {
+    return one.facts.gpus.gpus.empty() ? "" : gpu_words(one.facts.gpus.gpus);
+  }
+  const std::string words = gpu_words({one.facts.gpus.gpus.front()});
+  return words.substr(std::string("1 × ").size());
+}
+
 std::vector<Rule> rules() {
   const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
   return {
@@ -149,6 +158,11 @@ std::vector<Rule> rules() {
            }
          }
          return Fix{Fix::Where::here, "remote update-packages --server " + one.server};
+       }},
+      {"same-gpus", "GPUs", gpus_of, warn,
+       [](const Compared& one, const std::string&) -> std::optional<Fix> {
+         return Fix{Fix::Where::advice, "say what server " + one.server +
+                                            " has by gpus: in configs.yaml, or leave it out of the launch"};
        }},
       {"same-driver", "the NVIDIA driver", [](const Compared& one) { return one.facts.driver; }, warn,
        [](const Compared&, const std::string& usual) -> std::optional<Fix> {

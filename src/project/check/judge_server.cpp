@@ -17,16 +17,6 @@ namespace {
 // second.
 constexpr double most_clock_difference_s = 5;
 
-Finding judge_clock(const ServerFacts& facts) {
-  const double off = facts.clock_ahead;
-  if (std::abs(off) <= most_clock_difference_s) {
-    return {"clock", CheckStatus::ok, "agrees with this machine's", {}};
-  }
-  return {"clock", CheckStatus::warn,
-          fmt::format("{:.0f} s {} this machine's", std::abs(off), off > 0 ? "ahead of" : "behind"),
-          Fix{Fix::Where::server_as_root, "timedatectl set-ntp true"}};
-}
-
 Finding judge_rsync(const ServerFacts& facts) {
   if (facts.programs.contains("rsync")) {
     return {"rsync", CheckStatus::ok, "is installed", {}};
@@ -118,18 +108,7 @@ Finding judge_logout(const ServerFacts& facts) {
   if (!ends_with_session(facts)) {
     return {"logout", CheckStatus::ok, "jobs outlive the login", {}};
   }
-  std::vector<std::string> users =
-      facts.kill_excluded.empty() ? std::vector<std::string>{"root"} : facts.kill_excluded;
-  users.push_back(facts.user);
-  const std::string text = "[Login]\\nKillExcludeUsers=" + join(users, " ") + "\\n";
-  return {
-      "logout", CheckStatus::fail,
-      "logind ends all processes of a login when it logs out (KillUserProcesses=yes), so jobs would die",
-      Fix{Fix::Where::server_as_root,
-          fmt::format(
-              "mkdir -p /etc/systemd/logind.conf.d && printf {} >/etc/systemd/logind.conf.d/remote.conf && "
-              "systemctl restart systemd-logind",
-              shell_quote(text))}};
+  return logout_finding(facts.kill_excluded, facts.user);
 }
 
 void judge_places(const config::Server& server, const ServerFacts& facts, std::vector<Finding>& findings) {
@@ -171,11 +150,36 @@ void judge_places(const config::Server& server, const ServerFacts& facts, std::v
 
 }  // namespace
 
+Finding clock_finding(double off) {
+  if (std::abs(off) <= most_clock_difference_s) {
+    return {"clock", CheckStatus::ok, "agrees with this machine's", {}};
+  }
+  return {"clock", CheckStatus::warn,
+          fmt::format("{:.0f} s {} this machine's", std::abs(off), off > 0 ? "ahead of" : "behind"),
+          Fix{Fix::Where::server_as_root, "timedatectl set-ntp true"}};
+}
+
+Finding logout_finding(std::vector<std::string> excluded, const std::string& user) {
+  if (excluded.empty()) {
+    excluded.emplace_back("root");  // as logind has it where nothing is said
+  }
+  excluded.push_back(user);
+  const std::string text = "[Login]\\nKillExcludeUsers=" + join(excluded, " ") + "\\n";
+  return {
+      "logout", CheckStatus::fail,
+      "logind ends all processes of a login when it logs out (KillUserProcesses=yes), so jobs would die",
+      Fix{Fix::Where::server_as_root,
+          fmt::format(
+              "mkdir -p /etc/systemd/logind.conf.d && printf {} >/etc/systemd/logind.conf.d/remote.conf && "
+              "systemctl restart systemd-logind",
+              shell_quote(text))}};
+}
+
 std::vector<Finding> judge_server(const config::Config& config, const config::Server& server,
                                   const ServerFacts& facts) {
   std::vector<Finding> findings;
   judge_machine(facts, findings);
-  findings.push_back(judge_clock(facts));
+  findings.push_back(clock_finding(facts.clock_ahead));
   findings.push_back(judge_rsync(facts));
   findings.push_back(judge_logout(facts));
   judge_disks(facts, findings);
@@ -183,6 +187,7 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   findings.push_back(judge_environment(config, server, facts));
   findings.push_back(judge_python(facts));
   findings.push_back(judge_torch(facts));
+  judge_gpus(server, facts, findings);
   judge_places(server, facts, findings);
   return findings;
 }

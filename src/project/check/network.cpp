@@ -22,6 +22,12 @@ const Pair* Network::pair(std::size_t from, std::size_t to) const {
   return found == pairs.end() ? nullptr : &*found;
 }
 
+const Flow* Bandwidth::flow(std::size_t from, std::size_t to) const {
+  const auto found =
+      std::ranges::find_if(flows, [&](const Flow& flow) { return flow.from == from && flow.to == to; });
+  return found == flows.end() ? nullptr : &*found;
+}
+
 }  // namespace remote
 
 namespace remote::project {
@@ -33,13 +39,23 @@ using std::chrono::seconds;
 // small pieces where the MTU is wrong; 64 go on at once.
 constexpr seconds listen_limit{20};
 constexpr seconds try_limit{60};
+// How long each sends to each, and how long that may take with all around it.
+constexpr int send_seconds = 1;
+constexpr seconds send_limit{40};
 
 // What the servers' threads share. A thread writes what stands at its own index before it arrives at the
 // meeting, and reads the others' afterwards.
 struct Round {
-  explicit Round(std::size_t count) : meeting(count), peers(count) {}
+  explicit Round(std::size_t count) : meeting(count), peers(count), iperf_ports(count) {}
   servers::Meeting meeting;
   std::vector<std::optional<servers::PairPeer>> peers;
+  std::vector<int> iperf_ports;  // 0: that server has no iperf3
+};
+
+// What came of one server's part.
+struct Found {
+  servers::PairsAnswer answer;
+  std::size_t at_once = 0;  // from this one on, answer.sent was measured while all others sent, too
 };
 
 servers::PairPeer peer_of(const servers::PairsRequest& request, const NetworkServer& about) {
@@ -60,37 +76,116 @@ servers::PairPeer peer_of(const servers::PairsRequest& request, const NetworkSer
   return peer;
 }
 
-// One server's part.
-servers::PairsAnswer take_part(ssh::Connection& connection, const servers::PairsRequest& request,
-                               Round& round, servers::Meeting::Place& place, const Cancel& cancel) {
-  servers::PairsAnswer answer(request);
-  servers::AnswerReader reader = servers::reader_into(answer);
-  servers::Conversation talk(connection, "look at the network", servers::pairs_script(request), reader,
-                             cancel);
-  const auto meet = [&](seconds limit) {
-    place.arrive();
-    return talk.serve([&] { return place.complete(); }, limit, place.wake());
-  };
-  const auto go_on = [&] {
-    if (!talk.serve([&] { return answer.listening || reader.closed(); }, listen_limit) || !answer.listening) {
-      return false;
+// Where this server reached that one; empty: nowhere.
+std::string address_of(const Pair& pair) {
+  std::string other;
+  for (const Reach& reach : pair.tries) {
+    if (reach.kind == ReachKind::ok && !pair.addresses.empty() && reach.address == pair.addresses.front()) {
+      return reach.address;
     }
-    round.peers[request.own] = peer_of(request, answer.about);
-    if (!meet(2 * listen_limit)) {
-      return false;
+    if (reach.kind == ReachKind::ok) {
+      other = reach.address;
     }
-    talk.say(servers::pairs_order(round.peers, request.own));
-    // The listeners stay until all have tried them.
-    return talk.serve([&] { return answer.tried; }, try_limit) && meet(try_limit + listen_limit);
-  };
-  if (go_on()) {
-    talk.say("stop\n");
   }
-  talk.finish(seconds(10));
-  return answer;
+  return other;
 }
 
-void take_in(Network& network, std::size_t index, servers::PairsAnswer answer) {
+// One server's part.
+class Part {
+ public:
+  Part(ssh::Connection& connection, const servers::PairsRequest& request, Round& round,
+       servers::Meeting::Place& place, const Cancel& cancel)
+      : request_(request),
+        round_(round),
+        place_(place),
+        found_{servers::PairsAnswer(request)},
+        reader_(servers::reader_into(found_.answer)),
+        talk_(connection, "look at the network", servers::pairs_script(request), reader_, cancel) {}
+
+  // `on_step` is told how many of how many steps of the measurement are done.
+  Found take(const std::function<void(std::size_t, std::size_t)>& on_step) {
+    if (reach_all() && (!request_.bandwidth || measure(on_step))) {
+      talk_.say("stop\n");
+    }
+    talk_.finish(seconds(10));
+    return std::move(found_);
+  }
+
+ private:
+  // Each returns false when the script has ended before.
+  bool meet(seconds limit) {
+    place_.arrive();
+    return talk_.serve([&] { return place_.complete(); }, limit, place_.wake());
+  }
+  bool reach_all();
+  bool measure(const std::function<void(std::size_t, std::size_t)>& on_step);
+  bool send_to(std::size_t to, bool with_latency);
+
+  const servers::PairsRequest& request_;
+  Round& round_;
+  servers::Meeting::Place& place_;
+  Found found_;
+  servers::AnswerReader reader_;
+  servers::Conversation talk_;
+};
+
+bool Part::reach_all() {
+  servers::PairsAnswer& answer = found_.answer;
+  if (!talk_.serve([&] { return answer.listening || reader_.closed(); }, listen_limit) || !answer.listening) {
+    return false;
+  }
+  round_.peers[request_.own] = peer_of(request_, answer.about);
+  if (!meet(2 * listen_limit)) {
+    return false;
+  }
+  talk_.say(servers::pairs_order(round_.peers, request_.own));
+  // The listeners stay until all have tried them.
+  return talk_.serve([&] { return answer.tried; }, try_limit) && meet(try_limit + listen_limit);
+}
+
+bool Part::send_to(std::size_t to, bool with_latency) {
+  const std::string address = address_of(found_.answer.pairs[to]);
+  if (address.empty() || to == request_.own) {
+    return true;
+  }
+  const int port = round_.iperf_ports[request_.own] == 0 ? 0 : round_.iperf_ports[to];
+  const std::size_t wanted = found_.answer.sent.size() + 1;
+  talk_.say(servers::send_order(to, address, port, send_seconds, with_latency));
+  return talk_.serve([&] { return found_.answer.sent.size() >= wanted; }, send_limit);
+}
+
+// Each pair by itself, one direction after the other, and then all at once.
+bool Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step) {
+  talk_.say(servers::iperf_order);
+  if (!talk_.serve([&] { return found_.answer.iperf_port.has_value(); }, listen_limit)) {
+    return false;
+  }
+  round_.iperf_ports[request_.own] = *found_.answer.iperf_port;
+  if (!meet(2 * listen_limit)) {
+    return false;
+  }
+  const std::size_t count = request_.addresses.size();
+  const auto rounds = servers::rounds_of(count);
+  for (std::size_t step = 0; step < 2 * rounds.size(); ++step) {
+    on_step(step, 2 * rounds.size() + 1);
+    const std::size_t partner = rounds[step / 2][request_.own];
+    const bool sends = (partner > request_.own) == (step % 2 == 0);
+    if ((sends && !send_to(partner, true)) || !meet(2 * send_limit)) {
+      return false;
+    }
+  }
+  on_step(2 * rounds.size(), 2 * rounds.size() + 1);
+  found_.at_once = found_.answer.sent.size();
+  return send_to((request_.own + count / 2) % count, false) && meet(2 * send_limit);
+}
+
+void take_in(Network& network, std::size_t index, Found found) {
+  servers::PairsAnswer& answer = found.answer;
+  if (network.bandwidth) {
+    const auto split = answer.sent.begin() + static_cast<std::ptrdiff_t>(found.at_once);
+    network.bandwidth->flows.insert(network.bandwidth->flows.end(), answer.sent.begin(), split);
+    network.bandwidth->at_once.insert(network.bandwidth->at_once.end(), split, answer.sent.end());
+  }
   NetworkServer& server = network.servers[index];
   answer.about.server = server.server;
   answer.about.address = server.address;
@@ -134,6 +229,16 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
     }
   };
   tell(0);
+  // All are at the same step: the one who comes there first tells.
+  std::atomic<std::size_t> told = 0;
+  const auto on_step = [&](std::size_t step, std::size_t all) {
+    if (options.on_progress && told.exchange(step + 1) != step + 1) {
+      options.on_progress("measuring the bandwidth", step, all);
+    }
+  };
+  if (options.bandwidth) {
+    network.bandwidth.emplace();
+  }
   Round round(servers.size());
   const auto outcomes = servers::fan_out(
       servers, &config::Server::name,
@@ -146,20 +251,25 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
                                             .token = random_hex(32),
                                             .activate = servers::activation(core.config, server),
                                             .addresses = names,
-                                            .port = port};
-        servers::PairsAnswer answer = take_part(*core.connector().connect(server, core.cancel()), request,
-                                                round, place, core.cancel());
+                                            .port = port,
+                                            .bandwidth = options.bandwidth};
+        const auto connection = core.connector().connect(server, core.cancel());
+        Found found = Part(*connection, request, round, place, core.cancel()).take(on_step);
         tell(++done);
-        return answer;
+        return found;
       },
       servers.size());  // they wait for each other
   for (std::size_t i = 0; i < servers.size(); ++i) {
     if (outcomes[i].ok()) {
       take_in(network, i, *outcomes[i].value);
     } else if (network.servers[i].skipped.empty()) {
+      network.servers[i].broken = true;
       network.servers[i].skipped =
           "it did not answer: " + outcomes[i].error->what_failed() + ": " + outcomes[i].error->reason();
     }
+  }
+  if (network.bandwidth) {
+    judge_flows(*network.bandwidth);
   }
   return network;
 }

@@ -292,7 +292,7 @@ void Judge::judge_launch() {
 
 std::vector<Finding> Judge::findings() {
   if (!self().skipped.empty()) {
-    add("network", CheckStatus::skip, self().skipped);
+    add("network", self().broken ? CheckStatus::fail : CheckStatus::skip, self().skipped);
   }
   for (const Pair& pair : network_.pairs) {
     if (pair.from != from_ || pair.to == from_) {

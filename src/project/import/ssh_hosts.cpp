@@ -1,5 +1,8 @@
-// The hosts of an ssh_config(5): each name of a `Host` line that is no pattern, with what holds for it in
-// this file. Files that it includes are not read.
+// The hosts of an ssh_config(5): the names of `Host` lines that are no patterns, with what holds for them in
+// this file. Several names on one line that lead to the same place are one server, by the first of them.
+// Files that it includes are not read.
+
+#include <map>
 
 #include <remote/error.hpp>
 
@@ -25,16 +28,30 @@ std::pair<std::string, std::string> keyword_of(std::string_view line) {
   return {lower_case(line.substr(0, end)), std::string(rest)};
 }
 
-FoundServer host_of(const std::string& name, const std::string& where, const ssh::ConfigSource& source,
-                    ServerListBuilder& list) {
+ssh::HostOptions options_of(const std::string& name, const ssh::ConfigSource& source) {
   ssh::ConfigQuery query;
   query.host = name;
   query.home = home_folder();
-  const ssh::HostOptions options = ssh::read_ssh_config({source}, query);
-  const auto value = [&](const char* key) {
-    const ssh::ConfigValue* found = options.find(key);
-    return found == nullptr ? std::string() : found->text;
-  };
+  return ssh::read_ssh_config({source}, query);
+}
+
+std::string value_of(const ssh::HostOptions& options, std::string_view key) {
+  const ssh::ConfigValue* found = options.find(key);
+  return found == nullptr ? std::string() : found->text;
+}
+
+// Where a name leads to.
+std::string place_of(const std::string& name, const ssh::ConfigSource& source) {
+  const ssh::HostOptions options = options_of(name, source);
+  const std::string hostname = ssh::expand_tokens(value_of(options, "hostname"), {{'h', name}});
+  return (hostname.empty() ? name : hostname) + " " + value_of(options, "port") + " " +
+         value_of(options, "user");
+}
+
+FoundServer host_of(const std::string& name, const std::string& where, const ssh::ConfigSource& source,
+                    ServerListBuilder& list) {
+  const ssh::HostOptions options = options_of(name, source);
+  const auto value = [&](const char* key) { return value_of(options, key); };
   FoundServer found;
   found.name = name;
   found.where = where;
@@ -51,6 +68,15 @@ FoundServer host_of(const std::string& name, const std::string& where, const ssh
   }
   if (!value("proxycommand").empty() && lower_case(value("proxycommand")) != "none") {
     list.leave_out(name, "ProxyCommand");
+  }
+  for (const auto& [key, shown] :
+       {std::pair("userknownhostsfile", "UserKnownHostsFile"),
+        std::pair("certificatefile", "CertificateFile"), std::pair("identityagent", "IdentityAgent"),
+        std::pair("hostkeyalias", "HostKeyAlias")}) {
+    std::vector<std::string> words;
+    if (ssh::split_arguments(value(key), words) && !words.empty()) {
+      list.leave_out(name, std::string(shown) + " " + join(words, " "));
+    }
   }
   return found;
 }
@@ -84,8 +110,19 @@ void read_ssh_hosts(std::string_view text, ServerListBuilder& list) {
   if (names.size() * text.size() > std::size_t{1} << 28U) {
     throw Error::usage(list.file(), "it is too large");
   }
+  std::map<std::string, std::string> of_line;  // the names of the servers of this line by where they lead to
+  std::string line;
   for (const auto& [name, where] : names) {
-    list.add(host_of(name, where, source, list));
+    if (where != line) {
+      line = where;
+      of_line.clear();
+    }
+    const auto [first, is_new] = of_line.emplace(place_of(name, source), name);
+    if (is_new) {
+      list.add(host_of(name, where, source, list));
+    } else if (first->second != name) {
+      list.leave_out(first->second, "its other name " + name);
+    }
   }
 }
 

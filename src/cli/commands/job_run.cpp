@@ -1,0 +1,159 @@
+// `remote job-run --cmd C --server S`: C as a job that outlives the connection.
+
+#include <algorithm>
+#include <iterator>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+
+#include "base/ranges.hpp"
+#include "base/strings.hpp"
+#include "cli/commands/launch_options.hpp"
+#include "cli/options.hpp"
+#include "cli/show/events.hpp"
+#include "cli/show/jobs.hpp"
+#include "cli/show/output.hpp"
+#include "jobs/job_json.hpp"
+
+namespace remote::cli {
+namespace {
+
+// "0-9", "1,4,7", "0-20:5", with "%4" at its end for at most four at a time.
+void read_array(const std::string& text, JobRequest& request) {
+  const auto wrong = [&] {
+    return Error::usage(fmt::format("wrong --array '{}'", visible_line(text, 60)),
+                        "it is numbers from 0 to 100000 and ranges of them, 1000 at most",
+                        "such as 0-9, 1,4,7, 0-20:5, or 0-99%4 for four at a time");
+  };
+  const auto number = [&](std::string_view word) {
+    const auto value = parse_number<int>(word);
+    if (!value || *value < 0 || *value > 100000) {
+      throw wrong();
+    }
+    return *value;
+  };
+  const std::size_t percent = text.find('%');
+  if (percent != std::string::npos) {
+    request.array_limit = std::max(1, number(std::string_view(text).substr(percent + 1)));
+  }
+  for (const std::string& part : split(text.substr(0, percent), ',')) {
+    const std::string_view word = part;
+    const std::size_t colon = word.find(':');
+    const std::string_view range = word.substr(0, colon);
+    const int step = colon == std::string_view::npos ? 1 : number(word.substr(colon + 1));
+    const std::size_t dash = range.find('-');
+    const int first = number(range.substr(0, dash));
+    const int last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
+    if (step < 1 || last < first) {
+      throw wrong();
+    }
+    for (int next = first; next <= last && request.array.size() <= 1000; next += step) {
+      request.array.push_back(next);
+    }
+  }
+  std::ranges::sort(request.array);
+  if (request.array.size() > 1000 || std::ranges::adjacent_find(request.array) != request.array.end()) {
+    throw wrong();
+  }
+}
+
+struct JobArguments {
+  JobRequest request;
+  std::string array;
+  SlurmOptions slurm;
+  CommandOption command;
+  EnvOptions env;
+  bool follow = false;
+  bool rsync = false;
+};
+
+// The server of a job: the only one there is, else the one that is named on the terminal.
+std::string ask_server(Context& context) {
+  const std::vector<std::string> names = context.project().server_names();
+  if (names.size() == 1) {
+    return names.front();
+  }
+  const std::string all = join(names, ", ");
+  if (!context.terminal.stdin_is_terminal()) {
+    throw Error::usage("remote job-run: --server is required", "there are " + all,
+                       "a job runs on one of them");
+  }
+  const auto answer = context.terminal.ask(fmt::format("On which server ({})? ", all), context.cancel);
+  if (!answer || trim(*answer).empty()) {
+    throw Error("nothing was started", "no server was named");
+  }
+  return std::string(trim(*answer));
+}
+
+int run_job(Context& context, const JobArguments& arguments) {
+  if (arguments.follow) {
+    refuse_output_as_json(context, "job-run --follow --json");
+  }
+  JobRequest request = arguments.request;
+  request.command =
+      arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
+  request.env = arguments.env.collect(context);
+  request.requeue = arguments.slurm.requeue();
+  request.after = arguments.slurm.jobs_before(context);
+  if (!arguments.array.empty()) {
+    read_array(arguments.array, request);
+  }
+  if (request.server.empty()) {
+    request.server = ask_server(context);
+  }
+  if (arguments.rsync) {
+    send_project(context, {request.server});
+  }
+  const StartResult started = context.project().start(request);
+  const Job& job = started.job;
+  std::vector<Job> all{job};
+  all.insert(all.end(), started.more.begin(), started.more.end());
+  if (context.options.json) {
+    context.print(all.size() == 1 ? jobs::record_json(job) : jobs_json(all));
+  } else if (!started.error && all.size() > 1) {
+    std::vector<int> keys;
+    std::ranges::transform(all, std::back_inserter(keys), &Job::key);
+    context.terminal.out(fmt::format("jobs {} {} on {}\n", ranges(keys), queued_words(job), job.server));
+  } else if (!started.error) {
+    context.terminal.out(job.state == JobState::queued
+                             ? fmt::format("job {} {} on {}\n", job.key, queued_words(job), job.server)
+                             : fmt::format("job {} started on {}\n", job.key, job.server));
+    if (!arguments.follow) {
+      context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", job.key));
+    }
+  }
+  if (started.error) {
+    context.show(*started.error);
+    context.cancel.check();
+    return 1;
+  }
+  return arguments.follow ? follow_on_screen(context, all, {}) : 0;
+}
+
+}  // namespace
+
+void add_job_run(CLI::App& app, Context& context) {
+  const auto [command, arguments] =
+      add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run_job);
+  arguments.command.add(command, context);
+  CLI::Option* server = command.add_option("--server", arguments.request.server,
+                                           "Where it runs (default: the only server, else you are asked)");
+  server->type_name("S");
+  context.completers[server] = NameKind::servers;
+  arguments.env.add(command);
+  add_image_option(command, arguments.request.image);
+  add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  arguments.slurm.add(command, context);
+  command
+      .add_option(
+          "--array", arguments.array,
+          "On a login node of Slurm: a job for each of these numbers, which is its SLURM_ARRAY_TASK_ID")
+      ->type_name("0-9");
+  command.add_flag("--enable-stacks", arguments.request.enable_stacks,
+                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
+  command.add_flag("--follow", arguments.follow,
+                   "Show its output until it ends; Ctrl-C only ends the following");
+  command.add_flag("--rsync", arguments.rsync, "Send the project to that server first");
+}
+
+}  // namespace remote::cli

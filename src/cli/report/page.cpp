@@ -1,0 +1,194 @@
+#include "cli/report/page.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/hashing.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
+#include "jobs/job_json.hpp"
+
+namespace remote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json or_null(const std::optional<int>& number) {
+  return number ? Json(*number) : Json(nullptr);
+}
+
+std::vector<std::string> visible(const std::vector<std::string>& lines) {
+  std::vector<std::string> all;
+  std::ranges::transform(lines, std::back_inserter(all),
+                         [](const std::string& line) { return visible_text(line); });
+  return all;
+}
+
+// What stands above all else when something failed; null otherwise.
+Json cause_of(const Report& report) {
+  if (report.verdict && report.verdict->succeeded != report.verdict->total && report.verdict->left.empty()) {
+    const Verdict& verdict = *report.verdict;
+    return {{"title", verdict_headline(verdict)},
+            {"lines", visible(verdict.last_lines)},
+            {"rest", aftermath(verdict)},
+            {"key", verdict.first ? Json(verdict.first->key) : Json(nullptr)}};
+  }
+  const auto failed = std::ranges::find_if(report.jobs, has_failed);
+  if (failed == report.jobs.end()) {
+    return nullptr;
+  }
+  const auto tail = std::ranges::find(report.tails, failed->key, &Tail::key);
+  std::vector<std::string> lines;
+  if (tail != report.tails.end()) {
+    lines.assign(tail->err.end() - std::min<std::ptrdiff_t>(20, std::ssize(tail->err)), tail->err.end());
+  }
+  return {{"title", describe(*failed) + ": " + state_text(*failed)},
+          {"lines", visible(lines)},
+          {"rest", ""},
+          {"key", failed->key}};
+}
+
+const char* look_of(const Report& report, const std::string& state) {
+  if (report.verdict) {
+    return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "good"
+                                                                                               : "bad";
+  }
+  return state == "succeeded" ? "good" : state == "failed" ? "bad" : state == "running" ? "busy" : "";
+}
+
+std::string short_state(const Report& report) {
+  if (report.verdict) {
+    return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "succeeded"
+                                                                                               : "failed";
+  }
+  if (std::ranges::any_of(report.jobs, has_failed)) {
+    return "failed";
+  }
+  const auto unfinished =
+      std::ranges::find_if(report.jobs, [](const Job& job) { return !is_final(job.state); });
+  return std::string(
+      to_string(unfinished == report.jobs.end() ? report.jobs.front().state : unfinished->state));
+}
+
+Json curves_of(const Report& report) {
+  Json all = Json::array();
+  for (const Curve& curve : report.curves) {
+    all.push_back({{"name", curve.name},
+                   {"rank", or_null(curve.rank)},
+                   {"key", curve.key},
+                   {"over", curve.over},
+                   {"at", curve.at},
+                   {"values", curve.values},
+                   {"thinned", curve.thinned}});
+  }
+  return all;
+}
+
+Json seconds_or_null(const std::optional<std::int64_t>& time) {
+  return time ? Json(*time) : Json(nullptr);
+}
+
+Json jobs_of(const Report& report) {
+  Json all = Json::array();
+  for (const Job& job : report.jobs) {
+    Json entry = jobs::to_json(job);
+    entry["command"] = visible_line(job.command);
+    entry["reason"] = visible_line(entry["reason"].get<std::string>());
+    // Instants as numbers: a page reckons with them.
+    entry["created_at"] = job.created_at;
+    entry["started_at"] = seconds_or_null(job.started_at);
+    entry["ended_at"] = seconds_or_null(job.ended_at);
+    entry["checked_at"] = seconds_or_null(job.checked_at);
+    entry["failed_at_ms"] = seconds_or_null(job.failed_ms);
+    entry["ranks"] = ranks_of(job);
+    entry["ended"] = is_final(job.state);
+    all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+// JSON within a <script>: nothing in it may end that, or begin a comment.
+std::string for_script(const Json& data) {
+  std::string text;
+  for (const char c : dump_json_line(data)) {
+    text += c == '<' ? "\\u003c" : c == '>' ? "\\u003e" : c == '&' ? "\\u0026" : std::string(1, c);
+  }
+  return text;
+}
+
+std::string for_html(std::string_view plain) {
+  std::string text;
+  for (const char c : plain) {
+    text += c == '<' ? "&lt;" : c == '&' ? "&amp;" : std::string(1, c);
+  }
+  return text;
+}
+
+}  // namespace
+
+Json report_json(const Report& report, const std::string& project, bool watch) {
+  const Job& first = report.jobs.front();
+  const std::string state = short_state(report);
+  Json tails = Json::array();
+  for (const Tail& tail : report.tails) {
+    if (!tail.out.empty() || !tail.err.empty()) {
+      tails.push_back({{"rank", or_null(tail.rank)},
+                       {"key", tail.key},
+                       {"out", visible(tail.out)},
+                       {"err", visible(tail.err)}});
+    }
+  }
+  Json problems = Json::array();
+  for (const Error& error : report.errors) {
+    problems.push_back(error.message());
+  }
+  return {{"project", project},
+          {"title",
+           fmt::format("{} {}: {}", first.launch ? "launch" : "job", first.key, visible_line(first.command))},
+          {"launch", first.launch ? Json(first.launch->text()) : Json(nullptr)},
+          {"state", state},
+          {"look", look_of(report, state)},
+          {"headline", fmt::format("{} on {}", count_text(report.jobs), server_names(report.jobs))},
+          {"cause", cause_of(report)},
+          {"problems", std::move(problems)},
+          {"jobs", jobs_of(report)},
+          {"curves", curves_of(report)},
+          {"tails", std::move(tails)},
+          {"made_at", report.made_at},
+          {"version", REMOTE_VERSION},
+          {"watch", watch}};
+}
+
+std::string report_page(const Json& data) {
+  const std::pair<std::string_view, std::string> parts[] = {
+      {"UPLOT_CSS", std::string(report_part("uPlot.min.css"))},
+      {"PAGE_CSS", std::string(report_part("page.css"))},
+      {"UPLOT_LICENSE", for_html(report_part("LICENSE"))},
+      {"DATA", for_script(data)},
+      {"UPLOT_JS", std::string(report_part("uPlot.iife.min.js"))},
+      {"PAGE_JS", std::string(report_part("page.js"))},
+      {"NONCE", random_hex(32)}};
+  // One pass over the frame alone: what is filled in may hold anything.
+  std::string page;
+  std::string_view rest = report_part("page.html");
+  while (!rest.empty()) {
+    const std::size_t mark = rest.find('@');
+    const std::size_t end = mark == std::string_view::npos ? mark : rest.find('@', mark + 1);
+    if (end == std::string_view::npos) {
+      page += rest;
+      break;
+    }
+    const std::string_view name = rest.substr(mark + 1, end - mark - 1);
+    const auto part = std::ranges::find(parts, name, [](const auto& one) { return one.first; });
+    page += rest.substr(0, mark);
+    page += part == std::end(parts) ? "@" + std::string(name) : part->second;
+    rest.remove_prefix(part == std::end(parts) ? end : end + 1);
+  }
+  return page;
+}
+
+}  // namespace remote::cli

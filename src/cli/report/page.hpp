@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json.hpp>
+#include <remote/report.hpp>
+
+// The page of `remote report`: one HTML file that needs nothing else. Its parts stand beside this file, and
+// the charts in third_party/uplot; all are compiled in.
+
+namespace remote::cli {
+
+// What the page shows, as data. `watch`: the page asks for it again and again.
+nlohmann::ordered_json report_json(const Report& report, const std::string& project, bool watch);
+
+// The page with this data in it. Foreign text in it stays text.
+std::string report_page(const nlohmann::ordered_json& data);
+
+// A part of the page by its file's name: "page.js".
+std::string_view report_part(std::string_view name);
+
+}  // namespace remote::cli

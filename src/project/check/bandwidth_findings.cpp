@@ -1,0 +1,132 @@
+// What it means how fast the servers send to each other.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "project/check/network.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr double outlier_share = 0.7;  // of the median
+constexpr double gpu_gbit_s = 10;      // below it, exchanging gradients takes longer than computing them
+
+double median_of(std::vector<double> values) {
+  if (values.empty()) {
+    return 0;
+  }
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::ranges::nth_element(values, middle);
+  return *middle;
+}
+
+// The interface by which `flow` goes.
+const NetworkInterface* interface_of(const Network& network, const Flow& flow) {
+  const Pair* pair = network.pair(flow.from, flow.to);
+  const auto& all = network.servers[flow.from].interfaces;
+  const auto found = std::ranges::find_if(all, [&](const NetworkInterface& interface) {
+    return pair != nullptr && interface.name == pair->interface;
+  });
+  return found == all.end() ? nullptr : &*found;
+}
+
+// Why a flow is slow, as far as the interface tells.
+std::string reason_of(const Network& network, const Flow& flow) {
+  const NetworkInterface* interface = interface_of(network, flow);
+  if (interface == nullptr) {
+    return "";
+  }
+  if (interface->speed_mbit == 0) {
+    return fmt::format("; by {}, whose speed the kernel does not tell", interface->name);
+  }
+  return fmt::format("; {} is an interface of {:g} Gbit/s", interface->name, interface->speed_mbit / 1000.0);
+}
+
+Finding slow_finding(const Network& network, const Flow& flow) {
+  return {
+      "bandwidth", CheckStatus::warn,
+      fmt::format("sends {:.3g} Gbit/s to {}, where the median of all is {:.3g}{}", flow.gbit_s,
+                  network.servers[flow.to].server, network.bandwidth->median_gbit_s,
+                  reason_of(network, flow)),
+      Fix{Fix::Where::advice,
+          fmt::format(
+              "look at the cable, the switch's port and the errors that 'ip -s link' counts on {} and {}, "
+              "and at what else uses the network",
+              network.servers[flow.from].server, network.servers[flow.to].server)}};
+}
+
+std::vector<Finding> findings_of(const Network& network, std::size_t from,
+                                 const std::vector<bool>& has_gpus) {
+  std::vector<Finding> findings;
+  std::vector<double> speeds;
+  std::vector<double> times;
+  const Flow* slowest_of_gpus = nullptr;
+  for (const Flow& flow : network.bandwidth->flows) {
+    if (flow.from != from) {
+      continue;
+    }
+    if (!flow.error.empty()) {
+      findings.push_back(
+          {"bandwidth", CheckStatus::skip,
+           fmt::format("to {} it could not be measured: {}", network.servers[flow.to].server, flow.error)});
+      continue;
+    }
+    speeds.push_back(flow.gbit_s);
+    times.push_back(flow.latency_us);
+    if (flow.outlier) {
+      findings.push_back(slow_finding(network, flow));
+    }
+    if (has_gpus[from] && has_gpus[flow.to] && flow.gbit_s < gpu_gbit_s &&
+        (slowest_of_gpus == nullptr || flow.gbit_s < slowest_of_gpus->gbit_s)) {
+      slowest_of_gpus = &flow;
+    }
+  }
+  if (slowest_of_gpus != nullptr) {
+    findings.push_back(
+        {"bandwidth-gpu", CheckStatus::warn,
+         fmt::format(
+             "only {:.3g} Gbit/s to {}, and both have GPUs: below 10 Gbit/s a run waits for the network{}",
+             slowest_of_gpus->gbit_s, network.servers[slowest_of_gpus->to].server,
+             reason_of(network, *slowest_of_gpus)),
+         Fix{Fix::Where::advice,
+             "where the servers have a faster network, give each the internal_address that it has there"}});
+  }
+  if (findings.empty() && !speeds.empty()) {
+    findings.push_back({"bandwidth", CheckStatus::ok,
+                        fmt::format("sends {:.3g} to {:.3g} Gbit/s, round trips of {:.0f} µs",
+                                    std::ranges::min(speeds), std::ranges::max(speeds), median_of(times))});
+  }
+  return findings;
+}
+
+}  // namespace
+
+void judge_flows(Bandwidth& bandwidth) {
+  std::vector<double> speeds;
+  for (const Flow& flow : bandwidth.flows) {
+    if (flow.error.empty()) {
+      speeds.push_back(flow.gbit_s);
+    }
+  }
+  bandwidth.median_gbit_s = median_of(speeds);
+  for (Flow& flow : bandwidth.flows) {
+    flow.outlier = flow.error.empty() && flow.gbit_s < outlier_share * bandwidth.median_gbit_s;
+  }
+  bandwidth.total_gbit_s = 0;
+  for (const Flow& flow : bandwidth.at_once) {
+    bandwidth.total_gbit_s += flow.gbit_s;
+  }
+}
+
+std::vector<std::vector<Finding>> bandwidth_findings(const Network& network,
+                                                     const std::vector<bool>& has_gpus) {
+  std::vector<std::vector<Finding>> all;
+  for (std::size_t i = 0; i < network.servers.size(); ++i) {
+    all.push_back(findings_of(network, i, has_gpus));
+  }
+  return all;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,180 @@
+// `remote check --burn`: a launch of burn.py on all servers.
+
+#include "project/check/burn.hpp"
+
+#include <algorithm>
+#include <atomic>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "jobs/kill.hpp"
+#include "scripts/scripts.hpp"
+#include "servers/action.hpp"
+
+namespace remote::project {
+namespace {
+
+// The ranks of the launch. Whatever happens, nothing of them stays.
+class Ranks {
+ public:
+  Ranks(Core& core, std::vector<Job> jobs) : core_(core), jobs_(std::move(jobs)) {}
+  ~Ranks() {
+    try {
+      // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
+      std::vector<Job> ended;
+      for (const KillResult::Entry& entry :
+           kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel()).entries) {
+        ended.push_back(entry.job);
+      }
+      jobs::clean(core_.config, core_.store, core_.connector(), ended, Cancel());
+    } catch (const std::exception& error) {
+      log_info("", "the ranks of --burn were not all removed: {}", error.what());
+    }
+  }
+  Ranks(const Ranks&) = delete;
+  Ranks& operator=(const Ranks&) = delete;
+
+  const std::vector<Job>& jobs() const { return jobs_; }
+
+ private:
+  Core& core_;
+  std::vector<Job> jobs_;
+};
+
+std::string words_for(const std::string& code) {
+  if (code == "no-torch") {
+    return "there is no torch in the environment of the servers";
+  }
+  if (code == "timeout") {
+    return "the ranks did not come to an end: they do not reach each other, or a device hangs";
+  }
+  return code;
+}
+
+// Why not all ranks have answered; empty: they have. What a rank says of itself goes before the silence of
+// those that were ended because of it.
+std::string failure_of(const std::vector<Job>& jobs, const std::vector<BurnAnswer>& answers,
+                       const std::vector<std::string>& errors) {
+  std::string failure;
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const std::string rank = fmt::format("rank {} on {}: ", i, jobs[i].server);
+    if (!answers[i].error.empty()) {
+      return rank + words_for(answers[i].error);
+    }
+    if (!answers[i].device && failure.empty()) {
+      const std::string last = last_lines(errors[i], 1);
+      failure = rank + (last.empty() ? "it ended without an answer" : last);
+    }
+  }
+  return failure;
+}
+
+}  // namespace
+
+void BurnAnswer::take(servers::AnswerLine& line) {
+  if (line.kind() != "burn") {
+    line.refuse_kind();
+  }
+  const std::string_view key = line.word();
+  if (key == "error") {
+    error = line.name();
+  } else if (key == "link") {
+    BurnLink link;
+    link.from = line.number(0, ranks - 1);
+    link.to = line.number(0, ranks - 1);
+    link.gbit_s = static_cast<double>(line.number<std::int64_t>(0)) / 1e9;
+    links.push_back(link);
+    if (links.size() > 2) {
+      line.refuse("too many links");
+    }
+  } else if (key == "device") {
+    BurnDevice& found = device.emplace();
+    found.rank = line.number(0, ranks - 1);
+    backend =
+        line.choice<const char*>(line.word(), {{"nccl", "nccl"}, {"gloo", "gloo"}}, "a backend is wrong");
+    found.type = line.choice<const char*>(
+        line.word(), {{"bfloat16", "bfloat16"}, {"float16", "float16"}, {"float32", "float32"}},
+        "a type is wrong");
+    found.tflops = static_cast<double>(line.number<std::int64_t>(0)) / 1e6;
+    found.bus_gbit_s = static_cast<double>(line.number<std::int64_t>(0)) / 1e9;
+    found.device = line.name();
+    std::ranges::replace(found.device, '_', ' ');
+  } else {
+    line.refuse("a key is not known");
+  }
+  line.end();
+}
+
+Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+          const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress) {
+  Burn burn;
+  LaunchRequest request;
+  // The program is a variable, so that what is shown of the command can be read.
+  request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(seconds);
+  request.env = {{"REMOTE_BURN", servers::lean_script(scripts::text("burn.py"))}};
+  request.servers = servers;
+  request.nproc = by_gpu ? "auto" : "1";
+  request.tags = {"check", "burn"};
+  request.python = false;
+  request.tell_changes = false;
+  request.await_lifelines = false;
+  std::optional<LaunchResult> launched;
+  try {
+    launched = launch(core, request);
+  } catch (const Error& error) {
+    burn.error = error.what_failed() + ": " + error.reason();
+    return burn;
+  }
+  const Ranks ranks(core, launched->jobs);
+  if (!launched->errors.empty()) {
+    burn.error = launched->errors.front().what_failed() + ": " + launched->errors.front().reason();
+    return burn;
+  }
+  std::vector<BurnAnswer> answers(ranks.jobs().size(), BurnAnswer{static_cast<int>(ranks.jobs().size())});
+  std::vector<servers::AnswerReader> readers;
+  for (BurnAnswer& answer : answers) {
+    readers.push_back(servers::reader_into(answer));
+  }
+  std::vector<std::string> errors(answers.size());
+  FollowRequest follow_request;
+  follow_request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
+    if (stream == OutputStream::out) {
+      readers[index].add(data);
+    } else {
+      append_end(errors[index], data);
+    }
+  };
+  std::atomic<std::size_t> ended = 0;
+  const auto tell = [&](std::size_t done) {
+    if (on_progress) {
+      on_progress(fmt::format("all devices compute, for about {} s; ranks done", seconds), done,
+                  answers.size());
+    }
+  };
+  tell(0);
+  follow_request.on_ended = [&](std::size_t, const Job&) { tell(++ended); };
+  follow_request.judge = true;
+  follow_request.end_others = std::chrono::seconds(5);
+  const FollowResult followed = follow(core, ranks.jobs(), follow_request);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const Job& job = ranks.jobs()[i];
+    try {
+      readers[i].finish();
+    } catch (const Error& error) {
+      answers[i].error = error.reason();
+    }
+    if (answers[i].device) {
+      answers[i].device->server = job.server;
+      burn.devices.push_back(*answers[i].device);
+      burn.links.insert(burn.links.end(), answers[i].links.begin(), answers[i].links.end());
+      burn.backend = answers[i].backend;
+    }
+  }
+  burn.error = failure_of(ranks.jobs(), answers, errors);
+  judge_burn(burn);
+  return burn;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <remote/check.hpp>
+
+#include "project/core.hpp"
+#include "servers/answer.hpp"
+
+namespace remote::project {
+
+// Lets all devices of these servers compute and exchange data for so many seconds, by a launch of their own,
+// which is removed afterwards. `by_gpu`: a rank for each GPU, else one for each server. Throws Interrupted,
+// after the ranks were ended.
+// `on_progress` is told how many ranks are done.
+Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool by_gpu,
+          const std::function<void(const std::string&, std::size_t, std::size_t)>& on_progress = {});
+
+// What burn.py answers on one rank; burn() and tests use it.
+struct BurnAnswer {
+  int ranks = 1;
+  std::optional<BurnDevice> device{};
+  std::vector<BurnLink> links{};
+  std::string backend{};
+  std::string error{};
+  void take(servers::AnswerLine& line);
+};
+
+// Computes the medians and marks what is slow. Devices and links are in `burn`.
+void judge_burn(Burn& burn);
+// What that means, for each of these servers; `servers` by name.
+std::vector<std::vector<Finding>> burn_findings(const Burn& burn, const std::vector<std::string>& servers);
+
+// What the maker promises for dense matrices of a type ("bfloat16"), in 10^12 operations a second; 0: not
+// known.
+double promised_tflops(const std::string& device, const std::string& type);
+
+}  // namespace remote::project

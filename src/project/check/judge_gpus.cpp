@@ -1,0 +1,310 @@
+// What a server's GPUs mean for a run: how many there are, how well they are, and who is on them.
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "project/check/judge.hpp"
+
+namespace remote::project {
+namespace {
+
+// Of the NVIDIA Xid errors, those after which a GPU cannot be relied on before it is reset or looked after
+// (NVIDIA's "XID Errors"): 48, 63, 64, 94, 95 memory; 61, 62, 74, 79, 92, 119, 120, 140, 154 the GPU, its
+// links or its firmware. Others are mostly a program's own fault.
+constexpr std::array<int, 14> grave_xids = {48, 61, 62, 63, 64, 74, 79, 92, 94, 95, 119, 120, 140, 154};
+
+// An idle process of the driver or of a desktop has some MiB.
+constexpr std::uint64_t little_memory = std::uint64_t{64} << 20U;
+
+bool is_meant(const config::Server& server, const Gpu& gpu) {
+  return server.gpu_indices.empty() ||
+         std::ranges::find(server.gpu_indices, gpu.index) != server.gpu_indices.end();
+}
+
+Finding judge_tool(const GpuTool& tool, const std::string& user) {
+  Finding finding{"gpu-driver", CheckStatus::fail, "", {}};
+  const std::string said =
+      tool.text.empty() ? "" : fmt::format(" ({} says: {})", tool.program, visible_line(tool.text, 200));
+  switch (tool.state) {
+    case GpuToolState::answered:
+      finding.status = CheckStatus::ok;
+      finding.detail = fmt::format(
+          "{} {}{}", tool.program, visible_line(tool.driver_version),
+          tool.library_version.empty() ? "" : ", up to CUDA or ROCm " + visible_line(tool.library_version));
+      break;
+    case GpuToolState::no_devices:
+      finding.status = CheckStatus::skip;
+      finding.detail = tool.program + " finds no GPU";
+      break;
+    case GpuToolState::no_driver:
+      finding.detail = tool.program + " does not reach its driver" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "modprobe nvidia || dmesg | grep -i nvrm | tail -20"};
+      break;
+    case GpuToolState::version_mismatch:
+      finding.detail = "the driver was updated and is not loaded anew, so that CUDA does not start" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      break;
+    case GpuToolState::lost_device:
+      finding.detail = "a GPU has fallen off the bus" + said;
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      break;
+    case GpuToolState::no_permission:
+      finding.detail = "this login may not use the GPUs" + said;
+      finding.fix =
+          Fix{Fix::Where::server_as_root, fmt::format("usermod -aG video,render {}", shell_quote(user))};
+      break;
+    case GpuToolState::hangs:
+      finding.detail = tool.program + " does not answer within ten seconds: the driver hangs";
+      finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      break;
+    case GpuToolState::failed:
+      finding.status = CheckStatus::warn;
+      finding.detail = tool.program + " answers otherwise than is documented" + said;
+      finding.fix = Fix{Fix::Where::server, tool.program};
+      break;
+  }
+  return finding;
+}
+
+Finding judge_count(const config::Server& server, const std::vector<Gpu>& gpus) {
+  std::vector<int> missing;
+  for (const int index : server.gpu_indices) {
+    if (std::ranges::find(gpus, index, &Gpu::index) == gpus.end()) {
+      missing.push_back(index);
+    }
+  }
+  const Fix look{Fix::Where::server, "nvidia-smi -L; lspci | grep -iE '3d|vga|display'"};
+  if (!missing.empty()) {
+    return {"gpus", CheckStatus::fail,
+            fmt::format("configs.yaml lists GPU {}, and there {}", missing.front(),
+                        gpus.empty() ? "is none" : "are " + std::to_string(gpus.size())),
+            look};
+  }
+  const std::string there = gpu_words(gpus);
+  const int count = static_cast<int>(gpus.size());
+  if (server.gpus && count < *server.gpus) {
+    return {"gpus", CheckStatus::fail, fmt::format("{} expected, {} there", *server.gpus, count), look};
+  }
+  if (server.gpus && count > *server.gpus) {
+    return {"gpus", CheckStatus::warn, fmt::format("{} expected, {} there", *server.gpus, there),
+            Fix{Fix::Where::advice,
+                fmt::format("set gpus: {} for server {} in configs.yaml", count, server.name)}};
+  }
+  return {"gpus", count == 0 ? CheckStatus::skip : CheckStatus::ok, there, {}};
+}
+
+std::string processes_words(const Gpu& gpu, const GpuProcess& process) {
+  std::string words =
+      fmt::format("GPU {}: {} (pid {}", gpu.index,
+                  process.name.empty() ? "a process" : visible_line(process.name, 64), process.pid);
+  if (!process.user.empty()) {
+    words += ", " + process.user;
+  }
+  if (process.memory) {
+    words += ", " + size_text(*process.memory);
+  }
+  return words + ")";
+}
+
+// Our own jobs may be there: that is no fault.
+Finding judge_processes(const config::Server& server, const std::vector<Gpu>& gpus) {
+  std::vector<std::string> others;
+  std::string users;
+  std::string own;
+  for (const Gpu& gpu : gpus) {
+    for (const GpuProcess& process : gpu.processes) {
+      if (!is_meant(server, gpu) || !process.job.empty() ||
+          (process.memory && *process.memory < little_memory)) {
+        continue;
+      }
+      others.push_back(processes_words(gpu, process));
+      if (process.own) {
+        own += " " + std::to_string(process.pid);
+      } else if (users.empty()) {
+        users = process.user.empty() ? "its owner" : process.user;
+      }
+    }
+  }
+  if (others.empty()) {
+    return {
+        "gpu-busy", CheckStatus::ok, "no process that is not a job of this project's user holds memory", {}};
+  }
+  Finding finding{"gpu-busy", CheckStatus::warn, "", {}};
+  constexpr std::size_t shown = 4;
+  finding.detail =
+      "held by others: " +
+      join(std::vector<std::string>(
+               others.begin(), others.begin() + static_cast<std::ptrdiff_t>(std::min(shown, others.size()))),
+           "; ");
+  if (others.size() > shown) {
+    finding.detail += fmt::format("; and {} more", others.size() - shown);
+  }
+  finding.fix =
+      users.empty()
+          ? Fix{Fix::Where::server, "kill" + own}
+          : Fix{Fix::Where::advice,
+                fmt::format("ask {}, or name other GPUs for server {} in configs.yaml, such as gpus: [1]",
+                            visible_line(users, 64), server.name)};
+  return finding;
+}
+
+// What is wrong with one GPU, and whether it can still be used.
+struct Illness {
+  CheckStatus status = CheckStatus::ok;
+  std::vector<std::string> words;
+  void add(CheckStatus how, const std::string& what) {
+    words.push_back(what);
+    status = status == CheckStatus::fail ? status : how;
+  }
+};
+
+Illness illness_of(const Gpu& gpu) {
+  Illness found;
+  if (gpu.lost) {
+    found.add(CheckStatus::fail, "is lost: it answers nothing until the server is restarted");
+  }
+  if (gpu.remap_failed == true) {
+    found.add(CheckStatus::fail, "has no spare rows of memory left");
+  }
+  if (gpu.remap_pending == true) {
+    found.add(CheckStatus::warn, "has bad memory that a reset would take out of use");
+  }
+  if (gpu.ecc_uncorrected.value_or(0) > 0) {
+    found.add(CheckStatus::warn, fmt::format("had {} uncorrectable memory errors", *gpu.ecc_uncorrected));
+  }
+  if (!gpu.lost && !gpu.unreadable.empty()) {
+    found.add(CheckStatus::warn, "does not tell its " + visible_line(join(gpu.unreadable, ", "), 100));
+  }
+  if (gpu.compute_mode == "Prohibited") {
+    found.add(CheckStatus::fail, "takes no work: its compute mode is Prohibited");
+  }
+  return found;
+}
+
+void judge_health(const config::Server& server, const GpuFacts& facts, std::vector<Finding>& findings) {
+  Finding health{"gpu-health", CheckStatus::ok, "", {}};
+  Finding clocks{"gpu-clocks", CheckStatus::ok, "none is slowed down", {}};
+  std::string slow;
+  for (const Gpu& gpu : facts.gpus) {
+    if (!is_meant(server, gpu)) {
+      continue;
+    }
+    if (const Illness illness = illness_of(gpu); !illness.words.empty()) {
+      health.status = illness.status == CheckStatus::fail || health.status == CheckStatus::fail
+                          ? CheckStatus::fail
+                          : CheckStatus::warn;
+      health.detail +=
+          fmt::format("{}GPU {} {}", health.detail.empty() ? "" : "; ", gpu.index, join(illness.words, ", "));
+      if (!health.fix || gpu.lost) {
+        health.fix = Fix{Fix::Where::server_as_root,
+                         gpu.lost ? "reboot"
+                                  : (gpu.compute_mode == "Prohibited"
+                                         ? fmt::format("nvidia-smi -i {} -c DEFAULT", gpu.index)
+                                         : fmt::format("nvidia-smi --gpu-reset -i {}", gpu.index))};
+      }
+    }
+    for (const ClockLimit limit : gpu.clock_limits) {
+      if (is_fault(limit)) {
+        slow += fmt::format("{}GPU {}: {}{}", slow.empty() ? "" : "; ", gpu.index, name_of(limit),
+                            gpu.temperature ? fmt::format(" at {:.0f} °C", *gpu.temperature) : "");
+      }
+    }
+  }
+  std::map<int, std::size_t> xids;
+  for (const XidError& error : facts.xids.value_or(std::vector<XidError>{})) {
+    if (std::ranges::find(grave_xids, error.code) != grave_xids.end()) {
+      ++xids[error.code];
+    }
+  }
+  for (const auto& [code, count] : xids) {
+    health.status = health.status == CheckStatus::fail ? health.status : CheckStatus::warn;
+    health.detail += fmt::format("{}Xid {} in the kernel's log, {}", health.detail.empty() ? "" : "; ", code,
+                                 counted(count, "time"));
+    if (!health.fix) {
+      health.fix = Fix{Fix::Where::server_as_root, "dmesg -T | grep 'NVRM: Xid'"};
+    }
+  }
+  if (health.detail.empty()) {
+    health.detail = "no errors";
+  }
+  if (!slow.empty()) {
+    clocks = {"gpu-clocks", CheckStatus::warn, slow,
+              Fix{Fix::Where::server, "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER"}};
+  }
+  findings.push_back(std::move(health));
+  findings.push_back(std::move(clocks));
+}
+
+void judge_topology(const GpuFacts& facts, std::vector<Finding>& findings) {
+  if (!facts.topology || facts.gpus.size() < 2) {
+    return;
+  }
+  std::map<std::string, std::size_t> pairs;
+  const GpuTopology& topology = *facts.topology;
+  for (std::size_t row = 0; row < topology.links.size() && row < topology.devices.size(); ++row) {
+    for (std::size_t column = row + 1;
+         column < topology.links[row].size() && column < topology.devices.size(); ++column) {
+      if (topology.devices[row].starts_with("GPU") && topology.devices[column].starts_with("GPU")) {
+        ++pairs[visible_line(topology.links[row][column], 16)];
+      }
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [link, count] : pairs) {
+    words.push_back(fmt::format("{} of {}", link, counted(count, "pair")));
+  }
+  findings.push_back({"gpu-topology", CheckStatus::ok, join(words, ", "), {}});
+}
+
+}  // namespace
+
+std::string gpu_words(const std::vector<Gpu>& gpus) {
+  std::vector<std::pair<std::string, std::size_t>> kinds;
+  for (const Gpu& gpu : gpus) {
+    std::string name = gpu.name.empty() ? "GPU" : visible_line(gpu.name, 64);
+    if (gpu.memory_total) {
+      name += ", " + size_text(*gpu.memory_total);
+    }
+    const auto found = std::ranges::find(kinds, name, &std::pair<std::string, std::size_t>::first);
+    if (found == kinds.end()) {
+      kinds.emplace_back(name, 1);
+    } else {
+      ++found->second;
+    }
+  }
+  std::vector<std::string> words;
+  for (const auto& [name, count] : kinds) {
+    words.push_back(fmt::format("{} × {}", count, name));
+  }
+  return words.empty() ? "none" : join(words, "; ");
+}
+
+void judge_gpus(const config::Server& server, const ServerFacts& all, std::vector<Finding>& findings) {
+  const GpuFacts& facts = all.gpus;
+  const std::string& user = all.user;
+  // Of several programs, one that is not well is told.
+  const GpuTool* told = nullptr;
+  for (const GpuTool& tool : facts.tools) {
+    const bool bad = tool.state != GpuToolState::answered && tool.state != GpuToolState::no_devices;
+    if (told == nullptr || bad) {
+      told = &tool;
+    }
+  }
+  if (told != nullptr) {
+    findings.push_back(judge_tool(*told, user));
+  }
+  findings.push_back(judge_count(server, facts.gpus));
+  if (facts.gpus.empty()) {
+    return;
+  }
+  findings.push_back(judge_processes(server, facts.gpus));
+  judge_health(server, facts, findings);
+  judge_topology(facts, findings);
+}
+
+}  // namespace remote::project

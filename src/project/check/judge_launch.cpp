@@ -1,0 +1,66 @@
+// What a launch looks for beforehand, in its probe.
+
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "project/check/judge.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr std::uint64_t kib = 1024;
+constexpr std::uint64_t mib = 1024 * kib;
+
+// Less than check asks for: what could just work is not stopped.
+void judge_room(const servers::ProbeAnswer::Room& room, const std::string& jobs,
+                std::vector<Finding>& findings) {
+  const Fix look{Fix::Where::server, "du -xhd 2 ~ 2>/dev/null | sort -h | tail -20"};
+  if (room.free_bytes < 64 * kib) {
+    findings.push_back(
+        {"disk", CheckStatus::fail, fmt::format("{} cannot be written: its disk is full", jobs), look});
+  } else if (room.free_bytes < 64 * mib) {
+    findings.push_back({"disk", CheckStatus::warn,
+                        fmt::format("{} are free where {} is", size_text(room.free_bytes), jobs), look});
+  }
+  if (room.inodes > 0 && room.free_inodes < 10) {
+    findings.push_back(
+        {"inodes", CheckStatus::fail,
+         fmt::format("{} cannot be written: its disk is full ({} inodes are free)", jobs, room.free_inodes),
+         look});
+  }
+}
+
+}  // namespace
+
+std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
+                                  const std::string& jobs, const std::string& user) {
+  std::vector<Finding> findings;
+  if (answer.room) {
+    judge_room(*answer.room, jobs, findings);
+  }
+  if (answer.ends_at_logout) {
+    findings.push_back(logout_finding({}, user));
+  }
+  if (answer.shm_free && *answer.shm_free < 16 * mib) {
+    findings.push_back({"shm", CheckStatus::warn,
+                        fmt::format("{} are free in /dev/shm; NCCL and the workers of a DataLoader need more",
+                                    size_text(*answer.shm_free)),
+                        Fix{Fix::Where::server_as_root, "mount -o remount,size=50% /dev/shm"}});
+  }
+  if (!answer.gpu_holders.empty()) {
+    std::vector<std::string> holders;
+    for (const servers::GpuHolder& holder : answer.gpu_holders) {
+      holders.push_back(fmt::format("pid {} of {}", holder.pid, holder.user));
+    }
+    findings.push_back(
+        {"gpu-busy", CheckStatus::warn, "others hold memory of its GPUs: " + join(holders, ", "), {}});
+  }
+  if (Finding clock = clock_finding(clock_ahead); clock.status != CheckStatus::ok) {
+    findings.push_back(std::move(clock));
+  }
+  return findings;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,63 @@
+// What `remote check` found and what needs nobody's leave is mended: a fan-out over the servers.
+
+#include <algorithm>
+#include <chrono>
+
+#include "project/check/check.hpp"
+#include "servers/action.hpp"
+#include "servers/fanout.hpp"
+
+namespace remote::project {
+namespace {
+
+// A command that answers nothing.
+struct MendAnswer {
+  ExecResult ended;
+  void take(servers::AnswerLine& line) const { line.refuse_kind(); }
+};
+
+void run_fix(Core& core, const config::Server& server, const std::vector<std::string>& fixes) {
+  for (const std::string& fix : fixes) {
+    servers::Action<MendAnswer> action;
+    action.what = "mend";
+    action.script.append(fix).append("\n");
+    action.timeout = std::chrono::seconds(30);
+    const auto connection = core.connector().connect(server, core.cancel());
+    const ExecResult ended = servers::run_action(*connection, action, core.cancel()).ended;
+    if (!ended.status.success()) {
+      throw Error("cannot mend it by: " + fix, ended.describe());
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Error> mend(Core& core, const CheckReport& report) {
+  std::vector<config::Server> servers;
+  std::vector<std::vector<std::string>> fixes;
+  for (const ServerCheck& server : report.servers) {
+    std::vector<std::string> own;
+    for (const Finding& finding : server.findings) {
+      if (finding.fix && finding.fix->where == Fix::Where::server && finding.fix->harmless) {
+        own.push_back(finding.fix->text);
+      }
+    }
+    if (!own.empty()) {
+      servers.push_back(core.servers({server.server}).front());
+      fixes.push_back(std::move(own));
+    }
+  }
+  std::vector<Error> errors;
+  for (const auto& outcome :
+       servers::fan_out(servers, &config::Server::name, [&](const config::Server&server, std::size_t index) {
+         run_fix(core, server, fixes[index]);
+         return true;
+       })) {
+    if (!outcome.ok()) {
+      errors.push_back(*outcome.error);
+    }
+  }
+  return errors;
+}
+
+}  // namespace remote::project

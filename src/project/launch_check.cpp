@@ -1,0 +1,63 @@
+// What a launch's servers were found to be, before anything starts on them.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "project/check/judge.hpp"
+#include "project/launching.hpp"
+
+namespace remote::project {
+namespace {
+
+std::string where_and_what(const std::optional<Fix>& fix) {
+  if (!fix) {
+    return {};
+  }
+  const bool command = fix->where == Fix::Where::server || fix->where == Fix::Where::server_as_root;
+  const char* where = fix->where == Fix::Where::server ? "look there with: " : "as root there: ";
+  return command ? where + fix->text : fix->text;
+}
+
+}  // namespace
+
+void Launching::judge_servers() {
+  if (!request_.check) {
+    return;
+  }
+  bool fit = true;
+  std::vector<Compared> compared;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const config::Server& server = servers_[i];
+    const std::string jobs =
+        core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+    for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user)) {
+      if (finding.status == CheckStatus::fail) {
+        fit = false;
+        core_.tell(PartFailed{
+            Error("it cannot run there", finding.detail, where_and_what(finding.fix)).on(server.name)});
+      } else {
+        core_.tell(CheckWarned{server.name, finding});
+      }
+    }
+    if (!answers_[i].torch.empty() && !servers::container_of(server, request_.image)) {
+      Compared& one = compared.emplace_back();
+      one.server = server.name;
+      one.facts.torch = answers_[i].torch;
+    }
+  }
+  const auto differences = judge_same(compared);
+  for (std::size_t i = 0; i < compared.size(); ++i) {
+    for (const Finding& finding : differences[i]) {
+      if (finding.status == CheckStatus::fail) {  // another major version
+        core_.tell(CheckWarned{compared[i].server, finding});
+      }
+    }
+  }
+  if (!fit) {
+    throw Error("nothing was started", "a launch needs servers that are fit for it")
+        .mended_by(Remedy::skip_check);
+  }
+}
+
+}  // namespace remote::project

@@ -1,0 +1,108 @@
+// The lifeline of a launch: which servers have one, and whether they have met.
+
+#include <algorithm>
+#include <functional>
+
+#include <fmt/format.h>
+
+#include "base/hashing.hpp"
+#include "base/strings.hpp"
+#include "jobs/refresh.hpp"
+#include "project/launching.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+// lifeline.py needs Python 3.6. `version` is what the probe saw: "3.11.2".
+bool can_hold_lifeline(const std::optional<std::string>& version) {
+  if (!version) {
+    return false;
+  }
+  const std::vector<std::string> parts = split(*version, '.');
+  const int major = parse_number<int>(parts.front()).value_or(0);
+  const int minor = parts.size() > 1 ? parse_number<int>(parts[1]).value_or(0) : 0;
+  return major > 3 || (major == 3 && minor >= 6);
+}
+
+}  // namespace
+
+// nullopt where there can be none. Tells which servers are without one.
+std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
+  // mpirun reaches the other servers by it, whatever is to happen after a failure.
+  const bool brings_orders =
+      !request_.mpi_over_ssh && plan.processes.size() > 1 &&
+      std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
+  if (!request_.end_others && !brings_orders) {
+    return std::nullopt;
+  }
+  jobs::Lifeline lifeline;
+  lifeline.token = random_hex(32) + random_hex(32);
+  lifeline.address = plan.master_addr;
+  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
+  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
+  lifeline.needed = plan.needed.value_or(0);
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
+        plan.processes.end()) {
+      continue;  // nothing runs there that would have to be ended
+    }
+    if (can_hold_lifeline(answers_[i].python)) {
+      lifeline.servers.push_back(servers_[i].name);
+      lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
+      continue;
+    }
+    const bool for_all = i == 0 && servers_.size() > 1;
+    if (brings_orders) {
+      throw Error("cannot launch with mpi",
+                  "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
+                  "install python3 there")
+          .on(servers_[i].name)
+          .mended_by(Remedy::use_mpi_ssh);
+    }
+    core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
+    if (for_all) {
+      return std::nullopt;
+    }
+  }
+  if (lifeline.servers.size() > 1) {
+    if (!answers_.front().second_port && brings_orders) {
+      throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
+          .on(servers_.front().name);
+    }
+    if (!answers_.front().second_port) {
+      core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
+      return std::nullopt;
+    }
+    lifeline.port = *answers_.front().second_port;
+  }
+  for (const PlannedProcess& process : plan.processes) {
+    if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
+      lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+    }
+  }
+  lifeline.whole = lifeline.servers.size() == servers_.size();
+  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
+  // The first server is the one that the others are to reach.
+  const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
+  const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {
+    std::vector<Job> there;
+    std::ranges::copy_if(ranks, std::back_inserter(there),
+                         [&](const Job& job) { return job.server == name; });
+    return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+  });
+  std::vector<Job> news;
+  for (const auto& outcome : outcomes) {
+    // A server that is silent now is found out by the next question: its ranks have started.
+    if (outcome.ok()) {
+      news.insert(news.end(), outcome.value->begin(), outcome.value->end());
+    }
+  }
+  tell_missing_lifelines(core_, news);
+}
+
+}  // namespace remote::project

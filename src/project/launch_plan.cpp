@@ -1,0 +1,143 @@
+// What a launch plans by: what its servers say of themselves.
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "launch/host_filter.hpp"
+#include "project/launching.hpp"
+#include "servers/facts.hpp"
+#include "servers/fanout.hpp"
+#include "servers/init_file.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+  if (!answer.mpi) {
+    return std::nullopt;
+  }
+  using Kind = launch::MpiRuntime::Kind;
+  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
+                            .version = answer.mpi->version,
+                            .has_daemon = answer.mpi->has_daemon,
+                            .root = answer.mpi->root};
+}
+
+}  // namespace
+
+std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
+  clocks_ahead_.assign(servers_.size(), 0);
+  return servers::values_of(
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        servers::ProbeRequest request;
+        request.master_addr = master_addr;
+        request.activate = servers::activation(core_.config, server);
+        // An image is not looked into.
+        request.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
+        if (index == 0) {
+          request.master_port = request_.master_port.value_or(0);
+        }
+        if (request_.check) {
+          request.project = core_.config.project_path_on(server);
+          request.environment = servers::environment_folder(core_.config, server);
+        }
+        const auto connection = connect(server);
+        const std::int64_t asked = servers::wall_ms();
+        servers::ProbeAnswer answer =
+            servers::run_action(*connection, servers::probe_action(request), core_.cancel());
+        if (answer.clock) {
+          clocks_ahead_[index] = servers::clock_difference(*answer.clock, asked, servers::wall_ms());
+        }
+        return answer;
+      }));
+}
+
+std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+  if (!answer.mpi) {
+    return std::nullopt;
+  }
+  using Kind = launch::MpiRuntime::Kind;
+  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
+                            .version = answer.mpi->version,
+                            .has_daemon = answer.mpi->has_daemon,
+                            .root = answer.mpi->root};
+}
+
+launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
+                                const std::string& master_addr) {
+  if (!answer.resolved) {
+    throw Error(
+        "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
+        fmt::format("give server '{}' an internal_address in configs.yaml: an IP address by which the others "
+                    "reach it",
+                    servers_.front().name))
+        .on(server.name);
+  }
+  // All that are expected, or at least those that are listed.
+  int expected = server.gpus.value_or(answer.gpus);
+  for (const int index : server.gpu_indices) {
+    expected = std::max(expected, index + 1);
+  }
+  if (expected != answer.gpus) {
+    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
+  }
+  Env env = server.variables();
+  std::optional<int> slots;
+  if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
+    slots = host->second.slots;
+    launch::set_gpus(host->second, answer.gpus, server.gpu_indices, request_.env, env);
+  }
+  Env all = env;
+  all.insert(all.end(), request_.env.begin(), request_.env.end());
+  return {.server = server.name,
+          .gpus = answer.gpus,
+          .cpus = answer.cpus,
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
+          .env = std::move(env),
+          .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
+          .container = servers::container_of(server, request_.image),
+          .interface = answer.interface,
+          .mpi = mpi_of(answer)};
+}
+
+std::optional<std::string> Launching::given_variable(const std::string& name) const {
+  const auto found = std::find_if(request_.env.rbegin(), request_.env.rend(),
+                                  [&](const auto& pair) { return pair.first == name; });
+  return found == request_.env.rend() || found->second.empty() ? std::nullopt : std::optional(found->second);
+}
+
+Plan Launching::plan() {
+  const config::Server& master = servers_.front();
+  launch::LaunchSpec spec{
+      .command = request_.command,
+      .launcher = request_.launcher,
+      .master_addr = given_variable("MASTER_ADDR").value_or(master.internal_address.value_or(first_address_)),
+      .run_id = JobId::random().text(),
+      .env = request_.env,
+      .tags = request_.tags,
+      .init_method = request_.init_method,
+      .local_rank_arg = request_.local_rank_arg,
+      .mpi_over_ssh = request_.mpi_over_ssh,
+      .torch = request_.python,
+      .torchrun = request_.torchrun};
+  answers_ = probe_all(spec.master_addr);
+  if (launch::needs_port(spec.launcher)) {
+    try {
+      spec.master_port = servers::choose_port(answers_.front(), request_.master_port);
+    } catch (const Error& error) {
+      throw error.on(master.name);
+    }
+  }
+  if (request_.init_method == InitMethod::file) {
+    init_file_.emplace(core_, servers_, request_.init_dir, *JobId::parse(spec.run_id));
+  }
+  std::vector<launch::Node> nodes;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    nodes.push_back(node_of(servers_[i], answers_[i], spec.master_addr));
+  }
+  return launch::make_plan(spec, nodes);
+}
+
+}  // namespace remote::project

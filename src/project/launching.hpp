@@ -1,0 +1,70 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "jobs/start.hpp"
+#include "launch/plan.hpp"
+#include "project/code_check.hpp"
+#include "project/core.hpp"
+#include "project/init_file.hpp"
+#include "servers/container.hpp"
+#include "servers/probe.hpp"
+
+// Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
+// what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
+// launch_lifeline.cpp the lifeline.
+
+namespace remote::project {
+
+// A launch on its way: the servers that take part, and the connections to them. One thread.
+class Launching {
+ public:
+  // Connects to the servers. Throws Error (usage) for a request that cannot be met.
+  Launching(Core& core, const LaunchRequest& request);
+
+  Plan plan();
+  LaunchResult start();
+
+ private:
+  void choose_servers();
+  // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
+  // failed.
+  void need_all(const auto& outcomes, const std::string& reason, const std::string& hint = "");
+  void connect_all();
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
+    return core_.connector().connect(server, core_.cancel());
+  }
+  void verify_sync();
+  void announce_questions();
+  // The value that the user gave this variable.
+  std::optional<std::string> given_variable(const std::string& name) const;
+  void ready_containers();
+  // Tells what was found by which the launch would suffer. Throws Error where it would fail.
+  void judge_servers();
+  std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
+  launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
+                       const std::string& master_addr);
+  std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
+  std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
+  void end_started(std::vector<Job>& jobs);
+  void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
+
+  Core& core_;
+  const LaunchRequest& request_;
+  std::vector<config::Server> servers_;
+  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
+  std::optional<CodeCheck> code_check_;
+  std::vector<ssh::LoginFacts> logins_;                      // by server
+  std::string first_address_;                                // by which this machine reaches the first server
+  std::vector<servers::ProbeAnswer> answers_;                // by server, once plan() has asked
+  std::vector<double> clocks_ahead_;                         // likewise, in seconds
+  std::optional<InitFile> init_file_;                        // from plan() on
+  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
+};
+
+}  // namespace remote::project

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <remote/report.hpp>
+
+namespace remote::project {
+
+// A number and the word that stands before it.
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+  friend bool operator==(const NamedNumber&, const NamedNumber&) = default;
+};
+
+// The numbers of a line of output: "epoch 3/10  loss 0.31", "loss=0.31, lr: 1e-3", "12%| 5/40 [00:01,
+// loss=2.5]", or an object of JSON. What is a date, a time, an address or a version is none. A name stands
+// once: the last one counts.
+std::vector<NamedNumber> numbers_of(std::string_view line);
+
+// Makes curves of the numbers of one rank's lines. It holds at most about `most_points` points a curve, and
+// `most_names` names: whatever is printed, memory stays bounded.
+class CurveReader {
+ public:
+  static constexpr std::size_t most_names = 64;
+
+  explicit CurveReader(std::size_t most_points = 2000) : most_points_(most_points) {}
+
+  void take(std::string_view line);
+  // The curves with two values at least; those with the most values first, at most `most`. Their rank and key
+  // are left to the caller.
+  std::vector<Curve> curves(std::size_t most = 12) const;
+
+ private:
+  struct Points {
+    std::vector<double> at;
+    std::vector<double> index;
+    std::vector<double> values;
+    std::string over;       // what `at` counts; "" once a value had none, or went back
+    std::size_t every = 1;  // each so many-th is kept
+    std::size_t seen = 0;
+  };
+  void add(Points& points, const NamedNumber* over, double value) const;
+
+  std::size_t most_points_;
+  std::map<std::string, Points> points_;
+};
+
+}  // namespace remote::project

@@ -1,0 +1,172 @@
+# The part `state` of the backend `slurm` (backend_slurm.sh): how a job is, by its own result and by what Slurm says, also when Slurm has
+# forgotten it or does not answer.
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+
+#part state
+
+# slurm_says_end ID: what the end means that Slurm tells, where the job's own result is missing: into f_end, f_code and f_ended.
+slurm_says_end() {
+  f_ended=$(date -d "$slurm_until" +%s 2>/dev/null) || f_ended=
+  f_end=signal f_code=15
+  case $slurm_state in
+    COMPLETED) f_end='exit' f_code=0 ;;
+    OUT_OF_MEMORY) f_code=9 ;;
+    FAILED)
+      # a wait status
+      se_raw=$(slurm_call 2 squeue -h -t all -j "$slurm_number" -O exit_code:.20 2>/dev/null | head -n 1)
+      se_raw=${se_raw##* }
+      f_end='exit' f_code=1
+      case $se_raw in
+        '' | *[!0-9]* | ??????*) ;;
+        *)
+          f_code=$((se_raw / 256 % 256))
+          [ $((se_raw % 128)) = 0 ] || f_end=signal f_code=$((se_raw % 128))
+          ;;
+      esac
+      ;;
+    NODE_FAIL | BOOT_FAIL) f_end='' f_code='' ;;
+  esac
+}
+
+# slurm_keep_end ID: puts on record what Slurm calls its end, and who ended it where that was nobody of ours.
+slurm_keep_end() {
+  slurm_note "$1" "$slurm_state $slurm_why"
+  if [ "$slurm_state" = CANCELLED ] && [ "$slurm_why" != DependencyNeverSatisfied ] && [ ! -e "$f_dir/stop" ]; then
+    (
+      umask 077
+      set -C
+      read_now
+      printf '%s\n' "15 scancel $now" >"$f_dir/stop"
+    ) 2>/dev/null
+  fi
+}
+
+# slurm_reason: why it ended, where its exit code does not say that; from `slurm.end`, into $reason.
+slurm_reason() {
+  sn_state='' sn_why=''
+  read -r sn_state sn_why 2>/dev/null <"$f_dir/slurm.end"
+  case $sn_state in
+    '' | COMPLETED) ;;
+    CANCELLED) [ "$sn_why" != DependencyNeverSatisfied ] || reason='the job that it was to come after has failed' ;;
+    FAILED)
+      case $sn_why in
+        '' | NonZeroExitCode | JobLaunchFailure) ;;
+        *) reason="FAILED, $sn_why" ;;
+      esac
+      [ "$sn_why" != JobLaunchFailure ] || reason='Slurm could not run its batch script to the end (JobLaunchFailure)'
+      ;;
+    *) reason=$sn_state ;;
+  esac
+}
+
+# slurm_ended ID HOW: it has a result. Slurm is asked what else it knows, once; and after a kill or before a clean, whether all of it is
+# gone.
+slurm_ended() {
+  phase=ended
+  [ "$2" != brief ] || return
+  if [ "$2" = all ] || [ -e "$f_dir/stop" ]; then
+    slurm_ask 20
+    if slurm_row "$1"; then
+      slurm_kind "$slurm_state"
+      if [ "$slurm_kind" != final ]; then
+        phase=running reason="Slurm still has its job $slurm_number: $slurm_state"
+        return
+      fi
+    fi
+  elif [ "$f_end $f_code" != 'exit 0' ] && [ ! -e "$f_dir/slurm.end" ]; then
+    # Its batch script ends just now, and then Slurm tells.
+    so_tries=0
+    while slurm_ask 5 && slurm_row "$1"; do
+      slurm_kind "$slurm_state"
+      if [ "$slurm_kind" = final ]; then
+        slurm_keep_end "$1"
+        break
+      fi
+      so_tries=$((so_tries + 1))
+      [ $so_tries -lt 15 ] || break
+      nap 0.1
+    done
+  fi
+  slurm_reason
+}
+
+# slurm_state ID [HOW]: with `brief`, Slurm is asked every two seconds only.
+slurm_state() {
+  if [ -n "$f_end" ] && [ ! -e "$f_dir/requeue" ]; then
+    slurm_ended "$1" "${2-}"
+    return
+  fi
+  if [ "${2-}" = brief ]; then
+    slurm_ask 200
+  else
+    slurm_ask 50
+  fi
+  if [ -n "$slurm_trouble" ]; then
+    # A result is no proof here: Slurm may be about to run the job again.
+    phase=unknown reason=$slurm_trouble
+    return
+  fi
+  if slurm_row "$1"; then
+    slurm_kind "$slurm_state"
+    case $slurm_kind in
+      queued)
+        phase=queued
+        reason="Slurm job $slurm_number, $slurm_state${slurm_why:+ ($slurm_why)}"
+        [ "$slurm_state" != PENDING ] || reason="Slurm job $slurm_number${slurm_why:+, $slurm_why}"
+        return
+        ;;
+      running)
+        phase=running
+        reason="Slurm job $slurm_number${slurm_nodes:+ on $slurm_nodes}"
+        [ "$slurm_state" = RUNNING ] || reason="$reason, $slurm_state"
+        return
+        ;;
+    esac
+  fi
+  # It is over. The result is written before Slurm is told, but a shared file system may show it late: listing the folder asks for news.
+  ls -a "$f_dir" >/dev/null 2>&1
+  facts "$1" || return
+  if [ -n "$f_end" ]; then
+    [ -z "$slurm_state" ] || slurm_keep_end "$1"
+    phase=ended
+    slurm_reason
+    return
+  fi
+  if [ -n "$slurm_state" ]; then
+    slurm_keep_end "$1"
+    slurm_says_end "$1"
+  elif [ -s "$f_dir/slurm.end" ]; then
+    f_end=
+  elif [ -z "$slurm_number" ] && [ -z "$f_sup" ]; then
+    phase=starting
+    return
+  else
+    slurm_accounts "$1"
+  fi
+  slurm_reason
+  phase=gone
+  if [ -n "$f_end" ]; then
+    phase=ended
+    [ -n "$f_ended" ] || read_now
+    put_result "$1" "$f_end $f_code ${f_ended:-$now}"
+  fi
+}
+
+# slurm_accounts ID: Slurm's accounting, where there is one, remembers what the controller has forgotten.
+slurm_accounts() {
+  sc_row=$(slurm_call 2 sacct -n -X -P -j "$slurm_number" -o State,ExitCode,End 2>/dev/null | tail -n 1)
+  sc_code=${sc_row#*|}
+  slurm_until=${sc_code##*|} sc_code=${sc_code%%|*}
+  slurm_state=${sc_row%%[!A-Z_]*} slurm_why=
+  slurm_kind "$slurm_state"
+  [ "$slurm_kind" = final ] || return
+  slurm_keep_end "$1"
+  [ "$slurm_state" != FAILED ] || slurm_state=failed # squeue does not know its code
+  slurm_says_end "$1"
+  case $slurm_state:$sc_code in
+    failed:*[!0-9:]* | failed: | failed:*:*:*) f_end='exit' f_code=1 ;;
+    failed:*:0) f_end='exit' f_code=${sc_code%:0} ;;
+    failed:*:*) f_end=signal f_code=${sc_code#*:} ;;
+  esac
+}

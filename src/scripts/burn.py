@@ -1,0 +1,139 @@
+"""`remote check --burn`: how fast this rank's device computes, and how fast the ranks exchange data. Each rank runs it.
+
+argv: the seconds that it may take. The answer is lines "@remote1 burn …" on stdout (docs/protocol.md).
+"""
+import os
+import sys
+import threading
+import time
+
+
+def say(*words):
+    os.write(1, ("@remote1 burn " + " ".join(str(word) for word in words) + "\n").encode())
+
+
+def plain(text):
+    """A text as one word."""
+    return "".join(c if c.isalnum() and c < "\x80" or c in "._-" else "_" for c in text).strip("_")[:100] or "unknown"
+
+
+SECONDS = float(sys.argv[1])
+# Where the ranks do not find each other, the libraries would wait for half an hour.
+threading.Timer(SECONDS * 3 + 90, lambda: (say("error", "timeout"), os._exit(1))).start()
+try:
+    import torch
+    import torch.distributed as dist
+except ImportError:
+    say("error", "no-torch")
+    os._exit(1)
+
+
+def processor():
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return "CPU"
+
+
+RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+CUDA = torch.cuda.is_available()
+if CUDA:
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count())
+    DEVICE = torch.device("cuda", torch.cuda.current_device())
+    NAME = torch.cuda.get_device_name()
+    newer = torch.version.hip or torch.cuda.get_device_capability() >= (8, 0)
+    TYPE = torch.bfloat16 if newer else torch.float16
+else:
+    DEVICE = torch.device("cpu")
+    NAME = processor()
+    TYPE = torch.float32
+BACKEND = "nccl" if CUDA else "gloo"
+
+
+def ready():
+    if CUDA:
+        torch.cuda.synchronize()
+
+
+def product():
+    """Matrix products for the given time; 10^12 operations a second."""
+    size = 8192 if CUDA else 1024
+    a = torch.randn(size, size, device=DEVICE).to(TYPE)
+    b = torch.randn(size, size, device=DEVICE).to(TYPE)
+    for _ in range(3):
+        torch.mm(a, b)
+    ready()
+    count, begun = 0, time.perf_counter()
+    while time.perf_counter() - begun < SECONDS * 0.6:
+        for _ in range(10 if CUDA else 1):
+            torch.mm(a, b)
+            count += 1
+        ready()
+    return 2.0 * size**3 * count / (time.perf_counter() - begun) / 1e12
+
+
+def often(work, seconds):
+    """How long `work`, in which all take part, takes on average; who takes longest says how often it is done."""
+    for _ in range(2):
+        work()
+    ready()
+    begun = time.perf_counter()
+    work()
+    ready()
+    once = time.perf_counter() - begun
+    longest = torch.tensor([once], device=DEVICE)
+    dist.all_reduce(longest, op=dist.ReduceOp.MAX)
+    count = max(1, min(1000, int(seconds / max(float(longest), 1e-6))))
+    dist.barrier()
+    begun = time.perf_counter()
+    for _ in range(count):
+        work()
+    ready()
+    return (time.perf_counter() - begun) / count
+
+
+def all_reduce():
+    """The bus bandwidth in Gbit/s, as nccl-tests has it: what each link must carry."""
+    data = torch.ones((64 if CUDA else 8) << 20, device=DEVICE)
+    took = often(lambda: dist.all_reduce(data), SECONDS * 0.2)
+    return data.numel() * 4 * 8 * 2 * (RANKS - 1) / RANKS / took / 1e9
+
+
+def links():
+    """Each rank with the next one: first those that begin with an even rank, then the others."""
+    data = torch.ones((16 if CUDA else 4) << 20, device=DEVICE)
+    for first in (0, 1):
+        partner = RANK + 1 if RANK % 2 == first else RANK - 1
+
+        def there_and_back(partner=partner):
+            if not 0 <= partner < RANKS:
+                return
+            if RANK < partner:
+                dist.send(data, partner)
+                dist.recv(data, partner)
+            else:
+                dist.recv(data, partner)
+                dist.send(data, partner)
+
+        took = often(there_and_back, SECONDS * 0.1)
+        if RANK < partner < RANKS:
+            say("link", RANK, partner, int(data.numel() * 4 * 8 * 2 / took))
+
+
+if RANKS > 1:
+    dist.init_process_group(BACKEND)
+    dist.barrier()
+tflops = product()
+bus = 0.0
+if RANKS > 1:
+    dist.barrier()
+    bus = all_reduce()
+    links()
+    dist.barrier()
+say("device", RANK, BACKEND, str(TYPE).replace("torch.", ""), int(tflops * 1e6), int(bus * 1e9), plain(NAME))
+sys.stdout.flush()
+os._exit(0)

@@ -1,0 +1,67 @@
+#!/bin/sh
+# `remote check --bandwidth` between four hosts in namespaces whose interfaces are slowed down, one of them more: what iperf3 says by
+# hand, the slow one named, a host without iperf3, and nothing left, also after an interruption.
+. "${0%/*}/hosts_support.sh"
+command -v iperf3 >/dev/null || skip 'iperf3 is not installed'
+
+# shellcheck disable=SC2016  # each host's shell is to expand it
+hosts 4 '
+  rate=400mbit
+  [ "$1" != 3 ] || rate=100mbit
+  tc qdisc add dev eth0 root tbf rate $rate burst 64kb latency 20ms || touch "$2/no-tbf"
+  [ "$1" != 4 ] || mount --bind /dev/null "$(command -v iperf3)"'
+[ ! -e "$work/no-tbf" ] || skip 'this kernel cannot slow an interface down (tbf)'
+
+# left: what still listens or runs on the hosts
+left() {
+  for n in 1 2 3 4; do
+    ip netns exec "host$n" ss -Hltn | grep -v ':2222 ' || true
+    for pid in $(ip netns pids "host$n"); do
+      tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -E '^iperf3|def refusal' || true
+    done
+  done
+}
+nothing_left() { [ -z "$(left)" ]; }
+
+remote check --bandwidth --json --svg "$work/heat map.svg" || [ $? = 1 ] || fail 'the measurement'
+nothing_left || fail "there still is: $(left)"
+# flow FROM TO FIELD
+flow() { picks "[f['$3'] for s in d if s['server'] == 'node-$1' for f in s['facts']['network']['bandwidth']['to'] if f['to'] == 'node-$2'][0]"; }
+[ "$(picks "sum(len(s['facts']['network']['bandwidth']['to']) for s in d)")" = 12 ] || fail 'not all pairs were measured'
+[ "$(flow 1 2 method)" = iperf3 ] || fail 'iperf3 did not measure'
+[ "$(flow 1 4 method)" = own ] || fail 'who measured where there is no iperf3?'
+[ "$(flow 4 1 method)" = own ] || fail 'who measured on a host without iperf3?'
+[ "$(flow 3 1 outlier)" = True ] || fail "node-3 is slow: $(flow 3 1 gbit_s)"
+[ "$(flow 1 3 outlier)" = False ] || fail "node-1 is not slow: $(flow 1 3 gbit_s)"
+[ "$(picks "all(0.3 < f['gbit_s'] < 0.45 and f['latency_us'] > 0 for s in d for f in s['facts']['network']['bandwidth']['to'] if s['server'] != 'node-3')")" = True ] || fail 'the speeds are not what tbf allows'
+picks "'\n'.join(c['detail'] for s in d for c in s['checks'] if s['server'] == 'node-3' and c['name'] == 'bandwidth')" >"$work/lines"
+grep -q 'Gbit/s to node-1, where the median of all is 0.3' "$work/lines" || fail "node-3: $(cat "$work/lines")"
+
+# By hand, the other way round than the order of the test would make it easy.
+ip netns exec host2 timeout 20 iperf3 -s -1 -p 5201 >"$work/iperf" &
+follower=$!
+until_true sh -c 'ip netns exec host2 ss -Hltn | grep -q ":5201 "'
+by_hand=$(ip netns exec host1 iperf3 -c 10.77.0.2 -p 5201 -t 2 -J | evaluate "d['end']['sum_received']['bits_per_second'] / 1e9")
+follower_ends 0
+[ "$(picks "abs($(flow 1 2 gbit_s) / $by_hand - 1) < 0.1")" = True ] || fail "measured $(flow 1 2 gbit_s), by hand $by_hand"
+
+python3 -c 'import sys, xml.dom.minidom as x; assert len(x.parse(sys.argv[1]).getElementsByTagName("rect")) == 17' "$work/heat map.svg" || fail 'the heat map'
+
+# GPUs ask for more than that.
+sed -i 's/^\( *\)port: 2222$/&\n\1gpus: 1/' .remote/configs.yaml
+"$REMOTE" check --bandwidth --server node-1,node-2 >"$work/out" 2>"$work/err" || true
+grep -q 'bandwidth-gpu: only 0.3.* both have GPUs: below 10 Gbit/s a run waits for the network; .*eth0' "$work/out" || fail 'GPUs behind a slow network'
+grep -q '^1 node-1 .* 0.3' "$work/out" || fail 'the matrix'
+
+# ---- wrong usage, and an interruption ------------------------------------------------------------------
+code 2 check --svg "$work/x.svg"
+code 2 check --bandwidth --svg "$work/none/x.svg"
+[ ! -e "$work/x.svg" ] || fail 'it was written'
+"$REMOTE" check --bandwidth >"$work/out" 2>"$work/err" &
+follower=$!
+measuring() { [ -n "$(ip netns exec host2 ss -Htn state established sport != :2222 dport != :2222)" ]; }
+until_true measuring
+kill -TERM "$follower"
+follower_ends 130
+until_true nothing_left
+echo 'check of the bandwidth: all good'

@@ -1,0 +1,90 @@
+#!/bin/sh
+# remote report in a real browser: the page draws its curves, shows the cause without scrolling, fits a telephone and a wide screen,
+# light and dark, and takes keys.
+. "${0%/*}/support.sh"
+browser=$(command -v chromium || command -v chromium-browser || command -v google-chrome) || skip "no Chromium here"
+"$REMOTE" --quiet sandbox up --nodes 2
+system_python
+cat >train.sh <<'END'
+for step in 1 2 3 4 5 6; do echo "step $step loss 0.$((9 - step))$RANK lr=1e-3"; done
+[ "$RANK" != 2 ] || { echo 'ValueError: <b>the reason</b>' >&2; exit 3; }
+exec sleep 1000
+END
+"$REMOTE" --quiet rsync
+code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- sh train.sh
+code 0 report
+page=$(cat "$work/out")
+[ -s "$page" ] || fail "there is no page at $page"
+
+# browse WIDTH HEIGHT PAGE OPTIONS...: what has become of the page, as HTML, to $work/dom. The browser is given a home of its own.
+browse() {
+  width=$1 height=$2 shown=$3
+  shift 3
+  HOME="$work/home" timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run \
+    --user-data-dir="$work/profile" --window-size="$width,$height" --virtual-time-budget=5000 "$@" \
+    --dump-dom "file://$shown" >"$work/dom" 2>"$work/err" </dev/null || fail "the browser failed"
+}
+mkdir "$work/home"
+# What a person would look at, in a frame of a telephone's width and of a wide screen's, asked by a script: the page is within this one.
+cat >"$work/look.py" <<'END'
+import html, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+print("""<!doctype html><body><pre id=found></pre><iframe id=frame style="border:0;width:%spx;height:800px" srcdoc="%s"></iframe><script>
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement, all = {};
+  const box = one => page.getElementById(one).getBoundingClientRect();
+  all.ready = root.dataset.ready;
+  all.wider = root.scrollWidth - root.clientWidth;
+  all.title = page.getElementById("cause-title").textContent;
+  all.cause = page.getElementById("cause-lines").textContent;
+  all.cause_above_the_fold = box("cause-lines").bottom < 800;
+  all.charts = page.querySelectorAll(".chart canvas").length;
+  all.drawn = [...page.querySelectorAll(".chart canvas")].every(one =>
+    one.getContext("2d").getImageData(0, 0, one.width, one.height).data.some(byte => byte !== 0));
+  all.bars = page.querySelectorAll("#timeline .bar").length;
+  all.bold = page.querySelectorAll("main b").length;
+  all.back = getComputedStyle(page.body).backgroundColor;
+  const choice = page.querySelector("#ranks input");
+  choice.focus();
+  all.focus = page.activeElement === choice;
+  choice.click();
+  all.hidden = [...page.querySelectorAll(".chart canvas")].length;
+  document.getElementById("found").textContent = JSON.stringify(all);
+};
+</script>""" % (sys.argv[2], html.escape(page, quote=True)))
+END
+look() { # look WIDTH OPTIONS...
+  wide=$1
+  shift
+  python3 "$work/look.py" "$page" "$wide" >"$work/look.html"
+  browse 1700 1000 "$work/look.html" "$@"
+  sed -n 's/.*<pre id="found">\(.*\)<\/pre>.*/\1/p' "$work/dom" | sed 's/&lt;/</g; s/&gt;/>/g; s/&amp;/\&/g' >"$work/found"
+  [ -s "$work/found" ] || fail "the page was not shown"
+}
+is() { # is EXPRESSION: of what was found
+  python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); sys.exit(not eval(sys.argv[2]))' "$work/found" "$1" ||
+    fail "not so: $1: $(cat "$work/found")"
+}
+for width in 400 1600; do
+  look $width
+  is 'd["ready"] == "yes"'
+  is 'd["wider"] <= 0'
+  is 'd["title"].startswith("rank 2 on node-2 failed first (exit 3")'
+  is 'd["cause"] == "ValueError: <b>the reason</b>"'
+  is 'd["cause_above_the_fold"]'
+  is 'd["charts"] == 2 and d["drawn"] and d["hidden"] == 2'
+  is 'd["bars"] == 4'
+  is 'd["bold"] == 0'
+  is 'd["focus"]'
+  is 'd["back"] == "rgb(255, 255, 255)"'
+done
+look 400 --blink-settings=preferredColorScheme=0
+is 'd["back"] == "rgb(13, 17, 23)"'
+is 'd["drawn"]'
+
+# A picture, for who wants to look: REPORT_PICTURES names a folder.
+if [ -n "${REPORT_PICTURES:-}" ]; then
+  browse 1600 1400 "$page" --screenshot="$REPORT_PICTURES/wide.png"
+  browse 500 1400 "$page" --screenshot="$REPORT_PICTURES/narrow.png"
+fi
+echo "the report is as it should be"

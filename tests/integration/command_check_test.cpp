@@ -1,0 +1,85 @@
+// `remote check`: what it prints, and that one server's answer harms no other.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+
+namespace remote::test {
+namespace {
+
+class CommandCheck : public ::testing::Test {
+ protected:
+  CommandCheck() {
+    world.configure(
+        "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n  b: {hostname: b}\n");
+  }
+  static const nlohmann::json* find(const nlohmann::json& server, const std::string& name) {
+    for (const auto& check : server.at("checks")) {
+      if (check.at("name") == name) {
+        return &check;
+      }
+    }
+    return nullptr;
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandCheck, JsonHasChecksAndFactsOfEachServer) {
+  const auto report = world.run({"check", "--json"}).json();
+  ASSERT_EQ(report.size(), 2U);
+  for (const auto& server : report) {
+    for (const char* name :
+         {"connect", "disk", "shm", "clock", "rsync", "project", "python", "same-python"}) {
+      ASSERT_NE(find(server, name), nullptr) << name;
+    }
+    EXPECT_EQ(find(server, "clock")->at("status"), "ok");
+    EXPECT_FALSE(server.at("facts").at("kernel").is_null());
+    EXPECT_EQ(server.at("facts").at("disks").at("project").at("there"), true);
+  }
+}
+
+TEST_F(CommandCheck, TheTableHasARowForEachServerAndWithVerboseOneForEachCheck) {
+  const CommandResult brief = world.run({"check"});
+  EXPECT_THAT(brief.lines().front(), MatchesRegex("SERVER +STATUS +SUMMARY"));
+  EXPECT_THAT(brief.lines(), Contains(StartsWith("a ")));
+  EXPECT_THAT(brief.lines(), Contains(StartsWith("b ")));
+  const CommandResult all = world.run({"check", "-v"});
+  EXPECT_THAT(all.lines(), Contains(MatchesRegex("a +rsync +ok +is installed")));
+}
+
+TEST_F(CommandCheck, AServerThatIsNotReachedFailsAlone) {
+  world.cut_off({"b"});
+  const CommandResult result = world.run({"check", "--json"});
+  EXPECT_EQ(result.code, 1);
+  const auto report = result.json();
+  EXPECT_NE(find(report[0], "python"), nullptr);
+  EXPECT_EQ(report[1].at("ok"), false);
+  EXPECT_EQ(find(report[1], "connect")->at("status"), "fail");
+  EXPECT_FALSE(report[1].at("facts").contains("kernel"));
+}
+
+TEST_F(CommandCheck, AHostileAnswerHarmsThatServerAlone) {
+  // date is the first program that the script starts, on server b alone
+  world.servers().add_program(
+      "date",
+      "case $HOME in */b) printf '1\\n@remote1 facts os \\033[2Jevil\\n@remote1 facts colour red\\n';; "
+      "*) exec /bin/date \"$@\";; esac\n");
+  const CommandResult result = world.run({"check", "--json"});
+  EXPECT_EQ(result.code, 1);
+  const auto report = result.json();
+  EXPECT_EQ(find(report[0], "facts"), nullptr);
+  EXPECT_NE(find(report[0], "python"), nullptr);
+  EXPECT_EQ(find(report[1], "facts")->at("status"), "fail");
+  EXPECT_THAT(world.run({"check"}).out, Not(HasSubstr("\033[2J")));
+}
+
+TEST_F(CommandCheck, FixAsksAndMakesTheFolder) {
+  fs::remove_all(world.there("b"));
+  EXPECT_THAT(world.run({"check", "--fix"}, piped("n\n")).err, HasSubstr("nothing was changed"));
+  EXPECT_FALSE(fs::exists(world.there("b")));
+  const CommandResult done = world.run({"check", "--fix"}, piped("y\n"));
+  EXPECT_THAT(done.err, HasSubstr("b: mkdir -p \"$HOME\"/proj"));
+  EXPECT_TRUE(fs::is_directory(world.there("b")));
+}
+
+}  // namespace
+}  // namespace remote::test

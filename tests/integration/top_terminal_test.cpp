@@ -1,0 +1,104 @@
+// `remote top` on a terminal of its own, with real servers: the terminal is as before, however it ends.
+
+#include <csignal>
+#include <fstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include "base/files.hpp"
+#include "support/program_on_terminal.hpp"
+#include "support/test_sandbox.hpp"
+#include "support/waiting.hpp"
+
+namespace remote {
+namespace {
+
+using ::testing::HasSubstr;
+
+// The other screen was left, the cursor is there, lines wrap.
+constexpr const char* left = "\033[?7h\033[?25h\033[?1049l";
+
+class TopTerminal : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    sandbox_ = std::make_unique<test::TestSandbox>(2);
+    sandbox_->write_config();
+  }
+  static void TearDownTestSuite() { sandbox_.reset(); }
+
+  static test::ProgramOnTerminal top(int rows = 24, int columns = 80) {
+    return test::ProgramOnTerminal({"--project", sandbox_->project().string(), "top", "--interval", "1"},
+                                   sandbox_->home(0), rows, columns);
+  }
+  static void expect_restored(test::ProgramOnTerminal& program) {
+    EXPECT_THAT(program.screen(), HasSubstr(left));
+    EXPECT_EQ(program.screen().rfind("\033[?1049h") < program.screen().rfind("\033[?1049l"), true);
+    EXPECT_EQ(program.settings().c_lflag, program.first_settings().c_lflag);
+    EXPECT_EQ(program.settings().c_iflag, program.first_settings().c_iflag);
+    EXPECT_EQ(program.settings().c_oflag, program.first_settings().c_oflag);
+  }
+
+  static std::unique_ptr<test::TestSandbox> sandbox_;
+};
+std::unique_ptr<test::TestSandbox> TopTerminal::sandbox_;
+
+TEST_F(TopTerminal, IsLeftByCtrlC) {
+  test::ProgramOnTerminal program = top();
+  ASSERT_TRUE(program.shows("node-2")) << program.screen();
+  ASSERT_TRUE(program.shows("q quit")) << program.screen();
+  EXPECT_FALSE(program.echoes());
+  program.type("\003");
+  EXPECT_EQ(program.end(), 0);
+  expect_restored(program);
+}
+
+TEST_F(TopTerminal, RestoresTheScreenWhenItIsTerminated) {
+  for (const int number : {SIGTERM, SIGHUP}) {
+    test::ProgramOnTerminal program = top();
+    ASSERT_TRUE(program.shows("q quit")) << program.screen();
+    ::kill(program.pid(), number);
+    EXPECT_NE(program.end(), 0);
+    expect_restored(program);
+  }
+}
+
+TEST_F(TopTerminal, FollowsTheSizeOfTheWindow) {
+  test::ProgramOnTerminal program = top(24, 40);
+  ASSERT_TRUE(program.shows("arrows choose")) << program.screen();
+  EXPECT_THAT(program.screen(), ::testing::Not(HasSubstr("free"))) << "it does not fit";
+  program.resize(40, 200);
+  EXPECT_TRUE(program.shows("GiB free")) << program.screen();
+  EXPECT_TRUE(program.shows("q quit")) << program.screen();
+  program.type("q");
+  EXPECT_EQ(program.end(), 0);
+  expect_restored(program);
+}
+
+// A server that takes the connection and never says a word is marked; the others are shown meanwhile.
+TEST_F(TopTerminal, IsNotHeldUpByASilentServer) {
+  UniqueFd silent(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  ASSERT_EQ(::bind(silent.get(), reinterpret_cast<sockaddr*>(&address), size), 0);
+  ASSERT_EQ(::listen(silent.get(), 8), 0);
+  ASSERT_EQ(::getsockname(silent.get(), reinterpret_cast<sockaddr*>(&address), &size), 0);
+  test::TestSandbox sandbox(1);
+  sandbox.write_config();
+  std::ofstream(sandbox.project() / ".remote/configs.yaml", std::ios::app)
+      << "  mute: {hostname: 127.0.0.1, username: ann, port: " << ntohs(address.sin_port) << "}\n";
+  test::ProgramOnTerminal program({"--project", sandbox.project().string(), "top", "--interval", "1"},
+                                  sandbox.home(0));
+  ASSERT_TRUE(program.shows("GiB free")) << program.screen();
+  EXPECT_TRUE(program.shows("has not answered yet")) << program.screen();
+  program.type("q");
+  EXPECT_EQ(program.end(), 0);
+  expect_restored(program);
+}
+
+}  // namespace
+}  // namespace remote

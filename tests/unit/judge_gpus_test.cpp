@@ -1,0 +1,176 @@
+#include <algorithm>
+#include <functional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "project/check/judge.hpp"
+
+namespace remote::project {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr std::uint64_t gib = 1024UL * 1024 * 1024;
+
+config::Server server_with(const std::string& more) {
+  return config::parse("servers:\n  gpu1: {hostname: h1" + more + "}\n", "/home/me/proj").servers.front();
+}
+
+ServerFacts healthy() {
+  ServerFacts facts;
+  facts.user = "ada";
+  facts.gpus.tools.push_back(
+      {GpuVendor::nvidia, "nvidia-smi", GpuToolState::answered, "", "550.54.15", "12.4"});
+  for (int i = 0; i < 4; ++i) {
+    Gpu gpu;
+    gpu.index = i;
+    gpu.name = "NVIDIA A100-SXM4-80GB";
+    gpu.memory_total = 80 * gib;
+    gpu.memory_used = 0;
+    gpu.temperature = 35;
+    gpu.clock_limits = {ClockLimit::idle, ClockLimit::power_cap};
+    gpu.ecc_uncorrected = 0;
+    gpu.persistence = false;
+    gpu.remap_pending = gpu.remap_failed = false;
+    gpu.compute_mode = "Default";
+    facts.gpus.gpus.push_back(gpu);
+  }
+  facts.gpus.xids.emplace();
+  facts.gpus.xids->push_back({"0000:3b:00", 13, "a program's own fault"});
+  return facts;
+}
+
+std::vector<Finding> judged(const ServerFacts& facts, const std::string& more = "") {
+  std::vector<Finding> findings;
+  judge_gpus(server_with(more), facts, findings);
+  return findings;
+}
+
+TEST(JudgeGpus, HealthyOnesGetNoWarning) {
+  for (const Finding& finding : judged(healthy(), ", gpus: 4")) {
+    EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
+  }
+  EXPECT_EQ(judged(healthy())[1].detail, "4 × NVIDIA A100-SXM4-80GB, 80 GiB");
+}
+
+TEST(JudgeGpus, AServerWithoutThemIsWell) {
+  const auto findings = judged({});
+  ASSERT_EQ(findings.size(), 1U);
+  EXPECT_EQ(findings[0].status, CheckStatus::skip);
+}
+
+struct Case {
+  const char* what;
+  std::function<void(ServerFacts&)> spoil;
+  const char* name;
+  CheckStatus status;
+  const char* detail;
+  const char* fix;
+  std::string yaml = {};
+};
+
+TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
+  constexpr CheckStatus warn = CheckStatus::warn;
+  constexpr CheckStatus fail = CheckStatus::fail;
+  const auto hold = [](ServerFacts& f, const GpuProcess& process) { f.gpus.gpus[1].processes = {process}; };
+  const auto state = [](GpuToolState how) {
+    return [how](ServerFacts& f) {
+      f.gpus.tools.front().state = how;
+      f.gpus.tools.front().text = "it says\x1b[2J no";
+    };
+  };
+  const std::vector<Case> cases = {
+      {"fewer", [](ServerFacts&) {}, "gpus", fail, "8 expected, 4 there", "nvidia-smi -L", ", gpus: 8"},
+      {"one that is listed", [](ServerFacts&) {}, "gpus", fail, "lists GPU 7, and there are 4", "nvidia-smi",
+       ", gpus: [2, 7]"},
+      {"more", [](ServerFacts&) {}, "gpus", warn, "2 expected, 4 × NVIDIA", "gpus: 4", ", gpus: 2"},
+      {"held by somebody else",
+       [&](ServerFacts& f) {
+         hold(f, {4711, "python", 30 * gib, "bob", false, "", 60});
+       },
+       "gpu-busy", warn, "GPU 1: python (pid 4711, bob, 30 GiB)", "ask bob"},
+      {"held by oneself",
+       [&](ServerFacts& f) {
+         hold(f, {4711, "python", 30 * gib, "ada", true, "", 60});
+       },
+       "gpu-busy", warn, "GPU 1: python (pid 4711, ada, 30 GiB)", "kill 4711"},
+      {"lost", [](ServerFacts& f) { f.gpus.gpus[2].lost = true; }, "gpu-health", fail, "GPU 2 is lost",
+       "reboot"},
+      {"bad memory", [](ServerFacts& f) { f.gpus.gpus[2].remap_pending = true; }, "gpu-health", warn,
+       "GPU 2 has bad memory", "nvidia-smi --gpu-reset -i 2"},
+      {"no spare rows", [](ServerFacts& f) { f.gpus.gpus[2].remap_failed = true; }, "gpu-health", fail,
+       "no spare rows", "nvidia-smi"},
+      {"ECC", [](ServerFacts& f) { f.gpus.gpus[0].ecc_uncorrected = 3; }, "gpu-health", warn,
+       "3 uncorrectable", "--gpu-reset -i 0"},
+      {"Xid",
+       [](ServerFacts& f) {
+         f.gpus.xids = {{{"0000:3b:00", 79, "x"}, {"0000:3b:00", 79, "x"}}};
+       },
+       "gpu-health", warn, "Xid 79 in the kernel's log, 2 times", "dmesg"},
+      {"prohibited", [](ServerFacts& f) { f.gpus.gpus[3].compute_mode = "Prohibited"; }, "gpu-health", fail,
+       "takes no work", "nvidia-smi -i 3 -c DEFAULT"},
+      {"hot", [](ServerFacts& f) { f.gpus.gpus[3].clock_limits = {ClockLimit::hardware_thermal}; },
+       "gpu-clocks", warn, "GPU 3: hw_thermal_slowdown at 35 °C", "nvidia-smi -q -d"},
+      {"no driver", state(GpuToolState::no_driver), "gpu-driver", fail, "it says\\x1b[2J no",
+       "modprobe nvidia"},
+      {"another library", state(GpuToolState::version_mismatch), "gpu-driver", fail, "not loaded anew",
+       "reboot"},
+      {"fallen off", state(GpuToolState::lost_device), "gpu-driver", fail, "fallen off the bus", "reboot"},
+      {"no rights", state(GpuToolState::no_permission), "gpu-driver", fail, "may not use",
+       "usermod -aG video,render ada"},
+      {"hangs", state(GpuToolState::hangs), "gpu-driver", fail, "ten seconds", "reboot"},
+      {"another answer", state(GpuToolState::failed), "gpu-driver", warn, "otherwise than is documented",
+       "nvidia-smi"},
+  };
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.what);
+    ServerFacts facts = healthy();
+    one.spoil(facts);
+    const auto findings = judged(facts, one.yaml);
+    const auto finding = std::ranges::find(findings, one.name, &Finding::name);
+    ASSERT_NE(finding, findings.end());
+    EXPECT_EQ(finding->status, one.status) << finding->detail;
+    EXPECT_THAT(finding->detail, HasSubstr(one.detail));
+    ASSERT_TRUE(finding->fix);
+    EXPECT_THAT(finding->fix->text, HasSubstr(one.fix));
+    EXPECT_EQ(
+        std::ranges::count_if(findings, [](const Finding& each) { return each.status != CheckStatus::ok; }),
+        1);
+  }
+}
+
+TEST(JudgeGpus, OwnJobsAndGpusThatAreNotMeantAreNoTrouble) {
+  ServerFacts facts = healthy();
+  facts.gpus.gpus[0].processes = {
+      {1, "python", 30 * gib, "ada", true, "0123456789abcdef0123456789abcdef", 60}};
+  facts.gpus.gpus[1].processes = {{2, "python", 30 * gib, "bob", false, "", 60}};
+  facts.gpus.gpus[1].lost = true;
+  facts.gpus.gpus[2].processes = {{3, "Xorg", 4 << 20, "root", false, "", 60}};
+  for (const Finding& finding : judged(facts, ", gpus: [0, 2]")) {
+    EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
+  }
+}
+
+TEST(JudgeGpus, TheOddModelIsNamedAndACountThatIsConfiguredIsNot) {
+  std::vector<Compared> all = {{"gpu1", healthy()}, {"gpu2", healthy()}, {"gpu3", healthy()}};
+  all[1].facts.gpus.gpus.pop_back();
+  const auto words = [&] {
+    const auto findings = judge_same(all)[1];
+    const auto found = std::ranges::find(findings, "same-gpus", &Finding::name);
+    return found == findings.end() || found->status == CheckStatus::ok ? "" : found->detail;
+  };
+  EXPECT_EQ(
+      words(),
+      "GPUs 3 × NVIDIA A100-SXM4-80GB, 80 GiB on gpu2, 4 × NVIDIA A100-SXM4-80GB, 80 GiB on the 2 others");
+  all[0].expected_gpus = all[2].expected_gpus = 4;
+  all[1].expected_gpus = 3;
+  EXPECT_EQ(words(), "");
+  for (Gpu& gpu : all[1].facts.gpus.gpus) {
+    gpu.name = "NVIDIA V100";
+  }
+  EXPECT_EQ(words(), "GPUs NVIDIA V100, 80 GiB on gpu2, NVIDIA A100-SXM4-80GB, 80 GiB on the 2 others");
+}
+
+}  // namespace
+}  // namespace remote::project

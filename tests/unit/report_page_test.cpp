@@ -1,0 +1,93 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "base/strings.hpp"
+#include "cli/report/page.hpp"
+
+namespace remote::cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+Report report_of(JobState state) {
+  Job job;
+  job.key = 4;
+  job.server = "node-1";
+  job.command = "python train.py '</script><script>alert(1)</script>'";
+  job.state = state;
+  job.created_at = 1795333800;
+  job.started_at = 1795333801;
+  if (state == JobState::failed) {
+    job.result = ExitStatus::exited(3);
+    job.ended_at = 1795333810;
+  }
+  Report report;
+  report.jobs = {job};
+  report.tails = {{std::nullopt, 4, {"<!-- <script>"}, {"\x1b[31mValueError: @DATA@ @NONCE@ </script>\x07"}}};
+  report.curves = {{"loss", std::nullopt, 4, "step", {0, 1}, {1.5, 1}, false}};
+  report.errors = {Error("cannot <b>ask</b>", "it is silent").on("node-2")};
+  report.made_at = 1795333820;
+  return report;
+}
+
+// The data that stands in a page, as a browser reads it.
+nlohmann::json data_in(const std::string& page) {
+  const std::string begin = R"(type="application/json" id="data">)";
+  const std::size_t from = page.find(begin) + begin.size();
+  return nlohmann::json::parse(page.substr(from, page.find("</script>", from) - from));
+}
+
+TEST(ReportPage, ForeignTextStaysText) {
+  const auto data = report_json(report_of(JobState::failed), "my <project>", false);
+  const std::string page = report_page(data);
+  EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
+  EXPECT_THAT(page, Not(HasSubstr("<!-- <script>")));
+  EXPECT_THAT(page, Not(HasSubstr("<b>ask")));
+  EXPECT_THAT(page, Not(HasSubstr("\x1b")));
+  EXPECT_EQ(data_in(page), nlohmann::json(data));
+  // The frame's marks are filled once; the same words in the output are left as they are.
+  EXPECT_THAT(data_in(page)["cause"]["lines"][0].get<std::string>(), HasSubstr("@DATA@ @NONCE@ </script>"));
+}
+
+TEST(ReportPage, NeedsNothingElse) {
+  const std::string page = report_page(report_json(report_of(JobState::running), "p", false));
+  EXPECT_THAT(page, HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page, HasSubstr("uPlot"));
+  EXPECT_THAT(page, HasSubstr("MIT License"));
+  EXPECT_THAT(page, Not(HasSubstr("src=\"")));
+  EXPECT_THAT(page, Not(HasSubstr("@UPLOT")));
+  EXPECT_THAT(page, Not(HasSubstr("@PAGE")));
+  EXPECT_NE(page, report_page(report_json(report_of(JobState::running), "p", false)));  // another nonce
+}
+
+TEST(ReportPage, TheCauseStandsAboveAllElse) {
+  const auto data = report_json(report_of(JobState::failed), "p", false);
+  EXPECT_EQ(data["state"], "failed");
+  EXPECT_EQ(data["look"], "bad");
+  EXPECT_THAT(data["cause"]["title"].get<std::string>(), HasSubstr("failed exit 3"));
+  const std::string frame(report_part("page.html"));
+  EXPECT_LT(frame.find("id=\"cause\""), frame.find("id=\"timeline\""));
+
+  Report report = report_of(JobState::failed);
+  Verdict verdict;
+  verdict.first = report.jobs.front();
+  verdict.last_lines = {"ValueError: the reason"};
+  verdict.total = 4;
+  verdict.ended = 3;
+  report.verdict = verdict;
+  const auto judged = report_json(report, "p", false);
+  EXPECT_EQ(judged["cause"]["lines"][0], "ValueError: the reason");
+  EXPECT_THAT(judged["cause"]["rest"].get<std::string>(), HasSubstr("3 others were ended after it"));
+}
+
+TEST(ReportPage, WhatGoesWellHasNoCause) {
+  const auto data = report_json(report_of(JobState::running), "p", true);
+  EXPECT_TRUE(data["cause"].is_null());
+  EXPECT_EQ(data["look"], "busy");
+  EXPECT_EQ(data["watch"], true);
+  EXPECT_EQ(data["problems"][0], "node-2: cannot <b>ask</b>: it is silent");
+}
+
+}  // namespace
+}  // namespace remote::cli
