@@ -54,17 +54,6 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
       }));
 }
 
-std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
-  if (!answer.mpi) {
-    return std::nullopt;
-  }
-  using Kind = launch::MpiRuntime::Kind;
-  return launch::MpiRuntime{.kind = answer.mpi->hydra ? Kind::hydra : Kind::open_mpi,
-                            .version = answer.mpi->version,
-                            .has_daemon = answer.mpi->has_daemon,
-                            .root = answer.mpi->root};
-}
-
 launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                                 const std::string& master_addr) {
   if (!answer.resolved) {

@@ -37,10 +37,10 @@ case $cpus in
 esac
 say "cpus $cpus"
 
-# What holds memory of a GPU and is no job of ours. Lines are "app PID, MiB"; some MiB are a desktop's.
+# What holds memory of a GPU and is no job of ours. Lines are "app GPU, PID, MiB"; some MiB are a desktop's.
 tell_holders() {
   th_count=0
-  while IFS=', ' read -r th_kind th_pid th_size _; do
+  while IFS=', ' read -r th_kind _ th_pid th_size _; do
     case $th_kind$th_pid,$th_size in
       app*[!0-9,]* | app,* | *,) continue ;;
       app*) ;;
@@ -65,7 +65,7 @@ if command -v nvidia-smi >/dev/null 2>&1; then
   limit=
   command -v timeout >/dev/null 2>&1 && limit='timeout 10'
   found=$(
-    [ -z "$look" ] || $limit nvidia-smi --query-compute-apps=pid,used_memory --format=csv,noheader,nounits 2>/dev/null |
+    [ -z "$look" ] || $limit nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory --format=csv,noheader,nounits 2>/dev/null |
       sed 's/^/app /' &
     $limit nvidia-smi -L 2>/dev/null
     wait

@@ -192,6 +192,21 @@ void FactsAnswer::take_package(std::string_view folder, bool distribution) {
   }
 }
 
+void FactsAnswer::take_disk(AnswerLine& line) {
+  DiskFacts& one = disk(line);
+  one.device = line.number<std::uint64_t>(0);
+  const std::string_view medium = line.word();
+  if (medium != "unknown") {
+    one.rotational = line.choice<bool>(medium, {{"ssd", false}, {"hdd", true}}, "a disk is wrong");
+  }
+  const auto block = line.number<std::uint64_t>(1, 1U << 30U);
+  one.total_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
+  one.free_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
+  one.inodes = bytes(line);
+  one.free_inodes = bytes(line);
+  one.type = text(line);
+}
+
 void FactsAnswer::take(AnswerLine& line) {
   if (GpuAnswer::takes(line.kind())) {
     gpus_.take(line);
@@ -234,18 +249,7 @@ void FactsAnswer::take(AnswerLine& line) {
   } else if (key == "writable") {
     writable_.insert(line.name());
   } else if (key == "disk") {
-    DiskFacts& one = disk(line);
-    one.device = line.number<std::uint64_t>(0);
-    const std::string_view medium = line.word();
-    if (medium != "unknown") {
-      one.rotational = line.choice<bool>(medium, {{"ssd", false}, {"hdd", true}}, "a disk is wrong");
-    }
-    const auto block = line.number<std::uint64_t>(1, 1U << 30U);
-    one.total_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
-    one.free_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
-    one.inodes = bytes(line);
-    one.free_inodes = bytes(line);
-    one.type = text(line);
+    take_disk(line);
   } else if (key == "path") {
     DiskFacts& one = disk(line);
     one.path = text(line);

@@ -25,6 +25,7 @@ struct FactsAnswer {
 
  private:
   DiskFacts& disk(AnswerLine& line);
+  void take_disk(AnswerLine& line);
   void take_package(std::string_view folder, bool distribution);
 
   std::set<std::string, std::less<>> seen_;  // keys

@@ -60,7 +60,7 @@ std::optional<GpuTopology> read_topology(const std::vector<std::string>& lines) 
       continue;
     }
     const std::size_t row = topology.links.size();
-    if (row < topology.devices.size() && found[0] == topology.devices[row]) {
+    if (row < topology.devices.size() && !found.empty() && found[0] == topology.devices[row]) {
       if (found.size() <= topology.devices.size()) {
         refuse(line);
       }

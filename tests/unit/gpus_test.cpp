@@ -195,6 +195,7 @@ TEST(Gpus, ReadTheTopology) {
   EXPECT_THAT(topology->links.at(0), ElementsAre("X", "NV12", "PXB"));
   EXPECT_FALSE(read_topology({"Failed to initialize NVML"}));
   EXPECT_FALSE(read_topology({"\tGPU0\tGPU1\tCPU Affinity", "GPU0\t X \tNV1\t0"})) << "a row is missing";
+  EXPECT_FALSE(read_topology({"\tGPU0\tGPU1\tCPU Affinity", "GPU0\t X \tNV1\t0", "", "Legend:"}));
   EXPECT_THROW(read_topology({"\tGPU0\tCPU Affinity", "GPU0\t\x1b]0;x\x07\t0"}), Error);
 }
 

@@ -113,7 +113,8 @@ std::string gpus_of(const Compared& one) {
   return words.substr(std::string("1 × ").size());
 }
 
-std::vector<Rule> rules() {
+// The project, Python and torch.
+std::vector<Rule> rules_of_software() {
   const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
   return {
       {"same-project", "the project", [](const Compared& one) { return one.sent; }, warn,
@@ -140,6 +141,13 @@ std::vector<Rule> rules() {
        [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
          return install(one.server, "torch", usual.empty() ? "" : beginning(usual, 9));
        }},
+  };
+}
+
+// What torch meets the GPUs and the other ranks by.
+std::vector<Rule> rules_of_gpus() {
+  const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
+  return {
       {"same-cuda", "torch's CUDA",
        [](const Compared& one) {
          return one.facts.cuda + (one.facts.hip.empty() ? "" : "ROCm " + one.facts.hip);
@@ -296,8 +304,10 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
   if (all.size() < 2) {
     return findings;
   }
-  for (const Rule& rule : rules()) {
-    apply(rule, all, findings);
+  for (const auto& rules : {rules_of_software(), rules_of_gpus()}) {
+    for (const Rule& rule : rules) {
+      apply(rule, all, findings);
+    }
   }
   judge_packages(all, findings);
   return findings;
