@@ -27,7 +27,7 @@ check ssh base config
 check servers ssh config base scripts
 check sandbox servers config base scripts
 check jobs servers ssh config base scripts
-check launch config base
+check launch base
 check project launch jobs servers ssh config base scripts
 check cli project sandbox launch jobs config ui base
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
