@@ -18,9 +18,6 @@ Event = Dict[str, Any]
 #: The version of the stream that this package reads.
 STREAM_VERSION = 1
 
-# A line of output is at most 64 KiB, in JSON at most six times that; a result may have many jobs.
-_LONGEST_LINE = 256 * 1024 * 1024
-
 
 def find_binary(given: Optional[str] = None) -> str:
     """The program: ``given``, $REMOTE_BINARY, beside the package, or on PATH."""
@@ -100,6 +97,7 @@ class Stream:
 
     def __init__(self, binary: str, folder: Path, words: Sequence[str]) -> None:
         self._reader = Reader()
+        self._rest = b""
         self._stderr: IO[bytes] = tempfile.TemporaryFile()
         try:
             self._process = subprocess.Popen(
@@ -125,20 +123,33 @@ class Stream:
 
     def events(self, deadline: Optional[float] = None) -> Iterator[Event]:
         """The events; raises TimeoutError when time.monotonic() has reached ``deadline`` before the next one."""
-        assert self._process.stdout is not None
-        source = self._process.stdout.fileno()
-        rest = b""
+        source = self.fileno()
         while True:
             if deadline is not None:
                 left = max(0.0, deadline - time.monotonic())
                 if not select.select([source], [], [], left)[0]:
                     raise TimeoutError
-            piece = os.read(source, 1 << 16)
-            if not piece:
+            events = self.read()
+            if events is None:
                 break
-            *lines, rest = (rest + piece).split(b"\n")
-            for line in lines:
-                yield self._reader.event(line)
+            yield from events
+        self.finish()
+
+    def fileno(self) -> int:
+        """What has something to read when there are news."""
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+    def read(self) -> Optional[List[Event]]:
+        """The events that are complete now; None at the end of the stream. Waits when there is nothing to read."""
+        piece = os.read(self.fileno(), 1 << 16)
+        if not piece:
+            return None
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        return [self._reader.event(line) for line in lines]
+
+    def finish(self) -> None:
+        """Called at the end of the stream: raises RemoteError where that is not whole."""
         code = self._process.wait()
         self._stderr.seek(0)
         self._reader.finish(code, self._stderr.read().decode("utf-8", "replace"))
@@ -164,30 +175,22 @@ class Stream:
 
 
 async def async_events(binary: str, folder: Path, words: Sequence[str]) -> AsyncIterator[Event]:
-    """The same events for ``async for``."""
-    reader = Reader()
-    process = await asyncio.create_subprocess_exec(
-        *_command(binary, folder, words),
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        limit=_LONGEST_LINE,
-    )
-    assert process.stdout is not None
-    try:
+    """The same events for ``async for``. asyncio's own subprocesses may start a thread, so these are not used."""
+    loop = asyncio.get_running_loop()
+    with Stream(binary, folder, words) as stream:
         while True:
-            line = await process.stdout.readline()
-            if not line:
-                break
-            yield reader.event(line)
-        reader.finish(await process.wait(), "")
-    finally:
-        if process.returncode is None:
+            ready: "asyncio.Future[None]" = loop.create_future()
+            loop.add_reader(stream.fileno(), lambda: None if ready.done() else ready.set_result(None))
             try:
-                process.terminate()
-            except ProcessLookupError:
-                pass
-            await process.wait()
+                await ready
+            finally:
+                loop.remove_reader(stream.fileno())
+            events = stream.read()
+            if events is None:
+                break
+            for event in events:
+                yield event
+        stream.finish()
 
 
 def call(binary: str, folder: Path, words: Sequence[str]) -> "Answer":
