@@ -232,6 +232,12 @@ launch() {
     cat failures/end.* | sort -n | while read -r ended rank how number; do
       echo "$rank $how $number ${ended%.*}${ended#*.}"
     done >failures/.agent && mv -f failures/.agent failures/agent
+  elif [ -z "$told" ] && [ "$code" != 0 ]; then
+    # Agents: the first that ended badly. srun tells the highest code, which may be that of one that it killed afterwards.
+    first=$(cat ranks/*.end 2>/dev/null | grep -v '^exit 0 ' | sort -k 3,3n | head -n 1)
+    # shellcheck disable=SC2086
+    set -- $first
+    kind=${1:-$kind} code=${2:-$code}
   fi
 }
 
