@@ -57,6 +57,7 @@ struct ServerCheck {
 
 struct CheckRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
+  bool deep = false;                   // import torch, and compare the libraries that it has loaded
   bool bandwidth = false;              // measure how fast they send to each other
   int burn_s = 0;                      // how many seconds all devices are to compute; 0: not at all
   // What it is at: "asking the servers", and how many of them (or of other things) are done. One call at a

@@ -51,6 +51,26 @@ struct PackageFacts {
 // A soft limit of getrlimit(2): nullopt is unlimited.
 using LimitFacts = std::map<std::string, std::optional<std::uint64_t>>;
 
+// A shared library that a process has mapped (/proc/PID/maps).
+struct LibraryFacts {
+  std::string name;    // "libnccl.so.2"
+  std::string path;    // foreign text, made visible
+  std::string digest;  // of its size and of the first and last 4 MiB
+  std::uint64_t size = 0;
+};
+
+// What torch is once it is imported, by the Python that a job would get.
+struct ImportFacts {
+  std::string error;    // why it cannot be imported; else empty
+  std::string trouble;  // what it says when it is asked for its devices; else empty
+  std::string torch;
+  double seconds = 0;                   // that the import took
+  int devices = 0;                      // GPUs that it can use
+  std::string cuda;                     // that it was built for; "-": none
+  std::string nccl;                     // only where there are devices
+  std::vector<LibraryFacts> libraries;  // but for the system's own and Python's modules
+};
+
 struct ServerFacts {
   // /etc/os-release, /proc/sys/kernel
   std::string host;
@@ -91,6 +111,7 @@ struct ServerFacts {
   std::string nccl;                              // of the package nvidia-nccl-*
   std::map<std::string, PackageFacts> packages;  // by their normalized name (PEP 503)
   std::string driver;                            // NVIDIA's (/sys/module/nvidia/version)
+  std::optional<ImportFacts> imported{};         // only where that was asked for
 
   GpuFacts gpus{};
   std::vector<InfinibandPort> infiniband;

@@ -1,5 +1,6 @@
 """labml_remote's jobs: ``JOBS.create(server, command, variables, tags).start()``."""
 
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set
@@ -62,10 +63,11 @@ class Job:
         self.started = True
         self.stopped = known.state in _FINAL
 
-    def _launch(self) -> Launch:
+    def _alone(self) -> Launch:
+        """This job, also where it is a rank of a launch."""
         if self._known is None:
             raise ValueError("the job was not started")
-        return Launch(project(), [self._known])
+        return Launch(project(), [dataclasses.replace(self._known, fields={**self._known.fields, "launch": None})])
 
     def update_stopped(self) -> None:
         """Asks whether it has ended."""
@@ -75,7 +77,7 @@ class Job:
         """Prints what it wrote since the last call; the first time, the end of what there is."""
         lines = {"out": 0, "err": 0}
         first = not self._shown
-        written: List[Any] = list(self._launch().follow(follow=False))
+        written: List[Any] = list(self._alone().follow(follow=False))
         for line in written[-10:] if first else written:
             position = lines[line.stream]
             lines[line.stream] += 1
@@ -85,7 +87,7 @@ class Job:
 
     def kill(self) -> None:
         """Ends it, and sees that nothing of it is left."""
-        self._launch().kill()
+        self._alone().kill()
         JOBS.update()
 
     def has_tags(self, tags: Iterable[str]) -> bool:

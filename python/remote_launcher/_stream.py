@@ -219,6 +219,8 @@ class Answer:
         """Raises the first error of a command that failed."""
         if self.exit_code != 0 and self.errors:
             raise self.errors[0]
+        if self.exit_code != 0 and self.value is None:
+            raise RemoteError(f"remote ended with exit code {self.exit_code}")
         return self
 
     def named(self, name: str) -> List[Event]:

@@ -24,7 +24,7 @@ _FOLDER = ".remote_submit"
 
 # What runs on the servers. It is sent with each function, so the package is not needed there.
 _WORKER = '''\
-import base64, importlib, json, os, pickle, runpy, sys
+import base64, importlib, json, os, pickle, runpy, sys, types
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(here))
@@ -34,6 +34,11 @@ if task["kind"] == "module":
     for part in task["name"].split("."):
         function = getattr(function, part)
 elif task["kind"] == "script":
+    try:
+        import remote_launcher
+    except ImportError:  # the script imports it, and what it calls of it does not run here
+        sys.modules["remote_launcher"] = types.ModuleType("remote_launcher")
+        sys.modules["remote_launcher"].__getattr__ = lambda name: None
     names = runpy.run_path(os.path.join(os.path.dirname(here), task["path"]), run_name="__remote_main__")
     sys.modules["__main__"].__dict__.update({k: v for k, v in names.items() if k not in ("__name__", "__file__")})
     function = names[task["name"]]
@@ -89,8 +94,7 @@ class Submitted:
                     raise _failure(verdict)
                 self._value = [self._bring()]
             finally:
-                servers = sorted({job.server for job in self.launch.jobs})
-                self.launch.project.run(f"rm -f {_FOLDER}/{self._token}.*", servers=servers)
+                _remove(self.launch.project, sorted({job.server for job in self.launch.jobs}), self._token)
         return self._value[0]
 
     def _bring(self) -> Any:
@@ -100,6 +104,14 @@ class Submitted:
             if not found:
                 raise RemoteError("the function returned no value", self.launch.jobs[0].server)
             return json.loads(found[0].read_text("utf-8"))
+
+
+def _remove(project: "Project", servers: Sequence[str], token: str) -> None:
+    """Removes what was sent; a server that is gone keeps it, and that hides no other error."""
+    try:
+        project.run(f"rm -f {_FOLDER}/{token}.*", servers=servers)
+    except RemoteError:
+        pass
 
 
 def _failure(verdict: Verdict) -> RemoteError:
@@ -179,9 +191,13 @@ def submit(
         with open(descriptor, "w") as file:
             json.dump(task, file)
         files[1].write_text(_WORKER)
-        launch = project.launch(
-            f"{_FOLDER}/{token}.py {token}", nproc=nproc, servers=chosen, tags=["submit", task["name"]], rsync=True
-        )
+        try:
+            launch = project.launch(
+                f"{_FOLDER}/{token}.py {token}", nproc=nproc, servers=chosen, tags=["submit", task["name"]], rsync=True
+            )
+        except BaseException:
+            _remove(project, chosen, token)
+            raise
     finally:
         for path in files:
             if path.exists():

@@ -204,8 +204,10 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
                    did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
   }
   if (const auto unknown = unknown_word(app, false)) {
+    const bool of_servers = command.get_option_no_throw("--server") != nullptr;
     return Error::usage(fmt::format("{} takes no '{}'", name, *unknown), "",
-                        fmt::format("a value with blanks needs quotes; {}", help));
+                        of_servers ? fmt::format("a server is named by --server {}; {}", *unknown, help)
+                                   : fmt::format("a value with blanks needs quotes; {}", help));
   }
   if (!subcommands.empty() && error.get_name() == "RequiredError") {
     return Error::usage(fmt::format("{} needs a command", name), join(subcommands, ", "), help);
@@ -259,6 +261,16 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
   }
 }
 
+// The last event, also after Ctrl-C: a reader that takes nothing loses it.
+void end_stream(Context& context, int code) {
+  context.terminal.set_cancel(Cancel());
+  try {
+    context.stream->end(code);
+  } catch (const Error&) {
+    // stdout is gone: nobody reads the stream any more
+  }
+}
+
 int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
     return parse_and_run(app, context, words);
@@ -300,7 +312,7 @@ int run(const std::vector<std::string>& words, Environment environment) {
   });
   const int code = run_guarded(app, context, words);
   if (context.stream) {
-    context.stream->end(code);
+    end_stream(context, code);
   }
   return code;
 }

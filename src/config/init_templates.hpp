@@ -139,6 +139,7 @@ venv/
 inline constexpr std::string_view gitignore_text = R"(# written by `remote`, of use on this machine only
 /jobs/
 /logs/
+/reports/
 /sandbox/
 /scripts/
 /sent/

@@ -161,7 +161,9 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   const auto answers =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
-        return servers::run_action(*connection, state_action(core.config, server), core.cancel());
+        auto answer = servers::run_action(*connection, state_action(core.config, server), core.cancel());
+        answer.load.gpus();  // what is wrong with them concerns this server alone
+        return answer;
       });
   std::vector<ServerState> states;
   std::vector<Job> known = stored_jobs(core, true);

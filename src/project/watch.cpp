@@ -15,6 +15,7 @@
 #include "base/files.hpp"
 #include "jobs/places.hpp"
 #include "jobs/sample.hpp"
+#include "jobs/transitions.hpp"
 #include "project/core.hpp"
 
 namespace remote::project {
@@ -139,6 +140,11 @@ class Watcher {
     if (sample_.jobs.empty()) {
       for (const Job& job : known) {
         sample_.jobs.push_back({job});
+      }
+    }
+    for (JobSample& one : sample_.jobs) {  // silence is no news of them
+      if (one.job.state != JobState::unknown) {
+        one.job = jobs::as_unanswered(one.job, now_seconds());
       }
     }
   }

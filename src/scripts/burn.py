@@ -19,7 +19,9 @@ def plain(text):
 
 SECONDS = float(sys.argv[1])
 # Where the ranks do not find each other, the libraries would wait for half an hour.
-threading.Timer(SECONDS * 3 + 90, lambda: (say("error", "timeout"), os._exit(1))).start()
+timer = threading.Timer(SECONDS * 3 + 90, lambda: (say("error", "timeout"), os._exit(1)))
+timer.daemon = True  # a rank that fails by itself is not to wait for it
+timer.start()
 try:
     import torch
     import torch.distributed as dist

@@ -116,7 +116,7 @@ def receive(sock, enough, seconds):
 def block_size(data):
     """How long a block is to be, by its first line; None where that is not one."""
     words = data.partition(b"\n")[0].split()
-    if b"\n" in data and len(words) == 2 and words[0] == b"block" and words[1].isdigit():
+    if b"\n" in data and len(words) == 2 and words[0] == b"block" and words[1].isdigit() and len(words[1]) < 10:
         return min(int(words[1]), BLOCK_LIMIT)
     return None
 

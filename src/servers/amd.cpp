@@ -112,7 +112,8 @@ void read_rocm(const GpuOutput& output, GpuTool& tool, std::vector<Gpu>& gpus) {
 std::vector<Json> devices(std::string_view program, const GpuOutput& output) {
   Json json = parse(program, output);
   if (json.is_object() && json.contains("gpu_data")) {
-    json = Json(json["gpu_data"]);
+    Json inner = std::move(json["gpu_data"]);  // a copy of what is deep would recurse as deep
+    json = std::move(inner);
   }
   if (!json.is_array()) {
     refuse(program, "it is no list");

@@ -45,7 +45,7 @@ class AnswerLine {
   Number number_in(std::string_view text, Number low,
                    Number high = std::numeric_limits<Number>::max()) const {
     const std::optional<Number> value = parse_number<Number>(text);
-    if (!value || *value < low || *value > high) {
+    if (!value || !(*value >= low && *value <= high)) {  // also for what is not a number (NaN)
       refuse("a number is wrong");
     }
     return *value;

@@ -95,8 +95,11 @@ void Meeting::check() {
   }
 }
 
-void Meeting::leave() {
+void Meeting::leave(std::size_t round) {
   const std::lock_guard lock(mutex_);
+  if (round > round_) {
+    --arrived_;  // it came and did not wait for the others
+  }
   --members_;
   check();
 }

@@ -60,7 +60,7 @@ class Meeting {
   class Place {
    public:
     Place(Meeting& meeting, std::size_t index) : meeting_(meeting), index_(index) {}
-    ~Place() { meeting_.leave(); }
+    ~Place() { meeting_.leave(round_); }
     Place(const Place&) = delete;
     Place& operator=(const Place&) = delete;
 
@@ -78,7 +78,7 @@ class Meeting {
   };
 
  private:
-  void leave();
+  void leave(std::size_t round);
   void check();  // with the lock held
 
   std::mutex mutex_;

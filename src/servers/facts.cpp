@@ -22,10 +22,6 @@ std::string text(AnswerLine& line) {
   return visible_line(line.rest(), longest_text);
 }
 
-std::uint64_t bytes(AnswerLine& line) {
-  return line.number<std::uint64_t>(0, most_bytes);
-}
-
 double decimal(AnswerLine& line) {
   const std::string_view word = line.word();
   const auto value = parse_number<double>(word);
@@ -143,6 +139,16 @@ bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
   return true;
 }
 
+// CephFS has no count of free inodes and says -1, which programs print with or without a sign.
+std::uint64_t inodes(AnswerLine& line) {
+  const std::string_view word = line.word();
+  if (word.starts_with('-')) {
+    line.number_in<std::int64_t>(word, std::numeric_limits<std::int64_t>::min(), -1);
+    return std::numeric_limits<std::uint64_t>::max();
+  }
+  return line.number_in<std::uint64_t>(word, 0);
+}
+
 }  // namespace
 
 DiskFacts& FactsAnswer::disk(AnswerLine& line) {
@@ -202,8 +208,11 @@ void FactsAnswer::take_disk(AnswerLine& line) {
   const auto block = line.number<std::uint64_t>(1, 1U << 30U);
   one.total_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
   one.free_bytes = block * line.number<std::uint64_t>(0, most_bytes / block);
-  one.inodes = bytes(line);
-  one.free_inodes = bytes(line);
+  one.inodes = inodes(line);
+  one.free_inodes = inodes(line);
+  if (one.inodes == 0 || one.free_inodes > one.inodes) {
+    one.inodes = one.free_inodes = 0;  // they are not counted there
+  }
   one.type = text(line);
 }
 

@@ -264,7 +264,7 @@ void read_apps(const GpuOutput& output, const std::map<int, GpuProcess>& known, 
     }
     const std::optional<int> pid = values.size() == 4 ? parse_number<int>(values[1]) : std::nullopt;
     if (!pid || *pid <= 0) {
-      refuse("a process", line);
+      continue;  // another user may name a program so that its line is none: that hides no GPU
     }
     // An instance's UUID ("MIG-…") names no GPU.
     const auto gpu = std::ranges::find_if(gpus, [&](const Gpu& one) {

@@ -8,8 +8,9 @@
 namespace remote::ui {
 namespace {
 
-constexpr std::size_t gap = 2;        // spaces between columns
-constexpr std::size_t narrowest = 6;  // a column is not cut below this
+constexpr std::size_t gap = 2;          // spaces between columns
+constexpr std::size_t narrowest = 6;    // a column is not cut below this
+constexpr std::size_t still_said = 10;  // nor one that gives way, until all must
 
 }  // namespace
 
@@ -38,6 +39,14 @@ std::vector<std::size_t> Table::widths(std::optional<std::size_t> width) const {
   std::size_t total = gap * (result.size() - 1);
   for (const std::size_t one : result) {
     total += one;
+  }
+  for (std::size_t i = columns_.size(); i-- > 0 && total > *width;) {
+    if (columns_[i].gives_way) {
+      const std::size_t floor = std::max(still_said, display_width(columns_[i].title));
+      const std::size_t cut = std::min(total - *width, result[i] - std::min(result[i], floor));
+      result[i] -= cut;
+      total -= cut;
+    }
   }
   // The widest gives way first, down to the next widest, and so on.
   while (total > *width) {

@@ -22,8 +22,14 @@ struct Column {
   Column(std::string column_title, bool numbers = false)  // NOLINT: a title is a column
       : title(std::move(column_title)), right_aligned(numbers) {}
   Column(const char* column_title) : title(column_title) {}  // NOLINT: a title is a column
+  // Where the terminal is too narrow, it is cut before others are.
+  Column yielding() && {
+    gives_way = true;
+    return std::move(*this);
+  }
   std::string title;
   bool right_aligned = false;
+  bool gives_way = false;
 };
 
 // Rows under a header line, in columns as wide as their widest cell, two spaces between them, no blanks at

@@ -1,5 +1,7 @@
 // `remote check`: what it prints, and that one server's answer harms no other.
 
+#include <fmt/format.h>
+
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 
@@ -79,6 +81,45 @@ TEST_F(CommandCheck, FixAsksAndMakesTheFolder) {
   const CommandResult done = world.run({"check", "--fix"}, piped("y\n"));
   EXPECT_THAT(done.err, HasSubstr("b: mkdir -p \"$HOME\"/proj"));
   EXPECT_TRUE(fs::is_directory(world.there("b")));
+}
+
+// A stand-in for torch, whose NCCL is a library of the system under another name.
+TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
+  world.configure(
+      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n"
+                  "  a: {{hostname: a, env: {{PYTHONPATH: '{0}/a', PYTHONDONTWRITEBYTECODE: '1'}}}}\n"
+                  "  b: {{hostname: b, env: {{PYTHONPATH: '{0}/b', PYTHONDONTWRITEBYTECODE: '1'}}}}\n",
+                  world.project().string()));
+  for (const char* server : {"a", "b"}) {
+    const fs::path folder = world.project() / server / "torch";
+    const fs::path nccl = world.project() / server / "site-packages/nvidia/nccl/lib";
+    fs::create_directories(folder);
+    fs::create_directories(nccl);
+    write_file_atomic(nccl / "libnccl.so.2", std::string("library of ") + server);
+    write_file_atomic(folder / "__init__.py",
+                      fmt::format("import mmap\n__version__ = '2.6.0'\n"
+                                  "file = open('{}/libnccl.so.2', 'rb')\n"
+                                  "held = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)\n"
+                                  "class cuda:\n  is_available = staticmethod(lambda: False)\n"
+                                  "class version:\n  cuda = None\n  hip = None\n",
+                                  nccl.string()));
+  }
+  auto report = world.run({"check", "--deep", "--json"}).json();
+  EXPECT_EQ(find(report[0], "import")->at("status"), "ok") << report[0].dump(1);
+  EXPECT_EQ(find(report[0], "same-libraries")->at("status"), "ok");
+  EXPECT_EQ(find(report[1], "same-libraries")->at("status"), "fail");
+  EXPECT_THAT(find(report[1], "same-libraries")->at("detail").get<std::string>(), HasSubstr("libnccl.so.2"));
+  EXPECT_EQ(report[1].at("facts").at("import").at("libraries").size(), 1U);
+
+  write_file_atomic(world.project() / "b/site-packages/nvidia/nccl/lib/libnccl.so.2", "library of a");
+  report = world.run({"check", "--deep", "--json"}).json();
+  EXPECT_EQ(find(report[1], "same-libraries")->at("status"), "ok");
+
+  write_file_atomic(world.project() / "b/torch/__init__.py", "raise RuntimeError('\\x1b[31mno')\n");
+  report = world.run({"check", "--deep", "--json"}).json();
+  EXPECT_EQ(find(report[1], "import")->at("status"), "skip");  // by the facts, no torch is installed
+  EXPECT_THAT(find(report[1], "import")->at("detail").get<std::string>(), HasSubstr("RuntimeError"));
+  EXPECT_EQ(find(report[0], "import")->at("status"), "ok");
 }
 
 }  // namespace

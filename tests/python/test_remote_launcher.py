@@ -131,6 +131,20 @@ class LauncherTest(unittest.TestCase):
         self.assertEqual([one.stdout.strip() for one in left], ["0", "0"])
         self.assertFalse(pathlib.Path(".remote_submit").exists())
 
+    def test_a_function_of_the_script_that_runs(self):
+        write("script with function.py", """
+            from remote_launcher import Project
+
+            def double(number):
+                return 2 * number
+
+            if __name__ == "__main__":
+                print(Project(".").submit(double, 21).result())
+            """)
+        done = subprocess.run([sys.executable, "script with function.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, b"42\n"), done.stderr.decode())
+
     def test_what_cannot_be_sent_is_told(self):
         with self.assertRaises(RemoteError) as told, mock.patch.dict(sys.modules, {"cloudpickle": None}):
             self.project.submit(lambda: 1)

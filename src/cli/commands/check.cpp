@@ -3,6 +3,7 @@
 #include "cli/show/check.hpp"
 
 #include <filesystem>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -98,7 +99,15 @@ int run(Context& context, const Arguments& arguments) {
   check_svg(arguments);
   CheckReport report = checked(context, arguments.request);
   if (arguments.fix && mended(context, report, arguments.yes)) {
-    report = checked(context, arguments.request);
+    // What was measured for minutes is not changed by that.
+    CheckRequest again = arguments.request;
+    again.bandwidth = false;
+    again.burn_s = 0;
+    CheckReport before = std::exchange(report, checked(context, again));
+    report.burn = std::move(before.burn);
+    if (report.network && before.network) {
+      report.network->bandwidth = std::move(before.network->bandwidth);
+    }
   }
   if (context.options.json) {
     context.print(to_json(report));
@@ -123,6 +132,8 @@ void add_check(CLI::App& app, Context& context) {
   const auto [command, arguments] = add_command(
       app, context, "check", "Say whether the servers are fit for a run, and what mends them", run);
   add_server_option(command, context, arguments.request.servers);
+  command.add_flag("--deep", arguments.request.deep,
+                   "Also import torch, and compare the libraries that it has loaded by their contents");
   command.add_flag("--bandwidth", arguments.request.bandwidth,
                    "Measure how fast they send to each other: each pair for a second");
   add_number_option(command, "--burn", arguments.request.burn_s,

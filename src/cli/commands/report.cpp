@@ -75,7 +75,11 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
     const auto data = report_json(report, project.name(), !ended);
     server.set(report_page(data), dump_json_line(data));
     if (!told) {
-      context.terminal.out(server.address() + "\n");
+      if (context.stream) {
+        context.print({{"address", server.address()}});
+      } else {
+        context.terminal.out(server.address() + "\n");
+      }
       context.terminal.notice("open it in a browser; Ctrl-C ends the serving, and no job");
       told = true;
     }

@@ -24,7 +24,7 @@ int show_once(Context& context, const Arguments& arguments) {
        .once = true,
        .on_sample = [&](std::size_t index, const ServerSample& sample) { samples[index] = sample; }});
   if (context.options.json) {
-    context.terminal.out(top_json(samples));
+    context.print(top_json(samples));
   } else {
     TopView view;
     if (context.terminal.stdout_is_terminal()) {

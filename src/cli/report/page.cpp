@@ -28,8 +28,18 @@ std::vector<std::string> visible(const std::vector<std::string>& lines) {
   return all;
 }
 
+// Whether it was ended by somebody, and nothing of it had failed by itself.
+bool was_killed(const Report& report) {
+  return std::ranges::none_of(report.jobs, has_failed) &&
+         std::ranges::all_of(report.jobs, [](const Job& job) { return is_final(job.state); }) &&
+         std::ranges::any_of(report.jobs, [](const Job& job) { return job.state == JobState::killed; });
+}
+
 // What stands above all else when something failed; null otherwise.
 Json cause_of(const Report& report) {
+  if (was_killed(report)) {
+    return nullptr;  // by the user: nothing went wrong
+  }
   if (report.verdict && report.verdict->succeeded != report.verdict->total && report.verdict->left.empty()) {
     const Verdict& verdict = *report.verdict;
     return {{"title", verdict_headline(verdict)},
@@ -53,6 +63,9 @@ Json cause_of(const Report& report) {
 }
 
 const char* look_of(const Report& report, const std::string& state) {
+  if (state == "killed") {
+    return "odd";
+  }
   if (report.verdict) {
     return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "good"
                                                                                                : "bad";
@@ -61,6 +74,9 @@ const char* look_of(const Report& report, const std::string& state) {
 }
 
 std::string short_state(const Report& report) {
+  if (was_killed(report)) {
+    return "killed";
+  }
   if (report.verdict) {
     return report.verdict->succeeded == report.verdict->total || !report.verdict->left.empty() ? "succeeded"
                                                                                                : "failed";
@@ -152,7 +168,8 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
           {"launch", first.launch ? Json(first.launch->text()) : Json(nullptr)},
           {"state", state},
           {"look", look_of(report, state)},
-          {"headline", fmt::format("{} on {}", count_text(report.jobs), server_names(report.jobs))},
+          {"headline", fmt::format("{} on {}: {}", count_text(report.jobs), server_names(report.jobs),
+                                   visible_line(state_text(report.jobs)))},
           {"cause", cause_of(report)},
           {"problems", std::move(problems)},
           {"jobs", jobs_of(report)},

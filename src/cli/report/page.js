@@ -62,7 +62,8 @@
       if (job.started_at) part(started, last, look(job.state));
       if (job.failed_at_ms && job.state === "failed") {
         const mark = element("span", null, "mark");
-        mark.style.left = `calc(${share(job.failed_at_ms / 1000)}% - 1px)`;
+        // The ends are whole seconds: the mark stands within the bar.
+        mark.style.left = `calc(${share(Math.min(job.failed_at_ms / 1000, last))}% - 3px)`;
         bar.append(mark);
       }
       const words = `${who(job)} on ${job.server}: ${job.state}${job.reason ? ", " + job.reason : ""}` +

@@ -250,12 +250,21 @@ nlohmann::json to_json(const CheckReport& report) {
   return all;
 }
 
+namespace {
+
+// The server on which the fix is to be run.
+const std::string& place_of(const ServerCheck& server, const Finding& finding) {
+  return finding.fix->server.empty() ? server.server : finding.fix->server;
+}
+
+}  // namespace
+
 std::string harmless_text(const CheckReport& report) {
   std::string text;
   for (const ServerCheck& server : report.servers) {
     for (const Finding& finding : server.findings) {
       if (finding.fix && finding.fix->where == Fix::Where::server && finding.fix->harmless) {
-        text += fmt::format("{}: {}\n", server.server, visible_line(finding.fix->text));
+        text += fmt::format("{}: {}\n", place_of(server, finding), visible_line(finding.fix->text));
       }
     }
   }
@@ -263,18 +272,26 @@ std::string harmless_text(const CheckReport& report) {
 }
 
 std::string root_scripts(const CheckReport& report) {
-  std::string text;
+  std::vector<std::pair<std::string, std::string>> scripts;  // by server
   for (const ServerCheck& server : report.servers) {
-    std::string lines;
     for (const Finding& finding : server.findings) {
-      if (finding.fix && finding.fix->where == Fix::Where::server_as_root) {
-        lines += fmt::format("# {}: {}\n{}\n", finding.name, visible_line(finding.detail),
-                             visible_line(finding.fix->text));
+      if (!finding.fix || finding.fix->where != Fix::Where::server_as_root) {
+        continue;
+      }
+      const std::string& place = place_of(server, finding);
+      auto script = std::ranges::find(scripts, place, &std::pair<std::string, std::string>::first);
+      if (script == scripts.end()) {
+        script = scripts.insert(scripts.end(), {place, ""});
+      }
+      const std::string command = visible_line(finding.fix->text) + "\n";
+      if (script->second.find("\n" + command) == std::string::npos) {  // two servers may ask for the same
+        script->second += fmt::format("# {}: {}\n{}", finding.name, visible_line(finding.detail), command);
       }
     }
-    if (!lines.empty()) {
-      text += fmt::format("\n#!/bin/sh\n# For root on {}.\n{}", server.server, lines);
-    }
+  }
+  std::string text;
+  for (const auto& [place, lines] : scripts) {
+    text += fmt::format("\n#!/bin/sh\n# For root on {}.\n{}", place, lines);
   }
   return text;
 }

@@ -42,6 +42,23 @@ nlohmann::json infiniband_json(const ServerFacts& facts) {
   return ports;
 }
 
+nlohmann::json import_json(const std::optional<ImportFacts>& import) {
+  if (!import) {
+    return nullptr;
+  }
+  auto libraries = nlohmann::json::array();
+  for (const LibraryFacts& library : import->libraries) {
+    libraries.push_back({{"name", library.name},
+                         {"path", library.path},
+                         {"digest", library.digest},
+                         {"bytes", library.size}});
+  }
+  return {{"error", or_null(import->error)}, {"trouble", or_null(import->trouble)},
+          {"torch", or_null(import->torch)}, {"seconds", import->seconds},
+          {"devices", import->devices},      {"cuda", or_null(import->cuda == "-" ? "" : import->cuda)},
+          {"nccl", or_null(import->nccl)},   {"libraries", libraries}};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const ServerFacts& facts) {
@@ -81,6 +98,7 @@ nlohmann::json to_json(const ServerFacts& facts) {
         {"hip", or_null(facts.hip)},
         {"nccl", or_null(facts.nccl)}}},
       {"packages", packages},
+      {"import", import_json(facts.imported)},
       {"driver", or_null(facts.driver)},
       {"gpus", to_json(facts.gpus)},
       {"infiniband", infiniband_json(facts)},

@@ -114,8 +114,8 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                                  options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS"),
                                  {"STARTED", true},
                                  {"TIME", true},
-                                 "TAGS",
-                                 "COMMAND"});
+                                 ui::Column("TAGS").yielding(),
+                                 ui::Column("COMMAND").yielding()});
   ui::Table table(columns);
   const std::int64_t now = now_seconds();
   for (const TableRow& row : rows) {

@@ -268,7 +268,7 @@ nlohmann::json to_json(const ServerLoad& load) {
           {"disk_free", or_nothing(load.disk_free)}};
 }
 
-std::string top_json(const std::vector<ServerSample>& samples) {
+nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples) {
   auto all = nlohmann::ordered_json::array();
   for (const ServerSample& sample : samples) {
     nlohmann::ordered_json entry = {{"server", sample.server}, {"error", or_null(sample.error)}};
@@ -285,7 +285,7 @@ std::string top_json(const std::vector<ServerSample>& samples) {
     }
     all.push_back(std::move(entry));
   }
-  return dump_json(all);
+  return all;
 }
 
 }  // namespace remote::cli

@@ -33,6 +33,6 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
 nlohmann::json to_json(const ServerLoad& load);
 
 // All samples as one JSON array, with a newline.
-std::string top_json(const std::vector<ServerSample>& samples);
+nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples);
 
 }  // namespace remote::cli

@@ -10,16 +10,17 @@
 namespace remote::project {
 namespace {
 
-constexpr double outlier_share = 0.7;  // of the median
-constexpr double gpu_gbit_s = 10;      // below it, exchanging gradients takes longer than computing them
+constexpr double outlier_share = 0.7;   // of the median
+constexpr std::size_t least_flows = 6;  // of three servers: two ways alone tell nothing of what is usual
+constexpr double gpu_gbit_s = 10;       // below it, exchanging gradients takes longer than computing them
 
 double median_of(std::vector<double> values) {
   if (values.empty()) {
     return 0;
   }
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::ranges::nth_element(values, middle);
-  return *middle;
+  std::ranges::sort(values);
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 // The interface by which `flow` goes.
@@ -112,7 +113,8 @@ void judge_flows(Bandwidth& bandwidth) {
   }
   bandwidth.median_gbit_s = median_of(speeds);
   for (Flow& flow : bandwidth.flows) {
-    flow.outlier = flow.error.empty() && flow.gbit_s < outlier_share * bandwidth.median_gbit_s;
+    flow.outlier = flow.error.empty() && speeds.size() >= least_flows &&
+                   flow.gbit_s < outlier_share * bandwidth.median_gbit_s;
   }
   bandwidth.total_gbit_s = 0;
   for (const Flow& flow : bandwidth.at_once) {

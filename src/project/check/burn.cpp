@@ -120,6 +120,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   request.python = false;
   request.tell_changes = false;
   request.await_lifelines = false;
+  request.check = false;  // all of that was looked at
   std::optional<LaunchResult> launched;
   try {
     launched = launch(core, request);

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "project/check/burn.hpp"
+#include "project/check/deep.hpp"
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
 #include "servers/facts.hpp"
@@ -179,6 +180,10 @@ CheckReport check(Core& core, const CheckRequest& request) {
     report.servers.push_back(std::move(found));
   }
   add_comparison(servers, outcomes, report);
+  if (request.deep) {
+    import_torch(core, {.on_progress = on_progress}, report);
+    add_findings(deep_findings(report), report);
+  }
   add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
   add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;

@@ -36,15 +36,18 @@ std::vector<Error> mend(Core& core, const CheckReport& report) {
   std::vector<config::Server> servers;
   std::vector<std::vector<std::string>> fixes;
   for (const ServerCheck& server : report.servers) {
-    std::vector<std::string> own;
     for (const Finding& finding : server.findings) {
-      if (finding.fix && finding.fix->where == Fix::Where::server && finding.fix->harmless) {
-        own.push_back(finding.fix->text);
+      if (!finding.fix || finding.fix->where != Fix::Where::server || !finding.fix->harmless) {
+        continue;
       }
-    }
-    if (!own.empty()) {
-      servers.push_back(core.servers({server.server}).front());
-      fixes.push_back(std::move(own));
+      const std::string& place = finding.fix->server.empty() ? server.server : finding.fix->server;
+      auto known = std::ranges::find(servers, place, &config::Server::name);
+      if (known == servers.end()) {
+        servers.push_back(core.servers({place}).front());
+        fixes.emplace_back();
+        known = std::prev(servers.end());
+      }
+      fixes[static_cast<std::size_t>(known - servers.begin())].push_back(finding.fix->text);
     }
   }
   std::vector<Error> errors;

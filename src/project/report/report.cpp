@@ -25,6 +25,31 @@ struct RankOutput {
   CurveReader numbers;
 };
 
+// Hands over each line. Of one that is longer than a block only the end counts: a job may write gigabytes
+// without a newline.
+void read_lines(const Core& core, std::istream& file, const auto& take) {
+  constexpr std::size_t most = std::size_t{64} << 10U;
+  std::string block(most, '\0');
+  std::string rest;
+  while (file.read(block.data(), static_cast<std::streamsize>(most)), file.gcount() > 0) {
+    core.cancel().check();
+    std::string_view piece(block.data(), static_cast<std::size_t>(file.gcount()));
+    for (std::size_t end = 0; (end = piece.find('\n')) != std::string_view::npos;
+         piece.remove_prefix(end + 1)) {
+      rest += piece.substr(0, end);
+      take(std::string_view(rest));
+      rest.clear();
+    }
+    rest += piece;
+    if (rest.size() > most) {
+      rest.erase(0, rest.size() - most);
+    }
+  }
+  if (!rest.empty()) {
+    take(std::string_view(rest));
+  }
+}
+
 class Outputs {
  public:
   Outputs(std::size_t points, int tail_lines)
@@ -34,11 +59,7 @@ class Outputs {
   void read(const Core& core, const Job& job) {
     for (const bool is_err : {false, true}) {
       std::ifstream file(core.store.job_folder(job.id) / (is_err ? "job.err" : "job.out"), std::ios::binary);
-      std::string line;
-      while (std::getline(file, line)) {
-        core.cancel().check();
-        take(job, is_err, line);
-      }
+      read_lines(core, file, [&](std::string_view line) { take(job, is_err, line); });
     }
   }
 
