@@ -73,25 +73,23 @@ std::optional<ProbeAnswer::Mpi> read_mpi(AnswerLine& line) {
   return mpi;
 }
 
-// What statfs(2) tells. CephFS has no count of free inodes and says -1, which programs print with or without
-// a sign: what is below zero or larger than any disk is not known, and `unknown` then.
-std::uint64_t amount(AnswerLine& line, std::uint64_t unit, std::uint64_t unknown) {
+// A number of inodes. CephFS has no count of free ones and says -1, which programs print with or without a
+// sign: `unknown` then.
+std::uint64_t inodes(AnswerLine& line, std::uint64_t unknown) {
   const std::string_view word = line.word();
   if (word.starts_with('-')) {
     line.number_in<std::int64_t>(word, std::numeric_limits<std::int64_t>::min(), -1);
     return unknown;
   }
-  const auto value = line.number_in<std::uint64_t>(word, 0);
-  return value > (std::uint64_t{1} << 62U) / unit ? unknown : unit * value;
+  return line.number_in<std::uint64_t>(word, 0);
 }
 
 ProbeAnswer::Room read_room(AnswerLine& line) {
   const auto block = line.number<std::uint64_t>(1, 1U << 30U);
   ProbeAnswer::Room room;
-  constexpr std::uint64_t much = std::uint64_t{1} << 62U;
-  room.free_bytes = amount(line, block, much);
-  room.inodes = amount(line, 1, 0);  // 0: not counted, so none can be short
-  room.free_inodes = amount(line, 1, much);
+  room.free_bytes = block * line.number<std::uint64_t>(0, (std::uint64_t{1} << 62U) / block);
+  room.inodes = inodes(line, 0);  // 0: not counted, so none can be short
+  room.free_inodes = inodes(line, std::numeric_limits<std::uint64_t>::max());
   return room;
 }
 

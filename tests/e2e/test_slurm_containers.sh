@@ -23,7 +23,7 @@ cp .remote/configs.yaml "$work/configs.yaml"
 with_engine() {
   cp "$work/configs.yaml" .remote/configs.yaml
   cat >>.remote/configs.yaml <<END
-prologue: 'if $1; then PATH=\$PATH:$REMOTE_SOURCE_DIR/tests/support; fi'
+prologue: 'if $1; then PATH="\$PATH:$REMOTE_SOURCE_DIR/tests/support"; fi'
 container:
   engine: apptainer
   image: images/skeleton

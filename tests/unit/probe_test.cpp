@@ -70,8 +70,8 @@ TEST(ParseProbe, ReadsWhatWouldHarmALaunch) {
   ASSERT_EQ(holders.size(), 2U);
   EXPECT_EQ(holders[1].user, "bob");
   for (const char* line :
-       {"room 0 1 1 1", "room 4096 99999999999999999 1 1", "room 1 1 1", "clock -1", "logout no", "torch a b",
-        "holder 0 ada", "holder 12 a;b", "clock 1\n@remote1 probe clock 2"}) {
+       {"room 0 1 1 1", "room 4096 99999999999999999 1 1", "room 4096 1 1 -x", "room 1 1 1", "clock -1",
+        "logout no", "torch a b", "holder 0 ada", "holder 12 a;b", "clock 1\n@remote1 probe clock 2"}) {
     EXPECT_THROW(with(line), Error) << line;
   }
 }

@@ -126,13 +126,30 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
     return;
   }
   std::vector<std::string> names;
+  std::vector<std::size_t> places;
   bool by_gpu = true;
   for (std::size_t i = 0; i < servers.size(); ++i) {
+    if (report.servers[i].error) {
+      continue;  // it fails by that
+    }
+    if (servers[i].slurm) {
+      report.servers[i].findings.push_back(
+          {"burn", CheckStatus::skip, "a login node of Slurm is no place to compute", {}});
+      continue;
+    }
     names.push_back(servers[i].name);
+    places.push_back(i);
     by_gpu = by_gpu && has_gpus(servers[i], report, i);
   }
+  if (names.empty()) {
+    return;
+  }
   report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
-  add_findings(burn_findings(*report.burn, names), report);
+  const auto findings = burn_findings(*report.burn, names);
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    auto& all = report.servers[places[i]].findings;
+    all.insert(all.end(), findings[i].begin(), findings[i].end());
+  }
 }
 
 }  // namespace
