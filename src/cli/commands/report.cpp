@@ -84,9 +84,12 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
       told = true;
     }
     request.jobs = report.jobs;
-    do {
-      context.pause(every);
-    } while (ended);  // nothing can change any more
+    context.pause(every);
+    if (ended) {  // nothing can change any more
+      for (;;) {
+        context.pause(every);
+      }
+    }
   }
 }
 
