@@ -95,6 +95,10 @@ class Context {
 };
 
 // The value as JSON; null where there is none.
+template <typename Value>
+nlohmann::json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
 inline nlohmann::json or_null(const std::optional<Error>& error) {
   return error ? nlohmann::json(error->message()) : nlohmann::json(nullptr);
 }

@@ -19,7 +19,7 @@ clean_up() {
 }
 
 # hosts COUNT [SH]: so many servers, node-N in the namespace hostN with 10.77.0.N on eth0 behind a bridge, whose port for it is toN.
-# SH runs in each, with N as $1. The host's name is host-N, and /etc/hosts is $work/hosts.N.
+# SH runs in each, with N as $1. The host's name is host-N, or $host_names-N, and /etc/hosts is $work/hosts.N.
 hosts() {
   ip link set lo up
   code 0 sandbox up --nodes "$1"
@@ -44,7 +44,7 @@ hosts() {
       ip link set eth0 up
       eval "$3"
       mount --bind "$2/hosts.$1" /etc/hosts
-      exec unshare --uts sh -c "hostname host-\$1; exec /usr/sbin/sshd -f \"\$2/config.\$1\" -D" sh "$1" "$2"' sh $n "$work" "${2-}" &
+      exec unshare --uts sh -c "hostname \$3-\$1; exec /usr/sbin/sshd -f \"\$2/config.\$1\" -D" sh "$1" "$2" "$4"' sh $n "$work" "${2-}" "${host_names:-host}" &
     servers="$servers $!"
     sed -i "/node-$n:/,/port:/s/10.77.0.N/10.77.0.$n/" .remote/configs.yaml
   done

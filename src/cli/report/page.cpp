@@ -8,6 +8,7 @@
 #include "base/hashing.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/context.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
@@ -16,10 +17,6 @@ namespace remote::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-Json or_null(const std::optional<int>& number) {
-  return number ? Json(*number) : Json(nullptr);
-}
 
 std::vector<std::string> visible(const std::vector<std::string>& lines) {
   std::vector<std::string> all;
@@ -104,10 +101,6 @@ Json curves_of(const Report& report) {
   return all;
 }
 
-Json seconds_or_null(const std::optional<std::int64_t>& time) {
-  return time ? Json(*time) : Json(nullptr);
-}
-
 Json jobs_of(const Report& report) {
   Json all = Json::array();
   for (const Job& job : report.jobs) {
@@ -116,10 +109,10 @@ Json jobs_of(const Report& report) {
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
     // Instants as numbers: a page reckons with them.
     entry["created_at"] = job.created_at;
-    entry["started_at"] = seconds_or_null(job.started_at);
-    entry["ended_at"] = seconds_or_null(job.ended_at);
-    entry["checked_at"] = seconds_or_null(job.checked_at);
-    entry["failed_at_ms"] = seconds_or_null(job.failed_ms);
+    entry["started_at"] = or_null(job.started_at);
+    entry["ended_at"] = or_null(job.ended_at);
+    entry["checked_at"] = or_null(job.checked_at);
+    entry["failed_at_ms"] = or_null(job.failed_ms);
     entry["ranks"] = ranks_of(job);
     entry["ended"] = is_final(job.state);
     all.push_back(std::move(entry));

@@ -9,11 +9,6 @@
 namespace remote::cli {
 namespace {
 
-template <typename Value>
-nlohmann::json optional_json(const std::optional<Value>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
-
 nlohmann::json disks_json(const ServerFacts& facts) {
   auto disks = nlohmann::json::object();
   for (const DiskFacts& disk : facts.disks) {
@@ -25,7 +20,7 @@ nlohmann::json disks_json(const ServerFacts& facts) {
                         {"free_bytes", disk.free_bytes},
                         {"inodes", disk.inodes},
                         {"free_inodes", disk.free_inodes},
-                        {"rotational", optional_json(disk.rotational)}};
+                        {"rotational", or_null(disk.rotational)}};
   }
   return disks;
 }
@@ -64,7 +59,7 @@ nlohmann::json import_json(const std::optional<ImportFacts>& import) {
 nlohmann::json to_json(const ServerFacts& facts) {
   auto limits = nlohmann::json::object();
   for (const auto& [name, limit] : facts.limits) {
-    limits[name] = optional_json(limit);
+    limits[name] = or_null(limit);
   }
   auto packages = nlohmann::json::object();
   for (const auto& [name, package] : facts.packages) {
@@ -82,11 +77,11 @@ nlohmann::json to_json(const ServerFacts& facts) {
         {"threads", facts.threads},
         {"usable_threads", facts.usable_threads},
         {"numa_nodes", facts.numa_nodes},
-        {"limit", optional_json(facts.cpu_limit)}}},
+        {"limit", or_null(facts.cpu_limit)}}},
       {"memory",
        {{"total_bytes", facts.memory},
         {"available_bytes", facts.memory_available},
-        {"limit_bytes", optional_json(facts.memory_limit)}}},
+        {"limit_bytes", or_null(facts.memory_limit)}}},
       {"load", facts.load},
       {"disks", disks_json(facts)},
       {"limits", limits},

@@ -4,37 +4,27 @@
 
 #include <fmt/format.h>
 
+#include "cli/context.hpp"
+
 namespace remote::cli {
 namespace {
 
 using Json = nlohmann::json;
 
-template <typename Value>
-Json or_nothing(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json();
-}
-
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json() : Json(text);
-}
-
 Json to_json(const GpuProcess& process) {
   return {{"pid", process.pid},
-          {"name", text_or_null(process.name)},
-          {"memory", or_nothing(process.memory)},
-          {"user", text_or_null(process.user)},
+          {"name", or_null(process.name)},
+          {"memory", or_null(process.memory)},
+          {"user", or_null(process.user)},
           {"own", process.own},
-          {"job", text_or_null(process.job)},
-          {"age", or_nothing(process.age_s)}};
+          {"job", or_null(process.job)},
+          {"age", or_null(process.age_s)}};
 }
 
 Json to_json(const GpuTool& tool) {
-  return {{"vendor", name_of(tool.vendor)},
-          {"program", tool.program},
-          {"state", name_of(tool.state)},
-          {"text", text_or_null(tool.text)},
-          {"driver", text_or_null(tool.driver_version)},
-          {"library", text_or_null(tool.library_version)}};
+  return {{"vendor", name_of(tool.vendor)},         {"program", tool.program},
+          {"state", name_of(tool.state)},           {"text", or_null(tool.text)},
+          {"driver", or_null(tool.driver_version)}, {"library", or_null(tool.library_version)}};
 }
 
 }  // namespace
@@ -62,27 +52,27 @@ Json to_json(const Gpu& gpu) {
   }
   return {{"vendor", name_of(gpu.vendor)},
           {"index", gpu.index},
-          {"uuid", text_or_null(gpu.uuid)},
-          {"pci", text_or_null(gpu.pci_address)},
-          {"name", text_or_null(gpu.name)},
-          {"memory_total", or_nothing(gpu.memory_total)},
-          {"memory_used", or_nothing(gpu.memory_used)},
-          {"utilisation", or_nothing(gpu.utilisation)},
-          {"temperature", or_nothing(gpu.temperature)},
-          {"power", or_nothing(gpu.power)},
-          {"power_limit", or_nothing(gpu.power_limit)},
-          {"clock", or_nothing(gpu.clock)},
-          {"clock_max", or_nothing(gpu.clock_max)},
-          {"memory_clock", or_nothing(gpu.memory_clock)},
+          {"uuid", or_null(gpu.uuid)},
+          {"pci", or_null(gpu.pci_address)},
+          {"name", or_null(gpu.name)},
+          {"memory_total", or_null(gpu.memory_total)},
+          {"memory_used", or_null(gpu.memory_used)},
+          {"utilisation", or_null(gpu.utilisation)},
+          {"temperature", or_null(gpu.temperature)},
+          {"power", or_null(gpu.power)},
+          {"power_limit", or_null(gpu.power_limit)},
+          {"clock", or_null(gpu.clock)},
+          {"clock_max", or_null(gpu.clock_max)},
+          {"memory_clock", or_null(gpu.memory_clock)},
           {"clock_limits", limits},
-          {"ecc", or_nothing(gpu.ecc)},
-          {"ecc_uncorrected", or_nothing(gpu.ecc_uncorrected)},
-          {"ecc_uncorrected_lifetime", or_nothing(gpu.ecc_uncorrected_lifetime)},
-          {"remap_pending", or_nothing(gpu.remap_pending)},
-          {"remap_failed", or_nothing(gpu.remap_failed)},
-          {"persistence", or_nothing(gpu.persistence)},
-          {"compute_mode", or_nothing(gpu.compute_mode)},
-          {"mig", or_nothing(gpu.mig)},
+          {"ecc", or_null(gpu.ecc)},
+          {"ecc_uncorrected", or_null(gpu.ecc_uncorrected)},
+          {"ecc_uncorrected_lifetime", or_null(gpu.ecc_uncorrected_lifetime)},
+          {"remap_pending", or_null(gpu.remap_pending)},
+          {"remap_failed", or_null(gpu.remap_failed)},
+          {"persistence", or_null(gpu.persistence)},
+          {"compute_mode", or_null(gpu.compute_mode)},
+          {"mig", or_null(gpu.mig)},
           {"lost", gpu.lost},
           {"unreadable", gpu.unreadable},
           {"processes", processes}};

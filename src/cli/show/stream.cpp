@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/context.hpp"
 #include "jobs/job_json.hpp"
 #include "project/rank_lines.hpp"
 
@@ -13,18 +14,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json or_null(const auto& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-Json text_or_null(const std::string& text) {
-  return text.empty() ? Json(nullptr) : Json(text);
-}
-
 Json error_fields(const Error& error, const std::string& hint) {
   return {{"what", error.what_failed()},
-          {"server", text_or_null(error.server())},
+          {"server", or_null(error.server())},
           {"reason", error.reason()},
-          {"hint", text_or_null(hint)},
+          {"hint", or_null(hint)},
           {"usage", error.kind() == ErrorKind::usage}};
 }
 
@@ -81,7 +75,7 @@ struct Teller {
   Told operator()(const ConfigWarning& event) const { return {"warning", {{"text", event.text}}}; }
   Told operator()(const StoreProblem& event) const { return {"warning", {{"text", event.text}}}; }
   Told operator()(const KeyProblem& event) const {
-    return {"warning", {{"text", event.error.message()}, {"server", text_or_null(event.error.server())}}};
+    return {"warning", {{"text", event.error.message()}, {"server", or_null(event.error.server())}}};
   }
   Told operator()(const NewHostKey& event) const {
     return {"host_key",
@@ -89,11 +83,10 @@ struct Teller {
              {"host", event.host},
              {"type", event.type},
              {"fingerprint", event.fingerprint},
-             {"warning", text_or_null(event.warning)}}};
+             {"warning", or_null(event.warning)}}};
   }
   Told operator()(const SilentServer& event) const {
-    return {"silent_server",
-            {{"server", text_or_null(event.error.server())}, {"reason", event.error.message()}}};
+    return {"silent_server", {{"server", or_null(event.error.server())}, {"reason", event.error.message()}}};
   }
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
@@ -108,7 +101,7 @@ struct Teller {
     Json all = Json::array();
     for (const NoLifeline::Server& one : event.servers) {
       all.push_back(
-          {{"server", one.name}, {"cause", cause_word(one.cause)}, {"detail", text_or_null(one.detail)}});
+          {{"server", one.name}, {"cause", cause_word(one.cause)}, {"detail", or_null(one.detail)}});
     }
     return {"no_lifeline", {{"servers", all}, {"for_all", event.for_all}}};
   }
@@ -136,7 +129,7 @@ struct Teller {
     return {"launched",
             {{"launch", plan.run_id},
              {"launcher", plan.launcher},
-             {"master_addr", text_or_null(plan.master_addr)},
+             {"master_addr", or_null(plan.master_addr)},
              {"master_port", plan.master_port},
              {"world_size", plan.world_size},
              {"jobs", jobs_of(event.result.jobs)}}};
@@ -147,7 +140,7 @@ struct Teller {
   Told operator()(const KeyMade& event) const { return {"key_made", {{"file", event.file}}}; }
   Told operator()(const StepBegun& event) const {
     return {"step",
-            {{"server", server(event.server)}, {"step", event.name}, {"other", text_or_null(event.other)}}};
+            {{"server", server(event.server)}, {"step", event.name}, {"other", or_null(event.other)}}};
   }
   Told operator()(const StepDetail& event) const {
     return {"step_detail",
@@ -167,7 +160,7 @@ struct Teller {
     Json fields = error_fields(event.error, event.error.hint());
     fields["server"] = server(event.server);
     fields["last_lines"] = event.last_lines;
-    fields["log"] = text_or_null(event.log);
+    fields["log"] = or_null(event.log);
     return {"server_failed", std::move(fields)};
   }
 };
@@ -228,7 +221,7 @@ void EventStream::verdict(const Verdict& verdict) {
                     {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
                     {"ahead_ms", or_null(verdict.ahead_ms)},
                     {"last_lines", verdict.last_lines},
-                    {"lost_server", text_or_null(verdict.lost_server)},
+                    {"lost_server", or_null(verdict.lost_server)},
                     {"left", verdict.left}});
 }
 

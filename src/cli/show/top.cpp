@@ -9,6 +9,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/context.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
@@ -258,14 +259,13 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
 }
 
 nlohmann::json to_json(const ServerLoad& load) {
-  const auto or_nothing = [](const auto& value) { return value ? nlohmann::json(*value) : nlohmann::json(); };
   return {{"cpus", load.cpus},
           {"load", load.load},
-          {"cpu", or_nothing(load.cpu)},
-          {"memory_total", or_nothing(load.memory_total)},
-          {"memory_available", or_nothing(load.memory_available)},
-          {"disk_total", or_nothing(load.disk_total)},
-          {"disk_free", or_nothing(load.disk_free)}};
+          {"cpu", or_null(load.cpu)},
+          {"memory_total", or_null(load.memory_total)},
+          {"memory_available", or_null(load.memory_available)},
+          {"disk_total", or_null(load.disk_total)},
+          {"disk_free", or_null(load.disk_free)}};
 }
 
 nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <numeric>
 
 #include "project/check/burn.hpp"
 #include "project/check/deep.hpp"
@@ -28,8 +29,8 @@ bool CheckReport::ok() const {
 namespace remote::project {
 namespace {
 
-Finding unreachable(const Error& error) {
-  Finding finding{"connect", CheckStatus::fail, error.what_failed() + ": " + error.reason(), std::nullopt};
+Finding failed_by(const char* name, const Error& error) {
+  Finding finding{name, CheckStatus::fail, error.what_failed() + ": " + error.reason(), std::nullopt};
   if (!error.hint().empty()) {
     finding.fix = Fix{Fix::Where::advice, error.hint()};
   }
@@ -60,12 +61,19 @@ Asked ask(Core& core, const config::Server& server) {
   return asked;
 }
 
-Finding not_understood(const Error& error) {
-  Finding finding{"facts", CheckStatus::fail, error.what_failed() + ": " + error.reason(), std::nullopt};
-  if (!error.hint().empty()) {
-    finding.fix = Fix{Fix::Where::advice, error.hint()};
+// To each server of `places` those in its place.
+void add_findings(const std::vector<std::vector<Finding>>& all, const std::vector<std::size_t>& places,
+                  CheckReport& report) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
+    std::vector<Finding>& findings = report.servers[places[i]].findings;
+    findings.insert(findings.end(), all[i].begin(), all[i].end());
   }
-  return finding;
+}
+// The same for all servers.
+void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& report) {
+  std::vector<std::size_t> places(all.size());
+  std::iota(places.begin(), places.end(), std::size_t{0});
+  add_findings(all, places, report);
 }
 
 void add_comparison(const std::vector<config::Server>& servers,
@@ -79,18 +87,7 @@ void add_comparison(const std::vector<config::Server>& servers,
       places.push_back(i);
     }
   }
-  const auto findings = judge_same(compared);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    auto& all = report.servers[places[i]].findings;
-    all.insert(all.end(), findings[i].begin(), findings[i].end());
-  }
-}
-
-void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& report) {
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    std::vector<Finding>& findings = report.servers[i].findings;
-    findings.insert(findings.end(), all[i].begin(), all[i].end());
-  }
+  add_findings(judge_same(compared), places, report);
 }
 
 bool has_gpus(const config::Server& server, const CheckReport& report, std::size_t index) {
@@ -145,11 +142,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
     return;
   }
   report.burn = burn(core, names, seconds, by_gpu, options.on_progress);
-  const auto findings = burn_findings(*report.burn, names);
-  for (std::size_t i = 0; i < places.size(); ++i) {
-    auto& all = report.servers[places[i]].findings;
-    all.insert(all.end(), findings[i].begin(), findings[i].end());
-  }
+  add_findings(burn_findings(*report.burn, names), places, report);
 }
 
 }  // namespace
@@ -180,7 +173,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     ServerCheck found{servers[i].name};
     if (!outcomes[i].ok()) {
       found.error = outcomes[i].error;
-      found.findings.push_back(unreachable(*outcomes[i].error));
+      found.findings.push_back(failed_by("connect", *outcomes[i].error));
       report.servers.push_back(std::move(found));
       continue;
     }
@@ -189,7 +182,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     found.error = asked.error;
     found.facts = asked.facts;
     if (asked.error) {
-      found.findings.push_back(not_understood(*asked.error));
+      found.findings.push_back(failed_by("facts", *asked.error));
     } else {
       const auto judged = judge_server(core.config, servers[i], *asked.facts);
       found.findings.insert(found.findings.end(), judged.begin(), judged.end());
