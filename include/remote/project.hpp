@@ -164,6 +164,9 @@ struct FollowRequest {
   // Of a job that runs several ranks (Job::ranks): only the lines of this one, without their label "[RANK] ",
   // and what the job itself says. With first_rank_only it is 0.
   std::optional<int> rank{};
+  // Of a launch under Slurm, where one job runs all ranks and each has an output of its own: hand over all of
+  // them, by on_rank_output.
+  bool each_rank = false;
   bool silent = false;               // hand over no output: wait for the ends
   bool judge = false;                // where the jobs are one launch, find out which of them failed first
   std::chrono::seconds patience{0};  // how long a server that was not reached yet is tried again
@@ -172,7 +175,9 @@ struct FollowRequest {
   std::chrono::seconds lost_after{60};
   // End the ranks of this launch that still run so long after one of them has failed. nullopt: leave them.
   std::optional<std::chrono::seconds> end_others{};
-  OnOutput on_output{};                                     // by index into the jobs given
+  OnOutput on_output{};  // by index into the jobs given
+  // With each_rank: by index into the jobs given, and by rank. What is no rank's own comes by on_output.
+  std::function<void(std::size_t, int, OutputStream, std::string_view)> on_rank_output{};
   std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
 };
 struct FollowResult {

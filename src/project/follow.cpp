@@ -14,7 +14,7 @@
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
-#include "project/rank_lines.hpp"
+#include "project/follow_output.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -120,86 +120,42 @@ bool are_one_launch(const std::vector<Job>& jobs) {
          });
 }
 
-// Hands over what jobs write; of those that run several ranks only what `request` wants of it. The callbacks
-// are called by one thread at a time. `ranks`: see jobs::FollowOptions.
-class Output {
- public:
-  Output(const std::vector<Job>& jobs, const FollowRequest& request,
-         const std::vector<std::optional<int>>& ranks, OnOutput target)
-      : target_(std::move(target)) {
-    const std::optional<int> rank = request.first_rank_only ? std::optional(0) : request.rank;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      const Job& job = jobs[i];
-      const bool own_files = i < ranks.size() && ranks[i];
-      if (rank && job.labelled && !own_files) {
-        filters_.push_back({RankLines(*rank), RankLines(*rank)});
-      } else {
-        filters_.emplace_back();
-      }
-    }
-  }
-
-  void take(std::size_t index, OutputStream stream, std::string_view data) {
-    if (RankLines* lines = filter(index, stream)) {
-      hand_over(index, stream, lines->take(data));
-    } else {
-      hand_over(index, stream, data);
-    }
-  }
-
-  void finish(std::size_t index) {
-    for (const OutputStream stream : {OutputStream::out, OutputStream::err}) {
-      if (RankLines* lines = filter(index, stream)) {
-        hand_over(index, stream, lines->finish());
-      }
-    }
-  }
-
- private:
-  RankLines* filter(std::size_t index, OutputStream stream) {
-    std::vector<RankLines>& lines = filters_[index];
-    return lines.empty() ? nullptr : &lines[stream == OutputStream::out ? 0 : 1];
-  }
-  void hand_over(std::size_t index, OutputStream stream, std::string_view data) {
-    if (!data.empty() && target_) {
-      target_(index, stream, data);
-    }
-  }
-
-  OnOutput target_;
-  std::vector<std::vector<RankLines>> filters_;  // by job: of stdout and stderr, or none
-};
-
-// The rank of each job whose own files are shown: under Slurm all but rank 0 have such.
-std::vector<std::optional<int>> own_files(const Core& core, const std::vector<Job>& jobs,
-                                          const std::optional<int>& rank) {
-  std::vector<std::optional<int>> ranks;
-  for (const Job& job : jobs) {
-    const bool has_own = rank && *rank != job.rank.value_or(0) && ranks_of(job) > 1;
-    ranks.push_back(has_own && jobs::is_of_slurm(core.config, job) ? rank : std::nullopt);
-  }
-  return ranks;
-}
-
-jobs::FollowOptions options_of(const Core& core, const std::vector<Job>& jobs, const FollowRequest& request) {
+jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<Part>& parts,
+                               const FollowRequest& request) {
   jobs::FollowOptions options;
-  options.ranks = own_files(core, jobs, request.rank);
   options.lines = request.lines;
-  if (request.lines && (request.rank || request.first_rank_only)) {  // among them are those of its neighbours
-    int most = 1;
-    for (std::size_t i = 0; i < jobs.size(); ++i) {
-      most = std::max(most, jobs[i].labelled && !options.ranks[i] ? ranks_of(jobs[i]) : 1);
+  int most = 1;
+  for (const Part& part : parts) {
+    const Job& job = jobs[part.job];
+    options.ranks.push_back(part.file);
+    options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
+    if (part.only.value_or(no_rank) != no_rank) {  // among the lines of one rank are those of its neighbours
+      most = std::max(most, ranks_of(job));
     }
+  }
+  if (request.lines) {
     options.lines = static_cast<int>(std::min<std::int64_t>(std::int64_t{*request.lines} * most, 1000000000));
   }
   options.follow = request.follow;
   options.patience = request.patience;
   options.lost_after = request.lost_after;
-  for (const Job& job : jobs) {
-    options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
-  }
   return options;
 }
+
+// Which parts of each job have not come to their ends; and what is known of the jobs, by index.
+class Ends {
+ public:
+  Ends(const std::vector<Part>& parts, std::size_t jobs) : open_(jobs, 0) {
+    for (const Part& part : parts) {
+      ++open_[part.job];
+    }
+  }
+  // Whether this was the job's last part.
+  bool take(std::size_t job) { return --open_[job] == 0; }
+
+ private:
+  std::vector<int> open_;
+};
 
 }  // namespace
 
@@ -231,31 +187,40 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     ender.emplace(core, jobs, *request.end_others);
     teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
   }
+  const std::vector<Part> parts = parts_of(core, jobs, request);
+  std::vector<Job> followed_jobs;
+  std::ranges::transform(parts, std::back_inserter(followed_jobs),
+                         [&](const Part& part) { return jobs[part.job]; });
   jobs::FollowEvents events;
-  jobs::FollowOptions options = options_of(core, jobs, request);
-  Output output(jobs, request, options.ranks, request.on_output);
+  jobs::FollowOptions options = options_of(jobs, parts, request);
+  Output output(parts, request.on_output, request.on_rank_output);
   events.output =
       core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
         output.take(index, stream, data);
       }));
+  Ends ends(parts, jobs.size());
   const auto finish =
-      core.one_at_a_time(std::function<void(std::size_t)>([&](std::size_t index) { output.finish(index); }));
-  const auto on_ended = core.one_at_a_time(request.on_ended);
+      core.one_at_a_time(std::function<void(std::size_t, const Job&)>([&](std::size_t index, const Job& job) {
+        output.finish(index);
+        if (ends.take(parts[index].job) && request.on_ended) {
+          request.on_ended(parts[index].job, job);
+        }
+      }));
   events.ended = [&](std::size_t index, const Job& job) {
-    finish(index);
-    if (on_ended) {
-      on_ended(index, job);
-    }
+    finish(index, job);
     if (ender && has_failed(job)) {
       ender->end_after(job);
     }
   };
   events.link = [&](const Event& event) { core.tell(event); };
   options.ended = ended;
-  jobs::FollowResult followed =
-      jobs::follow(core.config, core.store, core.connector(), jobs, options, events, core.cancel());
+  jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(),
+                                             std::move(followed_jobs), options, events, core.cancel());
   FollowResult result;
-  result.jobs = std::move(followed.jobs);
+  result.jobs = jobs;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    result.jobs[parts[i].job] = std::move(followed.jobs[i]);
+  }
   result.errors = std::move(followed.errors);
   result.gone = std::move(followed.gone);
   const bool known =

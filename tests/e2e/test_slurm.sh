@@ -144,6 +144,9 @@ printed 'ready
 '
 grep -q 'ValueError: a bad batch' "$work/err" || fail "rank 3's stderr is not shown"
 code 2 job-tail --job "$key" --rank 4
+code 1 job-tail --launch "$key" --all
+[ "$(sort "$work/out")" = "$(printf '[%d] ready\n' 0 1 2 3)" ] || fail "not the output of all ranks: $(cat "$work/out")"
+grep -q '^\[3\] ValueError: a bad batch' "$work/err" || fail "rank 3's stderr is not among those of all ranks"
 
 # --- the same with torchrun, whose agents have two ranks each
 rm "$home/fail"
@@ -155,6 +158,11 @@ until_true grep -qx ready "$work/out"
 touch "$home/fail"
 follower_ends 1
 [ "$(cat "$work/out")" = ready ] || fail "rank 2 of torchrun is not shown"
+code 1 job-wait --job "$key"
+code 1 job-tail --launch "$key" --all --lines 1000
+[ "$(grep -x '\[.\] ready' "$work/out" | sort)" = "$(printf '[%d] ready\n' 0 1 2 3)" ] || fail "not the output of all of torchrun's ranks: $(cat "$work/out")"
+code 1 job-tail --launch "$key" --all --jsonl
+[ "$(grep -c '"text":"ready"' "$work/out")" = 4 ] || fail "not the events of all ranks"
 code 1 job-wait --job "$key"
 grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict of torchrun does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict of torchrun has no traceback"

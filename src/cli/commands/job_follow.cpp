@@ -79,6 +79,7 @@ int tail(Context& context, const TailArguments& arguments) {
   request.lines = arguments.lines;
   request.follow = !arguments.no_follow;
   request.judge = arguments.all;
+  request.each_rank = arguments.all;
   if (arguments.delay) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
   }

@@ -1,6 +1,8 @@
 #include "cli/show/output.hpp"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -11,10 +13,17 @@
 namespace remote::cli {
 namespace {
 
+constexpr ui::Style styles[] = {ui::Style::cyan,    ui::Style::green, ui::Style::yellow,
+                                ui::Style::magenta, ui::Style::blue,  ui::Style::red};
+
+// What stands before the lines of a rank or job: "[ 2] ", in a colour of its own.
+std::string prefix(Context& context, const std::string& text, std::size_t width, int number) {
+  const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
+  return context.terminal.paint_out(style, fmt::format("[{:>{}}]", text, width)) + " ";
+}
+
 // A screen for each job: behind "[2] " for ranks of one launch, "[3] " for jobs by their keys.
 std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& jobs) {
-  constexpr ui::Style styles[] = {ui::Style::cyan,    ui::Style::green, ui::Style::yellow,
-                                  ui::Style::magenta, ui::Style::blue,  ui::Style::red};
   const bool ranks = std::ranges::all_of(
       jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; });
   std::vector<std::string> numbers;
@@ -25,16 +34,47 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
   }
   std::vector<OutputScreen> screens;
   for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const std::string label = fmt::format("[{:>{}}]", numbers[i], width);
     const int number = ranks ? *jobs[i].rank : jobs[i].key;
-    const ui::Style style = styles[static_cast<std::size_t>(number) % std::size(styles)];
-    screens.emplace_back(context.terminal, context.terminal.paint_out(style, label) + " ");
+    screens.emplace_back(context.terminal, prefix(context, numbers[i], width, number));
     if (ranks && jobs[i].labelled) {
       screens.back().keep_labels();
     }
   }
   return screens;
 }
+
+// The screens of ranks that have an output of their own, made when they first say something.
+class RankScreens {
+ public:
+  RankScreens(Context& context, const std::vector<Job>& jobs) : context_(context), jobs_(jobs) {}
+
+  OutputScreen& of(std::size_t index, int rank) {
+    const Job& job = jobs_[index];
+    const auto found = screens_.find({index, rank});
+    if (found != screens_.end()) {
+      return found->second;
+    }
+    if (context_.stream) {
+      OutputScreen screen(context_.terminal, *context_.stream, {job.server, job.key, rank, false});
+      return screens_.emplace(std::pair(index, rank), std::move(screen)).first->second;
+    }
+    const std::size_t width = std::to_string(job.rank.value_or(0) + ranks_of(job) - 1).size();
+    OutputScreen screen(context_.terminal, prefix(context_, std::to_string(rank), width, rank));
+    return screens_.emplace(std::pair(index, rank), std::move(screen)).first->second;
+  }
+  void finish(std::size_t index) {
+    for (auto& [place, screen] : screens_) {
+      if (place.first == index) {
+        screen.finish();
+      }
+    }
+  }
+
+ private:
+  Context& context_;
+  const std::vector<Job>& jobs_;
+  std::map<std::pair<std::size_t, int>, OutputScreen> screens_;  // by job and rank
+};
 
 std::vector<OutputScreen> event_screens(Context& context, const std::vector<Job>& jobs) {
   std::vector<OutputScreen> screens;
@@ -154,12 +194,17 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   ui::Terminal& terminal = context.terminal;
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
   std::vector<OutputScreen> screens = screens_of(context, jobs, single || launch);
+  RankScreens of_ranks(context, jobs);
   EndTeller ends(terminal, jobs);
+  request.on_rank_output = [&](std::size_t index, int rank, OutputStream stream, std::string_view data) {
+    of_ranks.of(index, rank).take(stream, data);
+  };
   request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
     screens[index].take(stream, data);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
     screens[index].finish();
+    of_ranks.finish(index);
     if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && screens[index].within_line()) {
       terminal.err("\n");  // what comes now is not the job's
     }
@@ -185,8 +230,9 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
             : fmt::format("\nstopped following; the {} go on. To end them: {}", what, kill_command(rest)));
     throw;
   }
-  for (OutputScreen& screen : screens) {
-    screen.finish();
+  for (std::size_t i = 0; i < screens.size(); ++i) {
+    screens[i].finish();
+    of_ranks.finish(i);
   }
   ends.finish(result.verdict.has_value());
   show_end(context, result);
