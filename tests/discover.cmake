@@ -10,6 +10,9 @@ set(each Launch PrepareTest KillOverSsh FollowOverSsh StoreFaults CondaTest Envi
 # What tests/run leaves out unless it is asked for everything: how the names of ctest begin.
 set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.busybox Launch.IsKilled KillTorchrun)
 
+# What is begun first, so that nothing waits for one of them alone at the end.
+set(long Hostile FirstCause LifelineTest SyncTest SshExec JobKill Launch.IsKilledBefore TerminalSession)
+
 execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER}
                 OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," listing "${listing}")
@@ -42,7 +45,13 @@ foreach(group IN LISTS groups)
       set(label slow)
     endif()
   endforeach()
+  set(cost 0)
+  foreach(pattern IN LISTS long)
+    if(name MATCHES "^${pattern}")
+      set(cost 50)
+    endif()
+  endforeach()
   string(APPEND text "add_test([[${name}]] [[${PROGRAM}]] [[--gtest_brief=1]] [[--gtest_filter=${filter}]])\n"
-         "set_tests_properties([[${name}]] PROPERTIES LABELS [[integration;${label}]] TIMEOUT 600)\n")
+         "set_tests_properties([[${name}]] PROPERTIES LABELS [[integration;${label}]] TIMEOUT 600 COST ${cost})\n")
 endforeach()
 file(WRITE ${OUT} "${text}")
