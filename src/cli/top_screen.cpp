@@ -12,80 +12,13 @@
 #include "base/strings.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "cli/show/top.hpp"
+#include "cli/top_keys.hpp"
 #include "ui/full_screen.hpp"
 
 namespace remote::cli {
 namespace {
-
-enum class Key { up, down, page_up, page_down, follow, stacks, kill, yes, no, help, leave, suspend, other };
-
-// Takes the first key from what was typed. A terminal sends the arrows as "\033[A" or "\033OA".
-Key take_key(std::string& typed) {
-  constexpr std::array<std::pair<std::string_view, Key>, 8> sequences{{{"\033[A", Key::up},
-                                                                       {"\033OA", Key::up},
-                                                                       {"\033[B", Key::down},
-                                                                       {"\033OB", Key::down},
-                                                                       {"\033[5~", Key::page_up},
-                                                                       {"\033[6~", Key::page_down},
-                                                                       {"\033[", Key::other},
-                                                                       {"\033O", Key::other}}};
-  for (const auto& [sequence, key] : sequences) {
-    if (typed.starts_with(sequence)) {
-      typed.erase(0, sequence.size());
-      if (key == Key::other) {  // of a key that has no meaning here
-        typed.erase(0, typed.find_first_not_of("0123456789;") + 1);
-      }
-      return key;
-    }
-  }
-  const char first = typed.front();
-  typed.erase(0, 1);
-  switch (first) {
-    case 'k':
-      return Key::up;
-    case 'j':
-      return Key::down;
-    case 'f':
-    case '\r':
-    case '\n':
-      return Key::follow;
-    case 's':
-      return Key::stacks;
-    case 'x':
-    case 'K':
-      return Key::kill;
-    case 'y':
-    case 'Y':
-      return Key::yes;
-    case 'n':
-    case 'N':
-      return Key::no;
-    case '?':
-    case 'h':
-      return Key::help;
-    case 'q':
-    case '\003':
-    case '\033':
-      return Key::leave;
-    case '\032':
-      return Key::suspend;
-    default:
-      return Key::other;
-  }
-}
-
-const std::vector<std::string> help_text{
-    "up, down (or k, j)   choose a job",
-    "page up, page down   see what does not fit",
-    "f or Enter           follow the job's output",
-    "s                    Python stacks of its ranks",
-    "x                    end the job; it asks first",
-    "q, Esc or Ctrl-C     back, and out",
-    "Ctrl-Z               stop remote for a while",
-    "",
-    "A GPU's last column says who has memory of it: a job of this project by",
-    "its key, another process with its owner, its name and its number."};
 
 // A message as one line without colours.
 std::string plain(std::string_view message) {
@@ -231,26 +164,26 @@ class TopScreen {
   }
 
   // False ends the command.
-  bool press(Key key) {
+  bool press(TopKey key) {
     note_.clear();
-    if (key == Key::suspend) {
+    if (key == TopKey::suspend) {
       suspend();
       return true;
     }
     if (mode_ == Mode::confirm) {
       mode_ = Mode::servers;
-      if (key == Key::yes) {
+      if (key == TopKey::yes) {
         kill();
       }
       return true;
     }
-    if (key == Key::page_up || key == Key::page_down) {
+    if (key == TopKey::page_up || key == TopKey::page_down) {
       const std::size_t page = std::max<std::size_t>(context_.terminal.rows(), 4) - 3;
-      top_ = key == Key::page_down ? top_ + page : top_ - std::min(top_, page);
+      top_ = key == TopKey::page_down ? top_ + page : top_ - std::min(top_, page);
       return true;
     }
     if (mode_ != Mode::servers) {
-      if (key == Key::leave) {
+      if (key == TopKey::leave) {
         mode_ = Mode::servers;
         top_ = 0;
       }
@@ -259,22 +192,23 @@ class TopScreen {
     return press_in_list(key);
   }
 
-  bool press_in_list(Key key) {
+  bool press_in_list(TopKey key) {
     switch (key) {
-      case Key::up:
+      case TopKey::up:
         move(-1);
         break;
-      case Key::down:
+      case TopKey::down:
         move(1);
         break;
-      case Key::help:
-        show_text("Keys", help_text);
+      case TopKey::help:
+        show_text("Keys", top_help());
         break;
-      case Key::leave:
+      case TopKey::leave:
         return false;
-      case Key::follow:
-      case Key::stacks:
-      case Key::kill:
+      case TopKey::follow:
+      case TopKey::stacks:
+      case TopKey::kill:
+      case TopKey::kill_launch:
         act(key);
         break;
       default:
@@ -283,13 +217,13 @@ class TopScreen {
     return true;
   }
 
-  void act(Key key) {
+  void act(TopKey key) {
     const std::optional<Job> job = chosen();
     if (!job) {
       note_ = all_jobs().empty() ? "no job of this project runs" : "choose a job with the arrow keys first";
-    } else if (key == Key::kill) {
-      mode_ = Mode::confirm;
-    } else if (key == Key::stacks) {
+    } else if (key == TopKey::kill || key == TopKey::kill_launch) {
+      ask_before_kill(*job, key == TopKey::kill_launch);
+    } else if (key == TopKey::stacks) {
       read_stacks(*job);
     } else {
       mode_ = Mode::follow;
@@ -360,32 +294,48 @@ class TopScreen {
     show_text("Stacks of " + describe(job), std::move(lines));
   }
 
-  void kill() {
-    const std::optional<Job> job = chosen();
-    if (!job) {
-      note_ = "the job has ended";
-      return;
+  // Asks about the job, or about its launch; what is to be ended is fixed now, whatever the screen shows
+  // later.
+  void ask_before_kill(const Job& job, bool launch) {
+    std::vector<Job> others = job.launch ? context_.project().with_launch({job}) : std::vector<Job>();
+    std::erase_if(others, [&](const Job& other) { return other.id == job.id || is_final(other.state); });
+    to_end_ = {job};
+    others_ = others.size();
+    if (launch) {
+      to_end_.insert(to_end_.end(), others.begin(), others.end());
+      others_ = 0;
     }
-    note_ = fmt::format("ending {} …", describe(*job));
+    mode_ = Mode::confirm;
+  }
+
+  void kill() {
+    const std::string what = describe(to_end_);
+    note_ = fmt::format("ending {} …", what);
     draw();
-    const KillResult result = context_.project().kill({*job}, {});
-    note_ = result.errors.empty() ? fmt::format("{}: {}", describe(*job), outcome_of(result))
+    const KillResult result = context_.project().kill(to_end_, {});
+    note_ = result.errors.empty() ? fmt::format("{}: {}", what, outcome_of(result))
                                   : result.errors.front().message();
+    if (others_ > 0) {
+      note_ += fmt::format("; {} of its launch {} on (X ends {})", counted(others_, "other rank"),
+                           others_ == 1 ? "goes" : "go", others_ == 1 ? "it" : "them");
+    }
   }
 
   static std::string outcome_of(const KillResult& result) {
     using Outcome = KillResult::Entry::Outcome;
+    const auto has = [&](Outcome outcome) {
+      return std::ranges::find(result.entries, outcome, &KillResult::Entry::outcome) != result.entries.end();
+    };
     if (result.entries.empty()) {
       return "nothing is known of it";
     }
-    switch (result.entries.front().outcome) {
-      case Outcome::survivors:
-        return "some of its processes live on; see: remote job-kill";
-      case Outcome::refused:
-        return "it was left alone; see: remote job-kill";
-      default:
-        return "it is ended";
+    if (has(Outcome::survivors)) {
+      return "some of its processes live on; see: remote job-kill";
     }
+    if (has(Outcome::refused)) {
+      return "it was left alone; see: remote job-kill";
+    }
+    return result.entries.size() == 1 ? "it is ended" : "they are ended";
   }
 
   // As Ctrl-Z does where keys are not passed on.
@@ -436,8 +386,12 @@ class TopScreen {
 
   std::string footer() const {
     if (mode_ == Mode::confirm) {
-      const std::optional<Job> job = chosen();
-      return line_of(job ? fmt::format("End {}? [y/N] ", describe(*job)) : "it has ended", ui::Style::yellow);
+      const std::string rest =
+          others_ == 0 ? ""
+                       : fmt::format(" alone? {} of its launch {} on; X ends all",
+                                     counted(others_, "other rank"), others_ == 1 ? "goes" : "go");
+      return line_of(fmt::format("End {}{} [y/N] ", describe(to_end_), rest.empty() ? "?" : rest + "."),
+                     ui::Style::yellow);
     }
     if (!note_.empty()) {
       return line_of(trim(note_), ui::Style::yellow);
@@ -446,7 +400,7 @@ class TopScreen {
     const bool keys = inputs_.size() > 1;
     const char* text = !keys ? "Ctrl-C ends it"
                        : mode_ == Mode::servers
-                           ? "arrows choose   f follow   s stacks   x end a job   ? help   q quit"
+                           ? "arrows choose   f follow   s stacks   x end job   X launch   ? help   q quit"
                            : "q back";
     return line_of(more + text, ui::Style::dim);
   }
@@ -484,6 +438,8 @@ class TopScreen {
   std::string title_;
   std::vector<std::string> text_;
   std::optional<JobId> selected_;
+  std::vector<Job> to_end_;  // what the question is about
+  std::size_t others_ = 0;   // how many unfinished ranks of its launch it is not about
   bool show_selected_ = false;
   std::size_t top_ = 0;    // the first line that is shown
   std::size_t below_ = 0;  // how many lines there are behind the last

@@ -232,7 +232,7 @@ LaunchResult Launching::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
-  judge_servers();
+  judge_servers(result.plan);
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
   jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),

@@ -1,5 +1,6 @@
 // What a launch's servers were found to be, before anything starts on them.
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ std::string where_and_what(const std::optional<Fix>& fix) {
 
 }  // namespace
 
-void Launching::judge_servers() {
+void Launching::judge_servers(const Plan& plan) {
   if (!request_.check) {
     return;
   }
@@ -31,7 +32,9 @@ void Launching::judge_servers() {
     const config::Server& server = servers_[i];
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
-    for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user)) {
+    const auto process = std::ranges::find(plan.processes, server.name, &PlannedProcess::server);
+    const auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
+    for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user, gpus)) {
       if (finding.status == CheckStatus::fail) {
         fit = false;
         core_.tell(PartFailed{

@@ -44,7 +44,7 @@ class Launching {
   std::optional<std::string> given_variable(const std::string& name) const;
   void ready_containers();
   // Tells what was found by which the launch would suffer. Throws Error where it would fail.
-  void judge_servers();
+  void judge_servers(const Plan& plan);
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);

@@ -25,6 +25,7 @@ timer.start()
 try:
     import torch
     import torch.distributed as dist
+    from torch.distributed.rendezvous import rendezvous
 except ImportError:
     say("error", "no-torch")
     os._exit(1)
@@ -53,7 +54,16 @@ else:
     DEVICE = torch.device("cpu")
     NAME = processor()
     TYPE = torch.float32
-BACKEND = "nccl" if CUDA else "gloo"
+CAN = "nccl" if CUDA and dist.is_nccl_available() else "gloo"
+
+
+def agree(store):
+    """The one backend of all ranks. Rank 0 decides it: ranks that choose for themselves would wait for each other."""
+    store.set("can/%d" % RANK, CAN)
+    if RANK == 0:
+        all_can = all(store.get("can/%d" % rank) == b"nccl" for rank in range(RANKS))
+        store.set("backend", "nccl" if all_can else "gloo")
+    return store.get("backend").decode()
 
 
 def ready():
@@ -87,7 +97,7 @@ def often(work, seconds):
     work()
     ready()
     once = time.perf_counter() - begun
-    longest = torch.tensor([once], device=DEVICE)
+    longest = torch.tensor([once], device=WIRE)
     dist.all_reduce(longest, op=dist.ReduceOp.MAX)
     count = max(1, min(1000, int(seconds / max(float(longest), 1e-6))))
     dist.barrier()
@@ -100,14 +110,14 @@ def often(work, seconds):
 
 def all_reduce():
     """The bus bandwidth in Gbit/s, as nccl-tests has it: what each link must carry."""
-    data = torch.ones((64 if CUDA else 8) << 20, device=DEVICE)
+    data = torch.ones((64 if BACKEND == "nccl" else 8) << 20, device=WIRE)
     took = often(lambda: dist.all_reduce(data), SECONDS * 0.2)
     return data.numel() * 4 * 8 * 2 * (RANKS - 1) / RANKS / took / 1e9
 
 
 def links():
     """Each rank with the next one: first those that begin with an even rank, then the others."""
-    data = torch.ones((16 if CUDA else 4) << 20, device=DEVICE)
+    data = torch.ones((16 if BACKEND == "nccl" else 4) << 20, device=WIRE)
     for first in (0, 1):
         partner = RANK + 1 if RANK % 2 == first else RANK - 1
 
@@ -126,9 +136,15 @@ def links():
             say("link", RANK, partner, int(data.numel() * 4 * 8 * 2 / took))
 
 
+BACKEND = CAN
+if CAN == "gloo":
+    say("lacks", "nccl" if CUDA else "cuda")
 if RANKS > 1:
-    dist.init_process_group(BACKEND)
+    meeting = dist.PrefixStore("remote-burn", next(iter(rendezvous("env://")))[0])
+    BACKEND = agree(meeting)
+    dist.init_process_group(BACKEND, store=meeting, rank=RANK, world_size=RANKS)
     dist.barrier()
+WIRE = DEVICE if BACKEND == "nccl" else torch.device("cpu")  # where the data lies that is exchanged
 tflops = product()
 bus = 0.0
 if RANKS > 1:

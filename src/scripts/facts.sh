@@ -23,14 +23,6 @@ say "clock $(date +%s)"
 
 # ---- the machine ----------------------------------------------------------------------------------------
 
-# Drop-ins of logind in the order in which systemd reads them, but for folders that mix names.
-set --
-if [ -d "$root/run/systemd/system" ]; then
-  for file in "$root/usr/lib/systemd/logind.conf" "$root/etc/systemd/logind.conf" "$root"/usr/lib/systemd/logind.conf.d/*.conf \
-    "$root"/run/systemd/logind.conf.d/*.conf "$root"/etc/systemd/logind.conf.d/*.conf; do
-    [ ! -f "$file" ] || set -- "$@" "$file"
-  done
-fi
 facts_root=$root awk '
   function first(file,  line) {
     line = ""
@@ -122,23 +114,13 @@ facts_root=$root awk '
       }
       if (("," kind ",") ~ /,memory,/) memory = lowest(base "/memory", path, "memory.limit_in_bytes")
       if (("," kind ",") ~ /,cpu,/) quota = lowest_quota(base "/" kind, path, 1)
-      if (line ~ /\/session-[^\/]*\.scope/) session = 1
     }
     tell("memory_limit", memory)
     if (quota != "") tell("cpu_limit", sprintf("%d", quota * 100))
-    if (session) tell("session", "yes")
-    for (i = 1; i < ARGC; i++)
-      while ((getline line < ARGV[i]) > 0) {
-        if (line ~ /^[ \t]*KillUserProcesses[ \t]*=/) kills = tolower(value_of(line))
-        else if (line ~ /^[ \t]*KillExcludeUsers[ \t]*=/) excluded = value_of(line)
-        else if (line ~ /^[ \t]*KillOnlyUsers[ \t]*=/) only = value_of(line)
-      }
-    if (kills ~ /^(yes|true|on|1|y|t)[ \t]*$/) tell("kill_user_processes", "yes")
-    tell("kill_excluded", excluded)
-    tell("kill_only", only)
     tell("driver", first(root "/sys/module/nvidia/version"))
   }
-' "$@" 2>/dev/null
+' 2>/dev/null
+tell_logind
 
 say "user ${LOGNAME:-${USER:-unknown}}"
 [ ! -e "$root/var/lib/systemd/linger/${LOGNAME:-${USER:-unknown}}" ] || say 'linger yes'

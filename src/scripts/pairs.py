@@ -38,6 +38,13 @@ def plain(text):
     return "".join(c if c.isalnum() and c < "\x80" or c in "._-" else "_" for c in text)[:200] or "-"
 
 
+def refuse(why):
+    """Ends this server's part, and says why: nobody is to wait for it."""
+    text = "".join(c if " " <= c < "\x7f" else "?" for c in str(why)[:400])
+    os.write(1, ("@remote1 error %s\n" % text).encode())
+    leave()
+
+
 def read_number(path):
     try:
         with open(path) as file:
@@ -258,7 +265,13 @@ class Peer:
     def start(self, loop, tokens, targets):
         self.open += len(targets)
         for address, port in targets:
-            loop.later(attempt(tokens, self.index, address, port, 0, self.result(loop, tokens, address, port)))
+            done = self.result(loop, tokens, address, port)
+            loop.later(attempt(tokens, self.index, address, port, 0, done), self.failed(done))
+
+    @staticmethod
+    def failed(done):
+        """What a try says that the kernel has broken off."""
+        return lambda error: done(["error", errno.errorcode.get(getattr(error, "errno", None), "EIO")])
 
     def result(self, loop, tokens, address, port):
         def done(words):
@@ -302,7 +315,8 @@ class Peer:
         sizes = [size for size in SIZES if size < packet]
         self.open += len(sizes)
         for size in sizes:
-            loop.later(attempt(tokens, self.index, address, port, size, take(size)))
+            done = take(size)
+            loop.later(attempt(tokens, self.index, address, port, size, done), self.failed(done))
 
 
 ORDERS = {}  # more that can be ordered, by their first words: pairs_bandwidth.py
@@ -367,7 +381,11 @@ class Server:
         self.input += data
         *lines, self.input = self.input.split(b"\n")
         for line in lines:
-            self.order(line.decode("ascii", "replace").split())
+            words = line.decode("ascii", "replace").split()
+            try:
+                self.order(words)
+            except (ValueError, IndexError, StopIteration):
+                refuse("an order is not understood: " + " ".join(words))
 
     def order(self, words):
         if words[0] == "peer":
@@ -380,6 +398,8 @@ class Server:
             leave()
         elif words[0] in ORDERS:
             ORDERS[words[0]](self, words[1:])
+        else:
+            raise ValueError
 
     def begin(self):
         addresses = resolve([peer.name for peer in self.peers])
@@ -393,6 +413,12 @@ class Server:
         self.trying = True
 
     def run(self):
+        try:
+            self.work()
+        except Exception as error:
+            refuse("%s: %s" % (type(error).__name__, error))
+
+    def work(self):
         if not self.listen():
             os.write(1, b"@remote1 end\n")
             return

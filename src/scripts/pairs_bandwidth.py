@@ -9,6 +9,7 @@ import subprocess
 PINGS = 20
 CHUNK = 1 << 20
 SEND_SPARE = 10  # seconds that a measurement may take longer than it sends
+MOST_BITS = 1e15  # a second: more than any network carries
 
 
 def die_with_parent():
@@ -116,7 +117,7 @@ def start_iperf(server, _):
             end_child(child)
         say("iperf3", 0)
 
-    server.loop.later(begin())
+    server.loop.later(begin(), lambda error: say("iperf3", 0))
 
 
 def drain(loop, child):
@@ -173,7 +174,10 @@ def send_iperf(address, port, seconds):
         try:
             answer = json.loads(data.decode("utf-8", "replace"))
             if "error" not in answer:
-                return float(answer["end"]["sum_received"]["bits_per_second"])
+                bits = float(answer["end"]["sum_received"]["bits_per_second"])
+                if 0 <= bits <= MOST_BITS:  # not so for what is no number
+                    return bits
+                raise ValueError
             why = str(answer["error"])
         except (ValueError, KeyError, TypeError):
             why = "its answer is not understood"
@@ -197,11 +201,12 @@ def send_own(token, address, port, seconds):
     if not sock:
         return "the connection fails"
     chunk = memoryview(bytes(CHUNK))
+    count = 0
     with sock:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             try:
-                sock.send(chunk)
+                count += sock.send(chunk)
             except BlockingIOError:
                 if not (yield sock, select.POLLOUT, SEND_SPARE):
                     return "the connection stands still"
@@ -209,9 +214,14 @@ def send_own(token, address, port, seconds):
                 return os.strerror(error.errno or errno.EIO)
         sock.shutdown(socket.SHUT_WR)
         words = (yield from receive(sock, lambda data: b"\n" in data, SEND_SPARE)).split()
-    if len(words) != 2:
+    if not words:
         return "the other side does not answer"
-    return int(words[0]) * 8e6 / int(words[1])
+    # The other server may say anything.
+    if len(words) != 2 or not all(word.isdigit() and len(word) < 19 for word in words) or int(words[1]) == 0:
+        return "the other side answers something else"
+    if int(words[0]) > count:
+        return "the other side says that it got more than was sent"
+    return min(int(words[0]) * 8e6 / int(words[1]), MOST_BITS)
 
 
 def send(server, words):
@@ -230,7 +240,11 @@ def send(server, words):
         else:
             say("sent", index, int(result), took, "iperf3" if iperf else "own")
 
-    server.loop.later(work())
+    def failed(error):
+        words = (getattr(error, "strerror", None) or type(error).__name__).split()
+        say("sent", index, "error", *(plain(word) for word in words[:20]))
+
+    server.loop.later(work(), failed)
 
 
 ORDERS["iperf3"] = start_iperf

@@ -8,7 +8,7 @@ class Loop:
         self.poll = select.poll()
         self.waiting = {}  # file descriptor: task, deadline
         self.queue = []  # tasks that have not begun
-        self.limited = set()
+        self.limited = {}  # the tasks that have begun: what is called with the exception that ends one
         self.on_read = {}  # file descriptor: what is called when there is something to read
 
     def watch(self, fd, call):
@@ -19,14 +19,20 @@ class Loop:
         del self.on_read[fd]
         self.poll.unregister(fd)
 
-    def later(self, task):
-        self.queue.append(task)
+    def later(self, task, failed):
+        """Begins the task when there is room. `failed` is called with the exception that ends it early."""
+        self.queue.append((task, failed))
 
     def step(self, task, came):
         try:
             sock, events, seconds = task.send(came)
-        except (StopIteration, OSError):
-            self.limited.discard(task)
+        except StopIteration:
+            self.limited.pop(task, None)
+            return
+        except (OSError, ValueError, TypeError, ArithmeticError) as error:  # also by what another server says
+            failed = self.limited.pop(task, None)
+            if failed:
+                failed(error)
             return
         self.waiting[sock.fileno()] = task, time.monotonic() + max(0, seconds)
         self.poll.register(sock, events)
@@ -40,8 +46,8 @@ class Loop:
 
     def turn(self, seconds):
         while self.queue and len(self.limited) < AT_ONCE:
-            task = self.queue.pop(0)
-            self.limited.add(task)
+            task, failed = self.queue.pop(0)
+            self.limited[task] = failed
             self.step(task, None)
         now = time.monotonic()
         limit = min([now + seconds] + [deadline for _, deadline in self.waiting.values()])

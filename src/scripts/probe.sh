@@ -37,16 +37,17 @@ case $cpus in
 esac
 say "cpus $cpus"
 
-# What holds memory of a GPU and is no job of ours. Lines are "app GPU, PID, MiB"; some MiB are a desktop's.
+# What holds memory of a GPU and is no job of ours, with the GPU's index ("-": not known). Lines are "app GPU, PID, MiB";
+# some MiB are a desktop's.
 tell_holders() {
   th_count=0
-  while IFS=', ' read -r th_kind _ th_pid th_size _; do
+  while IFS=', ' read -r th_kind th_gpu th_pid th_size _; do
     case $th_kind$th_pid,$th_size in
       app*[!0-9,]* | app,* | *,) continue ;;
       app*) ;;
       *) continue ;;
     esac
-    if [ "$th_size" -lt 64 ] || [ $th_count -ge 3 ]; then continue; fi
+    if [ "$th_size" -lt 64 ] || [ $th_count -ge 32 ]; then continue; fi
     if [ -O "/proc/$th_pid" ] && tr '\000' '\n' 2>/dev/null <"/proc/$th_pid/environ" | grep -q '^REMOTE_JOB_ID='; then
       continue
     fi
@@ -54,7 +55,12 @@ tell_holders() {
     case $th_user in
       '' | *[!A-Za-z0-9._-]*) th_user=unknown ;;
     esac
-    say "holder $th_pid $th_user"
+    th_index=
+    case $th_gpu in
+      *[!A-Za-z0-9-]*) ;;
+      *) th_index=$(printf '%s\n' "$found" | sed -n "s/^GPU \([0-9]*\): .*(UUID: $th_gpu)\$/\1/p" | head -n 1) ;;
+    esac
+    say "holder $th_pid $th_user ${th_index:--}"
     th_count=$((th_count + 1))
   done
 }
@@ -103,34 +109,11 @@ tell_room() {
   tr_room=$(stat -f -c '%S %a %c %d' "$tr_folder" 2>/dev/null) && say "$1 $tr_room"
 }
 
-# Whether logind ends the processes of this login's session with it (logind.conf(5)).
-look_at_logind() {
-  kills='' excluded=root only=''
-  for file in "$root/usr/lib/systemd/logind.conf" "$root/etc/systemd/logind.conf" "$root"/usr/lib/systemd/logind.conf.d/*.conf \
-    "$root"/run/systemd/logind.conf.d/*.conf "$root"/etc/systemd/logind.conf.d/*.conf; do
-    [ -r "$file" ] || continue
-    while IFS='= ' read -r name value; do
-      case $name in
-        KillUserProcesses) kills=$value ;;
-        KillExcludeUsers) excluded=$value ;;
-        KillOnlyUsers) only=$value ;;
-      esac
-    done <"$file"
-  done
-  case $kills in
-    yes | true | on | 1) ;;
-    *) return ;;
-  esac
-  user=${LOGNAME:-${USER:-unknown}}
-  case " $excluded " in *" $user "*) return ;; esac
-  case " ${only:-$user} " in *" $user "*) say 'logout ends' ;; esac
-}
-
 look_for_trouble() {
   say "clock $(date +%s)"
   tell_room room "$project"
   [ ! -d /dev/shm ] || tell_room shm /dev/shm
-  [ ! -d "$root/run/systemd/system" ] || look_at_logind
+  tell_logind
   for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py; do
     [ -r "$file" ] || continue
     while read -r name _ value; do

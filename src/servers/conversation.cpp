@@ -48,6 +48,7 @@ bool Conversation::serve(const std::function<bool()>& done, std::chrono::millise
       channel_->write(std::string_view(unsent_).substr(0, count));
       unsent_.erase(0, count);
     }
+    reader_.finish();  // what follows a wrong line is not read: waiting for it would end by the limit
     if (done()) {
       return true;
     }

@@ -34,8 +34,8 @@ class Conversation {
   // might take it for a part of the script.
   void say(std::string_view lines) { unsent_ += lines; }
   // Waits until `done` says true; returns false when the script has ended before. `wake` (a descriptor, or
-  // -1) being readable makes it ask again. Throws Error when that takes longer than `limit`, or when the link
-  // is lost, and Interrupted.
+  // -1) being readable makes it ask again. Throws Error as soon as the script has answered something wrong or
+  // has refused, when it takes longer than `limit`, or when the link is lost, and Interrupted.
   bool serve(const std::function<bool()>& done, std::chrono::milliseconds limit, int wake = -1);
   // Waits for the end, and throws Error for an answer that is not understood.
   void finish(std::chrono::milliseconds limit);

@@ -9,6 +9,7 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
+#include "servers/logout.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::servers {
@@ -122,20 +123,18 @@ void take_machine(std::string_view key, AnswerLine& line, ServerFacts& facts) {
 }
 
 bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
-  const auto yes = [&] { return line.choice<bool>(line.word(), {{"yes", true}}, "a word is wrong"); };
-  if (key == "session") {
-    facts.in_session = yes();
-  } else if (key == "kill_user_processes") {
-    facts.kill_user_processes = yes();
-  } else if (key == "kill_excluded") {
-    facts.kill_excluded = split_words(text(line));
-  } else if (key == "kill_only") {
-    facts.kill_only = split_words(text(line));
-  } else if (key == "linger") {
-    facts.linger = yes();
-  } else {
+  if (key == "linger") {
+    facts.linger = line.choice<bool>(line.word(), {{"yes", true}}, "a word is wrong");
+    return true;
+  }
+  LogoutRules rules = logout_rules(facts);
+  if (!rules.take(key, line)) {
     return false;
   }
+  facts.in_session = rules.in_session;
+  facts.kill_user_processes = rules.kill_user_processes;
+  facts.kill_excluded = std::move(rules.excluded);
+  facts.kill_only = std::move(rules.only);
   return true;
 }
 
@@ -286,6 +285,7 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
       .set("root", places.root)
       .set("shm", places.shm)
       .add("room.sh")
+      .add("logind.sh")
       .add("facts.sh");
   add_gpus(action.script, GpuDetail::full);
   action.script.call("end_facts");

@@ -23,6 +23,16 @@ std::string address(AnswerLine& line) {
   return text;
 }
 
+// "-" stands for nothing.
+std::string address_or_none(AnswerLine& line) {
+  AnswerLine ahead = line;
+  if (ahead.word() == "-") {
+    line = ahead;
+    return "";
+  }
+  return address(line);
+}
+
 std::vector<std::string> addresses(AnswerLine& line) {
   std::vector<std::string> all;
   while (line.more()) {
@@ -35,8 +45,8 @@ std::vector<std::string> addresses(AnswerLine& line) {
 }
 
 // "-" stands for nothing.
-std::string name_or_none(AnswerLine& line, std::string_view marks = "._-") {
-  std::string text = line.name(marks);
+std::string name_or_none(AnswerLine& line) {
+  std::string text = line.name();
   return text == "-" ? "" : text;
 }
 
@@ -78,7 +88,7 @@ void read_try(AnswerLine& line, Reach& reach, std::size_t servers) {
   if (how == "ok") {
     reach.kind = ReachKind::ok;
     reach.connect_us = line.number(0, 1000000000);
-    reach.seen_as = name_or_none(line, ".:-");
+    reach.seen_as = address_or_none(line);
     reach.packet = line.number(0, 1 << 20);
   } else if (how == "dropped") {
     reach.kind = ReachKind::dropped;
@@ -162,14 +172,14 @@ void PairsAnswer::take(AnswerLine& line) {
     about.host_addresses = servers::addresses(line);
   } else if (key == "data") {
     about.interface = name_or_none(line);
-    about.data_address = name_or_none(line, ".:-");
+    about.data_address = address_or_none(line);  // the other servers are told it
   } else if (key == "listening") {
     about.ports = {line.number(1, 65535), line.number(1, 65535)};
     listening = true;
   } else if (key == "way") {
     Pair& pair = pairs[line.number<std::size_t>(0, pairs.size() - 1)];
     pair.interface = name_or_none(line);
-    pair.source = name_or_none(line, ".:-");
+    pair.source = address_or_none(line);
     pair.addresses = servers::addresses(line);
   } else if (key == "try") {
     Pair& pair = pairs[line.number<std::size_t>(0, pairs.size() - 1)];

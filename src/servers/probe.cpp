@@ -101,8 +101,13 @@ void ProbeAnswer::take(AnswerLine& line) {
   }
   const std::string_view key = line.word();
   if (key == "holder") {
-    gpu_holders.push_back({line.pid(), line.name()});
-    if (gpu_holders.size() > 8) {
+    GpuHolder& found = gpu_holders.emplace_back();
+    found.pid = line.pid();
+    found.user = line.name();
+    if (const std::string_view gpu = line.word(); gpu != "-") {
+      found.gpu = line.number_in(gpu, 0, 1023);
+    }
+    if (gpu_holders.size() > 32) {
       line.refuse("too many of them");
     }
     line.end();
@@ -138,11 +143,9 @@ void ProbeAnswer::take(AnswerLine& line) {
     shm_free = read_room(line).free_bytes;
   } else if (key == "clock") {
     clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
-  } else if (key == "logout") {
-    ends_at_logout = line.choice<bool>(line.word(), {{"ends", true}}, "a word is wrong");
   } else if (key == "torch") {
     torch = line.name("._-+");
-  } else {
+  } else if (!logout.take(key, line)) {
     line.refuse("a key is not known");
   }
   line.end();
@@ -169,6 +172,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set_path("env", request.environment)
       .set("root", request.root)
       .add("room.sh")
+      .add("logind.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);
   action.watchful = true;

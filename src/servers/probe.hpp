@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "servers/action.hpp"
+#include "servers/logout.hpp"
 
 // The facts of a server that a launch is planned with, as src/scripts/probe.sh tells them. The lines are
 // described in docs/protocol.md.
@@ -29,7 +30,8 @@ struct ProbeRequest {
 // A process that holds memory of a GPU.
 struct GpuHolder {
   int pid = 0;
-  std::string user;
+  std::string user{};
+  std::optional<int> gpu{};  // its index; nullopt: not known
 };
 
 // Who listens on a port that is taken. pid and program only where the probing user may see them.
@@ -71,7 +73,7 @@ struct ProbeAnswer {
   std::optional<Room> room{};               // where the project lies
   std::optional<std::uint64_t> shm_free{};  // bytes of /dev/shm
   std::optional<std::int64_t> clock{};      // seconds since the epoch
-  bool ends_at_logout = false;              // logind ends what the login has started when it logs out
+  LogoutRules logout{};                     // whether logind ends what the login has started
   std::string torch{};                      // the version in the environment; "": none was seen
   std::vector<GpuHolder> gpu_holders{};     // that are no jobs; the first few
 

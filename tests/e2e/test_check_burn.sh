@@ -33,6 +33,34 @@ grep -q 'rank 1 on node-2: there is no torch' "$work/lines" || fail "without tor
 until_true nothing_left
 cp "$work/configs.yaml" .remote/configs.yaml
 
+# One server has CUDA and the other one has not (a stand-in on the processor): all ranks use gloo, and it is said why.
+mkdir "$work/cuda torch"
+cat >"$work/cuda torch/torch.py" <<'END'
+import sys
+sys.path.remove(__file__.rpartition("/")[0])
+del sys.modules["torch"]
+import torch
+def is_nccl_available():
+    return True
+real_device, real_randn = torch.device, torch.randn
+torch.distributed.is_nccl_available = is_nccl_available
+torch.device = lambda kind, index=0: real_device("cpu")
+torch.randn = lambda *size, **options: real_randn(64, 64)
+torch.cuda.is_available = lambda: True
+torch.cuda.device_count = lambda: 1
+torch.cuda.current_device = lambda: 0
+torch.cuda.set_device = torch.cuda.synchronize = lambda *which: None
+torch.cuda.get_device_name = lambda: "NVIDIA A100-SXM4-80GB"
+torch.cuda.get_device_capability = lambda: (8, 0)
+END
+sed -i "/^  node-2:/a\\    env: {PYTHONPATH: '$work/cuda torch'}" .remote/configs.yaml
+code 0 check --burn 1 --json
+[ "$(picks "[(x['type'], s['facts']['burn']['backend']) for s in d for x in s['facts']['burn']['devices']]")" = "[('float32', 'gloo'), ('bfloat16', 'gloo')]" ] || fail 'mixed devices'
+picks "[(c['name'], c['status'], c['detail']) for s in d for c in s['checks'] if c['name'].startswith('burn')]" >"$work/lines"
+grep -q '(gloo, as there is no CUDA on node-1): [0-9.e+]* Gbit/s' "$work/lines" || fail "mixed devices: $(cat "$work/lines")"
+grep -q "'burn-backend', 'warn', 'torch sees no CUDA here" "$work/lines" || fail "mixed devices: $(cat "$work/lines")"
+cp "$work/configs.yaml" .remote/configs.yaml
+
 # Interrupted while the ranks compute.
 "$REMOTE" check --burn 60 >"$work/out" 2>"$work/err" &
 follower=$!

@@ -113,13 +113,13 @@ while read -r n address; do
 done <"$work/fixes"
 all_well
 
-# ---- a server that answers nonsense ------------------------------------------------------------------
-printf '#!/bin/sh\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n@remote1 end\\n"\n' >"$work/python3"
+# ---- a server that answers nonsense, and does not end ------------------------------------------------
+printf '#!/bin/sh\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n"\nexec cat\n' >"$work/python3"
 chmod +x "$work/python3"
 nsenter -t "$(cat "$work/sshd.2")" -m mount --bind "$work/python3" "$(readlink -f /usr/bin/python3)"
 looked 1
 nsenter -t "$(cat "$work/sshd.2")" -m umount "$(readlink -f /usr/bin/python3)"
-says node-2 "network fail it did not answer: the server's answer is not understood"
+says node-2 "network fail the server's answer is not understood: a number is wrong in '@remote1 pairs listening 1 99999"
 says node-1 'network skip could not try node-2'
 says node-1 'network ok reaches node-3, node-4'
 all_well

@@ -1,6 +1,7 @@
 // `remote check`: what it prints, and that one server's answer harms no other.
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "base/files.hpp"
 #include "support/command_world.hpp"
@@ -85,6 +86,24 @@ TEST_F(CommandCheck, FixAsksAndMakesTheFolder) {
   EXPECT_TRUE(fs::is_directory(world.there("b")));
 }
 
+TEST_F(CommandCheck, JsonNamesTheServerOfEachFix) {
+  fs::remove_all(world.there("b"));
+  const auto report = world.run({"check", "--json"}).json();
+  const auto* project = find(report[1], "project");
+  EXPECT_EQ(project->at("fix_where"), "server");
+  EXPECT_EQ(project->at("fix_server"), "b");
+  EXPECT_EQ(find(report[0], "project")->at("fix_server"), nullptr);
+}
+
+TEST_F(CommandCheck, FixWithoutATerminalNamesYes) {
+  fs::remove_all(world.there("b"));
+  EXPECT_THAT(world.run({"check", "--fix"}).err,
+              HasSubstr("nothing was changed; --yes runs it without asking"));
+  EXPECT_THAT(world.run({"check", "--fix"}, screen("n\n")).err, Not(HasSubstr("--yes")));
+  EXPECT_THAT(world.run({"check", "--yes"}), Refused("--yes answers the question of --fix"));
+  EXPECT_FALSE(fs::exists(world.there("b")));
+}
+
 // A stand-in for torch, whose NCCL is a library of the system under another name.
 TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
   world.configure(
@@ -123,6 +142,54 @@ TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
   EXPECT_THAT(find(report[1], "import")->at("status").get<std::string>(), AnyOf("fail", "skip"));
   EXPECT_THAT(find(report[1], "import")->at("detail").get<std::string>(), HasSubstr("RuntimeError"));
   EXPECT_EQ(find(report[0], "import")->at("status"), "ok");
+}
+
+TEST_F(CommandCheck, ALaunchIsWarnedOfHoldersOfItsOwnGpusAlone) {
+  world.servers().add_program(
+      "nvidia-smi", fmt::format("case $1 in -L) echo 'GPU 0: A (UUID: GPU-0a)'\necho 'GPU 1: B (UUID: "
+                                "GPU-1b)' ;;\n--query-compute-apps=*) echo 'GPU-0a, {}, 4000' ;;\n*) exit "
+                                "2 ;; esac\n",
+                                ::getpid()));
+  const auto warned = [&](int gpu) {
+    world.configure(
+        fmt::format("name: proj\npython: {{manager: system}}\nservers:\n"
+                    "  a: {{hostname: a, gpus: [{}]}}\n",
+                    gpu));
+    const CommandResult result = world.run({"launch", "--nproc-per-node", "1", "--cmd", "true"});
+    EXPECT_EQ(result.code, 0) << result;
+    return result.err.find(fmt::format("gpu-busy: others hold memory of its GPUs: pid {} of ", ::getpid())) !=
+           std::string::npos;
+  };
+  EXPECT_TRUE(warned(0));
+  EXPECT_FALSE(warned(1));
+}
+
+// A stand-in for torch that answers for burn.py at once; the job's folder on b cannot be removed.
+TEST_F(CommandCheck, WhatTheBurnLeavesIsAFinding) {
+  const fs::path torch = world.project() / "stand-in/torch";
+  fs::create_directories(torch);
+  write_file_atomic(
+      torch / "__init__.py",
+      "import os\nos.write(1, ('@remote1 burn lacks cuda\\n@remote1 burn device %s gloo float32 "
+      "1000000 1 CPU\\n' % os.environ['RANK']).encode())\nos._exit(0)\n");
+  world.configure(
+      fmt::format("name: proj\npython: {{manager: system}}\nenv: {{PYTHONPATH: '{}'}}\nservers:\n"
+                  "  a: {{hostname: a}}\n  b: {{hostname: b}}\n",
+                  torch.parent_path().string()));
+  world.servers().add_program("rm",
+                              "case $HOME:$* in */b:*/.jobs/*) echo 'rm: \033[2Jno' >&2; exit 1 ;; esac\n"
+                              "exec /bin/rm \"$@\"\n");
+  const auto report = world.run({"check", "--burn", "1", "--json"}).json();
+  ASSERT_NE(find(report[0], "burn"), nullptr);
+  EXPECT_EQ(find(report[0], "burn")->at("status"), "ok") << find(report[0], "burn")->dump();
+  EXPECT_EQ(find(report[0], "burn-left"), nullptr);
+  const auto* left = find(report[1], "burn-left");
+  ASSERT_NE(left, nullptr);
+  EXPECT_EQ(left->at("status"), "warn");
+  EXPECT_THAT(left->at("detail").get<std::string>(),
+              MatchesRegex("the folder of rank 1 \\(job [0-9]+\\) stays: rm: .*no"));
+  EXPECT_THAT(left->at("fix").get<std::string>(), MatchesRegex("remote job-clean [0-9]+"));
+  EXPECT_EQ(world.run({"job-list", "--stopped", "--json"}).json().size(), 1U);
 }
 
 }  // namespace

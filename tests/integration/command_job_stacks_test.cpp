@@ -71,6 +71,30 @@ TEST(CommandJobStacks, EqualOnesAreShownTogether) {
   EXPECT_THAT(newest.out, StartsWith("job 2 (a, job 2, pid "));
 }
 
+TEST(CommandJobStacks, ARankThatIsMissingIsNamed) {
+  CommandWorld world;
+  ASSERT_EQ(world
+                .run({"launch", "--nproc-per-node", "2", "--on-failure", "leave", "--no-check", "--no-follow",
+                      "--cmd", "[ $RANK != 2 ] || exit 7; exec sleep 1000"})
+                .code,
+            0);
+  until([&] { return world.stored(3).state == JobState::failed || (world.run({"job-list"}), false); },
+        "rank 2 has ended");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"job-stacks"}, {"job-stacks", "--launch", "1"}}) {
+    EXPECT_THAT(world.run(words).err, HasSubstr("rank 2 on b has ended (exit 7)"));
+  }
+  EXPECT_THAT(world.run({"job-stacks", "--job", "1"}).err, Not(HasSubstr("rank 2")));
+  const auto absent = world.run({"job-stacks", "--json"}).json()["absent"];
+  ASSERT_EQ(absent.size(), 1U);
+  EXPECT_EQ(absent[0]["rank"], 2);
+  world.cut_off({"b"});
+  const CommandResult cut = world.run({"job-stacks"});
+  EXPECT_EQ(cut.code, 1);
+  EXPECT_THAT(cut.err, HasSubstr("rank 3 on b is not known, as the server was not reached"));
+  EXPECT_THAT(cut.err, HasSubstr("rank 2 on b has ended (exit 7)"));
+}
+
 TEST(CommandJobStacks, AServerThatIsNotReachedIsAFailure) {
   CommandWorld world;
   world.job("a", "sleep 1000");

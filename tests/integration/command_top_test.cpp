@@ -133,6 +133,29 @@ TEST_F(CommandTop, AsksBeforeItEndsAJob) {
   EXPECT_EQ(world.stored(job.key).state, JobState::killed);
 }
 
+TEST_F(CommandTop, EndsOneRankOrAllOfALaunch) {
+  const auto launch = [&] {
+    EXPECT_EQ(world
+                  .run({"launch", "--nproc-per-node", "2", "--on-failure", "leave", "--no-check",
+                        "--no-follow", "--cmd", "sleep 1000"})
+                  .code,
+              0);
+  };
+  const auto running = [&] { return world.run({"job-list", "--json"}).json().size(); };
+  launch();
+  const CommandResult one = world.run({"top"}, screen("jxnjxyq"));
+  EXPECT_THAT(one.out, HasSubstr("on a) alone? 3 other ranks of its launch go on; X ends all. [y/N]"));
+  EXPECT_THAT(one.out, HasSubstr("it is ended; 3 other ranks of its launch go on (X ends them)"));
+  EXPECT_EQ(running(), 3U);
+  const CommandResult kept = world.run({"top"}, screen("jXnq"));
+  EXPECT_THAT(kept.out, HasSubstr("End jobs "));
+  EXPECT_EQ(running(), 3U) << "it was not confirmed";
+  EXPECT_THAT(world.run({"top"}, screen("jXyq")).out, HasSubstr("they are ended"));
+  EXPECT_EQ(running(), 0U);
+  EXPECT_THAT(world.run({"top"}, screen("?qq")).out,
+              HasSubstr("X                    end all ranks of its launch"));
+}
+
 TEST_F(CommandTop, FollowsAndShowsKeys) {
   counting_job();
   EXPECT_THAT(world.run({"top"}, screen("jfqq")).out, HasSubstr("two \\x1b[2J"));

@@ -158,6 +158,7 @@ TEST_P(FactsScript, ReadsWhatLogindDoesAtLogout) {
   const ServerFacts facts = ask({.root = root()});
   EXPECT_TRUE(facts.kill_user_processes);
   EXPECT_EQ(facts.kill_excluded, (std::vector<std::string>{"root", "bob"}));
+  EXPECT_FALSE(facts.in_session) << "no session of logind is told";
   fs::remove_all(root() / "run/systemd");
   EXPECT_FALSE(ask({.root = root()}).kill_user_processes) << "there is no systemd";
 }

@@ -1,13 +1,15 @@
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "scripts/scripts.hpp"
 #include "servers/pairs.hpp"
 
-// pairs.sh on the shells there are, on a server without python3: what sh can tell is told. With python3,
-// tests/e2e has it.
+// pairs.sh on the shells there are, on a server without python3: what sh can tell is told. And what pairs.py
+// makes of what it does not understand; tests/e2e has the rest of it.
 
 namespace remote::servers {
 namespace {
@@ -45,6 +47,91 @@ TEST_P(PairsScript, WithoutPythonItTellsNamesAndWays) {
 
 INSTANTIATE_TEST_SUITE_P(Shells, PairsScript, ::testing::Values("dash", "bash", "busybox ash"),
                          [](const auto& shell) { return split(shell.param, ' ').back(); });
+
+// pairs.py with these lines behind it, which make it do something.
+ExecResult run_program(const std::string& lines, const std::string& input) {
+  std::string program;
+  for (const char* part : {"pairs.py", "pairs_loop.py", "pairs_ways.py", "pairs_bandwidth.py"}) {
+    program += lean_script(scripts::text(part));
+  }
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-S", "-I", "-c", program + lines, "0", "abc", "127.0.0.1", "20000"};
+  return run_subprocess(spec, input);
+}
+
+TEST(PairsProgram, AnOrderThatIsNotUnderstoodEndsItAtOnceAndIsNamed) {
+  for (const char* order : {"peer 1 token x 2 name -", "peer 1", "colour red", "", "send 1 127.0.0.1 0 x 1",
+                            "send 7 127.0.0.1 0 1 1"}) {
+    const ExecResult result = run_program("Server().run()\n", std::string(order) + "\n");
+    PairsAnswer answer(PairsRequest{.token = "abc", .addresses = {"127.0.0.1", "127.0.0.2"}});
+    AnswerReader reader = reader_into(answer);
+    reader.add(result.out);
+    EXPECT_TRUE(answer.listening) << result.err;
+    try {
+      reader.finish();
+      FAIL() << order;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.message(), "the server refused: an order is not understood: " + std::string(order));
+    }
+  }
+}
+
+TEST(PairsProgram, AnErrorOfTheKernelIsTold) {
+  const ExecResult result = run_program(
+      "def fail(self):\n    raise OSError(24, 'Too many open files')\nServer.listen = fail\nServer().run()\n",
+      "");
+  EXPECT_EQ(result.out, "@remote1 error OSError: [Errno 24] Too many open files\n");
+}
+
+// The other server, here a thread, says this after all was sent.
+TEST(PairsProgram, AnotherServersNonsenseIsAnErrorOfThatMeasurementAlone) {
+  const auto sent = [](const std::string& answer) {
+    return run_program(fmt::format(R"(
+import threading
+listening = socket.create_server(("127.0.0.1", 0))
+def nonsense():
+    sock = listening.accept()[0]
+    sock.sendall(b"remote1 abc 127.0.0.1\n")
+    while sock.recv(1 << 20):
+        pass
+    sock.sendall({})
+    sock.close()
+threading.Thread(target=nonsense, daemon=True).start()
+server = Server()
+port = listening.getsockname()[1]
+server.peers.append(Peer(1, "abc", (port, port), "name", "-", []))
+server.order(["send", "1", "127.0.0.1", "0", "0", "0"])
+while not server.loop.idle():
+    server.loop.turn(1)
+)",
+                                   answer),
+                       "");
+  };
+  for (const char* answer : {R"(b"a lot\n")", R"(b"5\n")", R"(b"0 0\n")", R"(b"nan 1\n")", R"(b"-1 1\n")"}) {
+    const ExecResult result = sent(answer);
+    EXPECT_EQ(result.out, "@remote1 pairs sent 1 error the other side answers something else\n")
+        << answer << result.err;
+  }
+  EXPECT_EQ(sent(R"(b"123456789012345678 1\n")").out,
+            "@remote1 pairs sent 1 error the other side says that it got more than was sent\n");
+  EXPECT_EQ(sent(R"(b"0 1\n")").out, "@remote1 pairs sent 1 0 0 own\n");
+}
+
+// The kernel ends the connection while it is made use of.
+TEST(PairsProgram, AnErrorWithinAMeasurementIsThatMeasurementsResult) {
+  const ExecResult result = run_program(R"(
+def no_socket(*_):
+    raise OSError(24, "Too many open files")
+server = Server()
+server.peers.append(Peer(1, "abc", (1, 1), "name", "-", []))
+socket.socket = no_socket
+server.order(["send", "1", "127.0.0.1", "0", "0", "1"])
+while not server.loop.idle():
+    server.loop.turn(1)
+)",
+                                        "");
+  EXPECT_EQ(result.out, "@remote1 pairs sent 1 error Too many open files\n") << result.err;
+}
 
 }  // namespace
 }  // namespace remote::servers

@@ -96,14 +96,23 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   EXPECT_EQ(answer.room->inodes, info.f_files);
   EXPECT_NEAR(static_cast<double>(*answer.clock), static_cast<double>(std::time(nullptr)), 60);
   EXPECT_EQ(answer.torch, "2.1.0+cu121");
-  EXPECT_FALSE(answer.ends_at_logout);
+  const auto ends_at_logout = [&] { return ask(request).logout.ends_jobs_of("ada"); };
+  EXPECT_FALSE(ends_at_logout());
+  fs::create_directories(root / "proc/self");
+  write_file_atomic(root / "proc/self/cgroup",
+                    "1:name=systemd:/user.slice/user-1000.slice/session-3.scope\n0::/\n");
   write_file_atomic(root / "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\n");
-  EXPECT_FALSE(ask(request).ends_at_logout);
+  EXPECT_FALSE(ends_at_logout());
   write_file_atomic(root / "etc/systemd/logind.conf.d/a.conf",
-                    "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=nobody x\n");
-  EXPECT_TRUE(ask(request).ends_at_logout);
+                    "[Login]\n KillUserProcesses\t= Yes \nKillExcludeUsers=nobody x\n");
+  EXPECT_TRUE(ends_at_logout());
+  EXPECT_EQ(ask(request).logout.excluded, (std::vector<std::string>{"nobody", "x"}));
+  write_file_atomic(root / "proc/self/cgroup", "0::/system.slice/docker-1.scope\n");
+  EXPECT_FALSE(ends_at_logout()) << "the login is in no session of logind";
+  write_file_atomic(root / "proc/self/cgroup", "0::/user.slice/user-1000.slice/session-c1.scope/part\n");
+  EXPECT_TRUE(ends_at_logout());
   write_file_atomic(root / "etc/systemd/logind.conf.d/b.conf", "[Login]\nKillOnlyUsers=nobody\n");
-  EXPECT_FALSE(ask(request).ends_at_logout) << "it is for another user";
+  EXPECT_FALSE(ends_at_logout()) << "it is for another user";
 }
 
 TEST_P(ProbeScript, TellsAboutThisMachine) {

@@ -72,6 +72,26 @@ TEST(BandwidthFindings, NameTheSlowAndSayWhy) {
             "sends 0.1 Gbit/s to node-1, where the median of all is 0.94; eth0 is an interface of 1 Gbit/s");
 }
 
+TEST(BandwidthFindings, AServerThatTookNoPartIsNamed) {
+  Network network = measured();
+  network.servers.push_back({.server = "node-4", .skipped = "it cannot be reached from here\x1b[2J"});
+  network.servers.push_back({.server = "node-5"});
+  const auto all = project::bandwidth_findings(network, {false, false, false, false, false});
+  ASSERT_THAT(all[3], SizeIs(1));
+  EXPECT_EQ(all[3][0].name, "bandwidth");
+  EXPECT_EQ(all[3][0].status, CheckStatus::skip);
+  EXPECT_THAT(all[3][0].detail, HasSubstr("left out of the measurement: it cannot be reached from here"));
+  EXPECT_EQ(all[4][0].detail, "left out of the measurement: it reaches no other server");
+  ui::Terminal terminal({.in = -1, .out = -1, .err = -1});
+  std::string text = cli::bandwidth_text(network, terminal);
+  EXPECT_THAT(text, HasSubstr("\nnode-4 was left out: it cannot be reached from here\\x1b[2J\n"));
+  EXPECT_THAT(text, Not(HasSubstr("node-1 was left out")));
+  network.bandwidth->flows.clear();
+  text = cli::bandwidth_text(network, terminal);
+  EXPECT_THAT(text, HasSubstr("no bandwidth was measured\n"));
+  EXPECT_THAT(text, HasSubstr("\nnode-5 was left out: it reaches no other server\n"));
+}
+
 TEST(BandwidthFindings, GpusNeedMore) {
   const auto all = project::bandwidth_findings(measured(), {true, true, false});
   ASSERT_THAT(all[0], SizeIs(1));

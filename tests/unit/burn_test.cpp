@@ -33,7 +33,7 @@ TEST(BurnAnswer, IsReadStrictly) {
   EXPECT_DOUBLE_EQ(answer.links.at(0).gbit_s, 2.5);
   for (const char* line :
        {"device 4 nccl bfloat16 1 1 x", "device 0 mpi bfloat16 1 1 x", "device 0 nccl int8 1 1 x",
-        "device 0 nccl float16 -1 1 x", "link 0 4 1", "link 0", "nonsense", "error $(id)"}) {
+        "device 0 nccl float16 -1 1 x", "link 0 4 1", "link 0", "lacks torch", "nonsense", "error $(id)"}) {
     EXPECT_THROW(read_lines(std::string("@remote1 burn ") + line + "\n"), Error) << line;
   }
 }
@@ -90,6 +90,70 @@ TEST(BurnFindings, NameTheSlowDeviceAndTheSlowLink) {
   EXPECT_THAT(all[1][0].detail, HasSubstr("rank 3 (NVIDIA A100-SXM4-80GB): 120 TFLOP/s"));
   EXPECT_EQ(all[1][2].name, "burn-link");
   EXPECT_THAT(all[1][2].detail, HasSubstr("ranks 2 and 3 (on b) exchange only 300 Gbit/s"));
+}
+
+TEST(BurnFindings, SayWhyTheRanksExchangedDataWithGloo) {
+  Burn burn = measured();
+  burn.backend = "gloo";
+  for (int rank : {2, 3}) {
+    burn.devices[static_cast<std::size_t>(rank)].lacks = "cuda";
+  }
+  judge_burn(burn);
+  auto all = burn_findings(burn, {"a", "b"});
+  ASSERT_THAT(all[0], SizeIs(1));
+  EXPECT_THAT(all[0][0].detail, HasSubstr("all-reduce over 4 ranks (gloo, as there is no CUDA on b): 90"));
+  ASSERT_THAT(all[1], SizeIs(2));
+  EXPECT_EQ(all[1][1].name, "burn-backend");
+  EXPECT_EQ(all[1][1].status, CheckStatus::warn);
+  EXPECT_THAT(all[1][1].detail, HasSubstr("torch sees no CUDA here, so all ranks exchanged data with gloo"));
+
+  // Where no rank could use NCCL, gloo is what there is.
+  for (BurnDevice& device : burn.devices) {
+    device.lacks = "cuda";
+  }
+  judge_burn(burn);
+  all = burn_findings(burn, {"a", "b"});
+  EXPECT_THAT(all[0][0].detail, HasSubstr("(gloo): 90"));
+  EXPECT_THAT(all[1], SizeIs(1));
+}
+
+Job rank_job(int rank, const char* server) {
+  Job job;
+  job.key = 10 + rank;
+  job.id = *JobId::parse(std::string(31, 'a') + std::to_string(rank));
+  job.server = server;
+  job.rank = rank;
+  return job;
+}
+
+TEST(BurnFindings, SayWhatIsLeftOfTheRanks) {
+  using Outcome = KillResult::Entry::Outcome;
+  const std::vector<Job> ranks = {rank_job(0, "a"), rank_job(1, "b"), rank_job(2, "c"), rank_job(3, "d"),
+                                  rank_job(4, "e")};
+  KillResult killed;
+  killed.entries = {{ranks[0], Outcome::killed, 1, {}, "", {}},
+                    {ranks[1], Outcome::survivors, 1, {"pid 4121 (python3, user ada, state D)"}, "", {}},
+                    {ranks[3], Outcome::refused, 0, {}, "the job is another user's\x1b[2J", {}},
+                    {ranks[4], Outcome::ended, 0, {}, "", {}}};
+  killed.errors = {Error("cannot end jobs", "no answer").on("c")};
+  CleanResult cleaned;
+  cleaned.entries = {{ranks[0], true, ""}, {ranks[4], false, "Read-only file system"}};
+  Burn burn = measured();
+  burn.left = left_of(ranks, killed, cleaned);
+  const auto all = burn_findings(burn, {"a", "b", "c", "d", "e"});
+  for (const Finding& finding : all[0]) {
+    EXPECT_NE(finding.name, "burn-left");
+  }
+  EXPECT_EQ(all[1].front().status, CheckStatus::fail);
+  EXPECT_EQ(all[1].front().detail,
+            "rank 1 (job 11) could not be ended; still there: pid 4121 (python3, user ada, state D)");
+  EXPECT_EQ(all[1].front().fix->text, "remote job-kill 11 && remote job-clean 11");
+  EXPECT_EQ(all[2].front().detail, "whether rank 2 (job 12) has ended is not known: no answer");
+  EXPECT_THAT(all[3].front().detail, HasSubstr("rank 3 (job 13) could not be ended: the job is another"));
+  EXPECT_THAT(all[3].front().detail, ::testing::Not(HasSubstr("\x1b")));
+  EXPECT_EQ(all[4].front().status, CheckStatus::warn);
+  EXPECT_EQ(all[4].front().detail, "the folder of rank 4 (job 14) stays: Read-only file system");
+  EXPECT_EQ(all[4].front().fix->text, "remote job-clean 14");
 }
 
 }  // namespace

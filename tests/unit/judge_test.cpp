@@ -88,7 +88,7 @@ TEST(Judge, AUsualServerGetsNoWarning) {
   facts.load = {500, 300, 10};           // as many ranks as there are threads, of one's own
   disk_of(facts, "project").inodes = 0;  // btrfs
   disk_of(facts, "project").free_inodes = 0;
-  facts.kill_user_processes = true;
+  facts.in_session = facts.kill_user_processes = true;
   facts.kill_excluded = {"root", "ada"};
   facts.clock_ahead = -2;
   facts.memory_limit = 64 * gib;
@@ -140,11 +140,11 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "apt-get install -y rsync"},
       {"no python", [](ServerFacts& f) { f.python.clear(); }, "python", fail, "no python3",
        "apt-get install -y python3"},
-      {"processes end at logout", [](ServerFacts& f) { f.kill_user_processes = true; }, "logout", fail,
-       "KillUserProcesses=yes", "KillExcludeUsers=root ada"},
+      {"processes end at logout", [](ServerFacts& f) { f.in_session = f.kill_user_processes = true; },
+       "logout", fail, "KillUserProcesses=yes", "KillExcludeUsers=root ada"},
       {"they end for some",
        [](ServerFacts& f) {
-         f.kill_user_processes = true;
+         f.in_session = f.kill_user_processes = true;
          f.kill_excluded = {"bob"};
          f.kill_only = {"ada"};
        },
@@ -208,9 +208,16 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
   }
 }
 
-TEST(Judge, RootIsNotEndedAtLogout) {
+// As in a container, whose sshd registers no session with logind.
+TEST(Judge, OutsideASessionNothingEndsAtLogout) {
   ServerFacts facts = healthy();
   facts.kill_user_processes = true;
+  EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok);
+}
+
+TEST(Judge, RootIsNotEndedAtLogout) {
+  ServerFacts facts = healthy();
+  facts.in_session = facts.kill_user_processes = true;
   facts.user = "root";
   facts.uid = 0;
   EXPECT_EQ(found(judged(facts), "logout")->status, CheckStatus::ok);
@@ -240,15 +247,42 @@ TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
   EXPECT_EQ(full.detail, "~/proj/.jobs cannot be written: its disk is full");
   EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_bytes = 2 * mib; }).status, CheckStatus::warn);
   EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_inodes = 2; }).name, "inodes");
-  const Finding logout = only([](ProbeAnswer& a) { a.ends_at_logout = true; });
+  const Finding logout =
+      only([](ProbeAnswer& a) { a.logout.in_session = a.logout.kill_user_processes = true; });
   EXPECT_EQ(logout.status, CheckStatus::fail);
   EXPECT_THAT(logout.fix->text, HasSubstr("KillExcludeUsers=root ada"));
+  const Finding others = only([](ProbeAnswer& a) { a.logout = {true, true, {"bob"}, {}}; });
+  EXPECT_THAT(others.fix->text, HasSubstr("KillExcludeUsers=bob ada")) << "who is excluded stays so";
   EXPECT_EQ(only([](ProbeAnswer& a) { a.shm_free = mib; }).status, CheckStatus::warn);
   EXPECT_THAT(only([](ProbeAnswer& a) { a.gpu_holders = {{12, "bob"}}; }).detail, HasSubstr("pid 12 of bob"));
+  ProbeAnswer outside = well;
+  outside.logout.kill_user_processes = true;
+  EXPECT_TRUE(judge(outside).empty()) << "the login is in no session";
   EXPECT_EQ(only([](ProbeAnswer&) {}, 60).name, "clock");
   ProbeAnswer btrfs = well;
   btrfs.room->inodes = btrfs.room->free_inodes = 0;
   EXPECT_TRUE(judge(btrfs).empty());
+}
+
+TEST(JudgeLaunch, OnlyHoldersOfTheGpusThatItUsesCount) {
+  servers::ProbeAnswer answer;
+  answer.gpu_holders = {{12, "bob", 0}, {13, "eve", 3}, {14, "joe", std::nullopt}};
+  const auto told = [&](const Env& env) {
+    const auto findings = judge_launch(answer, 0, "~/proj/.jobs", "ada", visible_gpus(env));
+    return findings.empty() ? "" : findings.front().detail;
+  };
+  EXPECT_EQ(told({}),
+            "others hold memory of its GPUs: pid 12 of bob (GPU 0), pid 13 of eve (GPU 3), pid 14 of joe");
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "GPU-0123"}}), told({}));
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "1, 3"}}),
+            "others hold memory of its GPUs: pid 13 of eve (GPU 3), pid 14 of joe");
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", "1"}}),
+            "others hold memory of its GPUs: pid 14 of joe")
+      << "the last value counts";
+  answer.gpu_holders.pop_back();
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "1,2"}}), "");
+  answer.gpu_holders.assign(5, {12, "bob", 0});
+  EXPECT_THAT(told({}), ::testing::EndsWith("(GPU 0) and 2 more"));
 }
 
 // ---- the same on all

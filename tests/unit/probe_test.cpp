@@ -64,14 +64,24 @@ TEST(ParseProbe, ReadsWhatWouldHarmALaunch) {
   EXPECT_EQ(room->free_inodes, 400U);
   EXPECT_EQ(with("shm 1024 2 0 0").shm_free, 2048U);
   EXPECT_EQ(with("clock 1700000000").clock, 1700000000);
-  EXPECT_TRUE(with("logout ends").ends_at_logout);
+  const auto logout =
+      with(
+          "session yes\n@remote1 probe kill_user_processes yes\n@remote1 probe kill_excluded root "
+          "bob\n@remote1 probe kill_only bob ada")
+          .logout;
+  EXPECT_TRUE(logout.ends_jobs_of("ada"));
+  EXPECT_FALSE(logout.ends_jobs_of("bob"));
+  EXPECT_FALSE(logout.ends_jobs_of("eve"));
   EXPECT_EQ(with("torch 2.1.0+cu121").torch, "2.1.0+cu121");
-  const auto holders = with("holder 12 ada\n@remote1 probe holder 13 bob").gpu_holders;
+  const auto holders = with("holder 12 ada -\n@remote1 probe holder 13 bob 7").gpu_holders;
   ASSERT_EQ(holders.size(), 2U);
   EXPECT_EQ(holders[1].user, "bob");
+  EXPECT_EQ(holders[1].gpu, 7);
+  EXPECT_EQ(holders[0].gpu, std::nullopt);
   for (const char* line :
        {"room 0 1 1 1", "room 4096 99999999999999999 1 1", "room 4096 1 1 -x", "room 1 1 1", "clock -1",
-        "logout no", "torch a b", "holder 0 ada", "holder 12 a;b", "clock 1\n@remote1 probe clock 2"}) {
+        "session no", "kill_user_processes no", "torch a b", "holder 0 ada -", "holder 12 a;b -",
+        "holder 12 ada x", "holder 12 ada", "clock 1\n@remote1 probe clock 2"}) {
     EXPECT_THROW(with(line), Error) << line;
   }
 }

@@ -106,6 +106,11 @@ TEST(EventStream, EveryEventIsAsDocumented) {
   verdict.total = 4;
   verdict.aborted = 3;
   stream.verdict(verdict);
+  Verdict ended_by_hand;
+  ended_by_hand.killed_first = rank_two();
+  ended_by_hand.total = 4;
+  ended_by_hand.aborted = 3;
+  stream.verdict(ended_by_hand);
   stream.result({{"a", 1}});
   stream.end(1);
   test::expect_golden("jsonl_events.txt", printed.text());

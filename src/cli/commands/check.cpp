@@ -88,7 +88,9 @@ bool mended(Context& context, const CheckReport& report, bool yes) {
   }
   context.terminal.err(fixes);
   if (!yes && !is_yes(context.terminal.ask_stdin("Run this on the servers? [y/N] ", context.cancel))) {
-    context.terminal.notice("nothing was changed");
+    context.terminal.notice(context.terminal.stdin_is_terminal()
+                                ? "nothing was changed"
+                                : "nothing was changed; --yes runs it without asking");
     return false;
   }
   context.show(context.project().mend(report));
@@ -96,6 +98,9 @@ bool mended(Context& context, const CheckReport& report, bool yes) {
 }
 
 int run(Context& context, const Arguments& arguments) {
+  if (arguments.yes && !arguments.fix) {
+    throw Error::usage("check", "--yes answers the question of --fix", "give --fix, too");
+  }
   check_svg(arguments);
   CheckReport report = checked(context, arguments.request);
   if (arguments.fix && mended(context, report, arguments.yes)) {

@@ -1,6 +1,7 @@
 // `remote job-stacks`: where all ranks of a launch stand in their Python code, the odd one out first.
 
 #include <algorithm>
+#include <iterator>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -22,12 +23,20 @@ struct Arguments {
   bool threads = false;
 };
 
+struct Chosen {
+  std::vector<Job> jobs;    // that run, as far as is known
+  std::vector<Job> absent;  // that belong to them, and of which nothing is to be seen: ended, or not reached
+};
+
 // The jobs to look at, asked just now: those that are named, or else the newest launch that has a running
 // rank, or else the newest running job.
-std::vector<Job> choose(Project& project, const JobOptions& options) {
+Chosen choose(Project& project, const JobOptions& options) {
   // One that is named and has ended is known all the same: then it is said that it does not run.
   std::vector<Job> chosen =
       project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
+  std::vector<Job> absent;
+  std::ranges::copy_if(chosen, std::back_inserter(absent),
+                       [](const Job& job) { return is_final(job.state); });
   std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
   if (chosen.empty()) {
     throw Error::usage("job-stacks", options.named() ? "none of these jobs runs" : "no job runs",
@@ -42,7 +51,47 @@ std::vector<Job> choose(Project& project, const JobOptions& options) {
       return newest.launch ? job.launch != newest.launch : job.id != newest.id;
     });
   }
-  return chosen;
+  if (!options.by_name()) {  // a rank that has ended is often why the others wait
+    absent = project.with_launch(chosen);
+    std::erase_if(absent, [](const Job& job) { return !job.launch || !is_final(job.state); });
+  }
+  // A server that did not answer just now would not answer again.
+  std::ranges::copy_if(chosen, std::back_inserter(absent),
+                       [](const Job& job) { return job.state == JobState::unknown; });
+  std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; });
+  return {std::move(chosen), std::move(absent)};
+}
+
+std::string absence(const Job& job) {
+  if (!is_final(job.state)) {
+    return "not known, as the server was not reached";
+  }
+  const bool by_itself = job.state != JobState::killed && job.result;
+  return fmt::format("ended ({})", by_itself ? job.result->describe() : state_text(job));
+}
+
+// "rank 3 on gpu-2 has ended (exit 1)", "ranks 2, 5 on gpu-2, gpu-3 have ended (exit 1)".
+std::vector<std::string> absence_lines(const std::vector<Job>& absent) {
+  std::vector<std::string> lines;
+  for (const Group<std::string>& same : group_by(absent, [](const Job& job) {
+         return std::optional(fmt::format("{} {}", job.rank ? "ranks" : "jobs", absence(job)));
+       })) {
+    std::vector<Job> jobs;
+    std::vector<int> numbers;
+    for (const std::size_t i : same.indices) {
+      const Job& job = jobs.emplace_back(absent[i]);
+      for (int rank = 0; rank < (job.rank ? job.ranks.value_or(1) : 1); ++rank) {
+        numbers.push_back(job.rank ? *job.rank + rank : job.key);
+      }
+    }
+    const bool one = numbers.size() == 1;
+    const std::string what = jobs.front().rank ? "rank" : "job";
+    const bool ended = is_final(jobs.front().state);
+    lines.push_back(fmt::format("{} {} on {} {} {}", one ? what : what + "s", ranges(std::move(numbers)),
+                                server_names(jobs), ended ? (one ? "has" : "have") : (one ? "is" : "are"),
+                                absence(jobs.front())));
+  }
+  return lines;
 }
 
 std::string name_of(const RankStack& one) {
@@ -93,10 +142,11 @@ nlohmann::ordered_json member_json(const RankStack& one) {
   return value;
 }
 
-nlohmann::ordered_json all_json(const std::vector<StackGroup>& groups,
-                                const std::vector<RankStack>& without) {
+nlohmann::ordered_json all_json(const std::vector<StackGroup>& groups, const std::vector<RankStack>& without,
+                                const std::vector<Job>& absent) {
   nlohmann::ordered_json all = {{"groups", nlohmann::ordered_json::array()},
-                                {"without", nlohmann::ordered_json::array()}};
+                                {"without", nlohmann::ordered_json::array()},
+                                {"absent", jobs_json(absent)}};
   for (const StackGroup& group : groups) {
     nlohmann::ordered_json value = {{"members", nlohmann::ordered_json::array()},
                                     {"threads", nlohmann::ordered_json::array()}};
@@ -118,9 +168,9 @@ nlohmann::ordered_json all_json(const std::vector<StackGroup>& groups,
 }
 
 void print(Context& context, bool all_threads, const std::vector<StackGroup>& groups,
-           const std::vector<RankStack>& without) {
+           const std::vector<RankStack>& without, const std::vector<Job>& absent) {
   if (context.options.json) {
-    context.print(all_json(groups, without));
+    context.print(all_json(groups, without, absent));
     return;
   }
   std::string text;
@@ -147,16 +197,34 @@ void print(Context& context, bool all_threads, const std::vector<StackGroup>& gr
   context.terminal.out(text);
 }
 
+// Jobs whose server has said nothing of them after all.
+std::vector<Job> unheard(const std::vector<Job>& asked, const StacksResult& result) {
+  std::vector<Job> jobs;
+  for (Job job : asked) {
+    const bool told =
+        std::ranges::any_of(result.ranks, [&](const RankStack& one) { return one.job.id == job.id; }) ||
+        std::ranges::find(result.ended, job.id, &Job::id) != result.ended.end();
+    if (!told && std::ranges::find(result.errors, job.server, &Error::server) != result.errors.end()) {
+      job.state = JobState::unknown;
+      jobs.push_back(std::move(job));
+    }
+  }
+  return jobs;
+}
+
 int run(Context& context, const Arguments& arguments) {
-  std::vector<Job> chosen = choose(context.project(), arguments.jobs);
-  // A server that did not answer just now would not answer again; a warning has named it.
+  Chosen chosen = choose(context.project(), arguments.jobs);
+  const StacksResult result = context.project().stacks(chosen.jobs);
+  std::ranges::move(unheard(chosen.jobs, result), std::back_inserter(chosen.absent));
   const bool complete =
-      std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; }) == 0;
-  const StacksResult result = context.project().stacks(chosen);
+      std::ranges::all_of(chosen.absent, [](const Job& job) { return is_final(job.state); });
+  for (const std::string& line : absence_lines(chosen.absent)) {
+    context.terminal.notice(line);
+  }
   std::vector<RankStack> without;
   std::ranges::copy_if(result.ranks, std::back_inserter(without),
                        [](const RankStack& one) { return one.threads.empty(); });
-  print(context, arguments.threads, group_stacks(result.ranks, arguments.threads), without);
+  print(context, arguments.threads, group_stacks(result.ranks, arguments.threads), without, chosen.absent);
   Lines ended;
   for (const Job& job : result.ended) {
     ended.add(job, "ended, or not begun yet");

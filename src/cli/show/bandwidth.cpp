@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/strings.hpp"
 #include "cli/context.hpp"
 #include "ui/table.hpp"
 
@@ -69,6 +70,20 @@ std::string worst_rows(const Network& network, const ui::Terminal& terminal) {
                fmt::format("{:.0f}", flow->latency_us)});
   }
   return table.text(terminal);
+}
+
+// The servers from which nothing was measured, a line each.
+std::string left_out(const Network& network) {
+  std::string text;
+  for (std::size_t from = 0; from < network.servers.size(); ++from) {
+    const NetworkServer& server = network.servers[from];
+    if (std::ranges::find(network.bandwidth->flows, from, &Flow::from) == network.bandwidth->flows.end()) {
+      text +=
+          fmt::format("{} was left out: {}\n", server.server,
+                      visible_line(server.skipped.empty() ? "it reaches no other server" : server.skipped));
+    }
+  }
+  return text;
 }
 
 std::string escaped(std::string_view text) {
@@ -167,7 +182,7 @@ nlohmann::json bandwidth_json(const Network& network, std::size_t server) {
 std::string bandwidth_text(const Network& network, const ui::Terminal& terminal) {
   const Bandwidth& bandwidth = *network.bandwidth;
   if (bandwidth.flows.empty()) {
-    return "";
+    return "\nno bandwidth was measured\n" + left_out(network);
   }
   std::string text = "\n";
   if (network.servers.size() <= most_in_matrix) {
@@ -188,7 +203,7 @@ std::string bandwidth_text(const Network& network, const ui::Terminal& terminal)
                       std::ranges::find(bandwidth.flows, "own", &Flow::method) == bandwidth.flows.end()
                           ? "iperf3"
                           : "remote's own sender, where iperf3 is missing");
-  return text;
+  return text + left_out(network);
 }
 
 std::string bandwidth_svg(const Network& network) {

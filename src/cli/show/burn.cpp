@@ -63,7 +63,7 @@ std::string burn_text(const Burn& burn, const ui::Terminal& terminal) {
   if (burn.bus_gbit_s > 0) {
     text += fmt::format(
         "\nall-reduce over {} ranks with {}: {:.3g} Gbit/s bus bandwidth; a link is to the next rank\n",
-        burn.devices.size(), burn.backend, burn.bus_gbit_s);
+        burn.devices.size(), backend_words(burn), burn.bus_gbit_s);
   }
   return text;
 }

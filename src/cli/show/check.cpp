@@ -227,6 +227,33 @@ ui::Table finding_rows(const CheckReport& report) {
 
 }  // namespace
 
+namespace {
+
+// The server on which the fix is to be run.
+const std::string& place_of(const ServerCheck& server, const Finding& finding) {
+  return finding.fix->server.empty() ? server.server : finding.fix->server;
+}
+
+// Where the fix is to be run, and on which server; null, where there is none to run.
+nlohmann::json fix_place(const ServerCheck& server, const Finding& finding) {
+  if (!finding.fix) {
+    return {{"fix_where", nullptr}, {"fix_server", nullptr}};
+  }
+  switch (finding.fix->where) {
+    case Fix::Where::server:
+      return {{"fix_where", "server"}, {"fix_server", place_of(server, finding)}};
+    case Fix::Where::server_as_root:
+      return {{"fix_where", "server_as_root"}, {"fix_server", place_of(server, finding)}};
+    case Fix::Where::here:
+      return {{"fix_where", "here"}, {"fix_server", nullptr}};
+    case Fix::Where::advice:
+      break;
+  }
+  return {{"fix_where", "advice"}, {"fix_server", nullptr}};
+}
+
+}  // namespace
+
 nlohmann::json to_json(const CheckReport& report) {
   auto all = nlohmann::json::array();
   for (const ServerCheck& server : report.servers) {
@@ -236,6 +263,7 @@ nlohmann::json to_json(const CheckReport& report) {
                         {"status", look_of(finding.status).word},
                         {"detail", finding.detail},
                         {"fix", or_null(finding.fix ? finding.fix->text : "")}});
+      checks.back().update(fix_place(server, finding));
     }
     all.push_back({{"server", server.server},
                    {"ok", server.ok()},
@@ -250,15 +278,6 @@ nlohmann::json to_json(const CheckReport& report) {
   }
   return all;
 }
-
-namespace {
-
-// The server on which the fix is to be run.
-const std::string& place_of(const ServerCheck& server, const Finding& finding) {
-  return finding.fix->server.empty() ? server.server : finding.fix->server;
-}
-
-}  // namespace
 
 std::string harmless_text(const CheckReport& report) {
   std::string text;

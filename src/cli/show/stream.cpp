@@ -212,17 +212,19 @@ void EventStream::ended(const Job& job) {
 }
 
 void EventStream::verdict(const Verdict& verdict) {
-  print("verdict", {{"total", verdict.total},
-                    {"succeeded", verdict.succeeded},
-                    {"ended", verdict.ended},
-                    {"aborted", verdict.aborted},
-                    {"killed", verdict.killed},
-                    {"unknown", verdict.unknown},
-                    {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
-                    {"ahead_ms", or_null(verdict.ahead_ms)},
-                    {"last_lines", verdict.last_lines},
-                    {"lost_server", or_null(verdict.lost_server)},
-                    {"left", verdict.left}});
+  print("verdict",
+        {{"total", verdict.total},
+         {"succeeded", verdict.succeeded},
+         {"ended", verdict.ended},
+         {"aborted", verdict.aborted},
+         {"killed", verdict.killed},
+         {"unknown", verdict.unknown},
+         {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
+         {"killed_first", verdict.killed_first ? jobs::to_json(*verdict.killed_first) : Json(nullptr)},
+         {"ahead_ms", or_null(verdict.ahead_ms)},
+         {"last_lines", verdict.last_lines},
+         {"lost_server", or_null(verdict.lost_server)},
+         {"left", verdict.left}});
 }
 
 void EventStream::result(const Json& value) {

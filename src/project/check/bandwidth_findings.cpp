@@ -58,6 +58,11 @@ Finding slow_finding(const Network& network, const Flow& flow) {
               network.servers[flow.from].server, network.servers[flow.to].server)}};
 }
 
+// Why nothing was measured from this server.
+std::string why_left_out(const NetworkServer& server) {
+  return server.skipped.empty() ? "it reaches no other server" : server.skipped;
+}
+
 std::vector<Finding> findings_of(const Network& network, std::size_t from,
                                  const std::vector<bool>& has_gpus) {
   std::vector<Finding> findings;
@@ -93,6 +98,10 @@ std::vector<Finding> findings_of(const Network& network, std::size_t from,
              reason_of(network, *slowest_of_gpus)),
          Fix{Fix::Where::advice,
              "where the servers have a faster network, give each the internal_address that it has there"}});
+  }
+  if (findings.empty() && speeds.empty()) {
+    findings.push_back({"bandwidth", CheckStatus::skip,
+                        "left out of the measurement: " + why_left_out(network.servers[from])});
   }
   if (findings.empty() && !speeds.empty()) {
     findings.push_back({"bandwidth", CheckStatus::ok,

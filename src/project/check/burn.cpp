@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -16,32 +17,81 @@
 namespace remote::project {
 namespace {
 
-// The ranks of the launch. Whatever happens, nothing of them stays.
+// The ranks of the launch. Whatever happens, they are ended and removed.
 class Ranks {
  public:
   Ranks(Core& core, std::vector<Job> jobs) : core_(core), jobs_(std::move(jobs)) {}
   ~Ranks() {
-    try {
-      // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
-      std::vector<Job> ended;
-      for (const KillResult::Entry& entry :
-           kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel()).entries) {
-        ended.push_back(entry.job);
-      }
-      jobs::clean(core_.config, core_.store, core_.connector(), ended, Cancel());
-    } catch (const std::exception& error) {
-      log_info("", "the ranks of --burn were not all removed: {}", error.what());
+    for (const BurnLeft& left : end()) {  // after Ctrl-C, or an error that is told itself
+      log_info(left.server, "left by --burn: {}", left.detail);
     }
   }
   Ranks(const Ranks&) = delete;
   Ranks& operator=(const Ranks&) = delete;
 
   const std::vector<Job>& jobs() const { return jobs_; }
+  // Ends and removes them, and returns what is left of them all the same. Only the first call does anything.
+  std::vector<BurnLeft> end() noexcept;
 
  private:
   Core& core_;
   std::vector<Job> jobs_;
+  bool ended_ = false;
 };
+
+std::vector<BurnLeft> Ranks::end() noexcept {
+  if (std::exchange(ended_, true)) {
+    return {};
+  }
+  KillResult killed;
+  CleanResult cleaned;
+  try {
+    // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
+    killed = kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel());
+    std::vector<Job> ended;
+    for (const KillResult::Entry& entry : killed.entries) {
+      ended.push_back(entry.job);
+    }
+    cleaned = jobs::clean(core_.config, core_.store, core_.connector(), ended, Cancel());
+  } catch (const std::exception& error) {
+    log_info("", "the ranks of --burn were not all removed: {}", error.what());
+  }
+  return left_of(jobs_, killed, cleaned);
+}
+
+// How it stands with a rank after all; nothing: it has ended, and its folder is gone.
+std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const CleanResult& cleaned) {
+  using Outcome = KillResult::Entry::Outcome;
+  const std::string rank = fmt::format("rank {} (job {})", job.rank.value_or(0), job.key);
+  const std::string clean = fmt::format("remote {} {}", "job-clean", job.key);
+  const std::string kill = fmt::format("remote {} {} && {}", "job-kill", job.key, clean);
+  const auto of_job = [&](const auto& entry) { return entry.job.id == job.id; };
+  const auto end = std::ranges::find_if(killed.entries, of_job);
+  if (end == killed.entries.end()) {
+    const auto error = std::ranges::find(killed.errors, job.server, &Error::server);
+    const std::string why = error == killed.errors.end() ? "" : ": " + error->reason();
+    return BurnLeft{job.server, true, fmt::format("whether {} has ended is not known{}", rank, why), kill};
+  }
+  if (end->outcome == Outcome::survivors || end->outcome == Outcome::refused) {
+    const std::string why = end->outcome == Outcome::refused ? end->reason : join(end->survivors, ", ");
+    return BurnLeft{
+        job.server, true,
+        fmt::format("{} could not be ended{}{}", rank,
+                    end->outcome == Outcome::refused ? ": " : "; still there: ", visible_line(why)),
+        kill};
+  }
+  const auto entry = std::ranges::find_if(cleaned.entries, of_job);
+  if (entry != cleaned.entries.end() && entry->removed) {
+    return std::nullopt;
+  }
+  const auto error = std::ranges::find(cleaned.errors, job.server, &Error::server);
+  const std::string why = entry != cleaned.entries.end()  ? entry->reason
+                          : error != cleaned.errors.end() ? error->reason()
+                                                          : "";
+  return BurnLeft{job.server, false,
+                  fmt::format("the folder of {} stays{}", rank, why.empty() ? "" : ": " + visible_line(why)),
+                  clean};
+}
 
 std::string words_for(const std::string& code) {
   if (code == "no-torch") {
@@ -73,6 +123,18 @@ std::string failure_of(const std::vector<Job>& jobs, const std::vector<BurnAnswe
 
 }  // namespace
 
+std::vector<BurnLeft> left_of(const std::vector<Job>& ranks, const KillResult& killed,
+                              const CleanResult& cleaned) {
+  std::vector<BurnLeft> all;
+  for (const Job& job : ranks) {
+    if (auto left = left_of(job, killed, cleaned)) {
+      all.push_back(std::move(*left));
+    }
+  }
+  std::ranges::stable_sort(all, {}, &BurnLeft::server);
+  return all;
+}
+
 void BurnAnswer::take(servers::AnswerLine& line) {
   if (line.kind() != "burn") {
     line.refuse_kind();
@@ -80,6 +142,8 @@ void BurnAnswer::take(servers::AnswerLine& line) {
   const std::string_view key = line.word();
   if (key == "error") {
     error = line.name();
+  } else if (key == "lacks") {
+    lacks = line.choice<const char*>(line.word(), {{"cuda", "cuda"}, {"nccl", "nccl"}}, "a word is wrong");
   } else if (key == "link") {
     BurnLink link;
     link.from = line.number(0, ranks - 1);
@@ -128,9 +192,10 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
     burn.error = error.what_failed() + ": " + error.reason();
     return burn;
   }
-  const Ranks ranks(core, launched->jobs);
+  Ranks ranks(core, launched->jobs);
   if (!launched->errors.empty()) {
     burn.error = launched->errors.front().what_failed() + ": " + launched->errors.front().reason();
+    burn.left = ranks.end();
     return burn;
   }
   std::vector<BurnAnswer> answers(ranks.jobs().size(), BurnAnswer{static_cast<int>(ranks.jobs().size())});
@@ -168,6 +233,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
     }
     if (answers[i].device) {
       answers[i].device->server = job.server;
+      answers[i].device->lacks = answers[i].lacks;
       burn.devices.push_back(*answers[i].device);
       burn.links.insert(burn.links.end(), answers[i].links.begin(), answers[i].links.end());
       burn.backend = answers[i].backend;
@@ -175,6 +241,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   }
   burn.error = failure_of(ranks.jobs(), answers, errors);
   judge_burn(burn);
+  burn.left = ranks.end();
   return burn;
 }
 

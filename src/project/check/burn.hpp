@@ -24,11 +24,17 @@ struct BurnAnswer {
   std::optional<BurnDevice> device{};
   std::vector<BurnLink> links{};
   std::string backend{};
+  std::string lacks{};  // see BurnDevice
   std::string error{};
   void take(servers::AnswerLine& line);
 };
 
-// Computes the medians and marks what is slow. Devices and links are in `burn`.
+// What is left of the ranks after all were ended and removed: `killed` and `cleaned` say how that went, for
+// all of them or for those whose server answered. By server.
+std::vector<BurnLeft> left_of(const std::vector<Job>& ranks, const KillResult& killed,
+                              const CleanResult& cleaned);
+
+// Computes the medians and marks what is slow, and says why it was gloo. Devices and links are in `burn`.
 void judge_burn(Burn& burn);
 // What that means, for each of these servers; `servers` by name.
 std::vector<std::vector<Finding>> burn_findings(const Burn& burn, const std::vector<std::string>& servers);

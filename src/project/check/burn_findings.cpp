@@ -11,6 +11,14 @@
 #include "base/strings.hpp"
 #include "project/check/burn.hpp"
 
+namespace remote {
+
+std::string backend_words(const Burn& burn) {
+  return burn.backend + (burn.backend_reason.empty() ? "" : ", as " + burn.backend_reason);
+}
+
+}  // namespace remote
+
 namespace remote::project {
 namespace {
 
@@ -66,6 +74,54 @@ bool is_within_server(const Burn& burn, const BurnLink& link) {
   return from != nullptr && to != nullptr && from->server == to->server;
 }
 
+// Those servers with a rank that lacks it.
+std::vector<std::string> servers_without(const Burn& burn, std::string_view what) {
+  std::vector<std::string> servers;
+  for (const BurnDevice& device : burn.devices) {
+    if (device.lacks == what && std::ranges::find(servers, device.server) == servers.end()) {
+      servers.push_back(device.server);
+    }
+  }
+  return servers;
+}
+
+std::string reason_for_gloo(const Burn& burn) {
+  if (std::ranges::all_of(burn.devices, [](const BurnDevice& device) { return !device.lacks.empty(); })) {
+    return "";  // no rank could use NCCL
+  }
+  std::vector<std::string> reasons;
+  if (const auto servers = servers_without(burn, "cuda"); !servers.empty()) {
+    reasons.push_back("there is no CUDA on " + join(servers, ", "));
+  }
+  if (const auto servers = servers_without(burn, "nccl"); !servers.empty()) {
+    reasons.push_back("torch has no NCCL on " + join(servers, ", "));
+  }
+  return join(reasons, ", and ");
+}
+
+void add_backend_finding(const Burn& burn, const std::string& server, std::vector<Finding>& findings) {
+  const auto found = std::ranges::find_if(burn.devices, [&](const BurnDevice& device) {
+    return device.server == server && !device.lacks.empty();
+  });
+  if (burn.backend_reason.empty() || found == burn.devices.end()) {
+    return;
+  }
+  findings.push_back(
+      {"burn-backend", CheckStatus::warn,
+       fmt::format("{}, so all ranks exchanged data with gloo, although other servers could use NCCL",
+                   found->lacks == "cuda" ? "torch sees no CUDA here" : "torch has no NCCL here"),
+       Fix{Fix::Where::advice, "look at torch and the driver here, or measure the others alone (--server)"}});
+}
+
+void add_left_findings(const Burn& burn, const std::string& server, std::vector<Finding>& findings) {
+  for (const BurnLeft& left : burn.left) {
+    if (left.server == server) {
+      findings.push_back({"burn-left", left.runs ? CheckStatus::fail : CheckStatus::warn, left.detail,
+                          Fix{Fix::Where::here, left.command}});
+    }
+  }
+}
+
 void add_device_findings(const Burn& burn, const std::string& server, std::vector<Finding>& findings) {
   std::vector<std::string> kinds;
   for (const BurnDevice& device : burn.devices) {
@@ -95,7 +151,7 @@ void add_device_findings(const Burn& burn, const std::string& server, std::vecto
   }
   const std::string bus = burn.bus_gbit_s > 0
                               ? fmt::format("; all-reduce over {} ranks ({}): {:.3g} Gbit/s bus bandwidth",
-                                            burn.devices.size(), burn.backend, burn.bus_gbit_s)
+                                            burn.devices.size(), backend_words(burn), burn.bus_gbit_s)
                               : "";
   findings.push_back(
       {"burn", CheckStatus::ok,
@@ -135,6 +191,7 @@ void judge_burn(Burn& burn) {
     device.slow = device.tflops < slow_device * median_of(kinds[{device.device, device.type}]);
   }
   burn.bus_gbit_s = median_of(bus);
+  burn.backend_reason = burn.backend == "gloo" ? reason_for_gloo(burn) : "";
   for (const bool within : {false, true}) {
     std::vector<double> speeds;
     for (const BurnLink& link : burn.links) {
@@ -152,11 +209,13 @@ void judge_burn(Burn& burn) {
 std::vector<std::vector<Finding>> burn_findings(const Burn& burn, const std::vector<std::string>& servers) {
   std::vector<std::vector<Finding>> all(servers.size());
   for (std::size_t i = 0; i < servers.size(); ++i) {
+    add_left_findings(burn, servers[i], all[i]);
     if (!burn.error.empty()) {
       all[i].push_back({"burn", CheckStatus::fail, burn.error, std::nullopt});
       continue;
     }
     add_device_findings(burn, servers[i], all[i]);
+    add_backend_finding(burn, servers[i], all[i]);
     for (const BurnLink& link : burn.links) {
       const BurnDevice* from = device_of(burn, link.from);
       const BurnDevice* to = device_of(burn, link.to);

@@ -42,9 +42,14 @@ Finding clock_finding(double clock_ahead);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
 // What a launch is told of a server that its probe has looked at. A warning is a notice, a failure stops the
-// launch. `jobs`: the folder of its jobs.
+// launch. `jobs`: the folder of its jobs. `gpus`: the indices of the GPUs that its ranks may use; nullopt:
+// all, as far as is known.
 std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
-                                  const std::string& jobs, const std::string& user);
+                                  const std::string& jobs, const std::string& user,
+                                  const std::optional<std::vector<int>>& gpus = std::nullopt);
+// The GPUs that CUDA_VISIBLE_DEVICES of these variables leaves; nullopt: it is not there, or names them
+// otherwise than by their indices.
+std::optional<std::vector<int>> visible_gpus(const Env& env);
 
 // "8 × NVIDIA A100-SXM4-80GB, 80 GiB", "none".
 std::string gpu_words(const std::vector<Gpu>& gpus);

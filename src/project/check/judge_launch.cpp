@@ -1,5 +1,6 @@
 // What a launch looks for beforehand, in its probe.
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -32,16 +33,57 @@ void judge_room(const servers::ProbeAnswer::Room& room, const std::string& jobs,
   }
 }
 
+void judge_holders(const std::vector<servers::GpuHolder>& all, const std::optional<std::vector<int>>& gpus,
+                   std::vector<Finding>& findings) {
+  constexpr std::size_t most = 3;
+  std::vector<std::string> holders;
+  for (const servers::GpuHolder& holder : all) {
+    if (gpus && holder.gpu && std::ranges::find(*gpus, *holder.gpu) == gpus->end()) {
+      continue;  // of a GPU that the launch leaves alone
+    }
+    holders.push_back(fmt::format("pid {} of {}{}", holder.pid, holder.user,
+                                  holder.gpu ? fmt::format(" (GPU {})", *holder.gpu) : ""));
+  }
+  if (holders.empty()) {
+    return;
+  }
+  const std::size_t more = holders.size() - std::min(holders.size(), most);
+  holders.resize(holders.size() - more);
+  findings.push_back({"gpu-busy",
+                      CheckStatus::warn,
+                      "others hold memory of its GPUs: " + join(holders, ", ") +
+                          (more > 0 ? fmt::format(" and {} more", more) : ""),
+                      {}});
+}
+
 }  // namespace
 
+std::optional<std::vector<int>> visible_gpus(const Env& env) {
+  const auto found =
+      std::ranges::find(env.rbegin(), env.rend(), "CUDA_VISIBLE_DEVICES", &Env::value_type::first);
+  if (found == env.rend()) {
+    return std::nullopt;
+  }
+  std::vector<int> gpus;
+  for (const std::string& part : split(found->second, ',')) {
+    const auto index = parse_number<int>(trim(part));
+    if (!index) {
+      return std::nullopt;
+    }
+    gpus.push_back(*index);
+  }
+  return gpus;
+}
+
 std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
-                                  const std::string& jobs, const std::string& user) {
+                                  const std::string& jobs, const std::string& user,
+                                  const std::optional<std::vector<int>>& gpus) {
   std::vector<Finding> findings;
   if (answer.room) {
     judge_room(*answer.room, jobs, findings);
   }
-  if (answer.ends_at_logout) {
-    findings.push_back(logout_finding({}, user));
+  if (answer.logout.ends_jobs_of(user)) {
+    findings.push_back(logout_finding(answer.logout.excluded, user));
   }
   if (answer.shm_free && *answer.shm_free < 16 * mib) {
     findings.push_back({"shm", CheckStatus::warn,
@@ -49,14 +91,7 @@ std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clo
                                     size_text(*answer.shm_free)),
                         Fix{Fix::Where::server_as_root, "mount -o remount,size=50% /dev/shm"}});
   }
-  if (!answer.gpu_holders.empty()) {
-    std::vector<std::string> holders;
-    for (const servers::GpuHolder& holder : answer.gpu_holders) {
-      holders.push_back(fmt::format("pid {} of {}", holder.pid, holder.user));
-    }
-    findings.push_back(
-        {"gpu-busy", CheckStatus::warn, "others hold memory of its GPUs: " + join(holders, ", "), {}});
-  }
+  judge_holders(answer.gpu_holders, gpus, findings);
   if (Finding clock = clock_finding(clock_ahead); clock.status != CheckStatus::ok) {
     findings.push_back(std::move(clock));
   }

@@ -8,6 +8,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "servers/logout.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
@@ -91,21 +92,8 @@ Finding judge_torch(const ServerFacts& facts) {
   return {"torch", CheckStatus::ok, detail, {}};
 }
 
-bool names(const std::vector<std::string>& users, const std::string& user) {
-  return std::ranges::find(users, user) != users.end();
-}
-
-// Whether logind ends what a login has started when that login's session ends (logind.conf(5)).
-bool ends_with_session(const ServerFacts& facts) {
-  if (!facts.kill_user_processes || names(facts.kill_excluded, facts.user) ||
-      (facts.kill_excluded.empty() && facts.uid == 0U)) {  // KillExcludeUsers= defaults to root
-    return false;
-  }
-  return facts.kill_only.empty() || names(facts.kill_only, facts.user);
-}
-
 Finding judge_logout(const ServerFacts& facts) {
-  if (!ends_with_session(facts)) {
+  if (!servers::logout_rules(facts).ends_jobs_of(facts.user)) {
     return {"logout", CheckStatus::ok, "jobs outlive the login", {}};
   }
   return logout_finding(facts.kill_excluded, facts.user);

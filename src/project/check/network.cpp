@@ -8,6 +8,8 @@
 #include <chrono>
 #include <random>
 
+#include <fmt/format.h>
+
 #include "base/hashing.hpp"
 #include "servers/conversation.hpp"
 #include "servers/fanout.hpp"
@@ -179,6 +181,12 @@ bool Part::measure(const std::function<void(std::size_t, std::size_t)>& on_step)
   return send_to((request_.own + count / 2) % count, false) && meet(2 * send_limit);
 }
 
+// Why that server's part came to no end, as a finding has it.
+std::string words_of(const Error& error) {
+  return fmt::format("{}: {}{}", error.what_failed(), error.reason(),
+                     error.hint().empty() ? "" : " (" + error.hint() + ")");
+}
+
 void take_in(Network& network, std::size_t index, Found found) {
   servers::PairsAnswer& answer = found.answer;
   if (network.bandwidth) {
@@ -264,8 +272,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
       take_in(network, i, *outcomes[i].value);
     } else if (network.servers[i].skipped.empty()) {
       network.servers[i].broken = true;
-      network.servers[i].skipped =
-          "it did not answer: " + outcomes[i].error->what_failed() + ": " + outcomes[i].error->reason();
+      network.servers[i].skipped = words_of(*outcomes[i].error);
     }
   }
   if (network.bandwidth) {
