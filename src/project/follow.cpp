@@ -15,6 +15,7 @@
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
 #include "project/rank_lines.hpp"
+#include "project/report/moments.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -234,8 +235,10 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   jobs::FollowEvents events;
   jobs::FollowOptions options = options_of(core, jobs, request);
   Output output(jobs, request, options.ranks, request.on_output);
+  FirstOutputs first(core.store, jobs);
   events.output =
       core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
+        first.note(index);
         output.take(index, stream, data);
       }));
   const auto finish =
