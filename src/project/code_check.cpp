@@ -10,13 +10,13 @@ CodeCheck::CodeCheck(const Core& core)
         return servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
       })) {}
 
-void CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
-                     const std::vector<ssh::LoginFacts>& logins) {
+std::vector<CodeChanged> CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
+                                         const std::vector<ssh::LoginFacts>& logins) {
   using Mark = servers::SentState::Mark;
+  std::vector<CodeChanged> all;
   try {
     const servers::ProjectState here = here_.get();
     std::map<Mark, std::vector<std::string>> changed;  // servers that got the same share one comparison
-    std::vector<CodeChanged> all;
     for (std::size_t i = 0; i < servers.size(); ++i) {
       const Mark mark = servers::SentState(core.config, servers[i], logins[i]).mark();
       auto found = changed.find(mark);
@@ -38,6 +38,7 @@ void CodeCheck::tell(Core& core, const std::vector<config::Server>& servers,
   } catch (const Error& error) {
     core.tell(StoreProblem{"it is not known whether the code was changed here: " + error.message()});
   }
+  return all;
 }
 
 }  // namespace remote::project

@@ -15,10 +15,10 @@ class CodeCheck {
   // Begins to look at the project, on a thread of its own, so that connections can be made meanwhile.
   explicit CodeCheck(const Core& core);
 
-  // Tells CodeChanged, once for all servers with the same answer. `logins`: how this machine has logged in to
-  // each. Throws Interrupted.
-  void tell(Core& core, const std::vector<config::Server>& servers,
-            const std::vector<ssh::LoginFacts>& logins);
+  // Tells CodeChanged, once for all servers with the same answer, and returns what it told. `logins`: how
+  // this machine has logged in to each. Throws Interrupted.
+  std::vector<CodeChanged> tell(Core& core, const std::vector<config::Server>& servers,
+                                const std::vector<ssh::LoginFacts>& logins);
 
  private:
   std::future<servers::ProjectState> here_;

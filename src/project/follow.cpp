@@ -15,6 +15,7 @@
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
 #include "project/follow_output.hpp"
+#include "project/report/moments.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -194,8 +195,10 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   jobs::FollowEvents events;
   jobs::FollowOptions options = options_of(jobs, parts, request);
   Output output(parts, request.on_output, request.on_rank_output);
+  FirstOutputs first(core.store, jobs);
   events.output =
       core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
+        first.note(parts[index].job);
         output.take(index, stream, data);
       }));
   Ends ends(parts, jobs.size());

@@ -71,8 +71,10 @@ void Launching::need_all(const auto& outcomes, const std::string& reason, const 
 }
 
 void Launching::connect_all() {
+  connecting_.resize(servers_.size());
   const auto outcomes =
-      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t) {
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        const StepTimer timer(connecting_[index], "connect", server.name);
         const auto connection = core_.connector().connect(server, core_.cancel());
         return std::pair(connection->peer_address(), connection->login());
       });
@@ -118,8 +120,10 @@ void Launching::ready_containers() {
       wanted.push_back(std::move(*container));
     }
   }
+  readying_.resize(contained.size());
   const auto outcomes = servers::fan_out(
       contained, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        const StepTimer timer(readying_[index], "container", server.name);
         return servers::ready_container(*connect(server), core_.config, server, wanted[index],
                                         core_.cancel());
       });
@@ -222,9 +226,14 @@ void Launching::end_started(std::vector<Job>& jobs) {
   }
 }
 
+jobs::StartResult Launching::start_jobs(const Plan& plan, const jobs::Lifeline* lifeline) {
+  const StepTimer timer(starting_, "start", "");
+  return jobs::start(core_.config, core_.store, core_.connector(), new_jobs(plan), core_.cancel(), lifeline);
+}
+
 LaunchResult Launching::start() {
   if (code_check_) {
-    code_check_->tell(core_, servers_, logins_);
+    changed_ = code_check_->tell(core_, servers_, logins_);
   }
   if (request_.verify_sync) {
     verify_sync();
@@ -235,10 +244,10 @@ LaunchResult Launching::start() {
   judge_servers(result.plan);
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
-  jobs::StartResult started = jobs::start(core_.config, core_.store, core_.connector(), new_jobs(result.plan),
-                                          core_.cancel(), lifeline ? &*lifeline : nullptr);
+  jobs::StartResult started = start_jobs(result.plan, lifeline ? &*lifeline : nullptr);
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
+  remember(result);
   core_.tell(Launched{result});
   for (const Error& error : result.errors) {
     core_.tell(PartFailed{error});

@@ -29,8 +29,10 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
 
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
   clocks_ahead_.assign(servers_.size(), 0);
+  looking_.resize(servers_.size());
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        const StepTimer timer(looking_[index], "look", server.name);
         servers::ProbeRequest request;
         request.master_addr = master_addr;
         request.activate = servers::activation(core_.config, server);

@@ -6,6 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <remote/events.hpp>
+#include <remote/report.hpp>
+
+#include "base/clock.hpp"
 #include "jobs/start.hpp"
 #include "launch/plan.hpp"
 #include "project/code_check.hpp"
@@ -16,9 +20,23 @@
 
 // Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
 // what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
-// launch_lifeline.cpp the lifeline.
+// launch_lifeline.cpp the lifeline, launch_memory.cpp what is kept of it for reports.
 
 namespace remote::project {
+
+// Notes in `step` when it is made, and when it goes.
+class StepTimer {
+ public:
+  StepTimer(LaunchStep& step, const char* name, const std::string& server) : step_(step) {
+    step_ = {name, server, now_milliseconds(), 0};
+  }
+  ~StepTimer() { step_.to_ms = now_milliseconds(); }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  LaunchStep& step_;
+};
 
 // A launch on its way: the servers that take part, and the connections to them. One thread.
 class Launching {
@@ -50,9 +68,13 @@ class Launching {
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
   void end_started(std::vector<Job>& jobs);
   void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
+  // Keeps what was found out, for reports.
+  void remember(const LaunchResult& result);
+  ServerSetup setup_of(std::size_t server, const Plan& plan) const;
 
   Core& core_;
   const LaunchRequest& request_;
@@ -65,6 +87,11 @@ class Launching {
   std::vector<double> clocks_ahead_;                         // likewise, in seconds
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
+  std::vector<CodeChanged> changed_;                         // what was told of the code, by start()
+  std::vector<LaunchStep> connecting_;                       // by server
+  std::vector<LaunchStep> looking_;                          // likewise
+  std::vector<LaunchStep> readying_;                         // of those with a container
+  LaunchStep starting_;
 };
 
 }  // namespace remote::project

@@ -17,6 +17,7 @@
 #include "jobs/sample.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
+#include "project/gpu_samples.hpp"
 
 namespace remote::project {
 namespace {
@@ -179,10 +180,12 @@ void watch_server(Core& core, const config::Server& server, std::size_t index, c
   }
 }
 
-// Hands over what has come. Returns how many servers have been heard for the first time.
-std::size_t hand_over(Board& board, const WatchRequest& request, std::vector<bool>& seen) {
+// Hands over what has come, and keeps what it says of GPUs. Returns how many servers have been heard for the
+// first time.
+std::size_t hand_over(Board& board, const WatchRequest& request, GpuSamples& kept, std::vector<bool>& seen) {
   std::size_t fresh = 0;
   for (const auto& [index, sample] : board.take()) {
+    kept.keep(sample);
     fresh += seen[index] ? 0 : 1;
     seen[index] = true;
     if (request.on_sample) {
@@ -194,6 +197,7 @@ std::size_t hand_over(Board& board, const WatchRequest& request, std::vector<boo
 
 void serve(Core& core, const WatchRequest& request, std::size_t count, Board& board) {
   std::vector<bool> seen(count, false);
+  GpuSamples kept(core.config);
   std::vector<pollfd> slots{{core.cancel().fd(), POLLIN, 0}, {board.fd(), POLLIN, 0}};
   for (const int input : request.inputs) {
     slots.push_back({input, POLLIN, 0});
@@ -205,7 +209,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
       std::ranges::for_each(slots, [](pollfd& slot) { slot.revents = 0; });  // a signal
     }
     core.cancel().check();
-    missing -= hand_over(board, request, seen);
+    missing -= hand_over(board, request, kept, seen);
     bool wake =
         std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {

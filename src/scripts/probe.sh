@@ -65,6 +65,28 @@ tell_holders() {
   done
 }
 
+# "KEY TEXT", where that is some text that can be printed.
+tell_text() {
+  case $2 in
+    '' | *[!\ -~]*) return ;;
+  esac
+  [ ${#2} -gt 100 ] || say "$1 $2"
+}
+
+# Of "GPU 0: NVIDIA A100-SXM4-80GB (UUID: GPU-…)", each.
+tell_models() {
+  tm_count=0
+  while read -r tm_line; do
+    case $tm_line in
+      'GPU '*': '*' (UUID: '*) [ $tm_count -lt 64 ] || continue ;;
+      *) continue ;;
+    esac
+    tm_count=$((tm_count + 1))
+    tm_line=${tm_line#*: }
+    tell_text model "${tm_line%% (UUID: *}"
+  done
+}
+
 gpus=0
 if command -v nvidia-smi >/dev/null 2>&1; then
   # A driver that hangs must not hold up the launch.
@@ -77,6 +99,9 @@ if command -v nvidia-smi >/dev/null 2>&1; then
     wait
   )
   gpus=$(printf '%s\n' "$found" | grep -c '^GPU ')
+  [ -z "$look" ] || tell_models <<EOF
+$found
+EOF
   tell_holders <<EOF
 $found
 EOF
@@ -114,22 +139,72 @@ look_for_trouble() {
   tell_room room "$project"
   [ ! -d /dev/shm ] || tell_room shm /dev/shm
   tell_logind
-  for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py; do
-    [ -r "$file" ] || continue
-    while read -r name _ value; do
-      [ "$name" = __version__ ] || continue
-      value=${value#["'\""]}
-      value=${value%%["'\""]*}
-      case $value in
-        *[!0-9A-Za-z.+_-]*) ;;
-        [0-9]*) say "torch $value" ;;
-      esac
-      break
-    done <"$file"
-    break
-  done
 }
 [ -z "$look" ] || look_for_trouble
+
+# What a report of the launch says of this server. No process is started for that.
+tell_versions() {
+  if [ -r "$root/etc/os-release" ]; then
+    while IFS='=' read -r name value; do
+      [ "$name" = PRETTY_NAME ] || continue
+      value=${value#["'\""]}
+      tell_text os "${value%["'\""]}"
+      break
+    done <"$root/etc/os-release"
+  fi
+  for file in kernel:/proc/sys/kernel/osrelease "driver:$root/sys/module/nvidia/version"; do
+    value=
+    [ ! -r "${file#*:}" ] || read -r value <"${file#*:}"
+    tell_text "${file%%:*}" "$value"
+  done
+  # pyvenv.cfg is of venv ("version") and virtualenv ("version_info"), conda-meta of conda.
+  value=
+  if [ -r "$env/pyvenv.cfg" ]; then
+    while read -r name _ version; do
+      case $name in
+        version | version_info) value=$version && break ;;
+      esac
+    done <"$env/pyvenv.cfg"
+  else
+    for file in "$env"/conda-meta/python-[0-9]*-*.json; do
+      [ -r "$file" ] || continue
+      value=${file##*/python-}
+      value=${value%%-*}
+    done
+  fi
+  value=${value%%[!0-9.]*}
+  value=${value%.}
+  [ -z "$value" ] || say "env_python $value"
+}
+[ -z "$look" ] || tell_versions
+
+tell_torch() {
+  torch='' cuda='' hip=''
+  while read -r name rest; do
+    rest=${rest##*=}
+    rest=${rest#"${rest%%[!"'\" "]*}"}
+    rest=${rest%%["'\""]*}
+    case $rest in
+      *[!0-9A-Za-z.+_-]*) continue ;;
+      [0-9]*) ;;
+      *) continue ;;
+    esac
+    case $name in
+      __version__) torch=$rest ;;
+      cuda | cuda:) cuda=$rest ;;
+      hip | hip:) hip=$rest ;;
+    esac
+  done <"$1"
+  [ -z "$torch" ] || say "torch $torch"
+  [ -z "$cuda" ] || say "cuda $cuda"
+  [ -z "$hip" ] || say "hip $hip"
+}
+
+if [ -n "$look" ]; then
+  for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py; do
+    [ ! -r "$file" ] || { tell_torch "$file" && break; }
+  done
+fi
 
 # mpirun and its daemon, as a job finds them.
 look_for_mpi() {

@@ -174,6 +174,7 @@ if ! (umask 077 && set -C && printf 'slurm %s - -\n' "$SLURM_JOB_ID" >supervisor
     exit 0
   fi
   rm -rf result died slurm.end ranks failures
+  printf 'remote: Slurm begins this job anew (restart %s) at %s\n' "$SLURM_RESTART_COUNT" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >&2
   for place in $places; do
     (enter_second "$place/remote-$own_uid" && rm -f "./$id.result")
   done

@@ -157,6 +157,7 @@ class Agent:
             return  # under Slurm the folder is that of all agents, and another one may have begun before
         with self.lock:
             self.began = time.time()
+            self.tell_restart(attempt[0])
             self.workers = []
             self.copy_the_rest()  # the new workers write to the same files
             for stream in self.streams:
@@ -166,6 +167,14 @@ class Agent:
         try:
             for name in os.listdir(folder):
                 os.unlink(os.path.join(folder, name))
+        except OSError:
+            pass
+
+    def tell_restart(self, number):
+        """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to."""
+        at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.began)) + ".%03dZ" % (self.began % 1 * 1000)
+        try:
+            os.write(2, ("remote: the workers begin anew (restart %s) at %s\n" % (number, at)).encode())
         except OSError:
             pass
 

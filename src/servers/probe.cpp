@@ -8,6 +8,8 @@
 namespace remote::servers {
 namespace {
 
+constexpr std::size_t longest_text = 100;
+
 std::string address(AnswerLine& line) {
   return line.name(".:%");
 }
@@ -16,14 +18,14 @@ int port(AnswerLine& line) {
   return line.number(1, 65535);
 }
 
-// What is left of the line, for the name of a program.
-std::string program_name(AnswerLine& line) {
+// What is left of the line, for the name of a thing.
+std::string full_name(AnswerLine& line, std::size_t longest) {
   const std::string_view found = line.rest();
   const bool good =
-      !found.empty() && found.size() <= 64 &&
+      !found.empty() && found.size() <= longest &&
       std::none_of(found.begin(), found.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
   if (!good) {
-    line.refuse("a program's name is wrong");
+    line.refuse("a name is wrong");
   }
   return std::string(found);
 }
@@ -56,7 +58,7 @@ void read_port(AnswerLine& line, ProbeAnswer& answer) {
   holder.user = line.name();
   if (line.more()) {
     holder.pid = line.number(1, 1 << 30);
-    holder.program = program_name(line);
+    holder.program = full_name(line, 64);
   }
 }
 
@@ -113,6 +115,13 @@ void ProbeAnswer::take(AnswerLine& line) {
     line.end();
     return;
   }
+  if (key == "model") {
+    models.push_back(full_name(line, longest_text));
+    if (models.size() > 64) {
+      line.refuse("too many of them");
+    }
+    return;
+  }
   if (!seen_.emplace(key).second) {
     line.refuse("a key stands twice");
   }
@@ -143,12 +152,31 @@ void ProbeAnswer::take(AnswerLine& line) {
     shm_free = read_room(line).free_bytes;
   } else if (key == "clock") {
     clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
-  } else if (key == "torch") {
-    torch = line.name("._-+");
-  } else if (!logout.take(key, line)) {
+  } else if (!logout.take(key, line) && !take_version(key, line)) {
     line.refuse("a key is not known");
   }
   line.end();
+}
+
+bool ProbeAnswer::take_version(std::string_view key, AnswerLine& line) {
+  if (key == "torch") {
+    torch = line.name("._-+");
+  } else if (key == "cuda") {
+    cuda = line.name("._-+");
+  } else if (key == "hip") {
+    hip = line.name("._-+");
+  } else if (key == "env_python") {
+    env_python = line.name(".");
+  } else if (key == "os") {
+    os = full_name(line, longest_text);
+  } else if (key == "kernel") {
+    kernel = full_name(line, longest_text);
+  } else if (key == "driver") {
+    driver = full_name(line, longest_text);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void ProbeAnswer::check() const {

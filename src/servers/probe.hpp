@@ -75,12 +75,21 @@ struct ProbeAnswer {
   std::optional<std::int64_t> clock{};      // seconds since the epoch
   LogoutRules logout{};                     // whether logind ends what the login has started
   std::string torch{};                      // the version in the environment; "": none was seen
+  std::string cuda{};                       // that this torch was built for
+  std::string hip{};                        // likewise
+  std::string env_python{};                 // the version of the environment's Python; "": there is none
+  std::string os{};                         // /etc/os-release: "Debian GNU/Linux 12 (bookworm)"
+  std::string kernel{};                     // "6.1.0-18-amd64"
+  std::string driver{};                     // NVIDIA's
+  std::vector<std::string> models{};        // of its GPUs, one each, the first 64
   std::vector<GpuHolder> gpu_holders{};     // that are no jobs; the first few
 
   void take(AnswerLine& line);
   void check() const;
 
  private:
+  bool take_version(std::string_view key, AnswerLine& line);
+
   std::set<std::string, std::less<>> seen_;  // keys
 };
 

@@ -11,7 +11,18 @@ for step in 1 2 3 4 5 6; do echo "step $step loss 0.$((9 - step))$RANK lr=1e-3";
 exec sleep 1000
 END
 "$REMOTE" --quiet rsync
-code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- sh train.sh
+code 1 launch --follow --nproc-per-node 2 --failure-grace 0 --env MODE=quick --env API_TOKEN=hunter2 -- sh train.sh
+# What `check --bandwidth` and `top` keep, as they write it: there are no GPUs here, and no time to measure.
+cat >.remote/bandwidth.json <<'END'
+{"version": 1, "measured_at": "2026-11-21T07:30:00Z", "servers": ["node-1", "node-2"], "median_gbit_s": 9.4, "total_at_once_gbit_s": 18,
+ "flows": [{"from": 0, "to": 1, "gbit_s": 9.4, "latency_us": 41, "method": "own", "error": "", "outlier": false},
+           {"from": 1, "to": 0, "gbit_s": 2.1, "latency_us": 42, "method": "own", "error": "", "outlier": true}], "at_once": []}
+END
+mkdir -p .remote/samples
+now=$(date +%s)
+for second in 0 1 2 3; do
+  echo "{\"at\":$((now - 1 + second)),\"gpus\":[[0,$((90 + second)),40000000000,85899345920,\"NVIDIA A100\"],[1,null,20000000000,85899345920,\"NVIDIA A100\"]]}"
+done >.remote/samples/node-1
 code 0 report
 page=$(cat "$work/out")
 [ -s "$page" ] || fail "there is no page at $page"
@@ -38,17 +49,25 @@ frame.onload = () => {
   all.title = page.getElementById("cause-title").textContent;
   all.cause = page.getElementById("cause-lines").textContent;
   all.cause_above_the_fold = box("cause-lines").bottom < 800;
-  all.charts = page.querySelectorAll(".chart canvas").length;
+  all.charts = page.querySelectorAll("#curves canvas").length;
   all.drawn = [...page.querySelectorAll(".chart canvas")].every(one =>
     one.getContext("2d").getImageData(0, 0, one.width, one.height).data.some(byte => byte !== 0));
   all.bars = page.querySelectorAll("#timeline .bar").length;
+  all.gpus = page.querySelectorAll("#gpus canvas").length;
+  all.facts = [...page.querySelectorAll("#facts th")].map(one => one.textContent);
+  all.variables = page.getElementById("variables").textContent;
+  all.cells = page.querySelectorAll("#bandwidth svg rect.cell").length;
+  all.flows = page.getElementById("flows").textContent;
+  all.moments = page.getElementById("moments").textContent;
+  all.marks = page.querySelectorAll("#timeline .mark").length;
+  all.secret = root.textContent.includes("hunter2");
   all.bold = page.querySelectorAll("main b").length;
   all.back = getComputedStyle(page.body).backgroundColor;
   const choice = page.querySelector("#ranks input");
   choice.focus();
   all.focus = page.activeElement === choice;
   choice.click();
-  all.hidden = [...page.querySelectorAll(".chart canvas")].length;
+  all.hidden = page.querySelectorAll("#curves canvas").length;
   document.getElementById("found").textContent = JSON.stringify(all);
 };
 </script>""" % (sys.argv[2], html.escape(page, quote=True)))
@@ -74,6 +93,11 @@ for width in 400 1600; do
   is 'd["cause_above_the_fold"]'
   is 'd["charts"] == 2 and d["drawn"] and d["hidden"] == 2'
   is 'd["bars"] == 4'
+  is 'd["gpus"] == 2'
+  is '{"os", "kernel", "cores", "python", "code"} <= set(d["facts"])'
+  is '"MODEquick" in d["variables"] and "API_TOKEN********" in d["variables"] and not d["secret"]'
+  is 'd["cells"] == 2 and "node-2node-12.142slow" in d["flows"]'
+  is 'd["marks"] >= 4 and "rank 2 on node-2 failed: exit 3" in d["moments"] and "connecting to 2 servers" in d["moments"]'
   is 'd["bold"] == 0'
   is 'd["focus"]'
   is 'd["back"] == "rgb(255, 255, 255)"'

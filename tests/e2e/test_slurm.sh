@@ -97,6 +97,8 @@ until_true runs 8 1
 [ "$(wc -l <"$home/my project/begun")" = 2 ] || fail "it did not begin twice"
 code 0 job-kill --job "$key" --yes
 nothing_runs 8 || fail "it survives"
+code 0 report --job "$key" --json
+[ "$(grep -c '"kind": "requeued"' "$work/out")" = 1 ] || fail "the timeline does not show when it began anew"
 
 # --- two nodes with two ranks each train
 cp "$REMOTE_SOURCE_DIR/sample/train.py" .

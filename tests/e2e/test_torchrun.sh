@@ -158,6 +158,8 @@ for rank in 0 1 2 3; do
   code 0 job-tail --launch 5 --rank $rank --no-follow
   [ "$(grep -c "rank $rank begins" "$work/out")" = 2 ] || fail "how often rank $rank began"
 done
+code 0 report --launch 5 --json
+[ "$(grep -c '"kind": "restarted"' "$work/out")" = 2 ] || fail 'the timeline does not show when both agents began their workers anew'
 rm "$work"/orders/*
 
 # --- a server less does not end an elastic launch, and what its agent left behind is ended

@@ -1,5 +1,7 @@
 // `remote report`: one page about a launch, and the page that --watch serves.
 
+#include <map>
+
 #include <arpa/inet.h>
 #include <fmt/format.h>
 #include <netinet/in.h>
@@ -9,6 +11,7 @@
 #include "base/strings.hpp"
 #include "cli/report/page_server.hpp"
 #include "support/command_world.hpp"
+#include "support/paths.hpp"
 #include "support/waiting.hpp"
 
 namespace remote::test {
@@ -56,6 +59,118 @@ TEST_F(CommandReport, OfAFailedLaunchSaysTheCauseAndDrawsItsNumbers) {
   // A server that is gone takes nothing away that is here.
   world.cut_off({"a", "b"});
   EXPECT_EQ(report({"--offline"})["curves"].size(), 4U);
+}
+
+// The fact or variable of this name in what the report says of the environment.
+nlohmann::json named(const nlohmann::json& list, const std::string& name) {
+  for (const auto& one : list) {
+    if (one["name"] == name) {
+      return one;
+    }
+  }
+  return nullptr;
+}
+
+TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
+  write_file_atomic(world.project() / "train.py", "print('fine')");
+  for (const auto& [server, version] : {std::pair("a", "2.1.0"), std::pair("b", "2.2.0")}) {
+    const fs::path folder = world.servers().home(server) / ".local/lib/python3.11/site-packages/torch";
+    fs::create_directories(folder);
+    write_file_atomic(folder / "version.py",
+                      std::string("__version__ = '") + version + "'\ncuda: Optional[str] = '12.1'\n");
+  }
+  ASSERT_EQ(world.run({"rsync"}).code, 0);
+  const CommandResult launched = world.run({"launch", "--nproc-per-node", "1", "--env", "MODE=<fast>",
+                                            "--env", "API_TOKEN=hunter2", "--follow", "--cmd", "echo fine"});
+  ASSERT_EQ(launched.code, 0) << launched;
+  const auto data = report({});
+  EXPECT_THAT(data.dump(), Not(HasSubstr("hunter2")));
+  const auto& facts = data["environment"]["facts"];
+  EXPECT_EQ(data["environment"]["launcher"], "ranks");
+  EXPECT_EQ(named(facts, "os")["differs"], false);
+  EXPECT_EQ(named(facts, "cuda")["values"],
+            nlohmann::json::parse(R"([{"value": "12.1", "servers": ["a", "b"]}])"));
+  const auto torch = named(facts, "torch");
+  EXPECT_EQ(torch["differs"], true);
+  EXPECT_EQ(torch["values"], nlohmann::json::parse(R"([{"value": "2.1.0", "servers": ["a"]},
+                                                       {"value": "2.2.0", "servers": ["b"]}])"));
+  const auto code = named(facts, "code");
+  EXPECT_EQ(code["differs"], false);
+  EXPECT_THAT(code["values"][0]["value"].get<std::string>(), MatchesRegex("[0-9a-f]{64}"));
+  EXPECT_TRUE(named(facts, "changed here").is_null());
+  const auto& variables = data["environment"]["variables"];
+  EXPECT_EQ(named(variables, "MODE")["values"][0]["value"], "<fast>");
+  EXPECT_EQ(named(variables, "API_TOKEN")["values"][0]["value"], "********");
+  EXPECT_EQ(named(variables, "WORLD_SIZE")["values"][0]["value"], "2");
+  EXPECT_TRUE(named(variables, "RANK").is_null());
+
+  // It is for this user's eyes, and a damaged one costs no more than this part.
+  const fs::path record = world.brought(world.stored(1), "launch.json");
+  EXPECT_EQ(fs::status(record).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  write_file_atomic(record, R"({"version": 1, "servers": "no"})");
+  const auto damaged = report({"--offline"});
+  EXPECT_TRUE(damaged["environment"].is_null());
+  EXPECT_THAT(damaged["problems"].dump(), HasSubstr("no record of a launch"));
+  EXPECT_EQ(damaged["state"], "succeeded");
+}
+
+TEST_F(CommandReport, HasTheStepsOfTheBeginningAndWhatHappenedWhen) {
+  ASSERT_EQ(world
+                .run({"launch", "--nproc-per-node", "1", "--failure-grace", "0", "--follow", "--cmd",
+                      "echo 'remote: the workers begin anew (restart 1) at 2026-11-21T07:30:00.123Z' >&2; "
+                      "echo one; [ $RANK "
+                      "= 0 ] || exit 7; exec sleep 1000"})
+                .code,
+            1);
+  const auto data = report({});
+  const auto& steps = data["timeline"]["steps"];
+  std::vector<std::string> names;
+  for (const auto& step : steps) {
+    names.push_back(step["name"].get<std::string>() + " " + step["server"].get<std::string>());
+    EXPECT_LE(step["from_ms"], step["to_ms"]);
+  }
+  EXPECT_THAT(names, ElementsAre("connect a", "connect b", "look a", "look b", "start "));
+  std::map<std::string, std::vector<nlohmann::json>> moments;
+  for (const auto& one : data["timeline"]["moments"]) {
+    moments[one["kind"]].push_back(one);
+  }
+  EXPECT_EQ(moments["restarted"].size(), 2U);
+  EXPECT_EQ(moments["restarted"].front()["at_ms"], 1795246200123);
+  ASSERT_EQ(moments["first_output"].size(), 1U) << "rank 0 alone is followed";
+  EXPECT_GE(moments["first_output"].front()["at_ms"], steps.back()["from_ms"]);
+  ASSERT_EQ(moments["failed"].size(), 1U);
+  EXPECT_EQ(moments["failed"].front()["rank"], 1);
+  EXPECT_EQ(moments["failed"].front()["text"], "exit 7");
+  ASSERT_EQ(moments["killed"].size(), 1U);
+  EXPECT_THAT(moments["killed"].front()["text"].get<std::string>(), HasSubstr("after rank 1"));
+}
+
+TEST_F(CommandReport, HasInstantsAsJobListHasThem) {
+  world.ended_job("a", "echo fine");
+  const auto listed = world.run({"job-list", "--stopped", "--json"}).json()[0];
+  const auto data = report({});
+  for (const char* name : {"created_at", "started_at", "ended_at"}) {
+    EXPECT_EQ(data["jobs"][0][name], listed[name]) << name;
+  }
+  EXPECT_THAT(data["made_at"].get<std::string>(), MatchesRegex("[-0-9]+T[:0-9]+Z"));
+  EXPECT_EQ(data["gpus"].size(), 0U);
+  EXPECT_TRUE(data["bandwidth"].is_null());
+}
+
+TEST_F(CommandReport, DrawsWhatTopHasSeenOfTheGpus) {
+  const fs::path stand_in = fs::path(source_folder) / "tests" / "data" / "gpus";
+  world.servers().add_program("nvidia-smi", "FAKE_GPUS='" + (stand_in / "535").string() +
+                                                "'\nexport FAKE_GPUS\nexec sh '" +
+                                                (stand_in / "nvidia-smi.sh").string() + "' \"$@\"\n");
+  const Job job = world.job("a", "exec sleep 1000");
+  ASSERT_EQ(world.run({"top", "--once"}).code, 0);
+  const auto gpus = report({"--job", std::to_string(job.key)})["gpus"];
+  ASSERT_EQ(gpus.size(), 2U) << "only those of its own server";
+  EXPECT_EQ(gpus[0]["server"], "a");
+  EXPECT_THAT(gpus[0]["name"].get<std::string>(), HasSubstr("A100"));
+  EXPECT_EQ(gpus[0]["use"], nlohmann::json::parse("[97.0]"));
+  EXPECT_EQ(gpus[0]["at"].size(), 1U);
+  EXPECT_GT(gpus[0]["memory_total"], 1U << 30U);
 }
 
 TEST_F(CommandReport, OfOneJobIntoAGivenFile) {

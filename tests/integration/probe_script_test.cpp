@@ -83,7 +83,12 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   fs::create_directories(root / "etc/systemd/logind.conf.d");
   fs::create_directories(env / "lib/python3.9/site-packages/torch");
   write_file_atomic(env / "lib/python3.9/site-packages/torch/version.py",
-                    "x = 1\n__version__ = '2.1.0+cu121'\n");
+                    "__all__ = ['__version__', 'cuda']\n__version__ = '2.1.0+cu121'\n"
+                    "cuda: Optional[str] = '12.1'\nhip: Optional[str] = None\n");
+  write_file_atomic(env / "pyvenv.cfg", "home = /usr/bin\nversion = 3.9.18\n");
+  fs::create_directories(root / "sys/module/nvidia");
+  write_file_atomic(root / "sys/module/nvidia/version", "550.54.15\n");
+  write_file_atomic(root / "etc/os-release", "NAME=x\nPRETTY_NAME=\"Some Linux 7 (seven)\"\nID=x\n");
   ProbeRequest request{.master_addr = "127.0.0.1"};
   EXPECT_FALSE(ask(request).room);
   request.project = temp.path() / "not" / "there";
@@ -96,6 +101,12 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   EXPECT_EQ(answer.room->inodes, info.f_files);
   EXPECT_NEAR(static_cast<double>(*answer.clock), static_cast<double>(std::time(nullptr)), 60);
   EXPECT_EQ(answer.torch, "2.1.0+cu121");
+  EXPECT_EQ(answer.cuda, "12.1");
+  EXPECT_EQ(answer.hip, "");
+  EXPECT_EQ(answer.env_python, "3.9.18");
+  EXPECT_EQ(answer.driver, "550.54.15");
+  EXPECT_EQ(answer.os, "Some Linux 7 (seven)");
+  EXPECT_FALSE(answer.kernel.empty());
   const auto ends_at_logout = [&] { return ask(request).logout.ends_jobs_of("ada"); };
   EXPECT_FALSE(ends_at_logout());
   fs::create_directories(root / "proc/self");
@@ -113,6 +124,15 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   EXPECT_TRUE(ends_at_logout());
   write_file_atomic(root / "etc/systemd/logind.conf.d/b.conf", "[Login]\nKillOnlyUsers=nobody\n");
   EXPECT_FALSE(ends_at_logout()) << "it is for another user";
+  // What a file of a server holds is told only where it can be printed, and once.
+  write_file_atomic(root / "etc/os-release", "PRETTY_NAME='a\x1b[31m'\n");
+  write_file_atomic(env / "pyvenv.cfg", "version_info = 3.10.4.final.0\nversion = 9\n");
+  EXPECT_EQ(ask(request).os, "");
+  EXPECT_EQ(ask(request).env_python, "3.10.4");
+  fs::remove(env / "pyvenv.cfg");
+  fs::create_directories(env / "conda-meta");
+  write_file_atomic(env / "conda-meta/python-3.11.5-h955ad1f_0.json", "{}");
+  EXPECT_EQ(ask(request).env_python, "3.11.5");
 }
 
 TEST_P(ProbeScript, TellsAboutThisMachine) {

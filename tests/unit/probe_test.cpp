@@ -73,6 +73,14 @@ TEST(ParseProbe, ReadsWhatWouldHarmALaunch) {
   EXPECT_FALSE(logout.ends_jobs_of("bob"));
   EXPECT_FALSE(logout.ends_jobs_of("eve"));
   EXPECT_EQ(with("torch 2.1.0+cu121").torch, "2.1.0+cu121");
+  EXPECT_EQ(with("cuda 12.1").cuda, "12.1");
+  EXPECT_EQ(with("hip 5.7.31921").hip, "5.7.31921");
+  EXPECT_EQ(with("env_python 3.10.4").env_python, "3.10.4");
+  EXPECT_EQ(with("os Debian GNU/Linux 12 (bookworm)").os, "Debian GNU/Linux 12 (bookworm)");
+  EXPECT_EQ(with("kernel 6.1.0-18-amd64").kernel, "6.1.0-18-amd64");
+  EXPECT_EQ(with("driver 550.54.15").driver, "550.54.15");
+  const auto models = with("model NVIDIA H100\n@remote1 probe model NVIDIA H100").models;
+  EXPECT_EQ(models, (std::vector<std::string>{"NVIDIA H100", "NVIDIA H100"}));
   const auto holders = with("holder 12 ada -\n@remote1 probe holder 13 bob 7").gpu_holders;
   ASSERT_EQ(holders.size(), 2U);
   EXPECT_EQ(holders[1].user, "bob");
@@ -80,10 +88,12 @@ TEST(ParseProbe, ReadsWhatWouldHarmALaunch) {
   EXPECT_EQ(holders[0].gpu, std::nullopt);
   for (const char* line :
        {"room 0 1 1 1", "room 4096 99999999999999999 1 1", "room 4096 1 1 -x", "room 1 1 1", "clock -1",
-        "session no", "kill_user_processes no", "torch a b", "holder 0 ada -", "holder 12 a;b -",
-        "holder 12 ada x", "holder 12 ada", "clock 1\n@remote1 probe clock 2"}) {
+        "session no", "kill_user_processes no", "torch a b", "cuda a b", "os", "os a\x1b[m",
+        "driver 1\n@remote1 probe driver 1", "model", "holder 0 ada -", "holder 12 a;b -", "holder 12 ada x",
+        "holder 12 ada", "clock 1\n@remote1 probe clock 2"}) {
     EXPECT_THROW(with(line), Error) << line;
   }
+  EXPECT_THROW(with("os " + std::string(200, 'x')), Error);
 }
 
 TEST(ParseProbe, ReadsWhatThereIsOfMpi) {

@@ -40,7 +40,7 @@ nlohmann::json data_in(const std::string& page) {
 
 TEST(ReportPage, ForeignTextStaysText) {
   const auto data = report_json(report_of(JobState::failed), "my <project>", false);
-  const std::string page = report_page(data);
+  const std::string page = report_page(data, report_of(JobState::failed));
   EXPECT_THAT(page, Not(HasSubstr("alert(1)</script>")));
   EXPECT_THAT(page, Not(HasSubstr("<!-- <script>")));
   EXPECT_THAT(page, Not(HasSubstr("<b>ask")));
@@ -51,14 +51,16 @@ TEST(ReportPage, ForeignTextStaysText) {
 }
 
 TEST(ReportPage, NeedsNothingElse) {
-  const std::string page = report_page(report_json(report_of(JobState::running), "p", false));
+  const std::string page =
+      report_page(report_json(report_of(JobState::running), "p", false), report_of(JobState::running));
   EXPECT_THAT(page, HasSubstr("default-src 'none'"));
   EXPECT_THAT(page, HasSubstr("uPlot"));
   EXPECT_THAT(page, HasSubstr("MIT License"));
   EXPECT_THAT(page, Not(HasSubstr("src=\"")));
   EXPECT_THAT(page, Not(HasSubstr("@UPLOT")));
   EXPECT_THAT(page, Not(HasSubstr("@PAGE")));
-  EXPECT_NE(page, report_page(report_json(report_of(JobState::running), "p", false)));  // another nonce
+  EXPECT_NE(page, report_page(report_json(report_of(JobState::running), "p", false),
+                              report_of(JobState::running)));  // another nonce
 }
 
 TEST(ReportPage, TheCauseStandsAboveAllElse) {
@@ -79,6 +81,26 @@ TEST(ReportPage, TheCauseStandsAboveAllElse) {
   const auto judged = report_json(report, "p", false);
   EXPECT_EQ(judged["cause"]["lines"][0], "ValueError: the reason");
   EXPECT_THAT(judged["cause"]["rest"].get<std::string>(), HasSubstr("3 others were ended after it"));
+}
+
+TEST(ReportPage, TheHeatMapOfTheBandwidthStandsInThePage) {
+  Report report = report_of(JobState::failed);
+  EXPECT_THAT(report_page(report_json(report, "p", false), report), Not(HasSubstr("<svg")));
+  report.bandwidth.emplace();
+  report.bandwidth->at = 1795333800;
+  Network& network = report.bandwidth->network;
+  for (const char* name : {"node-1", "<b>"}) {
+    network.servers.emplace_back().server = name;
+  }
+  network.bandwidth.emplace().flows = {{.from = 0, .to = 1, .gbit_s = 0.5, .outlier = true}};
+  const auto data = report_json(report, "p", false);
+  EXPECT_EQ(data["bandwidth"]["measured_at"], "2026-11-22T07:50:00Z");
+  EXPECT_EQ(data["bandwidth"]["servers"][0]["to"][0]["gbit_s"], 0.5);
+  EXPECT_EQ(data["bandwidth"]["servers"][0]["to"][0]["outlier"], true);
+  const std::string page = report_page(data, report);
+  EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, HasSubstr("node-1 → &lt;b&gt;: 0.5 Gbit/s"));
+  EXPECT_THAT(page, Not(HasSubstr("<b>:")));
 }
 
 TEST(ReportPage, WhatGoesWellHasNoCause) {

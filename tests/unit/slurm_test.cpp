@@ -224,7 +224,8 @@ TEST(SlurmJob, DropsTheSecondResultOfTheRunBefore) {
   // The same run, whose batch script was started twice, changes nothing.
   EXPECT_EQ(std::system((run + "sh ./slurm_job.sh one").c_str()), 0);
   EXPECT_TRUE(exists(second / (id + ".result")));
-  EXPECT_EQ(std::system((run + "SLURM_RESTART_COUNT=1 sh ./slurm_job.sh one").c_str()), 0);
+  EXPECT_EQ(std::system((run + "SLURM_RESTART_COUNT=1 sh ./slurm_job.sh one 2>told").c_str()), 0);
+  EXPECT_TRUE(read_file(job / "told").starts_with("remote: Slurm begins this job anew (restart 1) at 20"));
   EXPECT_EQ(read_file(job / "job.out"), "");
   EXPECT_TRUE(read_file(job / "result").starts_with("exit 0 "));
   EXPECT_FALSE(std::filesystem::remove(second / (id + ".result"))) << "it was still there";

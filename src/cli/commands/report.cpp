@@ -47,14 +47,14 @@ fs::path usual_file(Project& project, const Job& first) {
 }
 
 int write_page(Context& context, const Arguments& arguments, const nlohmann::ordered_json& data,
-               const Job& first) {
+               const Report& report) {
   const bool given = !arguments.out.empty();
   const fs::path file =
-      given ? fs::absolute(expand_home(arguments.out)) : usual_file(context.project(), first);
+      given ? fs::absolute(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
   if (!given) {
     fs::create_directories(file.parent_path());
   }
-  write_file_atomic(file, report_page(data));
+  write_file_atomic(file, report_page(data, report));
   if (context.options.json) {
     context.print(data);
   } else {
@@ -73,7 +73,7 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
     const Report report = project.report(request);
     const bool ended = std::ranges::all_of(report.jobs, [](const Job& job) { return is_final(job.state); });
     const auto data = report_json(report, project.name(), !ended);
-    server.set(report_page(data), dump_json_line(data));
+    server.set(report_page(data, report), dump_json_line(data));
     if (!told) {
       if (context.stream) {
         context.print({{"address", server.address()}});
@@ -101,12 +101,13 @@ int run(Context& context, const Arguments& arguments) {
     if (context.options.json && !context.stream) {
       throw Error::usage("report --watch --json", "a page that is served is no JSON value");
     }
+    request.sample = true;
     watch(context, request);
   }
   const Report report = context.project().report(request);
   context.show(report.errors);
   const auto data = report_json(report, context.project().name(), false);
-  return write_page(context, arguments, data, report.jobs.front());
+  return write_page(context, arguments, data, report);
 }
 
 }  // namespace

@@ -5,10 +5,13 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/hashing.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/report/sections.hpp"
+#include "cli/show/bandwidth.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
@@ -107,11 +110,6 @@ Json jobs_of(const Report& report) {
     Json entry = jobs::to_json(job);
     entry["command"] = visible_line(job.command);
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
-    // Instants as numbers: a page reckons with them.
-    entry["created_at"] = job.created_at;
-    entry["started_at"] = or_null(job.started_at);
-    entry["ended_at"] = or_null(job.ended_at);
-    entry["checked_at"] = or_null(job.checked_at);
     entry["failed_at_ms"] = or_null(job.failed_ms);
     entry["ranks"] = ranks_of(job);
     entry["ended"] = is_final(job.state);
@@ -166,19 +164,24 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
           {"cause", cause_of(report)},
           {"problems", std::move(problems)},
           {"jobs", jobs_of(report)},
+          {"timeline", timeline_json(report)},
+          {"environment", environment_json(report)},
+          {"gpus", gpus_json(report)},
+          {"bandwidth", measured_json(report)},
           {"curves", curves_of(report)},
           {"tails", std::move(tails)},
-          {"made_at", report.made_at},
+          {"made_at", format_utc(report.made_at)},
           {"version", REMOTE_VERSION},
           {"watch", watch}};
 }
 
-std::string report_page(const Json& data) {
+std::string report_page(const Json& data, const Report& report) {
   const std::pair<std::string_view, std::string> parts[] = {
       {"UPLOT_CSS", std::string(report_part("uPlot.min.css"))},
       {"PAGE_CSS", std::string(report_part("page.css"))},
       {"UPLOT_LICENSE", for_html(report_part("LICENSE"))},
       {"DATA", for_script(data)},
+      {"HEATMAP", report.bandwidth ? bandwidth_svg(report.bandwidth->network) : ""},
       {"UPLOT_JS", std::string(report_part("uPlot.iife.min.js"))},
       {"PAGE_JS", std::string(report_part("page.js"))},
       {"NONCE", random_hex(32)}};

@@ -11,11 +11,11 @@
 
 namespace remote::cli {
 
-// What the page shows, as data. `watch`: the page asks for it again and again.
+// What the page shows, as data (docs/report.md). `watch`: the page asks for it again and again.
 nlohmann::ordered_json report_json(const Report& report, const std::string& project, bool watch);
 
-// The page with this data in it. Foreign text in it stays text.
-std::string report_page(const nlohmann::ordered_json& data);
+// The page with this data, which is the report's, in it. Foreign text in it stays text.
+std::string report_page(const nlohmann::ordered_json& data, const Report& report);
 
 // A part of the page by its file's name: "page.js".
 std::string_view report_part(std::string_view name);

@@ -9,16 +9,27 @@
   };
   const at = id => document.getElementById(id);
   const clock = seconds => new Date(seconds * 1000).toLocaleTimeString();
+  const exactClock = ms => new Date(ms).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3});
   const duration = s => s < 90 ? Math.round(s) + " s" : s < 5400 ? Math.round(s / 60) + " min" : (s / 3600).toFixed(1) + " h";
-  const figure = v => v === null || v === undefined ? "" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3) : String(+v.toPrecision(5));
-  const who = one => one.rank === null || one.rank === undefined ? "job " + one.key : "rank " + one.rank;
+  const figure = v => v === null || v === undefined ? "" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3).replace(/\.?0+e/, "e") : String(+v.toPrecision(5));
+  const who = one => one.label ? one.label : one.rank === null || one.rank === undefined ? "job " + one.key : "rank " + one.rank;
   const look = state => ({succeeded: "good", failed: "bad", lost: "bad", killed: "odd", running: "busy", starting: "busy", queued: "soft"}[state] || "soft");
   const hues = [210, 130, 30, 280, 0, 175, 330, 60];
   const color = n => `hsl(${(hues[n % 8] + 17 * Math.floor(n / 8)) % 360} 65% ${matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 42}%)`;
   const css = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
-  let data = JSON.parse(at("data").textContent);
+  // Instants come as "2026-11-21T07:30:00Z"; here they are reckoned with, in seconds.
+  const prepared = text => {
+    const all = JSON.parse(text);
+    const seconds = instant => instant ? Date.parse(instant) / 1000 : null;
+    all.made_at = seconds(all.made_at);
+    for (const job of all.jobs) for (const name of ["created_at", "started_at", "ended_at", "checked_at"]) job[name] = seconds(job[name]);
+    return all;
+  };
+  let text = at("data").textContent;
+  let data = prepared(text);
   let charts = [];
+  let gpuCharts = [];
   let hidden = new Set();  // names of ranks that are not drawn
 
   const showHead = () => {
@@ -41,9 +52,46 @@
     at("made").textContent = "Made by remote " + data.version + ", " + new Date(data.made_at * 1000).toLocaleString() + ".";
   };
 
+  const happened = {first_output: "wrote its first output", restarted: "began its workers anew", requeued: "was begun anew by Slurm",
+                    failed: "failed", killed: "was ended", lost: "was lost"};
+  const signOf = {restarted: "anew", requeued: "anew", first_output: "first"};
+  const stepWords = {connect: "connecting to", look: "looking at", container: "making the container ready on", start: "starting on"};
+
+  // The steps of the beginning, each once for all servers, and what happened to jobs.
+  const story = () => {
+    const {steps, moments} = data.timeline;
+    const lines = [];
+    for (const name of new Set(steps.map(step => step.name))) {
+      const all = steps.filter(step => step.name === name);
+      const from = Math.min(...all.map(step => step.from_ms)), to = Math.max(...all.map(step => step.to_ms));
+      const slowest = all.reduce((one, other) => other.to_ms - other.from_ms > one.to_ms - one.from_ms ? other : one);
+      const where = all.length === 1 ? slowest.server || "the servers" : all.length + " servers";
+      const slow = all.length > 1 ? `; ${slowest.server} took longest` : "";
+      lines.push({at: from, text: `${stepWords[name] || name} ${where}: ${((to - from) / 1000).toFixed(2)} s${slow}`, exact: true});
+    }
+    for (const one of moments) {
+      lines.push({at: one.at_ms, exact: one.exact, text: `${who(one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
+    }
+    return lines.sort((one, other) => one.at - other.at);
+  };
+
+  const showMoments = () => {
+    const most = 300, lines = story();
+    const items = lines.slice(0, most).map(line => {
+      const item = element("li");
+      item.append(element("time", line.exact ? exactClock(line.at) : clock(line.at / 1000)), line.text);
+      return item;
+    });
+    if (lines.length > most) items.push(element("li", `and ${lines.length - most} more`, "soft"));
+    at("moments").hidden = items.length === 0;
+    const list = at("moments").querySelector("ol");
+    list.tabIndex = 0;
+    list.replaceChildren(...items);
+  };
+
   const showTimeline = () => {
-    const jobs = data.jobs;
-    const begin = Math.min(...jobs.map(job => job.created_at));
+    const jobs = data.jobs, {steps, moments} = data.timeline;
+    const begin = Math.min(...jobs.map(job => job.created_at), ...steps.map(step => step.from_ms / 1000));
     const end = Math.max(begin + 1, ...jobs.map(job => job.ended_at || (job.ended ? job.checked_at || begin : data.made_at)));
     const share = seconds => Math.max(0, Math.min(100, 100 * (seconds - begin) / (end - begin)));
     const rows = jobs.map(job => {
@@ -58,16 +106,19 @@
         piece.style.width = Math.max(0, share(to) - share(from)) + "%";
         bar.append(piece);
       };
-      if (started > job.created_at) part(job.created_at, started, "starting");
+      const first = Math.min(job.created_at, ...steps.filter(step => !step.server || step.server === job.server).map(step => step.from_ms / 1000));
+      if (started > first) part(first, started, "starting");
       if (job.started_at) part(started, last, look(job.state));
-      if (job.failed_at_ms && job.state === "failed") {
-        const mark = element("span", null, "mark");
+      const own = moments.filter(one => one.key === job.key);
+      for (const one of own) {
+        const mark = element("span", null, "mark " + (signOf[one.kind] || ""));
         // The ends are whole seconds: the mark stands within the bar.
-        mark.style.left = `calc(${share(Math.min(job.failed_at_ms / 1000, last))}% - 3px)`;
+        mark.style.left = `calc(${share(Math.min(one.at_ms / 1000, last))}% - 3px)`;
         bar.append(mark);
       }
       const words = `${who(job)} on ${job.server}: ${job.state}${job.reason ? ", " + job.reason : ""}` +
-        (job.started_at ? `; began ${clock(job.started_at)}, ${job.ended ? "ran" : "has run"} ${duration(last - started)}` : "");
+        (job.started_at ? `; began ${clock(job.started_at)}, ${job.ended ? "ran" : "has run"} ${duration(last - started)}` : "") +
+        own.filter(one => signOf[one.kind]).map(one => `; ${clock(one.at_ms / 1000)} ${happened[one.kind]}`).join("");
       bar.setAttribute("role", "img");
       bar.setAttribute("aria-label", words);
       bar.title = words;
@@ -79,6 +130,7 @@
     scale.append(element("span", clock(begin)), element("span", duration(end - begin)), element("span", clock(end)));
     axis.append(element("span", ""), scale);
     at("timeline").replaceChildren(...rows, axis);
+    showMoments();
   };
 
   const showJobs = () => {
@@ -94,6 +146,38 @@
       return row;
     });
     at("jobs").replaceChildren(head, ...rows);
+  };
+
+  // Each fact with its value; where the servers differ, each value with those that have it.
+  const factRows = facts => facts.map(fact => {
+    const row = element("tr", null, fact.differs ? "differs" : "");
+    row.append(element("th", fact.name));
+    const cell = element("td");
+    for (const one of fact.values) {
+      const line = element("div");
+      const text = one.value === null ? (fact.name === "changed here" ? "nothing" : "not known") : one.value;
+      const value = element("span", fact.name === "code" ? text.slice(0, 12) : text);
+      if (fact.name === "code") value.title = text;
+      line.append(value);
+      if (fact.differs) line.append(element("span", " on " + one.servers.join(", "), "soft"));
+      cell.append(line);
+    }
+    if (fact.differs) cell.append(element("span", "differs", "mark-differs"));
+    row.append(cell);
+    return row;
+  });
+
+  const showEnvironment = () => {
+    const all = data.environment;
+    at("environment").hidden = !all;
+    if (!all) return;
+    const odd = [...all.facts, ...all.variables].filter(one => one.differs).map(one => one.name);
+    at("differences").textContent = data.jobs.every(job => job.server === data.jobs[0].server) ? "" :
+      odd.length ? "The servers differ in: " + odd.join(", ") + "." : "All servers are the same in this.";
+    at("facts").replaceChildren(...factRows(all.facts));
+    at("variables").hidden = all.variables.length === 0;
+    at("variables").querySelector("summary").textContent = all.variables.length + " environment variables (secrets are masked)";
+    at("variables").querySelector("table").replaceChildren(...factRows(all.variables));
   };
 
   const showOutput = () => {
@@ -124,7 +208,7 @@
     for (const curve of curves) {
       const row = element("tr");
       let least = Infinity, most = -Infinity;
-      for (const v of curve.values) { least = Math.min(least, v); most = Math.max(most, v); }
+      for (const v of curve.values) if (v !== null) { least = Math.min(least, v); most = Math.max(most, v); }
       const name = element("td", who(curve));
       name.style.color = color(curve.rank || 0);
       row.append(name);
@@ -134,10 +218,11 @@
     return table;
   };
 
-  const drawChart = (name, curves) => {
+  const drawChart = (name, curves, note) => {
     const box = element("div", null, "chart");
     const over = curves.every(one => one.over === curves[0].over) ? curves[0].over : "";
     box.append(element("h3", name));
+    if (note) box.append(element("p", note, "soft"));
     const shown = curves.filter(one => !hidden.has(who(one)));
     const place = element("div", null, "plot");
     place.setAttribute("role", "img");
@@ -145,7 +230,7 @@
     box.append(place);
     if (curves.length > 8) {
       const more = element("details");
-      more.append(element("summary", curves.length + " ranks: last, least and most"), legendTable(curves));
+      more.append(element("summary", curves.length + (curves[0].label ? " GPUs" : " ranks") + ": last, least and most"), legendTable(curves));
       box.append(more);
     } else {
       box.append(legendTable(curves));
@@ -154,13 +239,50 @@
     return {box, place, shown, over};
   };
 
+  // A chart of each server's GPUs: what they were used, and their memory.
+  const showGpus = () => {
+    for (const chart of gpuCharts) if (chart.made) chart.made.destroy();
+    at("gpus").hidden = data.gpus.length === 0;
+    gpuCharts = [];
+    for (const server of new Set(data.gpus.map(gpu => gpu.server))) {
+      const own = data.gpus.filter(gpu => gpu.server === server);
+      const curves = (part, unit) => own.map(gpu => ({label: "GPU " + gpu.index, rank: gpu.index, at: gpu.at, over: "time", values: gpu[part].map(v => v === null ? null : v / unit)}));
+      const total = Math.max(...own.map(gpu => gpu.memory_total || 0)) / 2 ** 30;
+      const names = [...new Set(own.map(gpu => gpu.name))].join(", ");
+      gpuCharts.push({...drawChart(`${server}: use, %`, curves("use", 1), names), time: true, most: 100});
+      gpuCharts.push({...drawChart(`${server}: memory, GiB`, curves("memory", 2 ** 30), total ? `of ${figure(total)} GiB` : ""), time: true, most: total});
+    }
+    at("gpu-charts").replaceChildren(...gpuCharts.map(chart => chart.box));
+    gpuCharts.forEach(plot);
+  };
+
+  const showBandwidth = () => {
+    const all = data.bandwidth;
+    at("bandwidth").hidden = !all;
+    if (!all) return;
+    const flows = all.servers.flatMap(one => one.to);
+    const slow = flows.filter(flow => flow.outlier).length, median = all.servers[0].median_gbit_s;
+    at("measured").textContent = `Measured ${new Date(all.measured_at).toLocaleString()} by “remote check --bandwidth”: median ${figure(median)} Gbit/s` +
+      (slow ? `; ${slow} of ${flows.length} under 70 % of it` : "") + ".";
+    const head = element("tr");
+    for (const name of ["From", "To", "Gbit/s", "µs", ""]) head.append(element("th", name));
+    const rows = all.servers.flatMap(one => one.to.map(flow => {
+      const row = element("tr", null, flow.outlier ? "differs" : "");
+      for (const text of [one.server, flow.to, flow.gbit_s === null ? "–" : figure(flow.gbit_s), flow.latency_us === null ? "–" : Math.round(flow.latency_us),
+                          flow.error || (flow.outlier ? "slow" : "")]) row.append(element("td", text));
+      return row;
+    }));
+    at("flows").replaceChildren(head, ...rows);
+  };
+
   const plot = chart => {
     if (chart.made) { chart.made.destroy(); chart.made = null; }
     if (!chart.shown.length) return;
     const grid = {stroke: css("--soft"), grid: {stroke: css("--line"), width: 1}, ticks: {stroke: css("--line"), width: 1}};
     chart.made = new uPlot({
       width: Math.max(200, chart.place.clientWidth), height: 220, cursor: {drag: {x: true, y: false}}, legend: {show: false},
-      scales: {x: {time: false}}, axes: [{...grid, label: chart.over, labelSize: chart.over ? 20 : 0, size: 36}, {...grid, size: 60, values: (_, ticks) => ticks.map(figure)}],
+      scales: {x: {time: !!chart.time}, ...(chart.most ? {y: {range: [0, chart.most]}} : {})},
+      axes: [{...grid, label: chart.time ? "" : chart.over, labelSize: chart.over && !chart.time ? 20 : 0, size: chart.time ? 50 : 36}, {...grid, size: 60, values: (_, ticks) => ticks.map(figure)}],
       series: [{}, ...chart.shown.map(one => ({label: who(one), stroke: color(one.rank || 0), width: 1.5, spanGaps: true, points: {show: one.values.length < 30}}))],
     }, uPlot.join(chart.shown.map(one => [one.at, one.values])), chart.place);
   };
@@ -192,16 +314,16 @@
     }));
   };
 
-  const show = () => { showHead(); showTimeline(); showJobs(); showOutput(); showCurves(); };
+  const show = () => { showHead(); showTimeline(); showJobs(); showEnvironment(); showBandwidth(); showOutput(); showCurves(); showGpus(); };
   show();
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; charts.forEach(plot); } });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showCurves);
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; [...charts, ...gpuCharts].forEach(plot); } });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showCurves(); showGpus(); });
   if (data.watch) {
     const again = async () => {
       try {
         const answer = await fetch("data.json", {cache: "no-store"});
-        if (answer.ok) { const news = await answer.json(); if (JSON.stringify(news) !== JSON.stringify(data)) { data = news; show(); } }
+        if (answer.ok) { const news = await answer.text(); if (news !== text) { text = news; data = prepared(text); show(); } }
         if (!data.watch) return;
       } catch (error) {
         at("made").textContent = "remote report --watch has ended; this is what was known last.";

@@ -10,6 +10,7 @@
 #include "project/check/deep.hpp"
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
+#include "project/report/kept_bandwidth.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/sent_state.hpp"
@@ -114,6 +115,13 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
       with_gpus.push_back(has_gpus(servers[i], report, i));
     }
     add_findings(bandwidth_findings(*report.network, with_gpus), report);
+    if (!report.network->bandwidth->flows.empty()) {
+      try {
+        keep_bandwidth(core.config, *report.network);
+      } catch (const Error& error) {  // what was measured is shown all the same
+        core.tell(StoreProblem{error.message()});
+      }
+    }
   }
 }
 

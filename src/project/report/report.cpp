@@ -5,11 +5,16 @@
 #include <algorithm>
 #include <deque>
 #include <fstream>
+#include <iterator>
 #include <map>
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "project/gpu_samples.hpp"
 #include "project/rank_lines.hpp"
+#include "project/report/kept_bandwidth.hpp"
+#include "project/report/launch_record.hpp"
+#include "project/report/moments.hpp"
 #include "project/report/numbers.hpp"
 
 namespace remote::project {
@@ -24,6 +29,8 @@ struct RankOutput {
   std::deque<std::string> err;
   CurveReader numbers;
 };
+
+constexpr std::size_t most_notes = 1000;
 
 // Hands over each line. Of one that is longer than a block only the end counts: a job may write gigabytes
 // without a newline.
@@ -63,6 +70,9 @@ class Outputs {
     }
   }
 
+  // What the jobs' outputs say of beginnings anew, by the servers' clocks.
+  const std::vector<Moment>& notes() const { return notes_; }
+
   void tell(const Job& job, Report& report) {
     for (auto& [place, output] : ranks_) {
       if (place.first != job.key) {
@@ -86,6 +96,11 @@ class Outputs {
       const std::string_view digits = line.substr(1, line.find(']') - 1);
       rank = parse_number<int>(digits).value_or(rank);
       line.remove_prefix(label);
+    } else if (auto note = is_err && notes_.size() < most_notes ? moment_in(line) : std::nullopt) {
+      note->key = job.key;
+      note->rank = job.rank;
+      note->server = job.server;
+      notes_.push_back(std::move(*note));
     }
     // A progress bar's last state is what counts.
     while (line.ends_with('\r')) {
@@ -107,6 +122,7 @@ class Outputs {
     }
   }
 
+  std::vector<Moment> notes_;
   std::size_t points_;
   std::size_t tail_lines_;
   std::map<std::pair<int, int>, RankOutput> ranks_;  // by key and rank; -1: none
@@ -121,6 +137,53 @@ void find_verdict(Core& core, Report& report) {
   report.verdict = judge(core, report.jobs, {});
 }
 
+// All that is known of moments, by this machine's clock.
+void find_moments(const Core& core, const std::vector<Moment>& notes, Report& report) {
+  report.moments = moments_of(report.jobs);
+  std::ranges::move(first_outputs(core.store, report.jobs), std::back_inserter(report.moments));
+  for (Moment note : notes) {
+    if (report.record) {
+      const auto& servers = report.record->servers;
+      const auto server = std::ranges::find(servers, note.server, &ServerSetup::server);
+      note.at_ms -= server == servers.end() ? 0 : static_cast<std::int64_t>(server->clock_ahead * 1000);
+    }
+    report.moments.push_back(std::move(note));
+  }
+  std::ranges::stable_sort(report.moments, {}, &Moment::at_ms);
+}
+
+// What was seen of the servers' GPUs while the jobs ran. With `look`, they are looked at first.
+void find_gpus(Core& core, bool look, Report& report) {
+  std::vector<std::string> servers;
+  std::vector<std::string> busy;
+  std::int64_t from = report.made_at;
+  std::int64_t to = 0;
+  for (const Job& job : report.jobs) {
+    if (std::ranges::find(servers, job.server) == servers.end()) {
+      servers.push_back(job.server);
+    }
+    if (job.state == JobState::running && std::ranges::find(busy, job.server) == busy.end()) {
+      busy.push_back(job.server);
+    }
+    from = std::min(from, job.created_at);
+    to = std::max(to, is_final(job.state) ? end_of(job) : report.made_at);
+  }
+  if (look && !busy.empty()) {
+    watch(core, {.servers = busy, .once = true});  // which keeps what it sees
+    to = now_seconds();
+  }
+  report.gpus = kept_samples(core.config, servers, from, to);
+}
+
+// A part that cannot be read is said, and harms no other one.
+void find_part(Report& report, const auto& find) {
+  try {
+    find();
+  } catch (const Error& error) {
+    report.errors.push_back(error);
+  }
+}
+
 }  // namespace
 
 Report report(Core& core, const ReportRequest& request) {
@@ -133,6 +196,9 @@ Report report(Core& core, const ReportRequest& request) {
     report.errors = fetch_logs(core, report.jobs);
     find_verdict(core, report);
   }
+  find_part(report, [&] { report.record = read_launch_record(core.store, report.jobs); });
+  find_part(report, [&] { report.bandwidth = kept_bandwidth(core.config, report.jobs); });
+  find_part(report, [&] { find_gpus(core, request.fetch && request.sample, report); });
   int ranks = 0;
   for (const Job& job : report.jobs) {
     ranks += ranks_of(job);
@@ -143,6 +209,7 @@ Report report(Core& core, const ReportRequest& request) {
     outputs.read(core, job);
     outputs.tell(job, report);
   }
+  find_moments(core, outputs.notes(), report);
   std::ranges::stable_sort(report.curves, {},
                            [](const Curve& curve) { return std::pair(curve.name, curve.rank); });
   return report;

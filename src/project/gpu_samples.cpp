@@ -1,0 +1,168 @@
+#include "project/gpu_samples.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <limits>
+#include <system_error>
+
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+
+namespace remote::project {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t longest_name = 100;
+constexpr std::uintmax_t most_bytes = 64U << 20U;
+
+std::filesystem::path samples_folder(const config::Config& config) {
+  return config.local(".remote/samples");
+}
+
+template <typename Value>
+Json known(const std::optional<Value>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+std::string line_of(const ServerSample& sample, std::int64_t at) {
+  Json gpus = Json::array();
+  for (const Gpu& gpu : sample.gpus.gpus) {
+    if (gpus.size() < GpuSamples::most_gpus) {
+      gpus.push_back({gpu.index, known(gpu.utilisation), known(gpu.memory_used), known(gpu.memory_total),
+                      visible_line(gpu.name, longest_name)});
+    }
+  }
+  return dump_json_line(Json{{"at", at}, {"gpus", std::move(gpus)}}) + "\n";
+}
+
+void append(const std::filesystem::path& file, const std::string& line) {
+  const UniqueFd fd = open_regular(file, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW, 0600);
+  if (!fd || !write_all(fd.get(), line)) {
+    throw Error("cannot write " + file.string(), std::generic_category().message(errno));
+  }
+}
+
+// The newest half, where there are more lines than may be.
+void shorten(const std::filesystem::path& file) {
+  const std::string text = read_file(file);
+  auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  if (lines <= GpuSamples::most_lines && text.size() <= most_bytes) {
+    return;
+  }
+  std::size_t from = 0;
+  for (; lines > GpuSamples::most_lines / 2; --lines) {
+    from = text.find('\n', from) + 1;
+  }
+  write_file_atomic(file, std::string_view(text).substr(from), 0600);
+}
+
+double number_of(const Json& value) {
+  return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// Adds what a line tells to the curves of its server, by index.
+void take(const std::string& line, std::int64_t from, std::int64_t to, std::map<int, GpuCurve>& curves) {
+  const Json json = Json::parse(line, nullptr, false);
+  if (!json.is_object() || !json.contains("at") || !json["at"].is_number_integer() ||
+      !json.contains("gpus") || !json["gpus"].is_array() || json["gpus"].size() > GpuSamples::most_gpus) {
+    return;
+  }
+  const auto at = json["at"].get<std::int64_t>();
+  if (at < from || at > to) {
+    return;
+  }
+  for (const Json& gpu : json["gpus"]) {
+    if (!gpu.is_array() || gpu.size() != 5 || !gpu[0].is_number_integer() || !gpu[4].is_string() ||
+        curves.size() > GpuSamples::most_gpus) {
+      continue;
+    }
+    GpuCurve& curve = curves[gpu[0].get<int>()];
+    if (!curve.at.empty() && curve.at.back() >= static_cast<double>(at)) {
+      continue;  // two programs have looked
+    }
+    curve.name = gpu[4].get<std::string>();
+    curve.memory_total = gpu[3].is_number_unsigned() ? gpu[3].get<std::uint64_t>() : curve.memory_total;
+    curve.at.push_back(static_cast<double>(at));
+    curve.use.push_back(number_of(gpu[1]));
+    curve.memory.push_back(number_of(gpu[2]));
+  }
+}
+
+void thin(GpuCurve& curve, std::size_t most_points) {
+  const std::size_t every = (curve.at.size() + most_points - 1) / most_points;
+  if (every < 2) {
+    return;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < curve.at.size(); i += every, ++kept) {
+    for (std::vector<double>* list : {&curve.at, &curve.use, &curve.memory}) {
+      (*list)[kept] = (*list)[i];
+    }
+  }
+  for (std::vector<double>* list : {&curve.at, &curve.use, &curve.memory}) {
+    list->resize(kept);
+  }
+}
+
+}  // namespace
+
+GpuSamples::GpuSamples(const config::Config& config) : folder_(samples_folder(config)) {}
+
+void GpuSamples::keep(const ServerSample& sample) {
+  const bool runs = std::ranges::any_of(
+      sample.jobs, [](const JobSample& one) { return one.job.state == JobState::running; });
+  if (sample.error || !sample.heard_at || sample.gpus.gpus.empty() || !runs) {
+    return;
+  }
+  const auto last = last_.find(sample.server);
+  if (last != last_.end() && *sample.heard_at < last->second + spacing_s) {
+    return;
+  }
+  last_[sample.server] = *sample.heard_at;
+  try {
+    make_folders(folder_, 0700);
+    const auto lock = FileLock::try_lock(folder_ / ".lock");
+    if (!lock) {
+      return;  // another one keeps its own
+    }
+    append(folder_ / sample.server, line_of(sample, *sample.heard_at));
+    shorten(folder_ / sample.server);
+  } catch (const Error& error) {
+    log_info(sample.server, "the use of its GPUs is not kept: {}", error.message());
+  }
+}
+
+std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vector<std::string>& servers,
+                                   std::int64_t from, std::int64_t to, std::size_t most_points) {
+  std::vector<GpuCurve> all;
+  for (const std::string& server : servers) {
+    const std::filesystem::path path = samples_folder(config) / server;
+    std::error_code none;
+    if (std::filesystem::file_size(path, none) > most_bytes || none ||
+        !std::filesystem::is_regular_file(path, none)) {
+      continue;
+    }
+    std::ifstream file(path);
+    std::map<int, GpuCurve> curves;
+    for (std::string line; std::getline(file, line);) {
+      take(line, from, to, curves);
+    }
+    for (auto& [index, curve] : curves) {
+      curve.server = server;
+      curve.index = index;
+      thin(curve, most_points);
+      all.push_back(std::move(curve));
+    }
+  }
+  return all;
+}
+
+}  // namespace remote::project

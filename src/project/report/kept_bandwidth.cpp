@@ -1,0 +1,126 @@
+#include "project/report/kept_bandwidth.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+
+namespace remote::project {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int newest_version = 1;
+constexpr std::uintmax_t most_bytes = 64U << 20U;
+constexpr std::size_t most_servers = 1024;
+
+std::filesystem::path file_of(const config::Config& config) {
+  return config.local(".remote/bandwidth.json");
+}
+
+Json json_of(const std::vector<Flow>& flows) {
+  Json all = Json::array();
+  for (const Flow& flow : flows) {
+    all.push_back({{"from", flow.from},
+                   {"to", flow.to},
+                   {"gbit_s", flow.gbit_s},
+                   {"latency_us", flow.latency_us},
+                   {"method", flow.method},
+                   {"error", flow.error},
+                   {"outlier", flow.outlier}});
+  }
+  return all;
+}
+
+double number_of(const Json& json) {
+  const double value = json.get<double>();
+  return std::isfinite(value) && value >= 0 ? value : 0;
+}
+
+std::vector<Flow> flows_of(const Json& json, std::size_t servers) {
+  std::vector<Flow> flows;
+  for (const Json& one : json) {
+    Flow flow;
+    flow.from = one.at("from").get<std::size_t>();
+    flow.to = one.at("to").get<std::size_t>();
+    flow.gbit_s = number_of(one.at("gbit_s"));
+    flow.latency_us = number_of(one.at("latency_us"));
+    flow.method = one.at("method").get<std::string>();
+    flow.error = one.at("error").get<std::string>();
+    flow.outlier = one.at("outlier").get<bool>();
+    if (flow.from < servers && flow.to < servers) {
+      flows.push_back(std::move(flow));
+    }
+  }
+  return flows;
+}
+
+std::optional<MeasuredBandwidth> measured_of(const Json& json) {
+  MeasuredBandwidth measured;
+  const auto at = parse_utc(json.at("measured_at").get<std::string>());
+  const auto names = json.at("servers").get<std::vector<std::string>>();
+  if (!at || names.size() > most_servers) {
+    return std::nullopt;
+  }
+  measured.at = *at;
+  for (const std::string& name : names) {
+    measured.network.servers.emplace_back().server = name;
+  }
+  Bandwidth& bandwidth = measured.network.bandwidth.emplace();
+  bandwidth.flows = flows_of(json.at("flows"), names.size());
+  bandwidth.at_once = flows_of(json.at("at_once"), names.size());
+  bandwidth.median_gbit_s = number_of(json.at("median_gbit_s"));
+  bandwidth.total_gbit_s = number_of(json.at("total_at_once_gbit_s"));
+  return measured;
+}
+
+}  // namespace
+
+void keep_bandwidth(const config::Config& config, const Network& network) {
+  Json names = Json::array();
+  for (const NetworkServer& server : network.servers) {
+    names.push_back(server.server);
+  }
+  const Bandwidth& bandwidth = *network.bandwidth;
+  const Json json = {{"version", newest_version},
+                     {"measured_at", format_utc(now_seconds())},
+                     {"servers", std::move(names)},
+                     {"median_gbit_s", bandwidth.median_gbit_s},
+                     {"total_at_once_gbit_s", bandwidth.total_gbit_s},
+                     {"flows", json_of(bandwidth.flows)},
+                     {"at_once", json_of(bandwidth.at_once)}};
+  write_file_atomic(file_of(config), dump_json(json), 0600);
+}
+
+std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, const std::vector<Job>& jobs) {
+  const std::filesystem::path file = file_of(config);
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  if (none || std::ranges::all_of(jobs, [&](const Job& job) { return job.server == jobs.front().server; })) {
+    return std::nullopt;
+  }
+  const auto text = size > most_bytes ? std::nullopt : read_file_if_there(file);
+  const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+  std::optional<MeasuredBandwidth> measured;
+  try {
+    if (json.is_object() && json.value("version", 0) == newest_version) {
+      measured = measured_of(json);
+    }
+  } catch (const Json::exception&) {  // said below
+  }
+  if (!measured) {
+    throw Error("cannot read " + file.string(), "it is no measurement that this version knows",
+                "measure the bandwidth again");
+  }
+  const auto took_part = [&](const Job& job) {
+    return std::ranges::find(measured->network.servers, job.server, &NetworkServer::server) !=
+           measured->network.servers.end();
+  };
+  return std::ranges::all_of(jobs, took_part) ? measured : std::nullopt;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,116 @@
+#include "project/report/launch_record.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "launch/command.hpp"
+
+namespace remote::project {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr int newest_version = 1;
+// A record of many hundred servers is smaller. What is larger was not written by us.
+constexpr std::uintmax_t most_bytes = 16U << 20U;
+
+// What differs between the processes of a launch by its nature.
+constexpr std::array own_names{"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "RUN_UUID"};
+
+std::filesystem::path record_file(const jobs::Store& store, const JobId& id) {
+  return store.job_folder(id) / "launch.json";
+}
+
+// An array, and not an object: the order counts.
+Json json_of(const std::vector<std::pair<std::string, std::string>>& pairs) {
+  Json all = Json::array();
+  for (const auto& [name, value] : pairs) {
+    all.push_back({name, value});
+  }
+  return all;
+}
+
+Json json_of(const LaunchRecord& record) {
+  Json servers = Json::array();
+  for (const ServerSetup& one : record.servers) {
+    servers.push_back({{"server", one.server},
+                       {"facts", json_of(one.facts)},
+                       {"env", json_of(one.env)},
+                       {"clock_ahead", one.clock_ahead}});
+  }
+  Json steps = Json::array();
+  for (const LaunchStep& one : record.steps) {
+    steps.push_back(
+        {{"name", one.name}, {"server", one.server}, {"from_ms", one.from_ms}, {"to_ms", one.to_ms}});
+  }
+  return {{"version", newest_version},
+          {"launcher", record.launcher},
+          {"servers", std::move(servers)},
+          {"steps", std::move(steps)}};
+}
+
+LaunchRecord record_of(const Json& json) {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  LaunchRecord record;
+  record.launcher = json.at("launcher").get<std::string>();
+  for (const Json& one : json.at("servers")) {
+    record.servers.push_back({one.at("server").get<std::string>(), one.at("facts").get<Pairs>(),
+                              one.at("env").get<Pairs>(), one.at("clock_ahead").get<double>()});
+  }
+  for (const Json& one : json.at("steps")) {
+    record.steps.push_back({one.at("name").get<std::string>(), one.at("server").get<std::string>(),
+                            one.at("from_ms").get<std::int64_t>(), one.at("to_ms").get<std::int64_t>()});
+  }
+  return record;
+}
+
+}  // namespace
+
+void write_launch_record(const jobs::Store& store, const JobId& first, const LaunchRecord& record) {
+  write_file_atomic(record_file(store, first), dump_json_line(json_of(record)) + "\n", 0600);
+}
+
+std::optional<LaunchRecord> read_launch_record(const jobs::Store& store, const std::vector<Job>& jobs) {
+  for (const Job& job : jobs) {
+    const std::filesystem::path file = record_file(store, job.id);
+    std::error_code none;
+    const std::uintmax_t size = std::filesystem::file_size(file, none);
+    if (none) {
+      continue;
+    }
+    const auto text = size > most_bytes ? std::nullopt : read_file_if_there(file);
+    const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+    try {
+      if (json.is_object() && json.value("version", 0) == newest_version) {
+        return record_of(json);
+      }
+    } catch (const Json::exception&) {  // said below
+    }
+    throw Error("cannot read " + file.string(), "it is no record of a launch that this version knows",
+                "the report has nothing about the environment");
+  }
+  return std::nullopt;
+}
+
+Env shared_variables(const std::vector<PlannedProcess>& processes) {
+  Env shared;
+  if (processes.empty()) {
+    return shared;
+  }
+  for (const auto& [name, value] : processes.front().env) {
+    const auto same = [&, &name = name, &value = value](const PlannedProcess& process) {
+      return std::ranges::find(process.env, std::pair(name, value)) != process.env.end();
+    };
+    if (std::ranges::find(own_names, name) == own_names.end() && std::ranges::all_of(processes, same)) {
+      shared.emplace_back(name, launch::mask_value(name, value));
+    }
+  }
+  std::ranges::sort(shared);
+  return shared;
+}
+
+}  // namespace remote::project

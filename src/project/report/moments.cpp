@@ -1,0 +1,156 @@
+#include "project/report/moments.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/files.hpp"
+#include "base/json.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "jobs/job_fields.hpp"
+
+namespace remote::project {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::string_view of_torchrun = "remote: the workers begin anew (restart ";
+constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
+// A job that is older when it is begun to be followed may have written before.
+constexpr std::int64_t fresh_ms = 10'000;
+constexpr std::uintmax_t most_bytes = 1U << 20U;
+
+Moment moment(const Job& job, Moment::Kind kind) {
+  Moment one{.kind = kind, .key = job.key, .rank = job.rank, .server = job.server, .text = {}};
+  one.exact = job.failed_ms.has_value();
+  one.at_ms = job.failed_ms.value_or(end_of(job) * 1000);
+  return one;
+}
+
+std::filesystem::path first_file(const jobs::Store& store, const std::vector<Job>& jobs) {
+  return store.job_folder(jobs.front().id) / "first_output.json";
+}
+
+// "2026-11-21T07:30:00Z" or "2026-11-21T07:30:00.123Z", in milliseconds.
+std::optional<std::int64_t> parse_instant(std::string_view text) {
+  constexpr std::size_t whole = 19;
+  std::optional<int> ms = 0;
+  if (text.size() == whole + 5 && text[whole] == '.') {
+    ms = parse_number<int>(text.substr(whole + 1, 3));
+  } else if (text.size() != whole + 1) {
+    return std::nullopt;
+  }
+  const auto seconds = parse_utc(std::string(text.substr(0, whole)) + "Z");
+  return seconds && ms && *ms >= 0 && text.ends_with('Z') ? std::optional(*seconds * 1000 + *ms)
+                                                          : std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Moment> moments_of(const std::vector<Job>& jobs) {
+  std::vector<Moment> all;
+  for (const Job& job : jobs) {
+    Moment one;
+    if (job.state == JobState::failed) {
+      one = moment(job, Moment::Kind::failed);
+    } else if (job.state == JobState::killed) {
+      one = moment(job, Moment::Kind::killed);
+    } else if (job.state == JobState::lost) {
+      one = moment(job, Moment::Kind::lost);
+    } else {
+      continue;
+    }
+    one.text = job.result ? job.result->describe() : "";
+    if (const std::string reason = jobs::reason_text(job.reason); !reason.empty()) {
+      one.text += (one.text.empty() ? "" : ", ") + reason;
+    }
+    all.push_back(std::move(one));
+  }
+  return all;
+}
+
+std::optional<Moment> moment_in(std::string_view line) {
+  Moment one{.kind = Moment::Kind::restarted, .rank = {}, .server = {}, .text = {}};
+  std::string_view begin = of_torchrun;
+  if (line.starts_with(of_slurm)) {
+    one.kind = Moment::Kind::requeued;
+    begin = of_slurm;
+  } else if (!line.starts_with(of_torchrun)) {
+    return std::nullopt;
+  }
+  line.remove_prefix(begin.size());
+  const std::size_t close = line.find(") at ");
+  const auto number = parse_number<int>(line.substr(0, close));
+  const auto at = close == std::string_view::npos ? std::nullopt : parse_instant(line.substr(close + 5));
+  if (!number || *number < 0 || !at) {
+    return std::nullopt;
+  }
+  one.at_ms = *at;
+  one.exact = one.kind == Moment::Kind::restarted;
+  one.text = fmt::format("restart {}", *number);
+  return one;
+}
+
+FirstOutputs::FirstOutputs(const jobs::Store& store, const std::vector<Job>& jobs)
+    : store_(store), jobs_(jobs), at_ms_(jobs.size(), 0) {
+  const std::int64_t now = now_milliseconds();
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    if (now - jobs[i].created_at * 1000 > fresh_ms) {
+      at_ms_[i] = -1;
+    }
+  }
+}
+
+FirstOutputs::~FirstOutputs() {
+  try {
+    Json all = Json::object();
+    for (std::size_t i = 0; i < jobs_.size(); ++i) {
+      if (at_ms_[i] > 0) {
+        all[jobs_[i].id.text()] = at_ms_[i];
+      }
+    }
+    if (!all.empty()) {
+      write_file_atomic(first_file(store_, jobs_), dump_json(Json{{"version", 1}, {"at_ms", all}}), 0600);
+    }
+  } catch (const std::exception& error) {
+    log_info("", "the time of the first output is not kept: {}", error.what());
+  }
+}
+
+void FirstOutputs::note(std::size_t index) {
+  if (at_ms_[index] == 0) {
+    at_ms_[index] = now_milliseconds();
+  }
+}
+
+std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Job>& jobs) {
+  std::vector<Moment> all;
+  const std::filesystem::path file = first_file(store, jobs);
+  std::error_code none;
+  if (std::filesystem::file_size(file, none) > most_bytes || none) {
+    return all;
+  }
+  const Json json = Json::parse(read_file_if_there(file).value_or(""), nullptr, false);
+  if (!json.is_object() || json.value("version", Json()) != 1 || !json.contains("at_ms") ||
+      !json["at_ms"].is_object()) {
+    return all;
+  }
+  for (const Job& job : jobs) {
+    const auto found = json["at_ms"].find(job.id.text());
+    if (found != json["at_ms"].end() && found->is_number_unsigned()) {
+      all.push_back({.kind = Moment::Kind::first_output,
+                     .at_ms = found->get<std::int64_t>(),
+                     .exact = true,
+                     .key = job.key,
+                     .rank = job.rank,
+                     .server = job.server,
+                     .text = {}});
+    }
+  }
+  return all;
+}
+
+}  // namespace remote::project
