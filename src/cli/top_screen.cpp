@@ -316,7 +316,7 @@ class TopScreen {
     note_ = result.errors.empty() ? fmt::format("{}: {}", what, outcome_of(result))
                                   : result.errors.front().message();
     if (others_ > 0) {
-      note_ += fmt::format("; {} of its launch {} on (X ends {})", counted(others_, "other rank"),
+      note_ += fmt::format("; {} {} on (X ends {})", counted(others_, "other rank"),
                            others_ == 1 ? "goes" : "go", others_ == 1 ? "it" : "them");
     }
   }
@@ -386,12 +386,12 @@ class TopScreen {
 
   std::string footer() const {
     if (mode_ == Mode::confirm) {
+      // The question comes first: a narrow screen cuts the end.
       const std::string rest =
-          others_ == 0 ? ""
-                       : fmt::format(" alone? {} of its launch {} on; X ends all",
-                                     counted(others_, "other rank"), others_ == 1 ? "goes" : "go");
-      return line_of(fmt::format("End {}{} [y/N] ", describe(to_end_), rest.empty() ? "?" : rest + "."),
-                     ui::Style::yellow);
+          others_ == 0 ? "? [y/N] "
+                       : fmt::format(" alone? [y/N]  {} {} on (X: all)", counted(others_, "other rank"),
+                                     others_ == 1 ? "goes" : "go");
+      return line_of(fmt::format("End {}{}", describe(to_end_), rest), ui::Style::yellow);
     }
     if (!note_.empty()) {
       return line_of(trim(note_), ui::Style::yellow);

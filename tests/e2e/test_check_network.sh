@@ -1,7 +1,8 @@
 #!/bin/sh
 # What `remote check` says about networks on which a run would hang, each caused on four hosts in namespaces, and whether its
 # fix mends it: a firewall that drops, rejects or resets in one direction, packets that are too large for the way, a
-# name that means the host itself, an address on a network that leads nowhere, one that every host has.
+# name that means the host itself, one with an IPv6 address that nobody has, an address on a network that leads nowhere,
+# one that every host has.
 . "${0%/*}/hosts_support.sh"
 
 for n in 1 2 3 4; do
@@ -72,6 +73,34 @@ else
   echo "no firewall can be made here: $(cat "$work/why")"
 fi
 
+# ---- a name with an IPv6 address that does not answer, and an IPv4 address that does -------------------
+# internal N ADDRESS: node-N gets that internal_address
+internal() {
+  sed -i "/internal_address: .* # $1\$/d; s/^\( *\)hostname: 10.77.0.$1\$/&\n\1internal_address: $2 # $1/" .remote/configs.yaml
+}
+v6=yes
+for n in 1 2 3 4; do
+  ip netns exec "host$n" ip -6 address add "fd77::$n/64" dev eth0 nodad 2>"$work/why" || v6=
+  { echo 'fd77::99 both-2' && echo '10.77.0.2 both-2'; } >>"$work/hosts.$n"
+done
+if [ -n "$v6" ]; then
+  internal 2 both-2
+  looked 1
+  says node-1 'network-route fail node-2 at fd77::99'
+  says node-1 'nobody on that network has this address'
+  says node-1 '| in .remote/configs.yaml, under node-2: internal_address: 10.77.0.2'
+  says node-3 'network-route fail node-2 at fd77::99'
+  says node-2 'network ok reaches all others'
+  fix=$(network node-1 | sed -n 's/.* under node-2: internal_address: //p')
+  internal 2 "$fix"
+else
+  echo "no IPv6 can be had here: $(cat "$work/why")"
+fi
+for n in 1 2 3 4; do
+  ip netns exec "host$n" ip -6 address flush dev eth0
+done
+all_well
+
 # ---- a way that takes smaller packets than its ends believe ------------------------------------------
 ip link set to3 mtu 1200
 looked 1
@@ -88,10 +117,6 @@ done <"$work/fixes"
 all_well
 
 # ---- addresses that mean something else --------------------------------------------------------------
-# internal N ADDRESS: node-N gets that internal_address
-internal() {
-  sed -i "/internal_address: .* # $1\$/d; s/^\( *\)hostname: 10.77.0.$1\$/&\n\1internal_address: $2 # $1/" .remote/configs.yaml
-}
 internal 1 host-1
 internal 2 10.88.0.2
 internal 3 172.17.0.1

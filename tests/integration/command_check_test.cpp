@@ -164,33 +164,5 @@ TEST_F(CommandCheck, ALaunchIsWarnedOfHoldersOfItsOwnGpusAlone) {
   EXPECT_FALSE(warned(1));
 }
 
-// A stand-in for torch that answers for burn.py at once; the job's folder on b cannot be removed.
-TEST_F(CommandCheck, WhatTheBurnLeavesIsAFinding) {
-  const fs::path torch = world.project() / "stand-in/torch";
-  fs::create_directories(torch);
-  write_file_atomic(
-      torch / "__init__.py",
-      "import os\nos.write(1, ('@remote1 burn lacks cuda\\n@remote1 burn device %s gloo float32 "
-      "1000000 1 CPU\\n' % os.environ['RANK']).encode())\nos._exit(0)\n");
-  world.configure(
-      fmt::format("name: proj\npython: {{manager: system}}\nenv: {{PYTHONPATH: '{}'}}\nservers:\n"
-                  "  a: {{hostname: a}}\n  b: {{hostname: b}}\n",
-                  torch.parent_path().string()));
-  world.servers().add_program("rm",
-                              "case $HOME:$* in */b:*/.jobs/*) echo 'rm: \033[2Jno' >&2; exit 1 ;; esac\n"
-                              "exec /bin/rm \"$@\"\n");
-  const auto report = world.run({"check", "--burn", "1", "--json"}).json();
-  ASSERT_NE(find(report[0], "burn"), nullptr);
-  EXPECT_EQ(find(report[0], "burn")->at("status"), "ok") << find(report[0], "burn")->dump();
-  EXPECT_EQ(find(report[0], "burn-left"), nullptr);
-  const auto* left = find(report[1], "burn-left");
-  ASSERT_NE(left, nullptr);
-  EXPECT_EQ(left->at("status"), "warn");
-  EXPECT_THAT(left->at("detail").get<std::string>(),
-              MatchesRegex("the folder of rank 1 \\(job [0-9]+\\) stays: rm: .*no"));
-  EXPECT_THAT(left->at("fix").get<std::string>(), MatchesRegex("remote job-clean [0-9]+"));
-  EXPECT_EQ(world.run({"job-list", "--stopped", "--json"}).json().size(), 1U);
-}
-
 }  // namespace
 }  // namespace remote::test

@@ -183,6 +183,24 @@ TEST(NetworkFindings, AnAddressThatWorksIsNamed) {
   EXPECT_THAT(all[0][0].fix->text, HasSubstr("under node-2: internal_address: 192.168.0.2"));
 }
 
+TEST(NetworkFindings, OfANameWithTwoAddressesTheOneThatWorksIsNamed) {
+  Network network = healthy();
+  Pair& pair = network.pairs[1];
+  pair.addresses = {"fd00::2", "10.0.0.2"};
+  pair.tries = {{.address = "fd00::2", .port = 20001, .kind = ReachKind::dropped},
+                {.address = "10.0.0.2", .port = 20001, .kind = ReachKind::ok}};
+  auto all = project::network_findings(network);
+  EXPECT_THAT(all[0][0], finding("network-port", CheckStatus::fail, "node-2 at fd00::2 port 20001"));
+  EXPECT_THAT(all[0][0].fix->text, HasSubstr("under node-2: internal_address: 10.0.0.2"));
+  // The address on the interface that ranks use fails: the name's own one would not help against that.
+  network.servers[1].data_address = "192.168.0.2";
+  pair.addresses = {"10.0.0.2"};
+  pair.tries = {{.address = "10.0.0.2", .port = 20001, .kind = ReachKind::ok},
+                {.address = "192.168.0.2", .port = 20001, .kind = ReachKind::dropped}};
+  all = project::network_findings(network);
+  EXPECT_THAT(all[0][0].fix->text, HasSubstr("ufw allow"));
+}
+
 TEST(NetworkFindings, AServerThatWasNotAskedIsNobodysFault) {
   Network network = healthy();
   network.servers[1].skipped = "there is no python3, which opens the connections";

@@ -50,8 +50,8 @@ class Judge {
   }
 
   // The first of the peer's other addresses that answered; empty: none.
-  std::string better_address(const Pair& pair) const;
-  std::optional<Fix> address_fix(const Pair& pair) const;
+  std::string better_address(const Pair& pair, const std::string& failed) const;
+  std::optional<Fix> address_fix(const Pair& pair, const std::string& failed) const;
   Fix open_fix(const Pair& pair, const std::string& address) const;
   std::string other_way(const Pair& pair) const;
   std::string no_route(const Reach& reach) const;
@@ -63,10 +63,13 @@ class Judge {
   std::vector<std::string> not_tried_;
 };
 
-std::string Judge::better_address(const Pair& pair) const {
+std::string Judge::better_address(const Pair& pair, const std::string& failed) const {
+  const auto has = [&](const std::string& address) {
+    return std::ranges::find(pair.addresses, address) != pair.addresses.end();
+  };
   for (const Reach& reach : pair.tries) {
-    if (reach.kind == ReachKind::ok &&
-        std::ranges::find(pair.addresses, reach.address) == pair.addresses.end()) {
+    // Of a name that means several addresses, another one than the first, which fails.
+    if (reach.kind == ReachKind::ok && reach.address != failed && (has(failed) || !has(reach.address))) {
       return reach.address;
     }
   }
@@ -74,8 +77,8 @@ std::string Judge::better_address(const Pair& pair) const {
 }
 
 // Where another address of the peer did answer, that is the one to use.
-std::optional<Fix> Judge::address_fix(const Pair& pair) const {
-  const std::string better = better_address(pair);
+std::optional<Fix> Judge::address_fix(const Pair& pair, const std::string& failed) const {
+  const std::string better = better_address(pair, failed);
   if (better.empty()) {
     return std::nullopt;
   }
@@ -129,7 +132,7 @@ std::string Judge::no_route(const Reach& reach) const {
 }
 
 void Judge::unresolved(const Pair& pair) {
-  std::optional<Fix> fix = address_fix(pair);
+  std::optional<Fix> fix = address_fix(pair, "");
   if (!fix) {
     fix =
         advice(fmt::format("in .remote/configs.yaml, under {}: internal_address: the IP address by which the "
@@ -149,7 +152,7 @@ void Judge::wrong_peer(const Pair& pair, const Reach& reach, const std::string& 
   } else if (reach.answered_by) {
     who = network_.servers[*reach.answered_by].server;
   }
-  std::optional<Fix> fix = address_fix(pair);
+  std::optional<Fix> fix = address_fix(pair, reach.address);
   if (!fix) {
     fix = advice(fmt::format("give {} an internal_address that it alone has", peer(pair).server));
   }
@@ -161,7 +164,7 @@ void Judge::wrong_peer(const Pair& pair, const Reach& reach, const std::string& 
 void Judge::judge_failure(const Pair& pair, const Reach& reach) {
   const std::string where = fmt::format("{} at {} port {}", peer(pair).server, reach.address, reach.port);
   const std::string way = pair.interface.empty() ? "" : " by " + pair.interface;
-  const std::optional<Fix> better = address_fix(pair);
+  const std::optional<Fix> better = address_fix(pair, reach.address);
   switch (reach.kind) {
     case ReachKind::ok:
       return;
