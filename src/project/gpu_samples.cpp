@@ -50,8 +50,12 @@ void append(const std::filesystem::path& file, const std::string& line) {
   }
 }
 
-// The newest half, where there are more lines than may be.
-void shorten(const std::filesystem::path& file) {
+// The newest half, where there are more lines than may be. The file is read only where lines as long as this
+// one would be too many.
+void shorten(const std::filesystem::path& file, std::size_t line_length) {
+  if (std::filesystem::file_size(file) / line_length <= GpuSamples::most_lines) {
+    return;
+  }
   const std::string text = read_file(file);
   auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
   if (lines <= GpuSamples::most_lines && text.size() <= most_bytes) {
@@ -66,6 +70,25 @@ void shorten(const std::filesystem::path& file) {
 
 double number_of(const Json& value) {
   return value.is_number() ? value.get<double>() : std::numeric_limits<double>::quiet_NaN();
+}
+
+// When the last sample was kept; 0: there is none.
+std::int64_t last_in(const std::filesystem::path& path) {
+  constexpr std::streamoff enough = 65536;
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const std::streamoff size = file.tellg();
+  if (!file || !std::filesystem::is_regular_file(path)) {
+    return 0;
+  }
+  file.seekg(std::max<std::streamoff>(0, size - enough));
+  std::int64_t last = 0;
+  for (std::string line; std::getline(file, line);) {
+    const Json json = Json::parse(line, nullptr, false);
+    if (json.is_object() && json.contains("at") && json["at"].is_number_integer()) {
+      last = json["at"].get<std::int64_t>();
+    }
+  }
+  return last;
 }
 
 // Adds what a line tells to the curves of its server, by index.
@@ -122,21 +145,30 @@ void GpuSamples::keep(const ServerSample& sample) {
   if (sample.error || !sample.heard_at || sample.gpus.gpus.empty() || !runs) {
     return;
   }
-  const auto last = last_.find(sample.server);
-  if (last != last_.end() && *sample.heard_at < last->second + spacing_s) {
-    return;
-  }
-  last_[sample.server] = *sample.heard_at;
   try {
+    if (std::filesystem::is_symlink(folder_)) {
+      return;  // a project may bring a link that leads anywhere
+    }
+    const std::filesystem::path file = folder_ / sample.server;
+    const auto last = last_.try_emplace(sample.server, 0).first;
+    if (last->second == 0 && std::filesystem::exists(file)) {
+      last->second = last_in(file);
+    }
+    // A last one that is to come is of a clock that was set back.
+    if (*sample.heard_at >= last->second && *sample.heard_at < last->second + spacing_s) {
+      return;
+    }
+    last->second = *sample.heard_at;
     make_folders(folder_, 0700);
     const auto lock = FileLock::try_lock(folder_ / ".lock");
     if (!lock) {
       return;  // another one keeps its own
     }
-    append(folder_ / sample.server, line_of(sample, *sample.heard_at));
-    shorten(folder_ / sample.server);
-  } catch (const Error& error) {
-    log_info(sample.server, "the use of its GPUs is not kept: {}", error.message());
+    const std::string line = line_of(sample, *sample.heard_at);
+    append(file, line);
+    shorten(file, line.size());
+  } catch (const std::exception& error) {
+    log_info(sample.server, "the use of its GPUs is not kept: {}", error.what());
   }
 }
 

@@ -7,7 +7,6 @@
 
 #include "project/launching.hpp"
 #include "project/report/launch_record.hpp"
-#include "servers/sent_state.hpp"
 
 namespace remote::project {
 namespace {
@@ -35,7 +34,9 @@ std::string models_text(const servers::ProbeAnswer& answer) {
 ServerSetup Launching::setup_of(std::size_t server, const Plan& plan) const {
   const config::Server& config = servers_[server];
   const servers::ProbeAnswer& answer = answers_[server];
-  ServerSetup setup{.server = config.name, .facts = {}, .env = {}, .clock_ahead = clocks_ahead_[server]};
+  ServerSetup setup = planned_setup(core_.config, config, logins_[server], plan.processes, changed_);
+  setup.clock_ahead = clocks_ahead_[server];
+  const auto of_code = std::exchange(setup.facts, {});
   const auto add = [&](const char* name, const std::string& value) {
     if (!value.empty()) {
       setup.facts.emplace_back(name, value);
@@ -56,16 +57,7 @@ ServerSetup Launching::setup_of(std::size_t server, const Plan& plan) const {
     add("hip", answer.hip);
   }
   add("interface", answer.interface.value_or(""));
-  add("code", servers::SentState(core_.config, config, logins_[server]).mark().digest);
-  for (const CodeChanged& change : changed_) {
-    if (std::ranges::find(change.servers, config.name) != change.servers.end() && !change.never_sent) {
-      add("changed here", fmt::format("{} files", change.names.size()));
-    }
-  }
-  std::vector<PlannedProcess> processes;
-  std::ranges::copy_if(plan.processes, std::back_inserter(processes),
-                       [&](const PlannedProcess& process) { return process.server == config.name; });
-  setup.env = shared_variables(processes);
+  setup.facts.insert(setup.facts.end(), of_code.begin(), of_code.end());
   return setup;
 }
 

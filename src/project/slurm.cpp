@@ -11,6 +11,7 @@
 #include "launch/slurm.hpp"
 #include "project/code_check.hpp"
 #include "project/new_job.hpp"
+#include "project/report/launch_record.hpp"
 #include "servers/container.hpp"
 
 namespace remote::project {
@@ -145,14 +146,34 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   return launch::make_slurm_plan(spec, slurm, login.variables());
 }
 
+namespace {
+
+// For reports. Its nodes are not looked at before, so of the servers there is the code and the environment.
+void remember(Core& core, const config::Server& server, const ssh::LoginFacts& login,
+              const LaunchResult& result, const std::vector<CodeChanged>& changed) {
+  try {
+    const LaunchRecord record{
+        .launcher = result.plan.launcher,
+        .servers = {planned_setup(core.config, server, login, result.plan.processes, changed)},
+        .steps = {}};
+    write_launch_record(core.store, result.jobs.front().id, record);
+  } catch (const Error& error) {  // the launch goes on; its report lacks something
+    core.tell(StoreProblem{error.message()});
+  }
+}
+
+}  // namespace
+
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request) {
   LaunchResult result;
   result.plan = plan_on_slurm(login, request);
   const PlannedProcess& process = result.plan.processes.front();
   std::optional<CodeCheck> code_check;
+  const ssh::LoginFacts facts = core.connector().connect(login, core.cancel())->login();
+  std::vector<CodeChanged> changed;
   if (request.tell_changes) {
     code_check.emplace(core);
-    code_check->tell(core, {login}, {core.connector().connect(login, core.cancel())->login()});
+    changed = code_check->tell(core, {login}, {facts});
   }
   std::optional<servers::ContainerRun> container;
   if (process.container) {
@@ -177,6 +198,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
+  remember(core, login, facts, result, changed);
   core.tell(Launched{result});
   for (const Error& error : result.errors) {
     core.tell(PartFailed{error});

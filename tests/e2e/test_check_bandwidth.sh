@@ -26,6 +26,7 @@ nothing_left() { [ -z "$(left)" ]; }
 remote check --bandwidth --json --svg "$work/heat map.svg" || [ $? = 1 ] || fail 'the measurement'
 nothing_left || fail "there still is: $(left)"
 # flow FROM TO FIELD
+grep -q '"median_gbit_s"' .remote/bandwidth.json || fail 'the result is not kept for reports'
 flow() { picks "[f['$3'] for s in d if s['server'] == 'node-$1' for f in s['facts']['network']['bandwidth']['to'] if f['to'] == 'node-$2'][0]"; }
 [ "$(picks "sum(len(s['facts']['network']['bandwidth']['to']) for s in d)")" = 12 ] || fail 'not all pairs were measured'
 [ "$(flow 1 2 method)" = iperf3 ] || fail 'iperf3 did not measure'

@@ -171,7 +171,10 @@ grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict of torchrun h
 rm "$home/fail"
 
 # --- a launch is ended on all nodes
-code 0 launch --nodes 2 --nproc-per-node 2 --cmd "exec sleep $mark.5" --tag sleepers
+code 0 launch --nodes 2 --nproc-per-node 2 --cmd "exec sleep $mark.5" --tag sleepers --env MODE=quick
+code 0 report --launch last --json
+[ "$(evaluate '[one["values"][0]["value"] for one in d["environment"]["variables"] if one["name"] == "MODE"]' <"$work/out")" = "['quick']" ] ||
+  fail "the report does not say what the ranks got"
 until_true runs 5 4
 code 0 job-kill --tag sleepers --yes
 nothing_runs 5 || fail "ranks survive"

@@ -115,13 +115,16 @@ TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
 }
 
 TEST_F(CommandReport, HasTheStepsOfTheBeginningAndWhatHappenedWhen) {
-  ASSERT_EQ(world
-                .run({"launch", "--nproc-per-node", "1", "--failure-grace", "0", "--follow", "--cmd",
-                      "echo 'remote: the workers begin anew (restart 1) at 2026-11-21T07:30:00.123Z' >&2; "
-                      "echo one; [ $RANK "
-                      "= 0 ] || exit 7; exec sleep 1000"})
-                .code,
-            1);
+  // Rank 1 fails once rank 0 runs.
+  const std::string go = (world.home() / "go").string();
+  const std::string command =
+      "echo 'remote: the workers begin anew (restart 1) at 2026-11-21T07:30:00.123Z' >&2; echo one; "
+      "[ $RANK = 0 ] || { until test -e '" +
+      go + "'; do sleep 0.01; done; exit 7; }; : >'" + go + "'; exec sleep 1000";
+  ASSERT_EQ(
+      world.run({"launch", "--nproc-per-node", "1", "--failure-grace", "0", "--follow", "--cmd", command})
+          .code,
+      1);
   const auto data = report({});
   const auto& steps = data["timeline"]["steps"];
   std::vector<std::string> names;
@@ -138,7 +141,7 @@ TEST_F(CommandReport, HasTheStepsOfTheBeginningAndWhatHappenedWhen) {
   EXPECT_EQ(moments["restarted"].front()["at_ms"], 1795246200123);
   ASSERT_EQ(moments["first_output"].size(), 1U) << "rank 0 alone is followed";
   EXPECT_GE(moments["first_output"].front()["at_ms"], steps.back()["from_ms"]);
-  ASSERT_EQ(moments["failed"].size(), 1U);
+  ASSERT_EQ(moments["failed"].size(), 1U) << data["timeline"] << data["jobs"];
   EXPECT_EQ(moments["failed"].front()["rank"], 1);
   EXPECT_EQ(moments["failed"].front()["text"], "exit 7");
   ASSERT_EQ(moments["killed"].size(), 1U);

@@ -121,9 +121,22 @@ TEST(ReportGpuSamples, AreKeptOncePerSpacingAndOnlyWhereAJobRuns) {
   EXPECT_TRUE(std::isnan(gpus[0].memory[0])) << "the driver does not tell";
   EXPECT_THAT(kept_samples(world.config, {"a"}, 104, 106)[0].at, ElementsAre(105));
   EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 1000, 2)[0].at, ElementsAre(100, 110));
+  GpuSamples other(world.config);  // another program, a moment later
+  other.keep(sample_at(112, 1));
+  other.keep(sample_at(90, 1));  // and one whose clock was set back
+  EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 1000)[0].at, ElementsAre(100, 105, 110));
   const auto file = world.temp.path() / ".remote/samples/a";
   using std::filesystem::perms;
   EXPECT_EQ(std::filesystem::status(file).permissions(), perms::owner_read | perms::owner_write);
+}
+
+TEST(ReportGpuSamples, GoNowhereThroughALink) {
+  const World world;
+  const auto elsewhere = world.temp.path() / "elsewhere";
+  make_folders(elsewhere);
+  std::filesystem::create_directory_symlink(elsewhere, world.temp.path() / ".remote/samples");
+  GpuSamples(world.config).keep(sample_at(100, 1));
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
 }
 
 TEST(ReportGpuSamples, AreCutDownToTheNewestHalfAndStrangeLinesArePassedBy) {
@@ -134,7 +147,7 @@ TEST(ReportGpuSamples, AreCutDownToTheNewestHalfAndStrangeLinesArePassedBy) {
     std::ofstream file(folder / "a");
     file << "nonsense\n{}\n[]\n{\"at\":\"x\",\"gpus\":[]}\n{\"at\":5,\"gpus\":[[0],[\"a\",1,1,1,\"x\"],7]}\n";
     for (std::size_t i = 0; i < GpuSamples::most_lines; ++i) {
-      file << "{\"at\":" << 1000 + i << ",\"gpus\":[[0,50,null,null,\"x\"]]}\n";
+      file << "{\"at\":" << 1000 + i << ",\"gpus\":[[0,50,null,null,\"" << std::string(40, 'x') << "\"]]}\n";
     }
   }
   EXPECT_THAT(kept_samples(world.config, {"a"}, 0, 900), SizeIs(0));

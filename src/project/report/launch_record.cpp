@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/strings.hpp"
 #include "launch/command.hpp"
+#include "servers/sent_state.hpp"
 
 namespace remote::project {
 namespace {
@@ -94,6 +97,24 @@ std::optional<LaunchRecord> read_launch_record(const jobs::Store& store, const s
                 "the report has nothing about the environment");
   }
   return std::nullopt;
+}
+
+ServerSetup planned_setup(const config::Config& config, const config::Server& server,
+                          const ssh::LoginFacts& login, const std::vector<PlannedProcess>& processes,
+                          const std::vector<CodeChanged>& changed) {
+  std::vector<PlannedProcess> own;
+  std::ranges::copy_if(processes, std::back_inserter(own),
+                       [&](const PlannedProcess& process) { return process.server == server.name; });
+  ServerSetup setup{.server = server.name, .facts = {}, .env = shared_variables(own)};
+  if (const std::string digest = servers::SentState(config, server, login).mark().digest; !digest.empty()) {
+    setup.facts.emplace_back("code", digest);
+  }
+  for (const CodeChanged& change : changed) {
+    if (std::ranges::find(change.servers, server.name) != change.servers.end() && !change.never_sent) {
+      setup.facts.emplace_back("changed here", counted(change.names.size(), "file"));
+    }
+  }
+  return setup;
 }
 
 Env shared_variables(const std::vector<PlannedProcess>& processes) {
