@@ -156,7 +156,8 @@ UniqueFd open_regular(const fs::path& path, int flags, mode_t mode) {
   struct stat info {};
   if (fd && ::fstat(fd.get(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
       path != "/dev/null") {
-    throw Error("cannot use " + path.string(), "it is not a regular file");
+    throw Error("cannot use " + path.string(), "it is not a regular file",
+                "move it away, or name another one");
   }
   return fd;
 }

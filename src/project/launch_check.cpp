@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "project/check/judge.hpp"
 #include "project/launching.hpp"
 
@@ -29,6 +31,15 @@ void Launching::judge_servers() {
   std::vector<Compared> compared;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const config::Server& server = servers_[i];
+    if (const std::string& missing = answers_[i].missing; !missing.empty()) {
+      fit = false;
+      core_.tell(PartFailed{
+          Error("it cannot run there",
+                fmt::format("there is no program '{}', and the project's Python environment is not made yet",
+                            missing))
+              .mended_by(Remedy::prepare_servers)
+              .on(server.name)});
+    }
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
     for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user)) {

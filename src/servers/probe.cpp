@@ -140,6 +140,8 @@ void ProbeAnswer::take(AnswerLine& line) {
     clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
   } else if (key == "logout") {
     ends_at_logout = line.choice<bool>(line.word(), {{"ends", true}}, "a word is wrong");
+  } else if (key == "missing") {
+    missing = line.name();
   } else if (key == "torch") {
     torch = line.name("._-+");
   } else {
@@ -151,7 +153,8 @@ void ProbeAnswer::take(AnswerLine& line) {
 void ProbeAnswer::check() const {
   for (const std::string_view key : {"host", "cpus", "gpus", "python", "route"}) {
     if (!seen_.contains(key)) {
-      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key));
+      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key))
+          .mended_by(Remedy::tell_more);
     }
   }
 }
@@ -163,6 +166,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("addr", request.master_addr)
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
       .set("ip", request.ip_program)
+      .set("program", request.program)
       .set("mpi", request.mpi ? "1" : "")
       .set("look", request.project.empty() ? "" : "1")
       .set_path("project", request.project)

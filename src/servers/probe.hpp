@@ -18,6 +18,7 @@ struct ProbeRequest {
   std::optional<int> master_port{};  // on the master only: the port the user named, 0 for any free one
   std::string ip_program = "ip";     // for tests
   std::string activate{};  // sh text that enters the Python environment, for where PATH has no python3
+  std::string program{};   // say whether a job would find it; "": do not look
   bool mpi = false;        // ask for mpirun, too
   // Where not empty: look for what would harm a launch. The project's folder and that of its environment, as
   // Script::set_path() takes them.
@@ -73,6 +74,7 @@ struct ProbeAnswer {
   std::optional<std::int64_t> clock{};      // seconds since the epoch
   bool ends_at_logout = false;              // logind ends what the login has started when it logs out
   std::string torch{};                      // the version in the environment; "": none was seen
+  std::string missing{};                    // ProbeRequest::program, where a job would not find it
   std::vector<GpuHolder> gpu_holders{};     // that are no jobs; the first few
 
   void take(AnswerLine& line);

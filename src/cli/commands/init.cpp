@@ -135,7 +135,8 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
   project.folder = folder;
   const std::string name = answer("Project name: ");
   if (const auto problem = name.empty() ? std::nullopt : config::name_problem(name)) {
-    throw Error::usage("init", "'" + config::printable(name) + "' cannot be the project's name: " + *problem);
+    throw Error::usage("init", "'" + config::printable(name) + "' cannot be the project's name: " + *problem,
+                       "--name gives it another one");
   }
   project.name = name.empty() ? std::nullopt : std::optional(name);
   const std::string hostname = answer("Hostname or IP address of the server: ");
@@ -147,7 +148,7 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
   project.servers.push_back(
       config::make_new_server("default", (username.empty() ? "" : username + "@") + hostname));
   if (!key.empty()) {
-    project.servers.front().private_key = config::private_key_value(key, fs::current_path(), folder);
+    project.servers.front().private_key = config::private_key_value(key, current_folder(), folder);
   }
   return project;
 }
@@ -168,7 +169,8 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   for (const std::string& text : options.servers) {
     config::NewServer server = config::parse_new_server(text);
     if (is_named(project.servers, server.name)) {
-      throw Error::usage("--server " + server.name, "two servers have this name");
+      throw Error::usage("--server " + server.name, "two servers have this name",
+                         "give one of them another name: --server NAME=HOST");
     }
     project.servers.push_back(std::move(server));
   }
@@ -200,7 +202,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
       context.terminal.warning("there is no file " + *key + " yet");
     }
     for (config::NewServer& server : project.servers) {
-      server.private_key = config::private_key_value(*key, fs::current_path(), folder);
+      server.private_key = config::private_key_value(*key, current_folder(), folder);
     }
   }
   return project;

@@ -92,7 +92,8 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
     request.init_method = usual.init_method.value_or(usual.init_dir ? InitMethod::file : InitMethod::env);
   }
   if (dir_ && request.init_method != InitMethod::file) {
-    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file");
+    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file",
+                       "add --init-method file, or leave --init-dir out");
   }
   request.init_dir = dir_ ? *dir_ : usual.init_dir.value_or("");
 }

@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
 #include "project/rank_lines.hpp"
 
@@ -157,7 +158,7 @@ struct Teller {
     return {"prepared", {{"server", server(event.server)}}};
   }
   Told operator()(const ServerFailed& event) const {
-    Json fields = error_fields(event.error, event.error.hint());
+    Json fields = error_fields(event.error, hint_of(event.error));
     fields["server"] = server(event.server);
     fields["last_lines"] = event.last_lines;
     fields["log"] = or_null(event.log);
@@ -212,17 +213,26 @@ void EventStream::ended(const Job& job) {
 }
 
 void EventStream::verdict(const Verdict& verdict) {
-  print("verdict", {{"total", verdict.total},
-                    {"succeeded", verdict.succeeded},
-                    {"ended", verdict.ended},
-                    {"aborted", verdict.aborted},
-                    {"killed", verdict.killed},
-                    {"unknown", verdict.unknown},
-                    {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
-                    {"ahead_ms", or_null(verdict.ahead_ms)},
-                    {"last_lines", verdict.last_lines},
-                    {"lost_server", or_null(verdict.lost_server)},
-                    {"left", verdict.left}});
+  const bool well = verdict.succeeded == verdict.total || !verdict.left.empty();
+  std::string hint = verdict_hint(verdict);
+  if (hint.empty() && verdict.first) {
+    hint = fmt::format("its output: remote job-tail --job {}", verdict.first->key);
+  }
+  print("verdict",
+        {{"total", verdict.total},
+         {"succeeded", verdict.succeeded},
+         {"ended", verdict.ended},
+         {"aborted", verdict.aborted},
+         {"killed", verdict.killed},
+         {"unknown", verdict.unknown},
+         {"first", verdict.first ? jobs::to_json(*verdict.first) : Json(nullptr)},
+         {"ahead_ms", or_null(verdict.ahead_ms)},
+         {"last_lines", verdict.last_lines},
+         {"lost_server", or_null(verdict.lost_server)},
+         {"left", verdict.left},
+         {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
+         {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
+         {"hint", or_null(hint)}});
 }
 
 void EventStream::result(const Json& value) {
