@@ -80,6 +80,12 @@ Error file_error(const char* action, const fs::path& path, int error) {
     hint = "free some space on that disk and run the command again";
   } else if (error == EACCES || error == EPERM || error == EROFS) {
     hint = "check the permissions of " + path.parent_path().string();
+  } else if (error == ENOENT) {
+    hint = "check the name, and the folder that it is looked for in";
+  } else if (error == EISDIR || error == ENOTDIR) {
+    hint = "a file is needed there, and folders above it";
+  } else {
+    hint = "look at what is there";
   }
   return Error(std::string("cannot ") + action + " " + path.string(), std::strerror(error), hint);
 }

@@ -237,7 +237,8 @@ class LibsshConnector final : public Connector {
                           error.reason(), error.hint());
       } catch (const Error& error) {
         throw Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()), error.reason(),
-                    error.hint(), error.kind());
+                    error.hint(), error.kind())
+            .mended_by(error.remedy(), error.remedy_detail());
       }
     };
     auto bastion = bastions_.get(key, patience.cancel(), make);

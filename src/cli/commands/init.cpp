@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
+#include "cli/given_file.hpp"
 #include "cli/options.hpp"
 #include "config/config.hpp"
 #include "config/validate.hpp"
@@ -108,7 +109,8 @@ const char* words_of(project::ServerListForm form) {
 std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
                                                const fs::path& folder) {
   const fs::path file = fs::absolute(expand_home(name)).lexically_normal();
-  project::ServerList list = project::read_server_list(read_file(file), name, file.parent_path(), folder);
+  project::ServerList list =
+      project::read_server_list(read_given_file("--from", file), name, file.parent_path(), folder);
   context.terminal.notice(
       fmt::format("{} is {}: {}", name, words_of(list.form), counted(list.servers.size(), "server")));
   constexpr std::size_t shown = 5;

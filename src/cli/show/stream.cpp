@@ -158,7 +158,8 @@ struct Teller {
     return {"prepared", {{"server", server(event.server)}}};
   }
   Told operator()(const ServerFailed& event) const {
-    Json fields = error_fields(event.error, hint_of(event.error));
+    const Error error = event.server < servers.size() ? event.error.on(servers[event.server]) : event.error;
+    Json fields = error_fields(error, hint_of(error));
     fields["server"] = server(event.server);
     fields["last_lines"] = event.last_lines;
     fields["log"] = or_null(event.log);
