@@ -30,6 +30,13 @@ enum class Remedy {
   use_env_method,   // let the ranks find each other by MASTER_ADDR and MASTER_PORT alone
   no_image,         // run this without a container
   skip_check,       // mend what was found on the servers, or launch without looking at it
+  prepare_servers,  // the servers have no Python environment yet
+  start_sandbox,    // it is a practice server of this machine, which does not run
+  name_servers,     // name the servers that are to take part
+  check_server,     // look what is wrong with the server
+  read_manual,      // read what is right; remedy_detail() is the page of the manual
+  tell_more,        // let the program tell all that it does
+  report_bug,       // it cannot happen: the program is wrong
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -151,6 +151,7 @@ struct JobsRequest {
 struct ProjectStatus {
   std::vector<Job> unfinished;  // by key; jobs that are hidden count nowhere
   std::vector<Job> ended;       // since status_was_told(); the first time: within a day
+  std::vector<Job> newest;      // the job that was started last, with all ranks of its launch; or none
   bool any_job = false;
   int highest_key = 0;  // of all jobs that were looked at
   bool sent = false;    // the project was sent from here, to some server

@@ -80,6 +80,12 @@ Error file_error(const char* action, const fs::path& path, int error) {
     hint = "free some space on that disk and run the command again";
   } else if (error == EACCES || error == EPERM || error == EROFS) {
     hint = "check the permissions of " + path.parent_path().string();
+  } else if (error == ENOENT) {
+    hint = "check the name, and the folder that it is looked for in";
+  } else if (error == EISDIR || error == ENOTDIR) {
+    hint = "a file is needed there, and folders above it";
+  } else {
+    hint = "look at what is there";
   }
   return Error(std::string("cannot ") + action + " " + path.string(), std::strerror(error), hint);
 }
@@ -156,7 +162,8 @@ UniqueFd open_regular(const fs::path& path, int flags, mode_t mode) {
   struct stat info {};
   if (fd && ::fstat(fd.get(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode) &&
       path != "/dev/null") {
-    throw Error("cannot use " + path.string(), "it is not a regular file");
+    throw Error("cannot use " + path.string(), "it is not a regular file",
+                "move it away, or name another one");
   }
   return fd;
 }

@@ -16,7 +16,7 @@ namespace {
 // libcrypto fails when memory runs out, or when the system's policy forbids the digest.
 void require(bool well) {
   if (!well) {
-    throw Error("cannot compute a digest", "libcrypto refused it");
+    throw Error("cannot compute a digest", "libcrypto refused it").mended_by(Remedy::report_bug);
   }
 }
 

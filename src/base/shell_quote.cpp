@@ -33,7 +33,7 @@ bool is_plain(std::string_view value) {
 
 std::string shell_quote(std::string_view value) {
   if (value.find('\0') != std::string_view::npos) {
-    throw Error::usage("cannot pass a value to a server", "it contains a NUL byte");
+    throw Error::usage("cannot pass a value to a server", "it contains a NUL byte", "take the byte out");
   }
   if (is_plain(value)) {
     return std::string(value);
@@ -59,7 +59,8 @@ void check_variable(const std::string& name) {
   }
   for (const char* read_only : {"BASHOPTS", "BASH_VERSINFO", "EUID", "PPID", "SHELLOPTS", "UID"}) {
     if (name == read_only) {
-      throw Error::usage("cannot set the variable '" + name + "'", "bash keeps it read-only");
+      throw Error::usage("cannot set the variable '" + name + "'", "bash keeps it read-only",
+                         "choose another name");
     }
   }
 }

@@ -18,6 +18,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
+#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/status.hpp"
 #include "cli/guide_words.hpp"
@@ -239,14 +240,10 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
     if (!app.get_subcommands().empty()) {
       return context.exit_code;
     }
-    if (context.options.project || config::nearest_project(std::filesystem::current_path())) {
+    if (context.options.project || config::nearest_project(current_folder())) {
       return show_status(context);
     }
-    if (words.empty()) {
-      context.terminal.err(app.help());
-      return 2;
-    }
-    throw CLI::RequiredError("a command");
+    return show_no_project(context);
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) {
       std::ostringstream text;  // --help and --version

@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
@@ -28,7 +29,8 @@ fs::path self_path() {
   ::_NSGetExecutablePath(nullptr, &size);  // says how much it needs
   std::string buffer(size, '\0');
   if (::_NSGetExecutablePath(buffer.data(), &size) != 0) {
-    throw Error("cannot find this program's own file", "the system does not tell");
+    throw Error("cannot find this program's own file", "the system does not tell")
+        .mended_by(Remedy::report_bug);
   }
   std::error_code error;
   fs::path path = fs::canonical(buffer.c_str(), error);
@@ -37,13 +39,13 @@ fs::path self_path() {
   fs::path path = fs::read_symlink("/proc/self/exe", error);
 #endif
   if (error) {
-    throw Error("cannot find this program's own file", error.message());
+    throw Error("cannot find this program's own file", error.message(), "is /proc mounted?");
   }
   return path;
 }
 
-// The option or command that does the remedy; empty for none.
-std::string words_of(Remedy remedy, const std::string& detail) {
+// The option or command that does the remedy; empty for none. `server`: of the error, or empty.
+std::string words_of(Remedy remedy, const std::string& detail, const std::string& server) {
   switch (remedy) {
     case Remedy::none:
       return "";
@@ -85,6 +87,21 @@ std::string words_of(Remedy remedy, const std::string& detail) {
       return "--image none does without the container once";
     case Remedy::skip_check:
       return "--no-check starts it all the same";
+    case Remedy::prepare_servers:
+      return "`remote prepare` makes it";
+    case Remedy::start_sandbox:
+      return "`remote sandbox up` starts the practice servers";
+    case Remedy::name_servers:
+      return "--server NAME names those that are to take part";
+    case Remedy::check_server:
+      return fmt::format("`remote check{}` looks what is wrong there",
+                         server.empty() ? "" : " --server " + shell_join({{server}}));
+    case Remedy::read_manual:
+      return fmt::format("`remote help {}` tells what is right", detail);
+    case Remedy::tell_more:
+      return "the same command with -vv tells what the server said";
+    case Remedy::report_bug:
+      return "this is a bug of remote: please report it, with what -vv tells";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;
@@ -105,10 +122,12 @@ Context::Context(Environment environment)
 
 fs::path Context::folder() const {
   if (!options.project) {
-    return Project::find(fs::current_path());
+    return Project::find(current_folder());
   }
-  fs::path folder = fs::absolute(expand_home(*options.project)).lexically_normal();
-  if (!fs::exists(folder / ".remote/configs.yaml")) {
+  const fs::path given = expand_home(*options.project);
+  fs::path folder = (given.is_absolute() ? given : current_folder() / given).lexically_normal();
+  std::error_code unreadable;
+  if (!fs::exists(folder / ".remote/configs.yaml", unreadable) && !unreadable) {
     throw Error::usage("--project " + *options.project, "there is no .remote/configs.yaml in it",
                        "run `remote init` there first");
   }
@@ -210,8 +229,18 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
   }
 }
 
+fs::path current_folder() {
+  std::error_code error;
+  fs::path folder = fs::current_path(error);
+  if (error) {
+    throw Error("the current folder cannot be found", error.message(),
+                "it was probably removed or renamed; change to one that is there: cd ~");
+  }
+  return folder;
+}
+
 std::string hint_of(const Error& error) {
-  const std::string words = words_of(error.remedy(), error.remedy_detail());
+  const std::string words = words_of(error.remedy(), error.remedy_detail(), error.server());
   return error.hint() + (error.hint().empty() || words.empty() ? "" : "; ") + words;
 }
 

@@ -106,6 +106,9 @@ inline nlohmann::json or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
+// The folder that the program was started in. Throws Error where it is gone.
+std::filesystem::path current_folder();
+
 // What to try after the error: its own hint, then the option or command that does its remedy. Empty if there
 // is nothing to say.
 std::string hint_of(const Error& error);

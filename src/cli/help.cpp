@@ -190,6 +190,27 @@ std::string examples(const CLI::App& command) {
   return text;
 }
 
+std::string topics(std::size_t width) {
+  std::string text = "\nTopics of remote help:\n";
+  for (const Topic& topic : all_topics()) {
+    text += row(std::string(topic.name), topic.about, width);
+  }
+  return text;
+}
+
+// The pages of the manual that are about this command.
+std::string see_also(const CLI::App& command, std::size_t width) {
+  const bool of_root = command.get_parent()->get_parent() == nullptr;
+  std::vector<std::string> pages_of_it;
+  for (const Topic& topic : all_topics()) {
+    const bool launches = topic.command == "launch" && command.get_name().ends_with("torch-launch");
+    if (of_root && (topic.command == command.get_name() || launches)) {
+      pages_of_it.push_back("remote help " + std::string(topic.name));
+    }
+  }
+  return pages_of_it.empty() ? "" : "\n" + wrapped("See also: " + join(pages_of_it, ", "), 0, width);
+}
+
 // The command that these words name. Throws Error (usage).
 const CLI::App& find_command(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* command = &root;
@@ -201,8 +222,9 @@ const CLI::App& find_command(const CLI::App& root, const std::vector<std::string
       for (const CLI::App* sub : all) {
         names.push_back(sub->get_name());
       }
-      const auto topics = topic_names();
-      names.insert(names.end(), topics.begin(), topics.end());
+      for (const Topic& topic : all_topics()) {
+        names.emplace_back(topic.name);
+      }
       const std::string near = did_you_mean(word, names);
       throw Error::usage("remote help", "there is no command or topic '" + word + "'",
                          near + (near.empty() ? "" : " ") + "remote --help names them all");
@@ -266,14 +288,14 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
   std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage_line(command, name);
   if (command.get_parent() == nullptr) {
-    return text + commands(command, width) + options(command, width) + "\n" +
-           wrapped("Topics of remote help: " + join(topic_names(), ", ") + ".", 0, width) + "\n" +
+    return text + commands(command, width) + options(command, width) + topics(width) + "\n" +
            wrapped(
                "remote help COMMAND, or remote COMMAND --help, tells what a command takes; remote help TOPIC "
                "prints a page of the manual.",
                0, width);
   }
-  return text + commands(command, width) + options(command, width) + examples(command) + "\n" +
+  return text + commands(command, width) + options(command, width) + examples(command) +
+         see_also(command, width) + "\n" +
          wrapped(
              "It also takes the options of every command: --project, --color, -v, --quiet, --json. remote "
              "--help tells what they do.",

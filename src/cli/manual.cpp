@@ -94,7 +94,17 @@ constexpr std::string_view exit_status =
     ".TP\n.B 1\nThe operation failed on at least one server or job.\n"
     ".TP\n.B 2\nThe command line or the configuration is wrong.\n"
     ".TP\n.B 130\nIt was interrupted.\n"
-    ".PP\n.B remote run\non one server returns the code of the command itself.\n";
+    ".PP\n.B remote run\non one server and\n.B remote job\\-tail\nof one job return its own code.\n"
+    ".PP\nA server that does not answer makes what is asked of servers fail. Lists of what is known\n"
+    ".RB ( status ,\n.BR job\\-list ,\n.BR report )\ncall its jobs unknown, and return 0.\n";
+
+std::string topics() {
+  std::string text = ".SH TOPICS\nThe pages of the documentation, which\n.B remote help\n.I TOPIC\nprints:\n";
+  for (const Topic& topic : all_topics()) {
+    text += ".TP\n.B " + roff_text(topic.name) + "\n" + roff_text(topic.about) + "\n";
+  }
+  return text;
+}
 
 constexpr std::string_view root_sections =
     ".SH FILES\n"
@@ -147,7 +157,7 @@ std::string manual_page(const CLI::App& command, const std::string& name, const 
           examples(command);
   page += exit_status;
   if (root) {
-    return page + std::string(root_sections) +
+    return page + topics() + std::string(root_sections) +
            ".SH SEE ALSO\n.BR remote\\-configs.yaml (5),\n.BR ssh (1),\n.BR rsync (1)\n";
   }
   return page + ".SH SEE ALSO\n.BR remote (1),\n.BR remote\\-configs.yaml (5)\n";

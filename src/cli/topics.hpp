@@ -8,7 +8,13 @@
 
 namespace remote::cli {
 
-std::vector<std::string> topic_names();
+struct Topic {
+  std::string_view name;
+  std::string_view about;    // what the page is about, a line
+  std::string_view command;  // whose help names the page; "": none
+};
+// In the order in which they are shown.
+std::vector<Topic> all_topics();
 bool is_topic(std::string_view name);
 // The page in Markdown. `name` must be a topic.
 std::string_view topic_markdown(std::string_view name);

@@ -58,7 +58,8 @@ bool create_file(const fs::path& path, std::string_view content, mode_t mode) {
     return true;  // a file system without hard links
   }
   ::unlink(fresh.c_str());
-  throw Error("cannot write " + path.string(), std::strerror(error));
+  throw Error("cannot write " + path.string(), std::strerror(error),
+              "may you write into that folder, and is there room on the disk?");
 }
 
 }  // namespace

@@ -111,12 +111,13 @@ std::string read_bounded(const fs::path& file) {
     throw Error::usage(what, "there is no such file").mended_by(Remedy::make_project);
   }
   if (!error && !fs::is_regular_file(status)) {
-    throw Error::usage(what, "it is not a regular file");
+    throw Error::usage(what, "it is not a regular file", "move it away, and make it anew")
+        .mended_by(Remedy::make_project);
   }
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_config_bytes + 1, '\0');
   if (!stream.read(text.data(), static_cast<std::streamsize>(text.size())) && !stream.eof()) {
-    throw Error::usage(what, std::strerror(errno));
+    throw Error::usage(what, std::strerror(errno), "may you read the file?");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;
@@ -154,9 +155,13 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
 }
 
 std::optional<fs::path> nearest_project(const fs::path& folder) {
-  std::error_code ignored;
   for (fs::path one = fs::absolute(folder).lexically_normal();; one = one.parent_path()) {
-    if (fs::exists(one / ".remote/configs.yaml", ignored)) {
+    // Also a file that cannot be looked at, or a link to nothing: the project above is another one.
+    std::error_code error;
+    std::error_code ignored;
+    const fs::file_status file = fs::symlink_status(one / ".remote/configs.yaml", error);
+    const bool hidden = file.type() == fs::file_type::none && fs::is_directory(one / ".remote", ignored);
+    if (fs::exists(file) || hidden) {
       return one;
     }
     if (!one.has_relative_path()) {
@@ -169,8 +174,12 @@ fs::path find_project(const fs::path& start) {
   if (auto project = nearest_project(start)) {
     return std::move(*project);
   }
-  throw Error::usage("no project here",
-                     "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it")
+  std::error_code ignored;
+  throw Error::usage(
+      "no project here",
+      fs::is_directory(start / ".remote", ignored)
+          ? "there is a folder .remote in " + start.string() + ", but no configs.yaml in it"
+          : "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it")
       .mended_by(Remedy::make_project);
 }
 

@@ -315,7 +315,8 @@ const YamlNode::Entry* YamlNode::find(const std::string& key) const {
 }
 
 Error config_error(const std::string& file, Mark mark, const std::string& reason, const std::string& hint) {
-  return Error::usage(fmt::format("{}:{}:{}", file, mark.line, mark.column), reason, hint);
+  const Error error = Error::usage(fmt::format("{}:{}:{}", file, mark.line, mark.column), reason, hint);
+  return hint.empty() ? error.mended_by(Remedy::read_manual, "configs") : error;
 }
 
 std::string printable(std::string_view text) {

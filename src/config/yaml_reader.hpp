@@ -20,7 +20,7 @@ struct Mark {
   int column = 1;
 };
 
-// "FILE:LINE:COLUMN: reason", wrong configuration.
+// "FILE:LINE:COLUMN: reason", wrong configuration. Without a hint it names the page of the manual.
 Error config_error(const std::string& file, Mark mark, const std::string& reason,
                    const std::string& hint = {});
 

@@ -119,7 +119,7 @@ void start_worker(FollowTask& task, Sharing& sharing) {
     } catch (const Error& error) {
       give_up(error);
     } catch (const std::exception& error) {
-      give_up(Error("cannot follow", error.what()));
+      give_up(Error("cannot follow", error.what()).mended_by(Remedy::report_bug));
     }
   });
 }
@@ -166,7 +166,8 @@ void follow_all(FollowTask& task) {
       if (!sharing->failed) {
         task.fail(followed->job.server,
                   Error(fmt::format("job {} was not followed to its end", followed->job.key),
-                        "its connection ended"));
+                        "its connection ended")
+                      .mended_by(Remedy::list_jobs));
       }
     }
   }

@@ -222,7 +222,8 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   }
   servers::finish_answer(answer, reader, ended);
   if (answer.jobs.size() != 1) {
-    throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it");
+    throw Error(fmt::format("cannot follow job {}", followed.job.key), "the server does not know it")
+        .mended_by(Remedy::list_jobs);
   }
   return answer;
 }

@@ -90,7 +90,7 @@ std::string job_text(const std::string& project, const StartRequest& request) {
     check_variable(name);
     if (name == cookie_name) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name),
-                         "a job's processes are known by it");
+                         "a job's processes are known by it", "leave it out: every job gets its own");
     }
     script.append("export ").set(name, value);
   }
@@ -257,7 +257,8 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
                                         int grace_s, const std::string& by, const std::vector<Backend>& known,
                                         const std::vector<JobId>& claim) {
   if (signal < 1 || signal > 64) {
-    throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal));
+    throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal),
+                       "give a name such as INT, TERM or KILL, or a number");
   }
   grace_s = std::clamp(grace_s, 0, 1'000'000);
   servers::Action<KillAnswer> action;

@@ -195,7 +195,7 @@ void StatusAnswer::take(AnswerLine& line) {
 
 void StatusAnswer::check() const {
   if (!has_now_) {
-    throw Error("the server's answer is not understood", "its clock is missing");
+    throw Error("the server's answer is not understood", "its clock is missing").mended_by(Remedy::tell_more);
   }
 }
 
@@ -288,7 +288,7 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_
   }
   AnswerLine line(text);
   if (line.kind() == "error") {
-    throw Error("the server refused", line.rest());
+    throw Error("the server refused", line.rest()).mended_by(Remedy::check_server);
   }
   if (line.kind() != "follow") {
     line.refuse_kind();

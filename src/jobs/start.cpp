@@ -99,7 +99,7 @@ void tell(const NotStarted& not_started, const std::string& server, std::vector<
   for (const auto& [reason, keys] : not_started) {
     const std::string what = keys.size() == 1 ? fmt::format("job {} was not started", keys.front())
                                               : fmt::format("jobs {} were not started", ranges(keys));
-    errors.push_back(Error(what, reason).on(server));
+    errors.push_back(Error(what, reason).mended_by(Remedy::check_server).on(server));
   }
 }
 

@@ -113,7 +113,8 @@ void Store::add(std::vector<Job>& jobs) {
   std::set<JobId> ids;
   for (const Job& job : jobs) {
     if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
-      throw Error("cannot add a job", fmt::format("{} is there already", record_file(job.id).string()));
+      throw Error("cannot add a job", fmt::format("{} is there already", record_file(job.id).string()))
+          .mended_by(Remedy::list_jobs);
     }
   }
   const Loaded loaded = load_and_repair(folder_, step_);
@@ -271,7 +272,8 @@ FileLock Store::hold_start(const JobId& start_id) const {
     // somebody looks whether we live, which takes no time, or starts the same jobs
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
-  throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting these very jobs");
+  throw Error(fmt::format("cannot start {}", start_id.text()), "another process is starting these very jobs",
+              "wait until it has ended, then look at the jobs");
 }
 
 bool Store::starter_is_dead(const JobId& start_id) const {

@@ -166,7 +166,7 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
     left.push_back(std::move(one));
   }
   if (left.empty()) {
-    throw Error::usage(named.front().where, "no server is left");
+    throw Error::usage(named.front().where, "no server is left", "exclude fewer of them, or include more");
   }
   return left;
 }

@@ -25,7 +25,8 @@ void check_env(const Env& env, bool of_one_server) {
   for (const auto& [name, value] : env) {
     check_variable(name);
     if (value.find('\0') != std::string::npos) {
-      throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte");
+      throw Error::usage(fmt::format("cannot set the variable '{}'", name), "its value has a NUL byte",
+                         "take the byte out");
     }
     if (std::ranges::find(reserved, name) != reserved.end() ||
         (of_one_server && std::ranges::find(same_everywhere, name) != same_everywhere.end())) {
@@ -152,13 +153,13 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
 
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Launcher& launcher) {
   if (nodes.empty()) {
-    throw Error::usage("nothing to launch on", "no server is chosen");
+    throw Error::usage("nothing to launch on", "no server is chosen").mended_by(Remedy::name_servers);
   }
   if (trim(spec.command).empty()) {
     throw Error::usage("nothing to launch", "the command is empty", "say what to run, such as train.py");
   }
   if (spec.command.find('\0') != std::string::npos) {
-    throw Error::usage("cannot launch this command", "it has a NUL byte");
+    throw Error::usage("cannot launch this command", "it has a NUL byte", "take the byte out");
   }
   if (spec.master_addr.empty()) {
     throw Error::usage("cannot launch", "the address of the first server is not known",
@@ -169,7 +170,8 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
                        "a port is a number from 1 to 65535");
   }
   if (spec.init_method == InitMethod::tcp && !launcher.needs_port) {
-    throw Error::usage("cannot launch", fmt::format("the launcher {} has no port for tcp://", spec.launcher));
+    throw Error::usage("cannot launch", fmt::format("the launcher {} has no port for tcp://", spec.launcher),
+                       "let the ranks find each other by a file, or by the environment");
   }
   check_env(spec.env, false);
   Plan plan{spec.launcher, spec.run_id, spec.master_addr, spec.master_port};
@@ -180,7 +182,8 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
       check_init_method(node.env);
     }
     if (node.nproc < 1) {
-      throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server));
+      throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server),
+                         "start one rank at least on every server, or leave the server out");
     }
     plan.world_size += node.nproc;
   }

@@ -40,7 +40,9 @@ std::string InitFile::place_on(const config::Server& server) const {
 void InitFile::make(const std::vector<config::Server>& servers) {
   const auto take = [&](const config::Server& server, const servers::InitFileAnswer& answer) {
     if (!answer.failure.empty()) {
-      throw Error("cannot use the shared file", answer.failure).on(server.name);
+      throw Error("cannot use the shared file", answer.failure)
+          .mended_by(Remedy::share_folder)
+          .on(server.name);
     }
     return answer.folder;
   };

@@ -57,7 +57,7 @@ void Launching::choose_servers() {
   }
 }
 
-void Launching::need_all(const auto& outcomes, const std::string& reason, const std::string& hint) {
+void Launching::need_all(const auto& outcomes, const std::string& reason, Remedy remedy) {
   bool complete = true;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
@@ -66,7 +66,7 @@ void Launching::need_all(const auto& outcomes, const std::string& reason, const 
     }
   }
   if (!complete) {
-    throw Error("nothing was started", reason, hint);
+    throw Error("nothing was started", reason).mended_by(remedy);
   }
 }
 
@@ -78,7 +78,7 @@ void Launching::connect_all() {
         const auto connection = core_.connector().connect(server, core_.cancel());
         return std::pair(connection->peer_address(), connection->login());
       });
-  need_all(outcomes, "a launch needs all of its servers", "name those that are to take part");
+  need_all(outcomes, "a launch needs all of its servers", Remedy::name_servers);
   first_address_ = outcomes.front().value->first;
   for (const auto& outcome : outcomes) {
     logins_.push_back(outcome.value->second);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "project/check/judge.hpp"
 #include "project/launching.hpp"
 
@@ -30,6 +32,15 @@ void Launching::judge_servers(const Plan& plan) {
   std::vector<Compared> compared;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const config::Server& server = servers_[i];
+    if (const std::string& missing = answers_[i].missing; !missing.empty()) {
+      fit = false;
+      core_.tell(PartFailed{
+          Error("it cannot run there",
+                fmt::format("there is no program '{}', and the project's Python environment is not made yet",
+                            missing))
+              .mended_by(Remedy::prepare_servers)
+              .on(server.name)});
+    }
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
     const auto process = std::ranges::find(plan.processes, server.name, &PlannedProcess::server);

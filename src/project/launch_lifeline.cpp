@@ -69,6 +69,7 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
   if (lifeline.servers.size() > 1) {
     if (!answers_.front().second_port && brings_orders) {
       throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
+          .mended_by(Remedy::use_mpi_ssh)
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "launch/command.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launching.hpp"
 #include "servers/facts.hpp"
@@ -27,6 +28,20 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
 
 }  // namespace
 
+// The Python that the command begins with, where the server's environment and PATH decide which one it is.
+std::string Launching::needed_program(const config::Server& server) const {
+  const auto sets_path = [](const Env& env) {
+    return std::ranges::count(env, "PATH", &Env::value_type::first) > 0;
+  };
+  if (servers::container_of(server, request_.image) || sets_path(request_.env) ||
+      sets_path(server.variables()) || !launch::is_plain_command(request_.command)) {
+    return "";
+  }
+  const std::string command = request_.python ? launch::with_python(request_.command) : request_.command;
+  const std::string first = command.substr(0, launch::first_word_length(command));
+  return first == "python" || first == "python3" ? first : "";
+}
+
 std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
   clocks_ahead_.assign(servers_.size(), 0);
   looking_.resize(servers_.size());
@@ -44,6 +59,7 @@ std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master
         if (request_.check) {
           request.project = core_.config.project_path_on(server);
           request.environment = servers::environment_folder(core_.config, server);
+          request.program = needed_program(server);
         }
         const auto connection = connect(server);
         const std::int64_t asked = servers::wall_ms();

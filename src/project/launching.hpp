@@ -51,7 +51,7 @@ class Launching {
   void choose_servers();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.
-  void need_all(const auto& outcomes, const std::string& reason, const std::string& hint = "");
+  void need_all(const auto& outcomes, const std::string& reason, Remedy remedy = Remedy::none);
   void connect_all();
   std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
     return core_.connector().connect(server, core_.cancel());
@@ -63,6 +63,7 @@ class Launching {
   void ready_containers();
   // Tells what was found by which the launch would suffer. Throws Error where it would fail.
   void judge_servers(const Plan& plan);
+  std::string needed_program(const config::Server& server) const;
   std::vector<servers::ProbeAnswer> probe_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::ProbeAnswer& answer,
                        const std::string& master_addr);

@@ -43,7 +43,7 @@ void set_tags(Job& job, const std::vector<std::string>& tags) {
 
 StartResult start(Core& core, const JobRequest& request) {
   if (trim(request.command).empty()) {
-    throw Error::usage("cannot start a job", "the command is empty");
+    throw Error::usage("cannot start a job", "the command is empty", "give the command that the job runs");
   }
   const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
   if (!server.slurm && (request.requeue || !request.after.empty() || !request.array.empty())) {
@@ -52,7 +52,8 @@ StartResult start(Core& core, const JobRequest& request) {
                                    request.requeue         ? "requeueing"
                                    : request.array.empty() ? "a job to wait for"
                                                            : "an array",
-                                   server.name));
+                                   server.name),
+                       "choose a server that has one, or leave it out");
   }
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);

@@ -25,7 +25,8 @@ constexpr std::chrono::hours partial_age{7 * 24};
 
 std::string full_path(const std::string& project, const std::string& asked) {
   if (asked.empty()) {
-    throw Error::usage("cannot bring files", "a path is empty");
+    throw Error::usage("cannot bring files", "a path is empty",
+                       "give the path of a file or folder that the job wrote");
   }
   if (asked.starts_with('/') || asked.starts_with("~/")) {
     return asked;
@@ -55,7 +56,8 @@ std::vector<std::string> full_paths(const std::string& project, const PullReques
     const std::string name = local_name(full.back());
     if (servers::rules_this_machine(name)) {
       throw Error::usage(fmt::format("cannot bring '{}'", path),
-                         fmt::format("what is in '{}' decides what runs on this machine", name));
+                         fmt::format("what is in '{}' decides what runs on this machine", name),
+                         "bring it under another name, or copy it by hand");
     }
     if (!name.empty() && !names.insert(name).second) {
       throw Error::usage("cannot bring files",

@@ -234,7 +234,8 @@ std::vector<JobId> ids_before(const config::Config& config, const config::Server
     if (job.server != server.name || job.remote_folder != jobs::remote_folder_for(config, server)) {
       throw Error::usage(
           fmt::format("cannot wait for job {}", job.key),
-          fmt::format("it is not a job of server '{}', whose Slurm is to wait for it", server.name));
+          fmt::format("it is not a job of server '{}', whose Slurm is to wait for it", server.name),
+          "wait for a job of the same login node, or leave that out");
     }
     ids.push_back(job.id);
   }

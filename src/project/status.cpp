@@ -1,6 +1,7 @@
 // What runs, and what ended since a person last looked.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 
@@ -75,9 +76,15 @@ ProjectStatus status(Core& core) {
   JobsRequest request;
   request.selection.hidden = false;
   const auto told = read_told(core);
-  for (Job& job : list(core, request)) {
-    status.any_job = true;
-    status.highest_key = std::max(status.highest_key, job.key);
+  std::vector<Job> all = list(core, request);
+  status.any_job = !all.empty();
+  if (const auto last = std::ranges::max_element(all, {}, &Job::key); last != all.end()) {
+    status.highest_key = last->key;
+    std::ranges::copy_if(all, std::back_inserter(status.newest), [&](const Job& job) {
+      return job.key == last->key || (job.launch && job.launch == last->launch);
+    });
+  }
+  for (Job& job : all) {
     if (!is_over(job)) {
       status.unfinished.push_back(std::move(job));
     } else if (is_news(job, told)) {

@@ -104,7 +104,7 @@ class Watcher {
     } catch (const Error& error) {
       give_up(error, known);
     } catch (const std::exception& error) {
-      give_up(Error("unexpected error", error.what()), known);
+      give_up(Error("unexpected error", error.what()).mended_by(Remedy::report_bug), known);
     }
     return sample_;
   }

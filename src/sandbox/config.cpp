@@ -9,6 +9,10 @@
 #include "config/init_templates.hpp"
 
 namespace remote::sandbox {
+
+// A file of sample/tiny by its name (generated). Throws std::logic_error if there is none.
+std::string_view sample_file(std::string_view name);
+
 namespace fs = std::filesystem;
 namespace {
 
@@ -22,6 +26,13 @@ constexpr std::string_view python =
     "python:\n"
     "  manager: venv               # an environment of its own on every server, which\n"
     "  system_site_packages: true  # sees the packages of this machine's python3 too\n";
+
+constexpr std::string_view sample_launch =
+    "launch:                       # what `remote torch-launch` does unless its command line says otherwise\n"
+    "  cmd: python3 train.py\n"
+    "  nproc_per_node: 2\n"
+    "  rsync: true                 # send this folder first\n"
+    "  follow: true                # show rank 0 until all have ended\n";
 
 constexpr std::string_view exclude =
     "# What is not sent to the servers, as rsync's --exclude-from reads it.\n"
@@ -39,6 +50,11 @@ fs::path written_file(const Sandbox& sandbox) {
   return sandbox.folder() / "configs.written";
 }
 
+// configs.yaml as it was before the sandbox's servers came into it, where it was somebody else's.
+fs::path former_file(const Sandbox& sandbox) {
+  return sandbox.folder() / "configs.former";
+}
+
 std::string scalar(const std::string& text) {
   const bool plain = !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::islower(c) != 0 || c == '_' || c == '-';
@@ -47,8 +63,20 @@ std::string scalar(const std::string& text) {
 }
 
 void write_config(const Sandbox& sandbox, const std::string& text) {
-  write_file_atomic(config_file(sandbox), text);
+  write_file_atomic(config_file(sandbox), text, 0600);  // as `remote init` has it: passwords may come in
   write_file_atomic(written_file(sandbox), text);
+}
+
+// What `remote init` wrote without a server, with these servers in the place of its example. nullopt: it is
+// something else.
+std::optional<std::string> filled(const std::string& former, const std::vector<SandboxServer>& servers) {
+  const std::size_t at = former.find(config::config_server_example);
+  if (at == std::string::npos || former.find("\npython:") != std::string::npos) {
+    return std::nullopt;
+  }
+  std::string text = former;
+  text.replace(at, config::config_server_example.size(), sandbox_servers_yaml(servers, local_user()));
+  return text + "\n" + std::string(python);
 }
 
 }  // namespace
@@ -75,11 +103,24 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
   return result;
 }
 
-SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers) {
-  const std::string text =
-      std::string(head) + sandbox_servers_yaml(servers, local_user()) + std::string(python);
+Sample write_sample(const Sandbox& sandbox) {
+  const fs::path file = sandbox.folder().parent_path().parent_path() / "train.py";
+  if (fs::exists(fs::symlink_status(file))) {
+    return Sample::kept;
+  }
+  write_file_atomic(file, sample_file("train.py"));
+  return Sample::made;
+}
+
+SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers,
+                                  bool sample) {
+  std::string text = std::string(head) + sandbox_servers_yaml(servers, local_user()) + std::string(python);
   const auto there = read_file_if_there(config_file(sandbox));
+  if (sample || (there && there->find(sample_launch) != std::string::npos)) {
+    text += sample_launch;
+  }
   if (!there) {
+    fs::remove(former_file(sandbox));
     write_config(sandbox, text);
     const fs::path exclude_file = sandbox.folder().parent_path() / "exclude.txt";
     if (!fs::exists(exclude_file)) {
@@ -88,6 +129,9 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
     return {SandboxConfigState::created, {}, {}};
   }
   if (there == read_file_if_there(written_file(sandbox))) {
+    if (const auto former = read_file_if_there(former_file(sandbox))) {
+      text = filled(*former, servers).value_or(text);
+    }
     if (there == text) {
       return {SandboxConfigState::names_all, {}, {}};
     }
@@ -95,11 +139,9 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
     return {SandboxConfigState::updated, {}, {}};
   }
   // `remote init` has been here, and nobody has named a server since: they come in the example's place.
-  if (const std::size_t at = there->find(config::config_server_example);
-      at != std::string::npos && there->find("\npython:") == std::string::npos) {
-    std::string filled = *there;
-    filled.replace(at, config::config_server_example.size(), sandbox_servers_yaml(servers, local_user()));
-    write_config(sandbox, filled + "\n" + std::string(python));
+  if (const auto with_servers = filled(*there, servers)) {
+    write_file_atomic(former_file(sandbox), *there, 0600);
+    write_config(sandbox, *with_servers);
     return {SandboxConfigState::updated, {}, {}};
   }
   try {
@@ -113,9 +155,16 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
   }
 }
 
-bool remove_config(const Sandbox& sandbox) {
+UndoneConfig undo_config(const Sandbox& sandbox) {
   const auto there = read_file_if_there(config_file(sandbox));
-  return there && there == read_file_if_there(written_file(sandbox)) && fs::remove(config_file(sandbox));
+  if (!there || there != read_file_if_there(written_file(sandbox))) {
+    return UndoneConfig::left;
+  }
+  if (const auto former = read_file_if_there(former_file(sandbox))) {
+    write_file_atomic(config_file(sandbox), *former, 0600);
+    return UndoneConfig::restored;
+  }
+  return fs::remove(config_file(sandbox)) ? UndoneConfig::removed : UndoneConfig::left;
 }
 
 }  // namespace remote::sandbox

@@ -19,6 +19,16 @@ enum class SandboxConfigState {
   lacks_some  // it is the user's own: it is left alone, and these servers are to be added or changed
 };
 
+// A training to try the servers with: what configs.yaml says of it, and its file.
+enum class Sample {
+  none,  // none was asked for
+  made,  // the file was written
+  kept   // there is a file of that name, which is taken as it is
+};
+
+// Writes train.py into the project's folder, if there is none.
+Sample write_sample(const Sandbox& sandbox);
+
 struct SandboxConfigResult {
   SandboxConfigState state = SandboxConfigState::names_all;
   std::vector<SandboxServer> lacking;  // with lacks_some
@@ -34,9 +44,18 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
 
 // Writes configs.yaml (and exclude.txt, where there is none) if there is none yet, brings it up to date if it
 // is as the sandbox wrote it, or as `remote init` did without a server, and otherwise only looks at it.
-SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers);
+// `sample`: where it is the sandbox's own, it says that launches run train.py.
+SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<SandboxServer>& servers,
+                                  bool sample = false);
 
-// Removes configs.yaml if it is as the sandbox wrote it; false when it is not. Call before Sandbox::purge().
-bool remove_config(const Sandbox& sandbox);
+enum class UndoneConfig {
+  removed,   // the sandbox had made it
+  restored,  // `remote init` had made it: it is again as it was before
+  left       // it was changed since, or there is none
+};
+
+// Takes back what settle_config() did to configs.yaml, if nobody has changed the file since. Call before
+// Sandbox::purge().
+UndoneConfig undo_config(const Sandbox& sandbox);
 
 }  // namespace remote::sandbox

@@ -41,7 +41,8 @@ sockaddr_in loopback(int port) {
 UniqueFd tcp_socket() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
   if (!fd) {
-    throw Error("cannot make a socket", std::strerror(errno));
+    throw Error("cannot make a socket", std::strerror(errno),
+                "is the limit of open files reached? see ulimit -n");
   }
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   return fd;
@@ -214,7 +215,8 @@ void make_key(const fs::path& file, const std::string& comment, const Cancel& ca
   spec.argv = {"ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-C", comment, "-f", file.string()};
   const ExecResult result = run_subprocess(spec, {}, cancel);
   if (!result.status.success()) {
-    throw Error("cannot make the SSH key " + file.string(), last_lines(result.err, 1));
+    throw Error("cannot make the SSH key " + file.string(), last_lines(result.err, 1),
+                "may you write there, and is there room on the disk?");
   }
 }
 
@@ -225,7 +227,8 @@ int free_port() {
       return port;
     }
   }
-  throw Error("cannot find a free port", "500 tries between 20000 and 32000 met a port in use");
+  throw Error("cannot find a free port", "500 tries between 20000 and 32000 met a port in use",
+              "end programs that hold ports: ss -ltnp lists them");
 }
 
 SandboxNode::SandboxNode(const fs::path& sandbox, int number)

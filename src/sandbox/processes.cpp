@@ -173,7 +173,8 @@ void end_processes(const std::function<std::vector<Process>()>& find, std::chron
       }
     }
     if (Clock::now() >= give_up) {
-      throw Error("cannot end all processes", "still running: " + describe(left));
+      throw Error("cannot end all processes", "still running: " + describe(left),
+                  "try again; those of another user, their user ends");
     }
     std::this_thread::sleep_for(pause);
     pause = std::min(pause * 2, std::chrono::milliseconds(50));

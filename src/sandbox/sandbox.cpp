@@ -71,7 +71,8 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
     up = node.start(free_port(), options, sshd, cancel);
   }
   if (!up) {
-    throw Error("cannot start sshd", "20 ports that seemed free were taken when it asked for them");
+    throw Error("cannot start sshd", "20 ports that seemed free were taken when it asked for them",
+                "try again; ss -ltnp lists who has which port");
   }
   SandboxServer result = describe(node);
   result.started = true;
@@ -188,7 +189,8 @@ int Sandbox::end(bool remove) {
     fs::remove_all(folder_, error);
   }
   if (error) {
-    throw Error("cannot remove " + folder_.string(), error.message());
+    throw Error("cannot remove " + folder_.string(), error.message(),
+                "what is in it belongs to another user, perhaps; remove it by hand");
   }
   return ended;
 }

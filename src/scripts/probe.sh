@@ -4,6 +4,7 @@
 #   port  on the master: the port wanted, 0 for any free one; empty on the other servers
 #   activate  sh text that enters the Python environment
 #   ip    the program ip(8); a test may name one that is not there
+#   program  a name: is it found by a job?
 #   mpi   not empty: mpirun is looked for
 #   look  not empty: so is what would harm a launch, with project and env, the folders of the project and of its environment
 #   root  put before the paths of the system's files; a test may name a folder with files of its own
@@ -205,6 +206,16 @@ if [ -n "$look" ]; then
     [ ! -r "$file" ] || { tell_torch "$file" && break; }
   done
 fi
+
+# Whether a job finds the program. Entering the environment may cost a second, and is not needed where it is there.
+look_for_program() {
+  if [ -x "$env/bin/$program" ] || command -v "$program" >/dev/null 2>&1; then return; fi
+  (
+    eval "$activate" >/dev/null 2>&1
+    command -v "$program" >/dev/null 2>&1
+  ) || say "missing $program"
+}
+[ -z "$program" ] || look_for_program
 
 # mpirun and its daemon, as a job finds them.
 look_for_mpi() {

@@ -79,7 +79,8 @@ class AnswerLine {
 // The script said that it does nothing of what it was asked for: "@remote1 error TEXT".
 class Refused : public Error {
  public:
-  explicit Refused(const std::string& reason) : Error("the server refused", reason) {}
+  explicit Refused(const std::string& reason)
+      : Error(Error("the server refused", reason).mended_by(Remedy::check_server)) {}
 };
 
 // Reads a script's stdout as it comes. What is wrong with it is kept until finish(), so that a script which

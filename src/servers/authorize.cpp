@@ -87,7 +87,8 @@ void AuthorizeReport::take(AnswerLine& line) {
 
 void AuthorizeReport::check() const {
   if (failure_ || !answered_) {
-    throw Error("cannot authorize the key", failure_.value_or("the server does not say what became of it"));
+    throw Error("cannot authorize the key", failure_.value_or("the server does not say what became of it"))
+        .mended_by(Remedy::tell_more);
   }
 }
 

@@ -52,7 +52,8 @@ std::optional<Container> container_of(const config::Server& server, const std::o
   }
   if (image) {
     if (const auto problem = config::image_problem(*image)) {
-      throw Error::usage(fmt::format("cannot use the image '{}'", visible_line(*image, 200)), *problem);
+      throw Error::usage(fmt::format("cannot use the image '{}'", visible_line(*image, 200)), *problem)
+          .mended_by(Remedy::no_image);
     }
     Container container = server.container.value_or(Container());
     container.image = *image;

@@ -25,7 +25,8 @@ Conversation::Conversation(ssh::Connection& connection, std::string what, const 
   channel_ = connection_.open(ssh::script_command, [this](ssh::Stream stream, std::string_view data) {
     received_ += data.size();
     if (received_ > most) {
-      throw Error("too much output", fmt::format("the server sent more than {} MB", most >> 20U));
+      throw Error("too much output", fmt::format("the server sent more than {} MB", most >> 20U))
+          .mended_by(Remedy::tell_more);
     }
     if (stream == ssh::Stream::out) {
       reader_.add(data);
@@ -57,8 +58,10 @@ bool Conversation::serve(const std::function<bool()>& done, std::chrono::millise
     }
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
     if (left.count() <= 0) {
-      throw Error("no answer", fmt::format("the {} did not come so far within {} s", what_,
-                                           std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+      throw Error("no answer",
+                  fmt::format("the {} did not come so far within {} s", what_,
+                              std::chrono::duration_cast<std::chrono::seconds>(limit).count()),
+                  "it may be busy, or out of memory; try again");
     }
     std::array<pollfd, 2> also{{{cancel_.fd(), POLLIN, 0}, {wake, POLLIN, 0}}};
     connection_.pump(left, std::span(also).first(wake < 0 ? 1 : 2));

@@ -270,7 +270,8 @@ void FactsAnswer::take(AnswerLine& line) {
 void FactsAnswer::check() const {
   for (const std::string_view key : {"clock", "python", "user"}) {
     if (!seen_.contains(key)) {
-      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key));
+      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key))
+          .mended_by(Remedy::tell_more);
     }
   }
 }

@@ -45,7 +45,9 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
       } catch (const Error& error) {
         outcomes[i].error.emplace(error.on(std::invoke(name, items[i])));
       } catch (const std::exception& error) {
-        outcomes[i].error.emplace(Error("unexpected error", error.what()).on(std::invoke(name, items[i])));
+        outcomes[i].error.emplace(Error("unexpected error", error.what())
+                                      .mended_by(Remedy::report_bug)
+                                      .on(std::invoke(name, items[i])));
       }
       took[i] = watch.seconds();
     }

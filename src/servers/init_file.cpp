@@ -53,7 +53,8 @@ void InitFileAnswer::take(AnswerLine& line) {
 
 void InitFileAnswer::check() const {
   if (folder.empty() && failure.empty()) {
-    throw Error("the server's answer is not understood", "nothing about the shared file in it");
+    throw Error("the server's answer is not understood", "nothing about the shared file in it")
+        .mended_by(Remedy::tell_more);
   }
 }
 

@@ -53,7 +53,8 @@ void LoadAnswer::take(AnswerLine& line) {
 
 void LoadAnswer::check() const {
   if (!seen_) {
-    throw Error("the server's answer is not understood", "nothing about its load in it");
+    throw Error("the server's answer is not understood", "nothing about its load in it")
+        .mended_by(Remedy::tell_more);
   }
 }
 

@@ -32,7 +32,8 @@ void MatchAnswer::take(AnswerLine& line) {
   }
   const std::string_view text = line.rest();
   if (!text.starts_with('|') || !fits(pattern, std::string(text.substr(1)))) {
-    throw Error("cannot look for " + pattern, "the server names a file that does not fit");
+    throw Error("cannot look for " + pattern, "the server names a file that does not fit")
+        .mended_by(Remedy::tell_more);
   }
   if (names.size() == most_names) {
     throw Error("cannot look for " + pattern, fmt::format("more than {} files fit", most_names),

@@ -46,7 +46,7 @@ struct PullAnswer {
 struct VerifyAnswer {
   static void take(AnswerLine& line) {
     if (line.kind() == "fail") {
-      throw Error("cannot compare what came", line.rest());
+      throw Error("cannot compare what came", line.rest()).mended_by(Remedy::tell_more);
     }
     if (line.kind() != "differs") {
       line.refuse_kind();

@@ -152,6 +152,8 @@ void ProbeAnswer::take(AnswerLine& line) {
     shm_free = read_room(line).free_bytes;
   } else if (key == "clock") {
     clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
+  } else if (key == "missing") {
+    missing = line.name();
   } else if (!logout.take(key, line) && !take_version(key, line)) {
     line.refuse("a key is not known");
   }
@@ -182,7 +184,8 @@ bool ProbeAnswer::take_version(std::string_view key, AnswerLine& line) {
 void ProbeAnswer::check() const {
   for (const std::string_view key : {"host", "cpus", "gpus", "python", "route"}) {
     if (!seen_.contains(key)) {
-      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key));
+      throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key))
+          .mended_by(Remedy::tell_more);
     }
   }
 }
@@ -194,6 +197,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("addr", request.master_addr)
       .set("port", request.master_port ? std::to_string(*request.master_port) : "")
       .set("ip", request.ip_program)
+      .set("program", request.program)
       .set("mpi", request.mpi ? "1" : "")
       .set("look", request.project.empty() ? "" : "1")
       .set_path("project", request.project)

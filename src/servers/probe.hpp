@@ -19,6 +19,7 @@ struct ProbeRequest {
   std::optional<int> master_port{};  // on the master only: the port the user named, 0 for any free one
   std::string ip_program = "ip";     // for tests
   std::string activate{};  // sh text that enters the Python environment, for where PATH has no python3
+  std::string program{};   // say whether a job would find it; "": do not look
   bool mpi = false;        // ask for mpirun, too
   // Where not empty: look for what would harm a launch. The project's folder and that of its environment, as
   // Script::set_path() takes them.
@@ -82,6 +83,7 @@ struct ProbeAnswer {
   std::string kernel{};                     // "6.1.0-18-amd64"
   std::string driver{};                     // NVIDIA's
   std::vector<std::string> models{};        // of its GPUs, one each, the first 64
+  std::string missing{};                    // ProbeRequest::program, where a job would not find it
   std::vector<GpuHolder> gpu_holders{};     // that are no jobs; the first few
 
   void take(AnswerLine& line);

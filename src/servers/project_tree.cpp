@@ -64,7 +64,8 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
   const ExecResult result = run_subprocess(spec, {}, cancel);
   const auto code = result.status.code();
   if (!result.status.success() && code != 23 && code != 24) {  // links to nowhere, files that vanished
-    throw Error("cannot list the project", last_lines(trim(result.err), 2));
+    throw Error("cannot list the project", last_lines(trim(result.err), 2),
+                "may you read all of the project's files? .remote/exclude.txt leaves some out");
   }
   std::vector<std::string> lines;
   for (const std::string& line : split(result.out, '\n')) {

@@ -115,7 +115,8 @@ std::string last_said(std::string_view text, std::size_t lines) {
   if (says({"No space left on device"})) {
     throw Error(what, last_said(err, 3), "make room on the disk, then run the command again");
   }
-  throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_said(err, 5));
+  throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_said(err, 5))
+      .mended_by(Remedy::check_server);
 }
 
 // `paths` are the sources and the destination. What was done stands in `report`, also when it throws.
@@ -179,7 +180,8 @@ struct LookAnswer {
   }
   void check() const {
     if (kinds.size() != wanted) {
-      throw Error("cannot look at the files", "the server's answer does not name all of them");
+      throw Error("cannot look at the files", "the server's answer does not name all of them")
+          .mended_by(Remedy::tell_more);
     }
   }
 };

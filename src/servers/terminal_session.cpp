@@ -81,7 +81,8 @@ class TerminalRun {
           ExecResult{status.value_or(ExitStatus::exited(255)), {}, login_.text()}.describe());
     }
     if (!status) {
-      throw Error("connection lost", "the server closed it before the command ended");
+      throw Error("connection lost", "the server closed it before the command ended",
+                  "check the network and the server, then run the command again");
     }
     return *status;
   }

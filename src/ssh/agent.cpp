@@ -160,7 +160,8 @@ AgentFilter::AgentFilter(std::string agent) : agent_(std::move(agent)), folder_(
   if (!listener_ ||
       ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listener_.get(), 4) != 0) {
-    throw Error("cannot use the SSH agent", std::strerror(errno));
+    throw Error("cannot use the SSH agent", std::strerror(errno),
+                "is the agent running? `ssh-add -l` asks it");
   }
   thread_ = std::thread([this] { run(); });
 }
@@ -244,7 +245,8 @@ KeyAgent::KeyAgent() : folder_("remote-keys-") {
   const auto pid =
       parse_number<pid_t>(trim({line.data(), static_cast<std::size_t>(std::max<ssize_t>(count, 0))}));
   if (!pid) {
-    throw Error("cannot hand keys on", "ssh-agent did not start");
+    throw Error("cannot hand keys on", "ssh-agent did not start",
+                "is openssh-client installed here? ssh-agent is in it");
   }
   agent_ = *pid;
 }

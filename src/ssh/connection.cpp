@@ -59,8 +59,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     if (request.timeout.count() > 0) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
       if (left.count() <= 0) {
-        throw Error("no answer", fmt::format("the server did not finish within {:.0f} s",
-                                             std::chrono::duration<double>(request.timeout).count()));
+        throw Error("no answer",
+                    fmt::format("the server did not finish within {:.0f} s",
+                                std::chrono::duration<double>(request.timeout).count()),
+                    "it may be busy; try again");
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
@@ -68,8 +70,10 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
       const auto left =
           std::chrono::duration_cast<std::chrono::milliseconds>(end.last() + request.silence - clock::now());
       if (left.count() <= 0) {
-        throw Error("no answer", fmt::format("nothing came from the server for {:.0f} s",
-                                             std::chrono::duration<double>(request.silence).count()));
+        throw Error("no answer",
+                    fmt::format("nothing came from the server for {:.0f} s",
+                                std::chrono::duration<double>(request.silence).count()),
+                    "it may be busy, or the network may have gone; try again");
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
@@ -85,7 +89,8 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     }
   }
   if (!channel->status()) {
-    throw Error("connection lost", "the server closed it before the command ended");
+    throw Error("connection lost", "the server closed it before the command ended",
+                "check the network and the server, then run the command again");
   }
   result.status = *channel->status();
   return result;

@@ -30,7 +30,8 @@ namespace remote::ssh {
 class TooManyChannels : public Error {
  public:
   TooManyChannels()
-      : Error("cannot open a channel", "the server allows no further session on this connection") {}
+      : Error("cannot open a channel", "the server allows no further session on this connection",
+              "raise MaxSessions in its sshd_config, or ask for less at once") {}
 };
 
 // The link broke or the server cannot be reached: nothing is known of what runs there. Commands that ask for
@@ -38,6 +39,7 @@ class TooManyChannels : public Error {
 class Unreachable : public Error {
  public:
   using Error::Error;
+  explicit Unreachable(const Error& error) : Error(error) {}
 };
 
 using Stream = OutputStream;

@@ -38,11 +38,12 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
                        const Patience& patience) {
   SessionPtr session(ssh_new());
   if (!session) {
-    throw Error("cannot connect", "libssh has no memory for a session");
+    throw Error("cannot connect", "libssh has no memory for a session",
+                "end programs that take much memory on this machine");
   }
   const auto set = [&](ssh_options_e option, const void* value) {
     if (ssh_options_set(session.get(), option, value) != SSH_OK) {
-      throw Error("cannot connect", last_error(session.get()));
+      throw Error("cannot connect", last_error(session.get())).mended_by(Remedy::tell_more);
     }
   };
   const bool no = false;
@@ -122,7 +123,14 @@ class LibsshConnector final : public Connector {
       hurry(target);
       std::ranges::for_each(target.jumps, hurry);
     }
-    return connect_patiently(target, cancel);
+    try {
+      return connect_patiently(target, cancel);
+    } catch (const Unreachable& error) {
+      if (!is_practice(server)) {
+        throw;
+      }
+      throw Unreachable(Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox));
+    }
   }
 
   std::unique_ptr<Connection> connect_with_key(const config::Server& server, const std::filesystem::path& key,
@@ -135,6 +143,11 @@ class LibsshConnector final : public Connector {
   }
 
  private:
+  // One of src/sandbox: it has its key.
+  bool is_practice(const config::Server& server) const {
+    return server.private_key && server.private_key->parent_path() == config_.local(".remote/sandbox");
+  }
+
   Target target_of(const config::Server& server) const {
     Target target = resolve(config_, server, options_.user_config);
     if (!options_.known_hosts.empty()) {
@@ -224,7 +237,8 @@ class LibsshConnector final : public Connector {
                           error.reason(), error.hint());
       } catch (const Error& error) {
         throw Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()), error.reason(),
-                    error.hint(), error.kind());
+                    error.hint(), error.kind())
+            .mended_by(error.remedy(), error.remedy_detail());
       }
     };
     auto bastion = bastions_.get(key, patience.cancel(), make);

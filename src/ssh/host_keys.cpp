@@ -234,7 +234,8 @@ std::string write_failure(const fs::path& file, int error) {
 std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target) {
   const KeyPtr key = make_key(ssh_get_server_publickey, session);
   if (!key) {
-    throw Error("cannot check the server's key", last_error(session, "the server showed none"));
+    throw Error("cannot check the server's key", last_error(session, "the server showed none"),
+                "is it an SSH server? `ssh -v` tells what it says");
   }
   const std::string type = key_type_name(key.get());
   const std::string base64 = key_base64(key.get());

@@ -30,17 +30,19 @@ void generate_key(const fs::path& file, const std::string& comment) {
   std::error_code ignored;
   for (const fs::path& path : {file, public_file}) {
     if (fs::exists(fs::symlink_status(path, ignored))) {
-      throw Error(what, path.string() + " exists and is not replaced");
+      throw Error(what, path.string() + " exists and is not replaced",
+                  "name another file, or use the key that is there");
     }
   }
   make_folders(file.parent_path(), 0700);
   const KeyPtr key = make_key(ssh_pki_generate, SSH_KEYTYPE_ED25519, 0);
   if (!key) {
-    throw Error(what, "libssh could not generate it");
+    throw Error(what, "libssh could not generate it").mended_by(Remedy::report_bug);
   }
   char* text = nullptr;
   if (ssh_pki_export_privkey_base64(key.get(), nullptr, nullptr, nullptr, &text) != SSH_OK) {
-    throw Error(what, "libssh could not write it");
+    throw Error(what, "libssh could not write it",
+                "may you write into that folder, and is there room on the disk?");
   }
   const auto forget = [](char* secret) {
     explicit_bzero(secret, std::strlen(secret));

@@ -92,7 +92,8 @@ RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request)
   }
   fs::create_symlink(program, folder_.path() / "pipe", error);
   if (error) {
-    throw Error("cannot start rsync", (folder_.path() / "pipe").string() + ": " + error.message());
+    throw Error("cannot start rsync", (folder_.path() / "pipe").string() + ": " + error.message(),
+                "may you write into the folder for temporary files? TMPDIR names another");
   }
 }
 

@@ -32,7 +32,8 @@ Session::Session(SessionPtr session, LoginFacts login, std::string peer_address,
   event_ = ssh_event_new();
   if (event_ == nullptr || ssh_event_add_session(event_, session_.get()) != SSH_OK) {
     ssh_event_free(event_);
-    throw Unreachable("connection lost", last_error(session_.get(), "the session is closed"));
+    throw Unreachable("connection lost", last_error(session_.get(), "the session is closed"),
+                      "check the network and the server, then run the command again");
   }
 }
 
@@ -332,7 +333,8 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     }
     const int ready = ::poll(fds_.data(), fds_.size(), wait_ms);
     if (ready < 0 && errno != EINTR) {
-      throw Error("cannot wait for the server", std::generic_category().message(errno));
+      throw Error("cannot wait for the server", std::generic_category().message(errno))
+          .mended_by(Remedy::report_bug);
     }
     bool others = false;
     for (std::size_t i = 0; i < also.size(); ++i) {

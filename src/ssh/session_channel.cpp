@@ -34,7 +34,8 @@ ChannelState::ChannelState(ssh_session session, std::string host, int port, Sink
 void ChannelState::start() {
   channel_ = ssh_channel_new(session_);
   if (channel_ == nullptr) {
-    throw Unreachable("connection lost", last_error(session_, "the session is closed"));
+    throw Unreachable("connection lost", last_error(session_, "the session is closed"),
+                      "check the network and the server, then run the command again");
   }
   callbacks_.userdata = this;
   callbacks_.channel_data_function = [](ssh_session, ssh_channel, void* data, std::uint32_t size,

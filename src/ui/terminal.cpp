@@ -197,7 +197,8 @@ void Terminal::out(std::string_view text) {
         ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
         std::raise(SIGPIPE);
       }
-      throw Error("cannot write to stdout", std::strerror(errno));
+      throw Error("cannot write to stdout", std::strerror(errno),
+                  "is the disk full, or has the reader of the pipe ended?");
     }
     text.remove_prefix(piece);
   }

@@ -1,5 +1,6 @@
 #!/bin/sh
 # `remote init` and how the other commands find the project, off a terminal.
+# shellcheck disable=SC2016  # the backquotes stand in the messages
 . "${0%/*}/support.sh"
 says() { grep -qF -- "$1" "$work/err" || fail "stderr does not say: $1"; }
 
@@ -25,9 +26,41 @@ code 2 sandbox
 says "remote sandbox needs a command: up, down, status"
 code 2 run
 says "remote run: --cmd is required"
+# `remote` alone says how to begin
+begin() { says 'to make this folder a project, with servers of your own: remote init'; }
 code 2
-says "Usage: remote [OPTIONS] COMMAND"
-[ ! -s "$work/out" ] || fail "help that nobody asked for stands on stdout"
+says "no project here: there is no .remote/configs.yaml in $project or in a folder above it"
+begin
+says 'on practice servers of this machine: remote sandbox up'
+[ ! -s "$work/out" ] || fail "what nobody asked for stands on stdout"
+code 2 --quiet
+says 'hint: run `remote init`'
+code 2 --jsonl
+grep -q '"event":"error","time":"[^"]*","what":"no project here".*"hint":"run `remote init`' "$work/out" || fail "no error event"
+# and is not wrong about a damaged folder, or takes the project above it for this one
+mkdir -p .remote inner/.remote
+code 2
+says "there is a folder .remote in $project, but no configs.yaml in it"
+begin
+printf 'name: above\n' >.remote/configs.yaml
+ln -s nowhere inner/.remote/configs.yaml
+cd inner
+code 2
+says "cannot read $project/inner/.remote/configs.yaml: there is no such file"
+rm .remote/configs.yaml
+mkdir .remote/configs.yaml
+code 2
+says "cannot read $project/inner/.remote/configs.yaml: it is not a regular file"
+rmdir .remote/configs.yaml
+printf 'servers: [\n' >.remote/configs.yaml
+code 2
+says "$project/inner/.remote/configs.yaml:"
+rm -r ../inner
+code 1
+says 'the current folder cannot be found'
+says 'hint: it was probably removed or renamed'
+cd ..
+rm -r .remote
 code 2 --project "$work/nowhere" init
 [ ! -e .remote ] || fail "something was written"
 

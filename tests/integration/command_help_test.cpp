@@ -11,16 +11,23 @@ namespace {
 
 TEST(CommandHelp, ATopicIsAPageOfTheDocs) {
   CommandWorld world;
-  for (const std::string& topic : cli::topic_names()) {
+  const std::string root_help = world.run({"--help"}).out;
+  for (const cli::Topic& one : cli::all_topics()) {
+    const std::string topic(one.name);
     const CommandResult help = world.run({"help", topic});
     EXPECT_EQ(help.code, 0) << topic << help;
     EXPECT_GT(help.lines().size(), 10U) << topic;
     EXPECT_THAT(help.out, Not(HasSubstr("```"))) << topic;
-    EXPECT_THAT(world.run({"--help"}).out, HasSubstr(topic));
-    EXPECT_EQ(world.run({topic, "--help"}).out, world.run({"--help"}).out)
-        << topic << " is a command's name, too";
+    EXPECT_THAT(root_help, HasSubstr("\n  " + topic + " ")) << "a row of its own";
+    EXPECT_LE(26 + one.about.size(), 80U) << topic << ": more than a line";
+    if (!one.command.empty()) {
+      EXPECT_THAT(world.run({"help", std::string(one.command)}).out,
+                  AllOf(HasSubstr("\nSee also: "), HasSubstr("remote help " + topic)));
+    }
+    EXPECT_EQ(world.run({topic, "--help"}).out, root_help) << topic << " is a command's name, too";
   }
   EXPECT_THAT(world.run({"help", "configs"}).out, HasSubstr("\n  hostname\n"));
+  EXPECT_THAT(world.run({"help", "run"}).out, Not(HasSubstr("See also")));
 }
 
 TEST(CommandHelp, AnUnknownWordIsRefusedWithTheNearest) {
@@ -50,6 +57,8 @@ TEST(CommandHelp, TheManualHasAPageForEveryCommand) {
     }
   }
   EXPECT_GT(pages, 25U);
+  EXPECT_THAT(root, AllOf(HasSubstr(".SH TOPICS\n"), HasSubstr("\n.B checking\n"),
+                          HasSubstr("\n.B when\\-it\\-hangs\n")));
   EXPECT_THAT(read_file(folder / "man1" / "remote-torch-launch.1"),
               HasSubstr("\\-\\-nproc\\-per\\-node N|auto\n"));
   EXPECT_THAT(read_file(folder / "man5" / "remote-configs.yaml.5"),

@@ -276,7 +276,8 @@ TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "4"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("error: a: jobs 1-4 were not started: mkdir: "),
-                                HasSubstr("/.jobs: full\nerror: b: jobs 5-8 were not started: ")));
+                                HasSubstr("/.jobs: full\n hint: `remote check --server a` looks what is "
+                                          "wrong there\nerror: b: jobs 5-8 were not started: ")));
 }
 
 TEST_F(CommandLaunch, AServerThatRefusesHasStartedNothing) {
@@ -319,12 +320,11 @@ TEST_F(CommandLaunch, WrongOptionsAreRefusedBeforeAnyServerIsAsked) {
 
 TEST_F(CommandLaunch, WithoutOneOfItsServersNothingIsStarted) {
   world.cut_off({"b"});
-  EXPECT_THAT(
-      launch({"--cmd", "sleep 1000"}),
-      Ends(1, "",
-           AllOf(StartsWith("error: b: "),
-                 HasSubstr("error: nothing was started: a launch needs all of its servers\n hint: name those "
-                           "that are to take part\n"))));
+  EXPECT_THAT(launch({"--cmd", "sleep 1000"}),
+              Ends(1, "",
+                   AllOf(StartsWith("error: b: "),
+                         HasSubstr("error: nothing was started: a launch needs all of its servers\n hint: "
+                                   "--server NAME names those that are to take part\n"))));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_EQ(launch({"--cmd", "true", "--server", "a", "--nproc-per-node", "1"}).code, 0);
 }

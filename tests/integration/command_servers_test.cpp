@@ -3,6 +3,7 @@
 #include "base/files.hpp"
 #include "support/command_world.hpp"
 #include "support/paths.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
@@ -110,6 +111,21 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
   EXPECT_EQ(json[2]["reachable"], false);
   EXPECT_EQ(json[2]["gpus"], nullptr);
   EXPECT_THAT(json[2]["error"].get<std::string>(), HasSubstr("injected fault"));
+}
+
+TEST(CommandServersWait, AServerThatSaysNothingIsWaitedForAloud) {
+  CommandWorld world;
+  const fs::path go = world.home() / "go";
+  world.servers().add_program("nvidia-smi",
+                              "until [ -e '" + go.string() + "' ]; do sleep 0.05; done; exit 1\n");
+  const auto command = world.start({"servers"}, screen());
+  until([&] { return command->err().find("waiting for 2 servers (1 s)") != std::string::npos; }, "the line");
+  EXPECT_EQ(command->out(), "");
+  write_file_atomic(go, "");
+  const CommandResult result = command->wait();
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.out, Not(HasSubstr("waiting"))) << "stdout is data";
+  EXPECT_THAT(result.out, HasSubstr("REACHABLE"));
 }
 
 }  // namespace

@@ -10,7 +10,10 @@ TEST(CommandStatus, ANewProjectIsToldWhatToDoFirst) {
   EXPECT_THAT(world.run({"status"}),
               Ends(0, "", "proj: nothing runs on 2 servers\nto make the servers ready: remote prepare\n"));
   world.configure("name: proj\n");
-  EXPECT_THAT(world.run({"status"}).err, HasSubstr("remote sandbox up\n"));
+  EXPECT_THAT(
+      world.run({"status"}).err,
+      AllOf(HasSubstr("to name your own servers, under `servers:`: ${EDITOR:-vi} "),
+            HasSubstr("/.remote/configs.yaml'\nfor practice servers of this machine: remote sandbox up\n")));
   EXPECT_EQ(world.servers().commands(), 0);
 }
 
@@ -39,6 +42,52 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
   EXPECT_THAT(third.err, HasSubstr("nothing runs on 2 servers, 4 jobs ended since the last time\n"
                                    "to train: remote torch-launch --rsync -- train.py\n"));
   EXPECT_EQ(world.run({"status"}).out, "");
+}
+
+TEST(CommandStatus, ASettingThatCannotWorkIsToldFirst) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\nservers:\n  a: {hostname: a}\n  b: {hostname: b, private_key: ./.remote/key}\n");
+  EXPECT_THAT(
+      world.run({}).err,
+      MatchesRegex(".*\nb: key [^\n]*/my project/.remote/key .configs.yaml:4.: no such file; to mend it: "
+                   "\\$\\{EDITOR:-vi\\} [^\n]*\nto make the servers ready: remote prepare\n"));
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
+TEST(CommandStatus, PracticeServersThatAreDownAreToldFirst) {
+  CommandWorld world;
+  make_folders(world.project() / ".remote/sandbox/node-1/home");
+  write_file_atomic(world.project() / ".remote/sandbox/node-1/port", "2022\n");
+  const std::string node = "  node-1: {hostname: 127.0.0.1, port: 2022}\n";
+  world.configure("name: proj\nservers:\n" + node);
+  EXPECT_EQ(world.run({}).err,
+            "proj: nothing runs on 1 server\npractice servers are down; to start them: remote sandbox up\n"
+            "to make the servers ready: remote prepare\n");
+  // One that the project does not use is of no interest.
+  world.configure("name: proj\nservers:\n  a: {hostname: a}\n");
+  EXPECT_THAT(world.run({}).err, Not(HasSubstr("sandbox up")));
+}
+
+TEST(CommandStatus, TheLaunchThatFailedLastIsToldUntilSomethingElseIsStarted) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a, internal_address: 127.0.0.1}\n"
+      "  b: {hostname: b, internal_address: 127.0.0.1}\n");
+  write_file_atomic(world.project() / "fit it.py", "");
+  EXPECT_EQ(world
+                .run({"launch", "--follow", "--failure-grace", "0", "--cmd",
+                      "[ $RANK = 0 ] || exit 3; exec sleep 1000"})
+                .code,
+            1);
+  const auto told = HasSubstr(
+      "to see why job 2 (rank 1 on b) failed: remote job-tail --job 2\n"
+      "for the whole launch as one page: remote report --launch 1\n"
+      "to train: remote torch-launch --rsync -- 'fit it.py'\n");
+  EXPECT_THAT(world.run({}).err, told);
+  EXPECT_THAT(world.run({}).err, told) << "it is no news any more, and still the next thing to look at";
+  world.ended_job("a", "true");
+  EXPECT_THAT(world.run({}).err, Not(HasSubstr("job 2")));
 }
 
 TEST(CommandStatus, OutputIsNotPromisedOfAServerThatDoesNotAnswer) {

@@ -135,6 +135,23 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   EXPECT_EQ(ask(request).env_python, "3.11.5");
 }
 
+TEST_P(ProbeScript, SaysWhetherAJobWouldFindTheProgram) {
+  const TempFolder temp("remote-probe-");
+  const fs::path env = temp.path() / "my env";
+  const std::string program = "no-such-python";
+  ProbeRequest request{.master_addr = "127.0.0.1"};
+  EXPECT_EQ(ask(request).missing, "");
+  request.program = program;
+  EXPECT_EQ(ask(request).missing, program);
+  fs::create_directories(env / "bin");
+  write_file_atomic(env / "bin" / program, "#!/bin/sh\n", 0755);
+  request.environment = env;
+  EXPECT_EQ(ask(request).missing, "");
+  request.environment = "";
+  request.activate = "PATH='" + (env / "bin").string() + "':$PATH";
+  EXPECT_EQ(ask(request).missing, "");
+}
+
 TEST_P(ProbeScript, TellsAboutThisMachine) {
   const ProbeAnswer answer = ask({.master_addr = "127.0.0.1"});
   EXPECT_FALSE(answer.host.empty());

@@ -87,6 +87,42 @@ TEST(SandboxConfig, TakesTheExamplesPlaceInWhatInitWrote) {
   EXPECT_EQ(config.python.manager, config::PythonManager::venv);
 }
 
+TEST(SandboxConfig, WhatInitWroteIsKeptAndComesBack) {
+  Project project;
+  const std::string former =
+      "name: mine\n" + std::string(config::config_server_example) + std::string(config::config_tail);
+  write_file_atomic(project.file, former);
+  settle_config(project.sandbox, {server(1, 20001)});
+  // A later `up` changes the servers alone.
+  EXPECT_EQ(settle_config(project.sandbox, {server(1, 20001), server(2, 20002)}).state,
+            SandboxConfigState::updated);
+  const config::Config config = config::load(project.temporary.path());
+  EXPECT_EQ(config.name, "mine");
+  EXPECT_EQ(config.servers.size(), 2U);
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::restored);
+  EXPECT_EQ(read_file(project.file), former);
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::left) << "it is not the sandbox's any more";
+}
+
+TEST(SandboxConfig, WhatInitWroteStaysAsTheUserEditedItSince) {
+  Project project;
+  write_file_atomic(project.file, std::string(config::config_server_example));
+  settle_config(project.sandbox, {server(1, 20001)});
+  const std::string edited = read_file(project.file) + "# my note\n";
+  write_file_atomic(project.file, edited);
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::left);
+  EXPECT_EQ(read_file(project.file), edited);
+}
+
+TEST(SandboxConfig, AnOldCopyIsNotTakenForWhatANewFileWas) {
+  Project project;
+  write_file_atomic(project.file, std::string(config::config_server_example));
+  settle_config(project.sandbox, {server(1, 20001)});
+  fs::remove(project.file);
+  settle_config(project.sandbox, {server(1, 20001)});
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::removed);
+}
+
 TEST(SandboxConfig, ForeignFileIsLeftAlone) {
   Project project;
   write_file_atomic(project.file, "servers: [broken\n");
@@ -95,14 +131,14 @@ TEST(SandboxConfig, ForeignFileIsLeftAlone) {
   EXPECT_EQ(result.lacking.size(), 1U);
   EXPECT_TRUE(result.problem);
   EXPECT_EQ(read_file(project.file), "servers: [broken\n");
-  EXPECT_FALSE(remove_config(project.sandbox));
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::left);
   EXPECT_TRUE(fs::exists(project.file));
 }
 
 TEST(SandboxConfig, OwnFileCanBeRemoved) {
   Project project;
   settle_config(project.sandbox, {server(1, 20001)});
-  EXPECT_TRUE(remove_config(project.sandbox));
+  EXPECT_EQ(undo_config(project.sandbox), UndoneConfig::removed);
   EXPECT_FALSE(fs::exists(project.file));
 }
 

@@ -75,7 +75,8 @@ void check_svg(const Arguments& arguments) {
   }
   const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
   if (std::error_code problem; !std::filesystem::is_directory(folder, problem)) {
-    throw Error::usage("cannot write " + file.string(), "there is no folder " + folder.string());
+    throw Error::usage("cannot write " + file.string(), "there is no folder " + folder.string(),
+                       "make the folder first, or name another file");
   }
 }
 
@@ -124,7 +125,8 @@ int run(Context& context, const Arguments& arguments) {
   }
   if (!arguments.svg.empty()) {
     if (!report.network) {
-      throw Error::usage("cannot draw the bandwidth", "it takes two servers at least");
+      throw Error::usage("cannot draw the bandwidth", "it takes two servers at least",
+                         "name more of them with --server, or leave --svg out");
     }
     write_file_atomic(arguments.svg, bandwidth_svg(*report.network));
   }

@@ -8,6 +8,7 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
+#include "cli/given_file.hpp"
 #include "cli/options.hpp"
 #include "config/config.hpp"
 #include "config/validate.hpp"
@@ -108,7 +109,8 @@ const char* words_of(project::ServerListForm form) {
 std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
                                                const fs::path& folder) {
   const fs::path file = fs::absolute(expand_home(name)).lexically_normal();
-  project::ServerList list = project::read_server_list(read_file(file), name, file.parent_path(), folder);
+  project::ServerList list =
+      project::read_server_list(read_given_file("--from", file), name, file.parent_path(), folder);
   context.terminal.notice(
       fmt::format("{} is {}: {}", name, words_of(list.form), counted(list.servers.size(), "server")));
   constexpr std::size_t shown = 5;
@@ -135,7 +137,8 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
   project.folder = folder;
   const std::string name = answer("Project name: ");
   if (const auto problem = name.empty() ? std::nullopt : config::name_problem(name)) {
-    throw Error::usage("init", "'" + config::printable(name) + "' cannot be the project's name: " + *problem);
+    throw Error::usage("init", "'" + config::printable(name) + "' cannot be the project's name: " + *problem,
+                       "--name gives it another one");
   }
   project.name = name.empty() ? std::nullopt : std::optional(name);
   const std::string hostname = answer("Hostname or IP address of the server: ");
@@ -147,7 +150,7 @@ config::NewProject gather_piped(Context& context, const fs::path& folder) {
   project.servers.push_back(
       config::make_new_server("default", (username.empty() ? "" : username + "@") + hostname));
   if (!key.empty()) {
-    project.servers.front().private_key = config::private_key_value(key, fs::current_path(), folder);
+    project.servers.front().private_key = config::private_key_value(key, current_folder(), folder);
   }
   return project;
 }
@@ -168,7 +171,8 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   for (const std::string& text : options.servers) {
     config::NewServer server = config::parse_new_server(text);
     if (is_named(project.servers, server.name)) {
-      throw Error::usage("--server " + server.name, "two servers have this name");
+      throw Error::usage("--server " + server.name, "two servers have this name",
+                         "give one of them another name: --server NAME=HOST");
     }
     project.servers.push_back(std::move(server));
   }
@@ -200,7 +204,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
       context.terminal.warning("there is no file " + *key + " yet");
     }
     for (config::NewServer& server : project.servers) {
-      server.private_key = config::private_key_value(*key, fs::current_path(), folder);
+      server.private_key = config::private_key_value(*key, current_folder(), folder);
     }
   }
   return project;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -11,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/waiting.hpp"
 #include "ui/full_screen.hpp"
 
 namespace remote::cli {
@@ -193,7 +196,10 @@ int run(Context& context, const Arguments& arguments) {
   if (arguments.watch) {
     watch(context, arguments);
   }
-  print(context, arguments, look(context, arguments));
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
+  const Listing listing = look(context, arguments);
+  waiting.reset();
+  print(context, arguments, listing);
   for (const Event& note : notes) {
     context.show(note);
   }

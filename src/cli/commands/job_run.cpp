@@ -80,7 +80,7 @@ std::string ask_server(Context& context) {
   }
   const auto answer = context.terminal.ask(fmt::format("On which server ({})? ", all), context.cancel);
   if (!answer || trim(*answer).empty()) {
-    throw Error("nothing was started", "no server was named");
+    throw Error("nothing was started", "no server was named", "name one with --server");
   }
   return std::string(trim(*answer));
 }

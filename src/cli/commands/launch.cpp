@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/waiting.hpp"
 #include "jobs/job_json.hpp"
 #include "launch/plan.hpp"
 #include "ui/table.hpp"
@@ -184,7 +186,9 @@ int run(Context& context, const Arguments& arguments) {
     send_project(context, servers);
   }
   std::vector<Job> started;
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for the servers of the launch");
   context.on_event = [&](const Event& event) {
+    waiting.reset();
     if (const auto* launched = std::get_if<Launched>(&event)) {
       started = launched->result.jobs;
       show_started(context, launched->result, ranks_from);
@@ -195,7 +199,9 @@ int run(Context& context, const Arguments& arguments) {
   LaunchResult result;
   try {
     result = context.project().launch(request);
+    waiting.reset();
   } catch (const Interrupted&) {
+    waiting.reset();
     context.terminal.notice(started.empty()    ? "nothing was started"
                             : is_over(started) ? "nothing of it runs"
                                                : "the ranks go on. To end them: " + kill_command(started));

@@ -4,6 +4,7 @@
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
+#include "cli/given_file.hpp"
 #include "launch/host_filter.hpp"
 #include "launch/hostfile.hpp"
 
@@ -34,7 +35,7 @@ void HostOptions::choose(Context& context, const std::vector<std::string>& serve
                          LaunchRequest& request) const {
   std::vector<LaunchHost> hosts;
   if (!hostfile_.empty()) {
-    hosts = launch::parse_hostfile(read_file(expand_home(hostfile_)), hostfile_);
+    hosts = launch::parse_hostfile(read_given_file("--hostfile", expand_home(hostfile_)), hostfile_);
   } else if (!hosts_.empty()) {
     hosts = launch::parse_host_list(hosts_);
   }
@@ -92,7 +93,8 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
     request.init_method = usual.init_method.value_or(usual.init_dir ? InitMethod::file : InitMethod::env);
   }
   if (dir_ && request.init_method != InitMethod::file) {
-    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file");
+    throw Error::usage(fmt::format("remote {}: --init-dir", name), "it is for --init-method file",
+                       "add --init-method file, or leave --init-dir out");
   }
   request.init_dir = dir_ ? *dir_ : usual.init_dir.value_or("");
 }

@@ -99,7 +99,8 @@ int run(Context& context, const Arguments& arguments) {
   request.fetch = !arguments.offline;
   if (arguments.watch) {
     if (context.options.json && !context.stream) {
-      throw Error::usage("report --watch --json", "a page that is served is no JSON value");
+      throw Error::usage("report --watch --json", "a page that is served is no JSON value",
+                         "leave one of the two out");
     }
     request.sample = true;
     watch(context, request);

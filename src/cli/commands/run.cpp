@@ -106,7 +106,8 @@ int conclude(Context& context, const std::vector<ServerRun>& runs) {
 // one.
 bool wants_terminal(Context& context, const Arguments& arguments, std::size_t servers) {
   if (arguments.tty && context.options.json) {
-    throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output");
+    throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output",
+                       "leave one of the two out");
   }
   if (arguments.tty && servers != 1) {
     throw Error::usage("run --tty", fmt::format("{} servers cannot share a terminal", servers),

@@ -16,6 +16,11 @@ namespace remote::cli {
 namespace fs = std::filesystem;
 namespace {
 
+struct UpArguments {
+  sandbox::SandboxOptions options;
+  bool sample = false;
+};
+
 struct DownArguments {
   bool purge = false;
 };
@@ -25,14 +30,15 @@ fs::path sandbox_project(const Context& context) {
   if (context.options.project) {
     fs::path folder = expand_home(*context.options.project);
     if (!fs::is_directory(folder)) {
-      throw Error::usage("--project " + *context.options.project, "there is no such folder");
+      throw Error::usage("--project " + *context.options.project, "there is no such folder",
+                         "make it first, or go into the folder and leave --project out");
     }
     return folder;
   }
   try {
-    return Project::find(fs::current_path());
+    return Project::find(current_folder());
   } catch (const Error&) {
-    return fs::current_path();
+    return current_folder();
   }
 }
 
@@ -50,8 +56,8 @@ nlohmann::json to_json(const std::vector<sandbox::SandboxServer>& list) {
 }
 
 void report_config(Context& context, const sandbox::Sandbox& sandbox,
-                   const std::vector<sandbox::SandboxServer>& list) {
-  const sandbox::SandboxConfigResult result = sandbox::settle_config(sandbox, list);
+                   const std::vector<sandbox::SandboxServer>& list, bool sample) {
+  const sandbox::SandboxConfigResult result = sandbox::settle_config(sandbox, list, sample);
   using State = sandbox::SandboxConfigState;
   if (result.state == State::created || result.state == State::updated) {
     context.terminal.notice(
@@ -68,11 +74,20 @@ void report_config(Context& context, const sandbox::Sandbox& sandbox,
   }
 }
 
-int sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
+void report_sample(Context& context, const sandbox::Sandbox& sandbox) {
+  const bool made = sandbox::write_sample(sandbox) == sandbox::Sample::made;
+  context.terminal.notice(made ? "wrote train.py, a training that needs Python 3 alone"
+                               : "kept train.py: it exists already");
+  const bool usual = context.project().launch_defaults().command.has_value();
+  context.terminal.notice(std::string("to train on all of them: remote torch-launch") +
+                          (usual ? "" : " --rsync --follow --nproc-per-node 2 --cmd 'python3 train.py'"));
+}
+
+int sandbox_up(Context& context, const UpArguments& arguments) {
   const fs::path project = sandbox_project(context);
   config::check_folder(project);
   sandbox::Sandbox sandbox(project);
-  const auto list = sandbox.up(options, context.cancel);
+  const auto list = sandbox.up(arguments.options, context.cancel);
   std::size_t started = 0;
   for (const sandbox::SandboxServer& server : list) {
     started += server.started ? 1 : 0;
@@ -88,7 +103,10 @@ int sandbox_up(Context& context, const sandbox::SandboxOptions& options) {
     how = fmt::format(" ({} of them just started)", started);
   }
   context.terminal.notice(counted(list.size(), "practice server") + " up" + how);
-  report_config(context, sandbox, list);
+  report_config(context, sandbox, list, arguments.sample);
+  if (arguments.sample) {
+    report_sample(context, sandbox);
+  }
   if (context.options.json) {
     context.print(to_json(list));
   }
@@ -100,8 +118,11 @@ int sandbox_down(Context& context, const DownArguments& arguments) {
   const int ended = sandbox.down();
   context.terminal.notice(counted(ended, "practice server") + " ended");
   if (arguments.purge) {
-    if (sandbox::remove_config(sandbox)) {
+    const sandbox::UndoneConfig undone = sandbox::undo_config(sandbox);
+    if (undone == sandbox::UndoneConfig::removed) {
       context.terminal.notice("removed .remote/configs.yaml, which the sandbox had written");
+    } else if (undone == sandbox::UndoneConfig::restored) {
+      context.terminal.notice("took the practice servers out of .remote/configs.yaml again");
     }
     sandbox.purge();
     context.terminal.notice("removed " + sandbox.folder().string());
@@ -135,14 +156,17 @@ void add_sandbox(CLI::App& app, Context& context) {
   CLI::App* sandbox = app.add_subcommand("sandbox", "Practice servers on this machine: real sshd processes");
   sandbox->require_subcommand(1);
 
-  const auto [up, options] =
+  const auto [up, up_arguments] =
       add_command(*sandbox, context, "up", "Start them; those that run already stay as they are", sandbox_up);
-  add_number_option(up, "--nodes", options.nodes, "How many (default: those there are, else 2)", "N", 1,
-                    1000);
+  add_number_option(up, "--nodes", up_arguments.options.nodes, "How many (default: those there are, else 2)",
+                    "N", 1, 1000);
   add_number_option(
-      up, "--max-sessions", options.max_sessions,
+      up, "--max-sessions", up_arguments.options.max_sessions,
       "Sessions that one connection may have, of those started now (default: 10, as sshd has it)", "N", 0,
       10000);
+
+  up.add_flag("--sample", up_arguments.sample,
+              "Write train.py too, a small training; `remote torch-launch` then runs it");
 
   const auto [down, arguments] = add_command(
       *sandbox, context, "down", "End them and everything that was started in them", sandbox_down);

@@ -1,6 +1,9 @@
 // `remote servers`: how the servers are now; with --verbose how each is reached, and where each setting came
 // from.
 
+#include <optional>
+#include <utility>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/top.hpp"
+#include "cli/show/waiting.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -107,7 +111,9 @@ int run(Context& context, const std::vector<std::string>& globs) {
   if (context.options.verbose > 0) {
     return show_settings(context, servers);
   }
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for " + counted(servers.size(), "server"));
   const std::vector<ServerState> states = context.project().server_states(globs);
+  waiting.reset();
   ui::Table table({"SERVER", "REACHABLE", {"GPUS", true}, {"JOBS", true}, "LOAD", "GPUS IN USE"});
   auto json = nlohmann::json::array();
   int code = 0;

@@ -30,7 +30,7 @@ std::string chosen_server(Context& context, const std::string& named) {
 
 int run(Context& context, const Arguments& arguments) {
   if (context.options.json) {
-    throw Error::usage("remote shell", "--json goes with commands that return data");
+    throw Error::usage("remote shell", "--json goes with commands that return data", "leave --json out");
   }
   if (!context.terminal.stdin_is_terminal() || !context.terminal.stdout_is_terminal()) {
     throw Error::usage("remote shell", "stdin and stdout must be a terminal",

@@ -117,7 +117,8 @@ PageServer::PageServer() : state_(std::make_unique<State>()) {
     state_->acceptor.listen();
     state_->content.host = fmt::format("127.0.0.1:{}", state_->acceptor.local_endpoint().port());
   } catch (const boost::system::system_error& error) {
-    throw Error("cannot serve the report", error.code().message());
+    throw Error("cannot serve the report", error.code().message(),
+                "without --watch the page is written to a file");
   }
   state_->content.path = "/" + random_hex(32) + "/";
   state_->address = "http://" + state_->content.host + state_->content.path;

@@ -339,11 +339,13 @@ void send_project(Context& context, const std::vector<std::string>& servers) {
   request.setup = false;
   request.packages = false;
   bool all = true;
-  for (const PrepareResult& result : prepare_on_screen(context, request, false, false)) {
+  const std::vector<PrepareResult> results = prepare_on_screen(context, request, false, false);
+  for (const PrepareResult& result : results) {
     show_server(context, result, request);
     all = all && !result.error;
   }
   if (!all) {
+    show_hints(context, results);
     throw Error("nothing was started", "the project was not sent to all of the servers");
   }
 }

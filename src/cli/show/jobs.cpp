@@ -67,6 +67,30 @@ std::string verdict_headline(const Verdict& verdict) {
                      counted(static_cast<std::size_t>(verdict.total), "rank"));
 }
 
+std::string verdict_hint(const Verdict& verdict) {
+  constexpr std::string_view missing = "No module named ";
+  if (!verdict.first) {
+    return "";
+  }
+  for (const std::string& line : verdict.last_lines) {
+    const std::size_t at = line.find(missing);
+    std::string name = at == std::string::npos ? "" : line.substr(at + missing.size());
+    name = name.substr(name.starts_with('\'') ? 1 : 0);
+    name = name.substr(
+        0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
+    if (!name.empty()) {
+      return fmt::format(
+          "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
+          name, name == "torch" ? "; Debian has it as python3-torch" : "");
+    }
+    if (line.find("python: command not found") != std::string::npos ||
+        line.find("python: not found") != std::string::npos) {
+      return "`remote prepare` makes the Python environment there";
+    }
+  }
+  return "";
+}
+
 namespace {
 
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
@@ -102,6 +126,9 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   }
   if (!lines.empty() && !rest.empty()) {
     terminal.notice(rest);
+  }
+  if (const std::string hint = verdict_hint(verdict); !hint.empty()) {
+    terminal.notice(" hint: " + hint);
   }
   if (verdict.first) {
     const Job& first = *verdict.first;

@@ -6,6 +6,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
 #include "project/rank_lines.hpp"
 
@@ -157,7 +158,8 @@ struct Teller {
     return {"prepared", {{"server", server(event.server)}}};
   }
   Told operator()(const ServerFailed& event) const {
-    Json fields = error_fields(event.error, event.error.hint());
+    const Error error = event.server < servers.size() ? event.error.on(servers[event.server]) : event.error;
+    Json fields = error_fields(error, hint_of(error));
     fields["server"] = server(event.server);
     fields["last_lines"] = event.last_lines;
     fields["log"] = or_null(event.log);
@@ -212,6 +214,11 @@ void EventStream::ended(const Job& job) {
 }
 
 void EventStream::verdict(const Verdict& verdict) {
+  const bool well = verdict.succeeded == verdict.total || !verdict.left.empty();
+  std::string hint = verdict_hint(verdict);
+  if (hint.empty() && verdict.first) {
+    hint = fmt::format("its output: remote job-tail --job {}", verdict.first->key);
+  }
   print("verdict",
         {{"total", verdict.total},
          {"succeeded", verdict.succeeded},
@@ -224,7 +231,10 @@ void EventStream::verdict(const Verdict& verdict) {
          {"ahead_ms", or_null(verdict.ahead_ms)},
          {"last_lines", verdict.last_lines},
          {"lost_server", or_null(verdict.lost_server)},
-         {"left", verdict.left}});
+         {"left", verdict.left},
+         {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
+         {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
+         {"hint", or_null(hint)}});
 }
 
 void EventStream::result(const Json& value) {

@@ -39,7 +39,8 @@ void import_torch(Core& core, const NetworkOptions& options, CheckReport& report
   request.env = {{"REMOTE_DEEP", servers::deep_program()}};
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     if (stream == OutputStream::out && outputs[server].size() + data.size() > most_output) {
-      throw Error("cannot import torch", "its output does not end");
+      throw Error("cannot import torch", "its output does not end",
+                  "try it there by hand: python -c 'import torch'");
     }
     if (stream == OutputStream::out) {
       outputs[server] += data;

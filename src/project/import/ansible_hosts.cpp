@@ -70,7 +70,8 @@ std::vector<std::string> expand(const std::string& pattern, const std::string& w
       }
       if (longer.size() > most_hosts) {
         throw Error::usage(
-            where, fmt::format("'{}' names more than {} hosts", config::printable(pattern), most_hosts));
+            where, fmt::format("'{}' names more than {} hosts", config::printable(pattern), most_hosts),
+            "name a group of fewer hosts");
       }
     }
     names = std::move(longer);

@@ -54,7 +54,7 @@ std::vector<std::string> words_of(std::string_view line, const std::string& wher
     }
   }
   if (quote != 0) {
-    throw Error::usage(where, "a quote is not closed");
+    throw Error::usage(where, "a quote is not closed", "close it, or take it out");
   }
   if (inside) {
     words.push_back(std::move(word));

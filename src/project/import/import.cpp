@@ -18,7 +18,8 @@ constexpr std::size_t most_servers = 4096;
 void check(const std::optional<std::string>& problem, const std::string& where, const char* what,
            const std::string& value) {
   if (problem) {
-    throw Error::usage(where, fmt::format("{} '{}': {}", what, config::printable(value), *problem));
+    throw Error::usage(where, fmt::format("{} '{}': {}", what, config::printable(value), *problem),
+                       "mend the line, or leave that server out of the file");
   }
 }
 
@@ -106,13 +107,14 @@ ServerListBuilder::ServerListBuilder(ServerListForm form, std::string file, std:
 void ServerListBuilder::add(const FoundServer& found) {
   // YAML's aliases make a short file name a host very often.
   if (++count_ > 20 * most_servers) {
-    throw Error::usage(found.where, "it names servers too often");
+    throw Error::usage(found.where, "it names servers too often", "name each server once");
   }
   if (!names_.insert(found.name).second) {
     return;
   }
   if (names_.size() > most_servers) {
-    throw Error::usage(found.where, fmt::format("it names more than {} servers", most_servers));
+    throw Error::usage(found.where, fmt::format("it names more than {} servers", most_servers),
+                       "give a file with fewer of them");
   }
   config::NewServer server;
   server.name = found.name;
@@ -159,7 +161,9 @@ void ServerListBuilder::leave_out(const std::string& server, const std::string& 
 
 ServerList ServerListBuilder::take() {
   if (list_.servers.empty()) {
-    throw Error::usage(file_, "it names no server");
+    throw Error::usage(
+        file_, "it names no server",
+        "is it a hostfile, an ssh_config, an inventory of Ansible, or a list of SkyPilot or dstack?");
   }
   return std::move(list_);
 }
@@ -182,10 +186,12 @@ std::string value_of(const config::YamlNode& map, const std::string& key, const 
 ServerList read_server_list(std::string_view text, const std::string& file,
                             const std::filesystem::path& folder, const std::filesystem::path& project) {
   if (text.size() > config::max_config_bytes) {
-    throw Error::usage(file, "it is larger than 1 MiB");
+    throw Error::usage(file, "it is larger than 1 MiB",
+                       "is it the right file? give one that only lists servers");
   }
   if (text.find('\0') != std::string_view::npos) {
-    throw Error::usage(file, "it is no text: it has NUL bytes");
+    throw Error::usage(file, "it is no text: it has NUL bytes",
+                       "is it the right file? give one that lists servers as text");
   }
   const auto builder = [&](ServerListForm form) { return ServerListBuilder(form, file, folder, project); };
   if (looks_like_yaml(text)) {

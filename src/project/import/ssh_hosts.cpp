@@ -108,7 +108,7 @@ void read_ssh_hosts(std::string_view text, ServerListBuilder& list) {
   }
   // Each is looked up in all of the file.
   if (names.size() * text.size() > std::size_t{1} << 28U) {
-    throw Error::usage(list.file(), "it is too large");
+    throw Error::usage(list.file(), "it is too large", "is it the right file? give one with fewer includes");
   }
   std::map<std::string, std::string> of_line;  // the names of the servers of this line by where they lead to
   std::string line;
