@@ -7,6 +7,8 @@ cmake_minimum_required(VERSION 3.22)
 
 # Suites that take long and share nothing: each of their tests is one of ctest, so that they run side by side.
 set(each Launch PrepareTest KillOverSsh FollowOverSsh StoreFaults CondaTest Environments)
+# Suites with a parameter that is no shell, and of quick tests: one test of ctest all the same.
+set(whole CommandErrors)
 # What tests/run leaves out unless it is asked for everything: how the names of ctest begin.
 set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.busybox Launch.IsKilled KillTorchrun)
 
@@ -26,7 +28,7 @@ foreach(line IN LISTS lines)
   elseif(line MATCHES "^  ([A-Za-z0-9_]+)(/([A-Za-z0-9_]+))?$")
     if(name IN_LIST each)
       list(APPEND groups "${name}.${CMAKE_MATCH_1}${CMAKE_MATCH_2}=${suite}.${CMAKE_MATCH_1}${CMAKE_MATCH_2}")
-    elseif(CMAKE_MATCH_3)
+    elseif(CMAKE_MATCH_3 AND NOT name IN_LIST whole)
       list(APPEND groups "${name}.${CMAKE_MATCH_3}=${suite}.*/${CMAKE_MATCH_3}")
     else()
       list(APPEND groups "${name}=${suite}.*")
