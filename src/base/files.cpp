@@ -36,7 +36,7 @@ std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, c
 }
 
 UniqueFd open_lock(const fs::path& path) {
-  UniqueFd fd(open_regular(path, O_RDWR | O_CREAT));
+  UniqueFd fd(open_regular(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
   if (!fd) {
     throw file_error("open the lock file", path, errno);
   }
@@ -83,9 +83,13 @@ Error file_error(const char* action, const fs::path& path, int error) {
   } else if (error == ENOENT) {
     hint = "check the name, and the folder that it is looked for in";
   } else if (error == EISDIR || error == ENOTDIR) {
-    hint = "a file is needed there, and folders above it";
+    hint = error == EISDIR ? "it is a folder; name a file" : "a part of the path is no folder";
+  } else if (error == ELOOP) {
+    hint = "it is a link; put a file in its place";
+  } else if (error == EMFILE || error == ENFILE) {
+    hint = "too many files are open; raise the limit (ulimit -n)";
   } else {
-    hint = "look at what is there";
+    hint = "look at the disk, and at the file's name";
   }
   return Error(std::string("cannot ") + action + " " + path.string(), std::strerror(error), hint);
 }

@@ -94,10 +94,10 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
     case Remedy::name_servers:
       return "--server NAME names those that are to take part";
     case Remedy::check_server:
-      return fmt::format("`remote check{}` looks what is wrong there",
+      return fmt::format("`remote check{}` shows what is wrong there",
                          server.empty() ? "" : " --server " + shell_join({{server}}));
     case Remedy::read_manual:
-      return fmt::format("`remote help {}` tells what is right", detail);
+      return fmt::format("`remote help {}` describes it", detail);
     case Remedy::tell_more:
       return "the same command with -vv tells what the server said";
     case Remedy::report_bug:
@@ -237,6 +237,10 @@ fs::path current_folder() {
                 "it was probably removed or renamed; change to one that is there: cd ~");
   }
   return folder;
+}
+
+fs::path absolute_path(const fs::path& path) {
+  return path.is_absolute() ? path : current_folder() / path;
 }
 
 std::string hint_of(const Error& error) {

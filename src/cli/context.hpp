@@ -108,6 +108,8 @@ inline nlohmann::json or_null(const std::string& text) {
 
 // The folder that the program was started in. Throws Error where it is gone.
 std::filesystem::path current_folder();
+// The path, from the current folder on where it is relative. Throws likewise.
+std::filesystem::path absolute_path(const std::filesystem::path& path);
 
 // What to try after the error: its own hint, then the option or command that does its remedy. Empty if there
 // is nothing to say.

@@ -40,7 +40,12 @@ bool sandbox_is_down(Project& project) {
   if (!fs::is_directory(sandbox.folder(), ignored)) {
     return false;
   }
-  const auto practice = sandbox.status();
+  std::vector<sandbox::SandboxServer> practice;
+  try {
+    practice = sandbox.status();
+  } catch (const Error&) {
+    return false;  // this is advice; `sandbox status` tells what is wrong
+  }
   return std::ranges::any_of(project.servers({}), [&](const ServerInfo& server) {
     const auto setting = [&](const char* name) {
       const auto found = std::ranges::find(server.settings, name, &ServerSetting::name);
@@ -153,10 +158,13 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
                      fmt::format("remote job-tail --{} {}", job.launch ? "launch" : "job", job.key)});
   }
   add_failures(steps, status, rows);
+  const LaunchDefaults defaults = project.launch_defaults();
+  const bool usual = defaults.command.has_value();
   if (fresh) {
     steps.push_back({"to make the servers ready", "remote prepare"});
-  } else if (idle) {
-    const bool usual = project.launch_defaults().command.has_value();
+  }
+  // A launch that sends the project itself may need no preparation, as that of `sandbox up --sample`.
+  if (idle && (!fresh || (usual && defaults.rsync.value_or(false)))) {
     steps.push_back({"to train", usual ? std::string("remote torch-launch")
                                        : "remote torch-launch --rsync -- " + script_of(project.folder())});
   }

@@ -137,9 +137,11 @@ venv/
 )";
 
 inline constexpr std::string_view gitignore_text = R"(# written by `remote`, of use on this machine only
+/bandwidth.json
 /jobs/
 /logs/
 /reports/
+/samples/
 /sandbox/
 /scripts/
 /sent/

@@ -108,6 +108,9 @@ std::string read_bounded(const fs::path& file) {
   std::error_code error;
   const fs::file_status status = fs::status(file, error);
   if (status.type() == fs::file_type::not_found) {
+    if (fs::is_symlink(fs::symlink_status(file, error))) {
+      throw Error::usage(what, "it is a link to nothing", "remove the link, or make the file that it names");
+    }
     throw Error::usage(what, "there is no such file").mended_by(Remedy::make_project);
   }
   if (!error && !fs::is_regular_file(status)) {

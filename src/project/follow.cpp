@@ -195,7 +195,9 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   jobs::FollowEvents events;
   jobs::FollowOptions options = options_of(jobs, parts, request);
   Output output(parts, request.on_output, request.on_rank_output);
-  FirstOutputs first(core.store, jobs);
+  // `launch --follow` alone sees outputs when they are written.
+  const std::vector<Job> from_their_start = request.first_rank_only ? jobs : std::vector<Job>();
+  FirstOutputs first(core.store, from_their_start);
   events.output =
       core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
         first.note(parts[index].job);

@@ -2,8 +2,6 @@
 
 #include <utility>
 
-#include <fmt/format.h>
-
 #include "jobs/places.hpp"
 #include "project/core.hpp"
 
@@ -23,13 +21,7 @@ std::vector<Part> parts_of(const Core& core, const std::vector<Job>& jobs, const
     const bool has_files = ranks_of(job) > 1 && jobs::is_of_slurm(core.config, job);
     const int first = job.rank.value_or(0);
     Part part{.job = i, .file = {}, .rank = {}, .only = {}};
-    if (request.each_rank && has_files) {
-      if (ranks_of(job) > most_ranks) {
-        throw Error::usage(
-            fmt::format("cannot show {} ranks at once", ranks_of(job)),
-            fmt::format("job {} has more than {}", job.key, most_ranks),
-            fmt::format("name one rank; or bring all outputs here: ranks/N.out of job {}'s folder", job.key));
-      }
+    if (request.each_rank && has_files && ranks_of(job) <= most_ranks) {
       part.rank = job.labelled ? std::nullopt : std::optional(first);
       part.only = job.labelled ? std::optional(no_rank) : std::nullopt;
       parts.push_back(part);

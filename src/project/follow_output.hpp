@@ -27,7 +27,8 @@ struct Part {
 constexpr int no_rank = -1;  // as Part::only: the lines without a label
 
 // The parts of these jobs. Under Slurm all ranks but rank 0 have files of their own; where torchrun's agents
-// started them, rank 0 has as well. Throws Error (usage) where each rank is wanted and there are too many.
+// started them, rank 0 has as well. Of more than 64 ranks not each is followed, but what the job itself
+// writes.
 std::vector<Part> parts_of(const Core& core, const std::vector<Job>& jobs, const FollowRequest& request);
 
 // Hands over what is written, by index into the parts; of lines with labels only what is wanted. One thread

@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -74,15 +75,15 @@ double number_of(const Json& value) {
 
 // When the last sample was kept; 0: there is none.
 std::int64_t last_in(const std::filesystem::path& path) {
-  constexpr std::streamoff enough = 65536;
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  const std::streamoff size = file.tellg();
-  if (!file || !std::filesystem::is_regular_file(path)) {
-    return 0;
-  }
-  file.seekg(std::max<std::streamoff>(0, size - enough));
+  constexpr off_t enough = 65536;
+  const UniqueFd fd = open_regular(path, O_RDONLY | O_NOFOLLOW);
+  const off_t size = fd ? ::lseek(fd.get(), 0, SEEK_END) : 0;
+  std::string text(static_cast<std::size_t>(std::min(std::max<off_t>(size, 0), enough)), '\0');
+  const ssize_t count =
+      text.empty() ? 0 : ::pread(fd.get(), text.data(), text.size(), size - static_cast<off_t>(text.size()));
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
   std::int64_t last = 0;
-  for (std::string line; std::getline(file, line);) {
+  for (const std::string& line : split(text, '\n')) {
     const Json json = Json::parse(line, nullptr, false);
     if (json.is_object() && json.contains("at") && json["at"].is_number_integer()) {
       last = json["at"].get<std::int64_t>();
@@ -150,20 +151,27 @@ void GpuSamples::keep(const ServerSample& sample) {
       return;  // a project may bring a link that leads anywhere
     }
     const std::filesystem::path file = folder_ / sample.server;
-    const auto last = last_.try_emplace(sample.server, 0).first;
-    if (last->second == 0 && std::filesystem::exists(file)) {
-      last->second = last_in(file);
-    }
     // A last one that is to come is of a clock that was set back.
-    if (*sample.heard_at >= last->second && *sample.heard_at < last->second + spacing_s) {
+    const auto is_early = [&](std::int64_t last) {
+      return *sample.heard_at >= last && *sample.heard_at < last + spacing_s;
+    };
+    std::int64_t& last = last_[sample.server];
+    if (is_early(last)) {
       return;
     }
-    last->second = *sample.heard_at;
     make_folders(folder_, 0700);
+    if (!std::filesystem::exists(folder_ / ".gitignore")) {
+      write_file_atomic(folder_ / ".gitignore", "*\n", 0600);
+    }
     const auto lock = FileLock::try_lock(folder_ / ".lock");
     if (!lock) {
       return;  // another one keeps its own
     }
+    last = last_in(file);  // maybe of another program
+    if (is_early(last)) {
+      return;
+    }
+    last = *sample.heard_at;
     const std::string line = line_of(sample, *sample.heard_at);
     append(file, line);
     shorten(file, line.size());
@@ -178,7 +186,9 @@ std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vect
   for (const std::string& server : servers) {
     const std::filesystem::path path = samples_folder(config) / server;
     std::error_code none;
-    if (std::filesystem::file_size(path, none) > most_bytes || none ||
+    // The name is that of a job's record, which the project may have brought along.
+    if (!config::valid_server_name(server) || std::filesystem::is_symlink(path, none) ||
+        std::filesystem::file_size(path, none) > most_bytes || none ||
         !std::filesystem::is_regular_file(path, none)) {
       continue;
     }

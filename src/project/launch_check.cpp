@@ -36,15 +36,23 @@ void Launching::judge_servers(const Plan& plan) {
       fit = false;
       core_.tell(PartFailed{
           Error("it cannot run there",
-                fmt::format("there is no program '{}', and the project's Python environment is not made yet",
-                            missing))
+                fmt::format(
+                    "there is no program '{}', and the project's Python environment does not provide it",
+                    missing))
               .mended_by(Remedy::prepare_servers)
               .on(server.name)});
     }
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
     const auto process = std::ranges::find(plan.processes, server.name, &PlannedProcess::server);
-    const auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
+    auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
+    const std::vector<std::string>& models = answers_[i].models;
+    if (gpus && !gpus->empty() &&
+        std::ranges::any_of(models, [&](const std::string& model) { return model != models.front(); }) &&
+        std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==
+            process->env.end()) {
+      gpus.reset();  // CUDA then counts the fastest first, and nvidia-smi by their places on the bus
+    }
     for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user, gpus)) {
       if (finding.status == CheckStatus::fail) {
         fit = false;

@@ -169,10 +169,12 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   result.plan = plan_on_slurm(login, request);
   const PlannedProcess& process = result.plan.processes.front();
   std::optional<CodeCheck> code_check;
+  if (request.tell_changes) {
+    code_check.emplace(core);  // looks at the project while the server is connected to
+  }
   const ssh::LoginFacts facts = core.connector().connect(login, core.cancel())->login();
   std::vector<CodeChanged> changed;
-  if (request.tell_changes) {
-    code_check.emplace(core);
+  if (code_check) {
     changed = code_check->tell(core, {login}, {facts});
   }
   std::optional<servers::ContainerRun> container;

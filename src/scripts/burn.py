@@ -24,10 +24,14 @@ timer.daemon = True  # a rank that fails by itself is not to wait for it
 timer.start()
 try:
     import torch
+except ImportError:
+    say("error", "no-torch")
+    os._exit(1)
+try:
     import torch.distributed as dist
     from torch.distributed.rendezvous import rendezvous
 except ImportError:
-    say("error", "no-torch")
+    say("error", "no-distributed")
     os._exit(1)
 
 

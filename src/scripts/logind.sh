@@ -19,7 +19,7 @@ tell_logind() {
   for tl_file in "$root/usr/lib/systemd/logind.conf" "$root/etc/systemd/logind.conf" "$root"/usr/lib/systemd/logind.conf.d/*.conf \
     "$root"/run/systemd/logind.conf.d/*.conf "$root"/etc/systemd/logind.conf.d/*.conf; do
     [ -r "$tl_file" ] || continue
-    while IFS='= 	' read -r tl_name tl_value; do
+    while IFS='= 	' read -r tl_name tl_value || [ -n "$tl_name" ]; do # the last line may have no newline
       case $tl_name in
         KillUserProcesses) tl_kills=$tl_value ;;
         KillExcludeUsers) tl_excluded=$tl_value ;;

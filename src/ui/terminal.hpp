@@ -40,6 +40,7 @@ class Terminal {
   // automatic: coloured where the stream is a terminal and NO_COLOR (no-color.org) is unset or empty.
   void set_color(Color color);
   void set_quiet(bool quiet) { quiet_ = quiet; }
+  bool quiet() const { return quiet_; }
   // From now on lines of a log may come at any time, so nothing may be drawn that has to be erased later.
   void set_logging() { logging_ = true; }
   // From now on a reader that reads nothing cannot hold back a cancel: out() then throws Interrupted, and the

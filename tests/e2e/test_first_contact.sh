@@ -14,6 +14,8 @@ code 0 sandbox up --sample
 says 'wrote .remote/configs.yaml'
 says 'wrote train.py, a training that needs Python 3 alone'
 says 'to train on all of them: remote torch-launch'
+code 0
+says 'to train: remote torch-launch'
 code 0 torch-launch
 grep -q '^rank 0 of 4: y = 3.00 x + 1.00$' "$work/out" || fail "the sample did not train"
 says 'all 4 ranks succeeded'
@@ -31,7 +33,7 @@ grep -q '^  node-3:$' .remote/configs.yaml || fail "configs.yaml lacks a server"
 
 # Servers that were never prepared: it is said before a rank starts.
 code 1 torch-launch --no-follow --no-rsync --cmd 'python train.py'
-says "error: node-1: it cannot run there: there is no program 'python', and the project's Python environment is not made yet"
+says "error: node-1: it cannot run there: there is no program 'python', and the project's Python environment does not provide it"
 says 'hint: `remote prepare` makes it'
 says 'error: nothing was started'
 code 1 torch-launch --no-check --cmd 'python train.py'
@@ -44,6 +46,10 @@ says 'remote report --launch '
 echo 'import no_such_module' >missing.py
 code 1 torch-launch --cmd 'python3 missing.py'
 says 'hint: Python there has no module no_such_module: name what has it in requirements.txt, then run `remote prepare`'
+# one that the program can do without is not why it failed
+printf '%s\n' 'import sys' 'print("No module named triton", file=sys.stderr)' 'sys.exit("CUDA out of memory")' >warns.py
+code 1 torch-launch --cmd 'python3 warns.py'
+grep -q 'has no module' "$work/err" && fail "a warning is taken for the reason"
 
 # Practice servers that are down
 code 0 sandbox down

@@ -20,8 +20,8 @@ cat >.remote/bandwidth.json <<'END'
 END
 mkdir -p .remote/samples
 now=$(date +%s)
-for second in 0 1 2 3; do
-  echo "{\"at\":$((now - 1 + second)),\"gpus\":[[0,$((90 + second)),40000000000,85899345920,\"NVIDIA A100\"],[1,null,20000000000,85899345920,\"NVIDIA A100\"]]}"
+for second in $(seq 0 62); do # some lie between the launch's beginning and its end
+  echo "{\"at\":$((now - 60 + second)),\"gpus\":[[0,$((30 + second)),40000000000,85899345920,\"NVIDIA A100\"],[1,null,20000000000,85899345920,\"NVIDIA A100\"]]}"
 done >.remote/samples/node-1
 code 0 report
 page=$(cat "$work/out")
@@ -68,6 +68,8 @@ frame.onload = () => {
   all.focus = page.activeElement === choice;
   choice.click();
   all.hidden = page.querySelectorAll("#curves canvas").length;
+  page.getElementById("ranks").hidden = true;
+  all.hides = page.getElementById("ranks").getBoundingClientRect().height === 0;
   document.getElementById("found").textContent = JSON.stringify(all);
 };
 </script>""" % (sys.argv[2], html.escape(page, quote=True)))
@@ -92,6 +94,7 @@ for width in 400 1600; do
   is 'd["cause"] == "ValueError: <b>the reason</b>"'
   is 'd["cause_above_the_fold"]'
   is 'd["charts"] == 2 and d["drawn"] and d["hidden"] == 2'
+  is 'd["hides"]'
   is 'd["bars"] == 4'
   is 'd["gpus"] == 2'
   is '{"os", "kernel", "cores", "python", "code"} <= set(d["facts"])'

@@ -115,7 +115,7 @@ TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   write_file_atomic(root / "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\n");
   EXPECT_FALSE(ends_at_logout());
   write_file_atomic(root / "etc/systemd/logind.conf.d/a.conf",
-                    "[Login]\n KillUserProcesses\t= Yes \nKillExcludeUsers=nobody x\n");
+                    "[Login]\n KillUserProcesses\t= Yes \nKillExcludeUsers=nobody x");
   EXPECT_TRUE(ends_at_logout());
   EXPECT_EQ(ask(request).logout.excluded, (std::vector<std::string>{"nobody", "x"}));
   write_file_atomic(root / "proc/self/cgroup", "0::/system.slice/docker-1.scope\n");

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "base/clock.hpp"
 #include "base/files.hpp"
@@ -137,6 +138,22 @@ TEST(ReportGpuSamples, GoNowhereThroughALink) {
   std::filesystem::create_directory_symlink(elsewhere, world.temp.path() / ".remote/samples");
   GpuSamples(world.config).keep(sample_at(100, 1));
   EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
+
+  // Nor by what lies in the folder, nor by a server's name in a record that the project has brought along.
+  const auto folder = world.temp.path() / ".remote/samples";
+  std::filesystem::remove(folder);
+  make_folders(folder);
+  std::filesystem::create_symlink(elsewhere / "lock", folder / ".lock");
+  GpuSamples(world.config).keep(sample_at(100, 1));
+  EXPECT_TRUE(std::filesystem::is_empty(elsewhere));
+  std::filesystem::remove(folder / ".lock");
+  ASSERT_EQ(::mkfifo((folder / "a").c_str(), 0600), 0);
+  GpuSamples(world.config).keep(sample_at(100, 1));  // does not wait for a writer
+  std::filesystem::remove(folder / "a");
+  GpuSamples(world.config).keep(sample_at(100, 1));
+  ASSERT_THAT(kept_samples(world.config, {"a"}, 0, 900), SizeIs(1));
+  std::filesystem::rename(folder / "a", world.temp.path() / ".remote/b");
+  EXPECT_THAT(kept_samples(world.config, {"../b"}, 0, 900), SizeIs(0));
 }
 
 TEST(ReportGpuSamples, AreCutDownToTheNewestHalfAndStrangeLinesArePassedBy) {
@@ -177,11 +194,15 @@ TEST(ReportBandwidth, IsKeptAndShownForLaunchesOverThoseServers) {
   const auto kept = kept_bandwidth(world.config, {job_on("a"), job_on("b")});
   ASSERT_TRUE(kept);
   EXPECT_NEAR(static_cast<double>(kept->at), static_cast<double>(now_seconds()), 60);
-  EXPECT_THAT(kept->network.servers, SizeIs(3));
+  EXPECT_THAT(kept->network.servers, SizeIs(2)) << "those of the launch alone";
   ASSERT_THAT(kept->network.bandwidth->flows, SizeIs(2));
   EXPECT_EQ(kept->network.bandwidth->flows[0].gbit_s, 9.5);
   EXPECT_EQ(kept->network.bandwidth->flows[1].error, "it is <slow>");
   EXPECT_TRUE(kept->network.bandwidth->flows[1].outlier);
+  const auto others = kept_bandwidth(world.config, {job_on("c"), job_on("b")});
+  ASSERT_TRUE(others);
+  EXPECT_EQ(others->network.servers.front().server, "c");
+  EXPECT_THAT(others->network.bandwidth->flows, SizeIs(0));
   EXPECT_FALSE(kept_bandwidth(world.config, {job_on("a"), job_on("d")})) << "d took no part";
   EXPECT_FALSE(kept_bandwidth(world.config, {job_on("a"), job_on("a")})) << "one server sends nothing";
   write_file_atomic(world.temp.path() / ".remote/bandwidth.json", "{\"version\":1,\"servers\":7}");

@@ -108,7 +108,7 @@ const char* words_of(project::ServerListForm form) {
 // --from: says what the file was taken for, and what of it configs.yaml does not get.
 std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
                                                const fs::path& folder) {
-  const fs::path file = fs::absolute(expand_home(name)).lexically_normal();
+  const fs::path file = absolute_path(expand_home(name)).lexically_normal();
   project::ServerList list =
       project::read_server_list(read_given_file("--from", file), name, file.parent_path(), folder);
   context.terminal.notice(
@@ -124,7 +124,8 @@ std::vector<config::NewServer> servers_of_file(Context& context, const std::stri
 }
 
 fs::path project_folder(const Context& context) {
-  const fs::path folder = fs::absolute(expand_home(context.options.project.value_or("."))).lexically_normal();
+  const fs::path folder =
+      absolute_path(expand_home(context.options.project.value_or("."))).lexically_normal();
   return folder.has_filename() ? folder : folder.parent_path();
 }
 

@@ -117,7 +117,7 @@ int pull(Context& context, const PullArguments& arguments) {
     throw Error::usage("job-pull", "no path is given", "remote job-pull KEY PATH…");
   }
   request.job = job_to_pull_from(context.project(), named);
-  request.to = std::filesystem::absolute(arguments.to).lexically_normal();
+  request.to = absolute_path(arguments.to).lexically_normal();
   request.force = arguments.force;
   std::optional<ui::Progress> progress;
   if (context.terminal.stderr_is_terminal() && !context.options.quiet) {

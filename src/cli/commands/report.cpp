@@ -50,11 +50,11 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
                const Report& report) {
   const bool given = !arguments.out.empty();
   const fs::path file =
-      given ? fs::absolute(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
+      given ? absolute_path(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
   if (!given) {
-    fs::create_directories(file.parent_path());
+    make_folders(file.parent_path(), 0700);
   }
-  write_file_atomic(file, report_page(data, report));
+  write_file_atomic(file, report_page(data, report), 0600);  // it has variables and output
   if (context.options.json) {
     context.print(data);
   } else {

@@ -72,9 +72,13 @@ std::string verdict_hint(const Verdict& verdict) {
   if (!verdict.first) {
     return "";
   }
-  for (const std::string& line : verdict.last_lines) {
-    const std::size_t at = line.find(missing);
-    std::string name = at == std::string::npos ? "" : line.substr(at + missing.size());
+  // Only the last word counts: libraries warn of modules that they can do without.
+  const auto last = std::ranges::find_if(verdict.last_lines.rbegin(), verdict.last_lines.rend(),
+                                         [](const std::string& line) { return !trim(line).empty(); });
+  if (last != verdict.last_lines.rend() &&
+      (last->starts_with("ModuleNotFoundError: ") || last->find("python") < last->find(missing))) {
+    const std::size_t at = last->find(missing);
+    std::string name = at == std::string::npos ? "" : last->substr(at + missing.size());
     name = name.substr(name.starts_with('\'') ? 1 : 0);
     name = name.substr(
         0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
@@ -83,6 +87,8 @@ std::string verdict_hint(const Verdict& verdict) {
           "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
           name, name == "torch" ? "; Debian has it as python3-torch" : "");
     }
+  }
+  for (const std::string& line : verdict.last_lines) {
     if (line.find("python: command not found") != std::string::npos ||
         line.find("python: not found") != std::string::npos) {
       return "`remote prepare` makes the Python environment there";

@@ -11,7 +11,7 @@ namespace remote::cli {
 
 Waiting::Waiting(ui::Terminal& terminal, std::string for_what)
     : terminal_(terminal), for_what_(std::move(for_what)) {
-  if (terminal_.can_redraw()) {
+  if (terminal_.can_redraw() && !terminal_.quiet()) {
     thread_ = std::thread([this] { watch(); });
   }
 }

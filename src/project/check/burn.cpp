@@ -97,6 +97,9 @@ std::string words_for(const std::string& code) {
   if (code == "no-torch") {
     return "there is no torch in the environment of the servers";
   }
+  if (code == "no-distributed") {
+    return "torch in the environment of the servers was built without torch.distributed";
+  }
   if (code == "timeout") {
     return "the ranks did not come to an end: they do not reach each other, or a device hangs";
   }

@@ -115,7 +115,9 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
       with_gpus.push_back(has_gpus(servers[i], report, i));
     }
     add_findings(bandwidth_findings(*report.network, with_gpus), report);
-    if (!report.network->bandwidth->flows.empty()) {
+    // One in which nothing was measured is no reason to forget the last one.
+    if (std::ranges::any_of(report.network->bandwidth->flows,
+                            [](const Flow& flow) { return flow.error.empty(); })) {
       try {
         keep_bandwidth(core.config, *report.network);
       } catch (const Error& error) {  // what was measured is shown all the same

@@ -65,6 +65,9 @@ std::optional<std::vector<int>> visible_gpus(const Env& env) {
     return std::nullopt;
   }
   std::vector<int> gpus;
+  if (trim(found->second).empty()) {
+    return gpus;  // none at all
+  }
   for (const std::string& part : split(found->second, ',')) {
     const auto index = parse_number<int>(trim(part));
     if (!index) {

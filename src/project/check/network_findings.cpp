@@ -67,6 +67,12 @@ std::string Judge::better_address(const Pair& pair, const std::string& failed) c
   const auto has = [&](const std::string& address) {
     return std::ranges::find(pair.addresses, address) != pair.addresses.end();
   };
+  // One that answers on some port is no wrong address: a firewall stands before the other port.
+  if (std::ranges::any_of(pair.tries, [&](const Reach& reach) {
+        return reach.kind == ReachKind::ok && reach.address == failed;
+      })) {
+    return {};
+  }
   for (const Reach& reach : pair.tries) {
     // Of a name that means several addresses, another one than the first, which fails.
     if (reach.kind == ReachKind::ok && reach.address != failed && (has(failed) || !has(reach.address))) {

@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 constexpr int newest_version = 1;
 constexpr std::uintmax_t most_bytes = 64U << 20U;
-constexpr std::size_t most_servers = 1024;
+constexpr std::size_t most_servers = 1024;  // as `check` takes
+constexpr std::size_t most_shown = 128;     // of one launch: the page has a cell for each pair
 
 std::filesystem::path file_of(const config::Config& config) {
   return config.local(".remote/bandwidth.json");
@@ -78,6 +79,35 @@ std::optional<MeasuredBandwidth> measured_of(const Json& json) {
   return measured;
 }
 
+// The servers of the jobs and the flows between them, of all that were measured. nullopt: not all of these
+// servers took part, or they are too many to be shown.
+std::optional<MeasuredBandwidth> part_of(MeasuredBandwidth measured, const std::vector<Job>& jobs) {
+  const std::vector<NetworkServer>& all = measured.network.servers;
+  std::vector<std::optional<std::size_t>> place(all.size());  // by index into all: the one into the part
+  std::vector<NetworkServer> own;
+  for (const Job& job : jobs) {
+    const auto server = std::ranges::find(all, job.server, &NetworkServer::server);
+    if (server == all.end() || own.size() == most_shown) {
+      return std::nullopt;
+    }
+    auto& index = place[static_cast<std::size_t>(server - all.begin())];
+    if (!index) {
+      index = own.size();
+      own.push_back(*server);
+    }
+  }
+  Bandwidth& bandwidth = *measured.network.bandwidth;
+  for (std::vector<Flow>* flows : {&bandwidth.flows, &bandwidth.at_once}) {
+    std::erase_if(*flows, [&](const Flow& flow) { return !place[flow.from] || !place[flow.to]; });
+    for (Flow& flow : *flows) {
+      flow.from = *place[flow.from];
+      flow.to = *place[flow.to];
+    }
+  }
+  measured.network.servers = std::move(own);
+  return measured;
+}
+
 }  // namespace
 
 void keep_bandwidth(const config::Config& config, const Network& network) {
@@ -116,11 +146,7 @@ std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, co
     throw Error("cannot read " + file.string(), "it is no measurement that this version knows",
                 "measure the bandwidth again");
   }
-  const auto took_part = [&](const Job& job) {
-    return std::ranges::find(measured->network.servers, job.server, &NetworkServer::server) !=
-           measured->network.servers.end();
-  };
-  return std::ranges::all_of(jobs, took_part) ? measured : std::nullopt;
+  return part_of(std::move(*measured), jobs);
 }
 
 }  // namespace remote::project

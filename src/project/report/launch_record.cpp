@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <iterator>
 
 #include <nlohmann/json.hpp>
@@ -20,6 +21,7 @@ using Json = nlohmann::ordered_json;
 constexpr int newest_version = 1;
 // A record of many hundred servers is smaller. What is larger was not written by us.
 constexpr std::uintmax_t most_bytes = 16U << 20U;
+constexpr std::size_t most_entries = 4096;  // servers, and steps: more would be too many for the page
 
 // What differs between the processes of a launch by its nature.
 constexpr std::array own_names{"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "RUN_UUID"};
@@ -60,13 +62,27 @@ LaunchRecord record_of(const Json& json) {
   using Pairs = std::vector<std::pair<std::string, std::string>>;
   LaunchRecord record;
   record.launcher = json.at("launcher").get<std::string>();
+  // The file may have come with the project, so its numbers are looked at.
+  const auto moment = [](const Json& value) {
+    return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+  };
+  const auto seconds = [](const Json& value) {
+    const double number = value.get<double>();
+    return std::isfinite(number) ? std::clamp(number, -1e9, 1e9) : 0;
+  };
   for (const Json& one : json.at("servers")) {
+    if (record.servers.size() == most_entries) {
+      break;
+    }
     record.servers.push_back({one.at("server").get<std::string>(), one.at("facts").get<Pairs>(),
-                              one.at("env").get<Pairs>(), one.at("clock_ahead").get<double>()});
+                              one.at("env").get<Pairs>(), seconds(one.at("clock_ahead"))});
   }
   for (const Json& one : json.at("steps")) {
+    if (record.steps.size() == most_entries) {
+      break;
+    }
     record.steps.push_back({one.at("name").get<std::string>(), one.at("server").get<std::string>(),
-                            one.at("from_ms").get<std::int64_t>(), one.at("to_ms").get<std::int64_t>()});
+                            moment(one.at("from_ms")), moment(one.at("to_ms"))});
   }
   return record;
 }
@@ -110,8 +126,9 @@ ServerSetup planned_setup(const config::Config& config, const config::Server& se
     setup.facts.emplace_back("code", digest);
   }
   for (const CodeChanged& change : changed) {
-    if (std::ranges::find(change.servers, server.name) != change.servers.end() && !change.never_sent) {
-      setup.facts.emplace_back("changed here", counted(change.names.size(), "file"));
+    if (std::ranges::find(change.servers, server.name) != change.servers.end()) {
+      setup.facts.emplace_back("changed here",
+                               change.never_sent ? "never sent" : counted(change.names.size(), "file"));
     }
   }
   return setup;

@@ -121,7 +121,7 @@ FirstOutputs::~FirstOutputs() {
 }
 
 void FirstOutputs::note(std::size_t index) {
-  if (at_ms_[index] == 0) {
+  if (index < at_ms_.size() && at_ms_[index] == 0) {
     at_ms_[index] = now_milliseconds();
   }
 }

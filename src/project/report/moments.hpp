@@ -20,8 +20,8 @@ std::vector<Moment> moments_of(const std::vector<Job>& jobs);
 // line. A job may write the same; then its mark is wrong, and no more.
 std::optional<Moment> moment_in(std::string_view line);
 
-// Notes when the first output of jobs came here, for those that were followed from their start. One thread
-// at a time. What cannot be written is not kept.
+// Notes when the first output of jobs came here, for those that are followed from their start (others are
+// passed by). One thread at a time. What cannot be written is not kept.
 class FirstOutputs {
  public:
   // The jobs outlive this.
@@ -31,7 +31,7 @@ class FirstOutputs {
   FirstOutputs(const FirstOutputs&) = delete;
   FirstOutputs& operator=(const FirstOutputs&) = delete;
 
-  // Some came of this job.
+  // Some came of this job, by index; of one that was not given nothing is noted.
   void note(std::size_t index);
 
  private:
