@@ -276,7 +276,7 @@ TEST_F(CommandLaunch, RanksThatDoNotStartForOneReasonAreOneError) {
   const CommandResult result = launch({"--cmd", "sleep 1000", "--nproc-per-node", "4"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, AllOf(HasSubstr("error: a: jobs 1-4 were not started: mkdir: "),
-                                HasSubstr("/.jobs: full\n hint: `remote check --server a` looks what is "
+                                HasSubstr("/.jobs: full\n hint: `remote check --server a` shows what is "
                                           "wrong there\nerror: b: jobs 5-8 were not started: ")));
 }
 

@@ -241,7 +241,7 @@ TEST(CommandErrorsToo, AStreamTellsOfAServerThatCannotBePreparedWithTheSameWords
       hint = event["hint"].get<std::string>();
     }
   }
-  EXPECT_EQ(hint, "`remote check --server a` looks what is wrong there") << result;
+  EXPECT_EQ(hint, "`remote check --server a` shows what is wrong there") << result;
   EXPECT_THAT(result.err, HasSubstr(" hint: a: " + hint + "\n"));
 }
 
