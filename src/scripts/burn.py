@@ -144,6 +144,7 @@ BACKEND = CAN
 if CAN == "gloo":
     say("lacks", "nccl" if CUDA else "cuda")
 if RANKS > 1:
+    os.environ.setdefault("USE_LIBUV", "0")  # Debian's torch 2.6 was built without, and refuses the default of 2.4 and later
     meeting = dist.PrefixStore("remote-burn", next(iter(rendezvous("env://")))[0])
     BACKEND = agree(meeting)
     dist.init_process_group(BACKEND, store=meeting, rank=RANK, world_size=RANKS)

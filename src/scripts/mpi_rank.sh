@@ -23,6 +23,7 @@ mask=$(umask)
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
 exec </dev/null >>job.out 2>>job.err
+: >"open.rank.$RANK" # until it has ended (supervisor.sh)
 # Caught, so that this outlives a signal to the whole group and the command gets the defaults.
 trap : HUP INT TERM USR1 USR2
 
@@ -58,6 +59,7 @@ exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not th
   exec $shell -c -- "$1"
 )
 code=$?
+rm -f "open.rank.$RANK"
 # When, in milliseconds where this server's date knows them.
 at=
 [ "$code" = 0 ] || at=$(date +%s%3N)

@@ -75,6 +75,13 @@ command -v bash >/dev/null && shell=bash
   exec $apart $shell job.sh
 )
 code=$?
+# Open MPI 5 ends with 0 also when it has lost a daemon, and the ranks with it (mpi_rank.sh).
+if [ "$code" = 0 ]; then
+  for rank in open.rank.*; do
+    [ ! -e "$rank" ] || code=1
+  done
+  [ "$code" = 0 ] || echo 'remote: mpirun has ended before its ranks' >>job.err
+fi
 # When it ended, for the order of failures: what follows here may take a while on a busy server, and by then others have
 # failed because of it.
 [ "$code" = 0 ] || true 2>/dev/null >died

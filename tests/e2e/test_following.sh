@@ -37,7 +37,7 @@ until_true listens
 until_true full
 until_true larger "$out" $(($(wc -c <"$out") + 30000000))
 before=$(resident)
-until_true larger "$out" $(($(wc -c <"$out") + 150000000))
+until_true larger "$out" $(($(wc -c <"$out") + 400000000))
 after=$(resident)
 [ $((after - before)) -lt 20000 ] || fail "its memory has grown from $before to $after kB"
 # less than what was written; a sanitizer build takes a part of it for itself

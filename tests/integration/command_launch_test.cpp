@@ -2,7 +2,10 @@
 
 #include <fstream>
 
+#include <fmt/format.h>
+
 #include "base/files.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
@@ -72,9 +75,14 @@ TEST_F(CommandLaunch, EachRankHasItsVariables) {
 }
 
 TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
-  const CommandResult result =
-      launch({"--cmd", "[ $RANK != 1 ] || { echo the reason >&2; exit 5; }; exec sleep 1000",
-              "--nproc-per-node", "1", "--failure-grace", "0", "--follow"});
+  const std::string both = shell_quote((world.project() / "rank 0 runs").string());
+  const CommandResult result = launch(
+      {"--cmd",
+       fmt::format(
+           "if [ $RANK = 0 ]; then : >{0}; exec sleep 1000; fi; until [ -e {0} ]; do sleep 0.05; done; "
+           "echo the reason >&2; exit 5",
+           both),
+       "--nproc-per-node", "1", "--failure-grace", "0", "--follow"});
   EXPECT_EQ(result.code, 1) << result;
   EXPECT_THAT(result.err, AllOf(HasSubstr("rank 1 on b failed first (exit 5, "),
                                 HasSubstr(": last lines of its stderr:\n  the reason\n"),
