@@ -388,11 +388,22 @@ look_at() {
 }
 
 # local_signal SIGNAL MEMBER…: to those that have not had it, then CONT, without which a stopped process never sees it.
-# A last look at pid and start time keeps the time in which a pid could be reused to microseconds.
+# A last look at pid and start time keeps the time in which a pid could be reused to microseconds. Jobs' main processes come
+# first: one that waits for a child would end by itself when that is gone, as if it had not been killed.
 local_signal() {
   sd_signal=$1
   shift
-  sd_members=$*
+  sd_members=''
+  for sd_member; do
+    eval "sd_main=\${main_${sd_member##*:}:-}"
+    if [ "${sd_member%%:*}" = "$sd_main" ]; then
+      sd_members="$sd_member $sd_members"
+    else
+      sd_members="$sd_members $sd_member"
+    fi
+  done
+  # shellcheck disable=SC2086
+  set -- $sd_members
   for sd_member; do
     case $sd_member in
       container:*)

@@ -319,6 +319,11 @@ kill_finish() {
     fi
     leave_init_file "$jobs/$id" # where its supervisor is dead
     if [ -n "$had" ]; then
+      # Two may end a job at once, such as a lifeline and who follows the launch. Where it ended by this signal, the other one has
+      # sent it, and relies on this record.
+      case $f_end:$f_code in
+        signal:"$signal" | signal:"$ending") mine='' ;;
+      esac
       if [ -n "$mine" ] && [ -z "$no_forks" ]; then
         rm -f "$f_dir/stop" 2>/dev/null
         ! second_file "$id.stop" || rm -f "$second"

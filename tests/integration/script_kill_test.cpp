@@ -1,4 +1,5 @@
 #include <chrono>
+#include <thread>
 
 #include <remote/error.hpp>
 #include <unistd.h>
@@ -75,6 +76,31 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+}
+
+// As when a lifeline and who follows the launch end the ranks after a failure.
+TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
+  std::vector<StartRequest> requests;
+  std::vector<JobId> ids;
+  for (int i = 0; i < 10; ++i) {
+    ids.push_back(JobId::random());
+    requests.push_back({ids.back(), "exec sleep 1000", "", {}});
+  }
+  start_all(requests);
+  {
+    const std::jthread other([&, mine = servers.connect("a")] {
+      ssh::ExecRequest request;
+      request.input = kill_action(jobs_folder, ids, SIGTERM, 1, "lifeline").script.input();
+      mine->exec(request);
+    });
+    run(kill_action(jobs_folder, ids, SIGTERM, 1, "ada@laptop"));
+  }
+  const auto answer = run(status_action(jobs_folder, ids, {}));
+  ASSERT_EQ(answer.jobs.size(), ids.size());
+  for (const StatusReply& job : answer.jobs) {
+    EXPECT_EQ(job.phase, Phase::ended);
+    EXPECT_EQ(job.stop_signal, SIGTERM);
+  }
 }
 
 TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
