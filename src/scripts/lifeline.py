@@ -290,6 +290,7 @@ class Lifeline:
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.last_heard = {}  # of servers that have been here
         self.gone = {}  # servers that have said good bye, or are lost
+        self.failed_there = set()  # the hub's: servers where a job has failed
         self.left = set()  # the hub's, of an elastic launch: servers that it has gone on without
         self.ways = []  # a member's: addresses of the hub that are still to be tried, and since when one is
         self.connecting = None
@@ -512,6 +513,8 @@ class Lifeline:
                 # It was silent for too long and is back: what it has would meet the others, who have begun anew.
                 self.own_left = True
                 self.left_by = "loss of " + self.own
+        elif word == "ended" and self.is_hub:
+            self.failed_there.add(link.name)
         elif word == "bye":
             self.gone[link.name if self.is_hub else self.hub] = "bye"
         self.last_heard[link.name if self.is_hub else self.hub] = time.monotonic()
@@ -562,6 +565,7 @@ class Lifeline:
                 self.end(by, self.grace)
         if self.orders is not None and self.jobs_have_ended():
             self.broadcast("run")  # nothing more comes: who still waits, ends
+            self.orders.tell_ends(self.others)
             self.unwatch(self.orders.fifo)
             os.close(self.orders.fifo)
             self.orders = None
@@ -570,7 +574,14 @@ class Lifeline:
         return all(job.ended for job in self.jobs)
 
     def send_orders(self, now):
-        if self.orders is None or not self.orders.waiting:
+        if self.orders is None:
+            return
+        if self.orders.until:
+            # who said bye to the process that stood here before this one, does not come again
+            late = now - self.start > self.time_to_come
+            silent = [name for name in self.others if late and name not in self.last_heard]
+            self.orders.tell_ends(self.failed_there.union(self.gone, silent))
+        if not self.orders.waiting:
             return
         there = {link.name: link for link in self.links if link.name is not None and link.open}
         gone = {name: "server %s is lost" % name for name in self.gone}

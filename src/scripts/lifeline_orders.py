@@ -3,6 +3,7 @@ class Orders:
 
     A file order.NUMBER has a line with the host as mpirun calls it, and lines of the words of a command line for that
     host's shell. Only the name of mpirun's daemon and its arguments are sent on: no path, no variable, nothing for a shell.
+    A file until.NUMBER has the line with the host alone: its agent waits on until the job there has ended.
     """
 
     DAEMONS = ("orted", "prted", "hydra_pmi_proxy")
@@ -12,6 +13,7 @@ class Orders:
         self.folder = folder
         self.names_by_host = names_by_host
         self.waiting = []  # (number, server, message) whose server is not there yet
+        self.until = {}  # by number: the server whose job's end is waited for
         self.sent = {}  # by server: the message, for one that comes again and may not have got it
         self.fifo = open_fifo(os.path.join(folder, "orders"))
 
@@ -27,13 +29,13 @@ class Orders:
             return
         for name in names:
             word, _, number = name.partition(".")
-            if word == "order" and number.isdigit():
-                self.take(number)
+            if word in ("order", "until") and number.isdigit():
+                self.take(word, number)
 
-    def take(self, number):
-        if any(number == order[0] for order in self.waiting):
+    def take(self, kind, number):
+        if number in self.until or any(number == order[0] for order in self.waiting):
             return
-        path = os.path.join(self.folder, "order." + number)
+        path = os.path.join(self.folder, kind + "." + number)
         try:
             with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
                 data = file.read(self.LIMIT + 1)
@@ -43,9 +45,11 @@ class Orders:
         name = self.names_by_host.get(host)
         words = self.words_of(line.replace("\n", " "))
         if name is None:
-            self.answer(number, "it is no server of this launch")
+            self.answer(kind, number, "it is no server of this launch")
+        elif kind == "until":
+            self.until[number] = name
         elif words is None or len(data) > self.LIMIT:
-            self.answer(number, "its command line is not understood")
+            self.answer(kind, number, "its command line is not understood")
         else:
             self.waiting.append((number, name, "run " + " ".join(quote(word) for word in words)))
 
@@ -63,10 +67,10 @@ class Orders:
                 return [daemon] + words[place + 1 :]
         return None
 
-    def answer(self, number, text):
+    def answer(self, kind, number, text):
         # Until now it is there for the one that takes over when this process dies.
         try:
-            os.unlink(os.path.join(self.folder, "order." + number))
+            os.unlink(os.path.join(self.folder, kind + "." + number))
         except OSError:
             pass
         poke(os.path.join(self.folder, "answer." + number), text)
@@ -78,12 +82,19 @@ class Orders:
             if name in links:
                 links[name].send(message)
                 self.sent[name] = message
-                self.answer(number, "ok")
+                self.answer("order", number, "ok")
             elif name in gone:
-                self.answer(number, gone[name])
+                self.answer("order", number, gone[name])
             else:
                 continue
             self.waiting.remove(order)
+
+    def tell_ends(self, ended):
+        """Ends the waiting for the jobs on these servers."""
+        for number, name in list(self.until.items()):
+            if name in ended:
+                del self.until[number]
+                self.answer("until", number, "ended")
 
 
 def open_fifo(path):

@@ -110,10 +110,10 @@ until_true nothing_left
 code 1 job-wait --launch last
 
 # --- one of its jobs is ended by the user: that ends all, and nobody is blamed
+both_begun() { output $key out | grep -q begun && output $((key - 1)) out | grep -q begun; }
 for ended in 0 1; do
   succeeds mpi 'sh -c "echo begun; exec sleep 600"' --no-follow
   key=$((key + 2))
-  both_begun() { output $key out | grep -q begun && output $((key - 1)) out | grep -q begun; }
   until_true both_begun
   code 0 job-kill --job $((key - ended)) --yes
   code 1 job-wait --launch last
@@ -130,6 +130,7 @@ echo "\$*" >>'$work/asked'
 exec /usr/bin/ssh -F none -i '$(find "$PWD/.remote/sandbox" -name 'id_*' ! -name '*.pub')' -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR "\$@"
 SH
 chmod +x "$work/ssh/ssh"
+cp "$work/ssh/ssh" "$work/ssh.works"
 printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/ssh" >>.remote/configs.yaml
 succeeds mpi 'python3 ranks.py' --follow -e WORD=ssh --mpi-agent ssh
 key=$((key + 2))
@@ -145,19 +146,34 @@ key=$((key + 2))
 grep -q 'ranks 0-1 on node-1 failed first' "$work/err" || fail "the verdict does not name mpirun's job"
 sed -i '/^prologue:/d' .remote/configs.yaml
 
-# --- MPICH's mpirun, where it is installed. That of Debian 13 (4.2) does not start here yet (docs/launchers/mpi.md).
-if ! mpich=$(mpirun.mpich --version 2>/dev/null); then
+# --- MPICH's mpirun, where it is installed
+if ! mpirun.mpich --version >/dev/null 2>&1; then
   echo "without MPICH: there is no mpirun.mpich"
-elif printf '%s\n' "$mpich" | grep -q 'Version: *4\.[2-9]'; then
-  echo "without MPICH: its version 4.2 fails, as docs/launchers/mpi.md says"
 else
   mkdir "$work/mpich"
   ln -s "$(command -v mpirun.mpich)" "$work/mpich/mpirun"
   ln -s "$(command -v hydra_pmi_proxy)" "$work/mpich/hydra_pmi_proxy"
+  cp "$work/ssh.works" "$work/mpich/ssh"
   printf 'prologue: "export PATH=\\"%s:$PATH\\""\n' "$work/mpich" >>.remote/configs.yaml
-  succeeds mpi 'sh -c "echo rank \$RANK of \$WORLD_SIZE, local \$LOCAL_RANK, \$PMI_RANK"' --follow
-  key=$((key + 2))
-  [ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, local 0, 2 [3] rank 3 of 4, local 1, 3 ' ] || fail "the ranks of MPICH"
+  for agent in lifeline ssh; do
+    succeeds mpi 'sh -c "echo rank \$RANK of \$WORLD_SIZE, local \$LOCAL_RANK, \$PMI_RANK"' --follow --mpi-agent $agent
+    key=$((key + 2))
+    [ "$(output $key out | sort | tr '\n' ' ')" = '[2] rank 2 of 4, local 0, 2 [3] rank 3 of 4, local 1, 3 ' ] ||
+      fail "the ranks of MPICH, with the agent $agent"
+    nothing_left || fail "left by MPICH with the agent $agent: $(left)"
+
+    got=0
+    mpi 'sh -c "[ \$RANK = 3 ] || exec sleep 600; exit 9"' --follow --mpi-agent $agent || got=$?
+    [ "$got" = 1 ] || fail "exit code $got of MPICH with the agent $agent"
+    grep -q 'rank 3 on node-2 failed first (exit 9' "$work/err" || fail "the verdict on MPICH with the agent $agent"
+    until_true nothing_left
+
+    succeeds mpi 'sh -c "echo begun; exec sleep 600"' --no-follow --mpi-agent $agent
+    key=$((key + 4))
+    until_true both_begun
+    code 0 job-kill --launch last --yes
+    until_true nothing_left
+  done
   sed -i '/^prologue:/d' .remote/configs.yaml
 fi
 
