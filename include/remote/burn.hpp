@@ -34,9 +34,9 @@ struct BurnLink {
 // What the burn has left on a server.
 struct BurnLeft {
   std::string server{};
-  bool runs = false;      // whether something still runs there, or may; else files alone are left
-  std::string detail{};   // what is left, for a person
-  std::string command{};  // what removes it: a command line on this machine
+  bool runs = false;     // whether something still runs there, or may; else files alone are left
+  std::string detail{};  // what is left, for a person
+  int job = 0;           // the rank's key: ending and cleaning this job removes what is left
 };
 
 struct Burn {

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 
-// The one way by which JSON becomes text. JSON is UTF-8, but what servers and users say may be any bytes. A
-// byte that is not UTF-8 becomes U+FFFD; dump() of nlohmann::json would throw.
+#include <nlohmann/json.hpp>
+
+// JSON as text and as files. JSON is UTF-8, but what servers and users say may be any bytes. A byte that is
+// not UTF-8 becomes U+FFFD; dump() of nlohmann::json would throw.
 
 namespace remote {
 
@@ -18,5 +23,17 @@ template <typename Json>
 std::string dump_json_line(const Json& value) {
   return value.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
+
+// The value as JSON; null where there is none.
+template <typename Value>
+nlohmann::json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
+}
+
+// The object of a JSON file of this program, which may also have come with somebody's project. nullopt where
+// there is no such file; null where it has more than so many bytes, is no JSON object, or its "version" is
+// not this one. Throws Error for a file that cannot be read.
+std::optional<nlohmann::ordered_json> read_own_json(const std::filesystem::path& file, int version,
+                                                    std::uintmax_t most_bytes);
 
 }  // namespace remote

@@ -124,8 +124,7 @@ fs::path Context::folder() const {
   if (!options.project) {
     return Project::find(current_folder());
   }
-  const fs::path given = expand_home(*options.project);
-  fs::path folder = (given.is_absolute() ? given : current_folder() / given).lexically_normal();
+  fs::path folder = absolute_path(expand_home(*options.project)).lexically_normal();
   std::error_code unreadable;
   if (!fs::exists(folder / ".remote/configs.yaml", unreadable) && !unreadable) {
     throw Error::usage("--project " + *options.project, "there is no .remote/configs.yaml in it",

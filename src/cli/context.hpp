@@ -13,6 +13,7 @@
 #include <remote/cancel.hpp>
 #include <remote/project.hpp>
 
+#include "base/json.hpp"
 #include "cli/show/stream.hpp"
 #include "cli/words.hpp"
 #include "ui/terminal.hpp"
@@ -94,11 +95,8 @@ class Context {
   std::optional<Project> project_;
 };
 
-// The value as JSON; null where there is none.
-template <typename Value>
-nlohmann::json or_null(const std::optional<Value>& value) {
-  return value ? nlohmann::json(*value) : nlohmann::json(nullptr);
-}
+// Also of these: null where there is none.
+using remote::or_null;
 inline nlohmann::json or_null(const std::optional<Error>& error) {
   return error ? nlohmann::json(error->message()) : nlohmann::json(nullptr);
 }

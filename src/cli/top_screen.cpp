@@ -316,9 +316,12 @@ class TopScreen {
     note_ = result.errors.empty() ? fmt::format("{}: {}", what, outcome_of(result))
                                   : result.errors.front().message();
     if (others_ > 0) {
-      note_ += fmt::format("; {} {} on (X ends {})", counted(others_, "other rank"),
-                           others_ == 1 ? "goes" : "go", others_ == 1 ? "it" : "them");
+      note_ += fmt::format("; {} (X ends {})", others_go_on(), others_ == 1 ? "it" : "them");
     }
+  }
+
+  std::string others_go_on() const {
+    return fmt::format("{} {} on", counted(others_, "other rank"), others_ == 1 ? "goes" : "go");
   }
 
   static std::string outcome_of(const KillResult& result) {
@@ -388,9 +391,7 @@ class TopScreen {
     if (mode_ == Mode::confirm) {
       // The question comes first: a narrow screen cuts the end.
       const std::string rest =
-          others_ == 0 ? "? [y/N] "
-                       : fmt::format(" alone? [y/N]  {} {} on (X: all)", counted(others_, "other rank"),
-                                     others_ == 1 ? "goes" : "go");
+          others_ == 0 ? "? [y/N] " : fmt::format(" alone? [y/N]  {} (X: all)", others_go_on());
       return line_of(fmt::format("End {}{}", describe(to_end_), rest), ui::Style::yellow);
     }
     if (!note_.empty()) {

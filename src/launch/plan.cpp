@@ -64,7 +64,7 @@ bool sets(const Env& env, std::string_view name) {
 
 // How many GPUs a program sees by CUDA_VISIBLE_DEVICES: those before the first that there is not. `gpus`: how
 // many there are; 0: not known.
-int visible_gpus(const std::string& devices, int gpus) {
+int visible_count(const std::string& devices, int gpus) {
   int count = 0;
   for (const std::string& device : split(devices, ',')) {
     const std::string name(trim(device));
@@ -135,7 +135,7 @@ int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env) {
     const auto visible = std::find_if(env.rbegin(), env.rend(),
                                       [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });
     if (visible != env.rend()) {
-      gpus = visible_gpus(visible->second, gpus);
+      gpus = visible_count(visible->second, gpus);
     }
     return gpus > 0 ? gpus : std::max(cpus, 1);
   }

@@ -143,25 +143,6 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
   return options;
 }
 
-// Which parts of each job have not come to their ends; and what is known of the jobs, by index.
-class Ends {
- public:
-  Ends(const std::vector<Part>& parts, std::size_t jobs) : open_(jobs, 0) {
-    for (const Part& part : parts) {
-      ++open_[part.job];
-    }
-  }
-  // Whether this was the job's last part.
-  bool take(std::size_t job) { return --open_[job] == 0; }
-
- private:
-  std::vector<int> open_;
-};
-
-}  // namespace
-
-namespace {
-
 void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   for (const Job& job : jobs) {
     if (ranks_of(job) > 1 && !job.labelled && rank != job.rank.value_or(0) &&
@@ -203,11 +184,14 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
         first.note(parts[index].job);
         output.take(index, stream, data);
       }));
-  Ends ends(parts, jobs.size());
+  std::vector<int> open(jobs.size(), 0);  // how many parts of each job have not come to their ends
+  for (const Part& part : parts) {
+    ++open[part.job];
+  }
   const auto finish =
       core.one_at_a_time(std::function<void(std::size_t, const Job&)>([&](std::size_t index, const Job& job) {
         output.finish(index);
-        if (ends.take(parts[index].job) && request.on_ended) {
+        if (--open[parts[index].job] == 0 && request.on_ended) {
           request.on_ended(parts[index].job, job);
         }
       }));

@@ -28,17 +28,12 @@ std::filesystem::path samples_folder(const config::Config& config) {
   return config.local(".remote/samples");
 }
 
-template <typename Value>
-Json known(const std::optional<Value>& value) {
-  return value ? Json(*value) : Json(nullptr);
-}
-
 std::string line_of(const ServerSample& sample, std::int64_t at) {
   Json gpus = Json::array();
   for (const Gpu& gpu : sample.gpus.gpus) {
     if (gpus.size() < GpuSamples::most_gpus) {
-      gpus.push_back({gpu.index, known(gpu.utilisation), known(gpu.memory_used), known(gpu.memory_total),
-                      visible_line(gpu.name, longest_name)});
+      gpus.push_back({gpu.index, or_null(gpu.utilisation), or_null(gpu.memory_used),
+                      or_null(gpu.memory_total), visible_line(gpu.name, longest_name)});
     }
   }
   return dump_json_line(Json{{"at", at}, {"gpus", std::move(gpus)}}) + "\n";

@@ -80,7 +80,7 @@ std::vector<std::string> absence_lines(const std::vector<Job>& absent) {
     std::vector<int> numbers;
     for (const std::size_t i : same.indices) {
       const Job& job = jobs.emplace_back(absent[i]);
-      for (int rank = 0; rank < (job.rank ? job.ranks.value_or(1) : 1); ++rank) {
+      for (int rank = 0; rank < (job.rank ? ranks_of(job) : 1); ++rank) {
         numbers.push_back(job.rank ? *job.rank + rank : job.key);
       }
     }

@@ -63,14 +63,12 @@ std::vector<BurnLeft> Ranks::end() noexcept {
 std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const CleanResult& cleaned) {
   using Outcome = KillResult::Entry::Outcome;
   const std::string rank = fmt::format("rank {} (job {})", job.rank.value_or(0), job.key);
-  const std::string clean = fmt::format("remote {} {}", "job-clean", job.key);
-  const std::string kill = fmt::format("remote {} {} && {}", "job-kill", job.key, clean);
   const auto of_job = [&](const auto& entry) { return entry.job.id == job.id; };
   const auto end = std::ranges::find_if(killed.entries, of_job);
   if (end == killed.entries.end()) {
     const auto error = std::ranges::find(killed.errors, job.server, &Error::server);
     const std::string why = error == killed.errors.end() ? "" : ": " + error->reason();
-    return BurnLeft{job.server, true, fmt::format("whether {} has ended is not known{}", rank, why), kill};
+    return BurnLeft{job.server, true, fmt::format("whether {} has ended is not known{}", rank, why), job.key};
   }
   if (end->outcome == Outcome::survivors || end->outcome == Outcome::refused) {
     const std::string why = end->outcome == Outcome::refused ? end->reason : join(end->survivors, ", ");
@@ -78,7 +76,7 @@ std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const 
         job.server, true,
         fmt::format("{} could not be ended{}{}", rank,
                     end->outcome == Outcome::refused ? ": " : "; still there: ", visible_line(why)),
-        kill};
+        job.key};
   }
   const auto entry = std::ranges::find_if(cleaned.entries, of_job);
   if (entry != cleaned.entries.end() && entry->removed) {
@@ -90,7 +88,7 @@ std::optional<BurnLeft> left_of(const Job& job, const KillResult& killed, const 
                                                           : "";
   return BurnLeft{job.server, false,
                   fmt::format("the folder of {} stays{}", rank, why.empty() ? "" : ": " + visible_line(why)),
-                  clean};
+                  job.key};
 }
 
 std::string words_for(const std::string& code) {

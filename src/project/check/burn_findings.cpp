@@ -116,8 +116,10 @@ void add_backend_finding(const Burn& burn, const std::string& server, std::vecto
 void add_left_findings(const Burn& burn, const std::string& server, std::vector<Finding>& findings) {
   for (const BurnLeft& left : burn.left) {
     if (left.server == server) {
+      const std::string clean = fmt::format("remote job-clean {}", left.job);
+      const std::string all = left.runs ? fmt::format("remote job-kill {} && {}", left.job, clean) : clean;
       findings.push_back({"burn-left", left.runs ? CheckStatus::fail : CheckStatus::warn, left.detail,
-                          Fix{Fix::Where::here, left.command}});
+                          Fix{Fix::Where::here, all}});
     }
   }
 }

@@ -128,17 +128,17 @@ void keep_bandwidth(const config::Config& config, const Network& network) {
 
 std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, const std::vector<Job>& jobs) {
   const std::filesystem::path file = file_of(config);
-  std::error_code none;
-  const std::uintmax_t size = std::filesystem::file_size(file, none);
-  if (none || std::ranges::all_of(jobs, [&](const Job& job) { return job.server == jobs.front().server; })) {
+  if (std::ranges::all_of(jobs, [&](const Job& job) { return job.server == jobs.front().server; })) {
     return std::nullopt;
   }
-  const auto text = size > most_bytes ? std::nullopt : read_file_if_there(file);
-  const Json json = text ? Json::parse(*text, nullptr, false) : Json();
+  const auto json = read_own_json(file, newest_version, most_bytes);
+  if (!json) {
+    return std::nullopt;
+  }
   std::optional<MeasuredBandwidth> measured;
   try {
-    if (json.is_object() && json.value("version", 0) == newest_version) {
-      measured = measured_of(json);
+    if (json->is_object()) {
+      measured = measured_of(*json);
     }
   } catch (const Json::exception&) {  // said below
   }

@@ -96,16 +96,13 @@ void write_launch_record(const jobs::Store& store, const JobId& first, const Lau
 std::optional<LaunchRecord> read_launch_record(const jobs::Store& store, const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
     const std::filesystem::path file = record_file(store, job.id);
-    std::error_code none;
-    const std::uintmax_t size = std::filesystem::file_size(file, none);
-    if (none) {
+    const auto json = read_own_json(file, newest_version, most_bytes);
+    if (!json) {
       continue;
     }
-    const auto text = size > most_bytes ? std::nullopt : read_file_if_there(file);
-    const Json json = text ? Json::parse(*text, nullptr, false) : Json();
     try {
-      if (json.is_object() && json.value("version", 0) == newest_version) {
-        return record_of(json);
+      if (json->is_object()) {
+        return record_of(*json);
       }
     } catch (const Json::exception&) {  // said below
     }

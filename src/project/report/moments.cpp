@@ -21,6 +21,7 @@ constexpr std::string_view of_torchrun = "remote: the workers begin anew (restar
 constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
 // A job that is older when it is begun to be followed may have written before.
 constexpr std::int64_t fresh_ms = 10'000;
+constexpr int newest_version = 1;
 constexpr std::uintmax_t most_bytes = 1U << 20U;
 
 Moment moment(const Job& job, Moment::Kind kind) {
@@ -113,7 +114,8 @@ FirstOutputs::~FirstOutputs() {
       }
     }
     if (!all.empty()) {
-      write_file_atomic(first_file(store_, jobs_), dump_json(Json{{"version", 1}, {"at_ms", all}}), 0600);
+      write_file_atomic(first_file(store_, jobs_),
+                        dump_json(Json{{"version", newest_version}, {"at_ms", all}}), 0600);
     }
   } catch (const std::exception& error) {
     log_info("", "the time of the first output is not kept: {}", error.what());
@@ -128,19 +130,11 @@ void FirstOutputs::note(std::size_t index) {
 
 std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Job>& jobs) {
   std::vector<Moment> all;
-  const std::filesystem::path file = first_file(store, jobs);
-  std::error_code none;
-  if (std::filesystem::file_size(file, none) > most_bytes || none) {
-    return all;
-  }
-  const Json json = Json::parse(read_file_if_there(file).value_or(""), nullptr, false);
-  if (!json.is_object() || json.value("version", Json()) != 1 || !json.contains("at_ms") ||
-      !json["at_ms"].is_object()) {
-    return all;
-  }
+  const Json json = read_own_json(first_file(store, jobs), newest_version, most_bytes).value_or(Json());
+  const Json moments = json.is_object() ? json.value("at_ms", Json()) : Json();
   for (const Job& job : jobs) {
-    const auto found = json["at_ms"].find(job.id.text());
-    if (found != json["at_ms"].end() && found->is_number_unsigned()) {
+    const auto found = moments.find(job.id.text());  // the end, too, where it is no object
+    if (found != moments.end() && found->is_number_unsigned()) {
       all.push_back({.kind = Moment::Kind::first_output,
                      .at_ms = found->get<std::int64_t>(),
                      .exact = true,
