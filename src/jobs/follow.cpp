@@ -52,7 +52,9 @@ void work(FollowTask& task, Sharing& sharing) {
     try {
       const auto connection = task.connector.connect(*sharing.server, task.cancel);
       begin = clock::now();
-      sharing.reached = true;
+      if (!sharing.reached.exchange(true) && task.events.reached) {
+        task.events.reached(sharing.server->name);
+      }
       if (lost) {
         task.events.link(LinkBack{sharing.server->name});
         lost = false;

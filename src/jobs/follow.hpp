@@ -38,6 +38,7 @@ struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
   std::function<void(std::size_t, const Job&)> ended;  // after all its output, or given up
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
+  std::function<void(const std::string&)> reached{};   // a server, the first time; may be empty
 };
 
 struct FollowResult {

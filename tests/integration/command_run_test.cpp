@@ -30,6 +30,20 @@ TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
   EXPECT_THAT(world.run({"--quiet", "job-tail", "--job", "1"}), Ends(0, "<1>\n", ""));
 }
 
+TEST(CommandRun, ACommandThatSaysNothingIsWaitedForAloudUntilItDoes) {
+  CommandWorld world;
+  const auto running =
+      world.start({"run", "--cmd", "until [ -e ../go ]; do sleep 0.05; done; echo here"}, screen());
+  until([&] { return running->err().find("waiting for a, b (1 s)") != std::string::npos; }, "the line");
+  EXPECT_EQ(running->out(), "");
+  write_file_atomic(world.there("a") / "../go", "");
+  write_file_atomic(world.there("b") / "../go", "");
+  const CommandResult result = running->wait();
+  EXPECT_EQ(result.code, 0) << result;
+  EXPECT_THAT(result.out, AllOf(HasSubstr("here"), Not(HasSubstr("waiting"))));
+  EXPECT_THAT(result.err, MatchesRegex("(.|\n)*\r\033\\[J")) << "the line does not stay";
+}
+
 TEST(CommandRun, SeveralServersHaveTheirNamesBeforeWholeLines) {
   CommandWorld world;
   const CommandResult result = world.run({"run", "--cmd", "basename ~; printf end"});

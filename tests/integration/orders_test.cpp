@@ -36,8 +36,8 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20)) << "something is left";
   }
 
-  void set_daemon(const std::string& body) {
-    const fs::path file = servers.home("b") / "bin/orted";
+  void set_daemon(const std::string& body, const std::string& name = "orted") {
+    const fs::path file = servers.home("b") / "bin" / name;
     fs::create_directories(file.parent_path());
     write_file_atomic(file, "#!/bin/sh\n" + body + "\n");
     fs::permissions(file, fs::perms::owner_all);
@@ -127,6 +127,34 @@ TEST_P(OrdersTest, TheFirstOneCounts) {
   EXPECT_EQ(result("b", b), ExitStatus::exited(0));
   EXPECT_EQ(words(), "1\n");
   EXPECT_EQ(read_file(servers.home("b") / "proj/.jobs" / b.text() / "order"), "orted\n1\n");
+}
+
+// MPICH's mpirun takes the end of its agent for the end of its daemon.
+TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
+  for (const int code : {0, 3}) {
+    SCOPED_TRACE(code);
+    fs::remove(servers.home("b") / "go");
+    fs::remove(servers.home("b") / "words");
+    set_daemon("echo begun >~/words; until [ -e ~/go ]; do sleep 0.02; done; exit " + std::to_string(code),
+               "hydra_pmi_proxy");
+    const JobId b = start("b", "remote-mpi-member");
+    const JobId a = start("a", "remote-mpi-agent remote-b hydra_pmi_proxy; echo ended >&2; sleep 300");
+    until_words();
+    const fs::path folder = servers.home("a") / "proj/.jobs" / a.text();
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          return std::ranges::any_of(fs::directory_iterator(folder), [](const auto& entry) {
+            return entry.path().filename().string().starts_with("until.");
+          });
+        },
+        20));
+    EXPECT_EQ(errors("a", a), "");
+    go("b");
+    EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }, 20));
+    EXPECT_EQ(result("b", b), ExitStatus::exited(code));
+    servers::run_action(*servers.connect("a"), kill_action({"~/proj", ".jobs"}, {a}, SIGTERM, 1, "me"),
+                        Cancel());
+  }
 }
 
 TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {

@@ -15,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/waiting.hpp"
 
 namespace remote::cli {
 namespace {
@@ -142,8 +143,12 @@ int kill(Context& context, const KillArguments& arguments) {
     context.terminal.notice(fmt::format("ending {}; what has not ended after {} s is killed",
                                         counted(chosen.size(), "job"), arguments.grace));
   }
-  const bool all_ended =
-      report(context, chosen.empty() ? KillResult() : context.project().kill(chosen, request));
+  KillResult result;
+  if (!chosen.empty()) {
+    const Waiting waiting(context.terminal, "for " + server_names(chosen));
+    result = context.project().kill(chosen, request);
+  }
+  const bool all_ended = report(context, result);
   if (arguments.jobs.named()) {
     tell_the_others(context, chosen);
   }
@@ -189,8 +194,10 @@ std::vector<Job> ended_ones(Context& context, const CleanArguments& arguments, s
 
 int clean(Context& context, const CleanArguments& arguments) {
   // A job that runs according to the record here may have ended meanwhile.
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
   std::vector<Job> chosen =
       context.project().jobs({.selection = arguments.jobs.selection(), .some = !arguments.jobs.tags.empty()});
+  waiting.reset();
   int left = 0;
   chosen = ended_ones(context, arguments, std::move(chosen), left);
   CleanResult result;
@@ -202,7 +209,9 @@ int clean(Context& context, const CleanArguments& arguments) {
       context.confirm(chosen, fmt::format("Remove {}?", what), "nothing was removed",
                       Error::usage("job-clean", "that would remove " + what, "add --yes"));
     }
+    waiting.emplace(context.terminal, "for " + server_names(chosen));
     result = context.project().clean(chosen);
+    waiting.reset();
   }
   nlohmann::ordered_json all = nlohmann::ordered_json::array();
   std::size_t removed = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -14,6 +15,7 @@
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/waiting.hpp"
 
 namespace remote::cli {
 namespace {
@@ -213,8 +215,11 @@ std::vector<Job> unheard(const std::vector<Job>& asked, const StacksResult& resu
 }
 
 int run(Context& context, const Arguments& arguments) {
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
   Chosen chosen = choose(context.project(), arguments.jobs);
+  waiting->set("for " + server_names(chosen.jobs));
   const StacksResult result = context.project().stacks(chosen.jobs);
+  waiting.reset();
   std::ranges::move(unheard(chosen.jobs, result), std::back_inserter(chosen.absent));
   const bool complete =
       std::ranges::all_of(chosen.absent, [](const Job& job) { return is_final(job.state); });

@@ -10,7 +10,9 @@
 #include "base/json.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/options.hpp"
+#include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/waiting.hpp"
 
 namespace remote::cli {
 namespace {
@@ -124,10 +126,12 @@ int run(Context& context, const Arguments& arguments) {
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for " + server_names(names));
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
     } else if (!arguments.silent) {
+      waiting.reset();  // what is printed would go into its row
       screens[server].take(stream, data);
     }
   };
@@ -144,6 +148,7 @@ int run(Context& context, const Arguments& arguments) {
   } else {
     runs = context.project().run(request);
   }
+  waiting.reset();
   const int code = conclude(context, runs);
   if (context.options.json) {
     nlohmann::json all = nlohmann::json::array();

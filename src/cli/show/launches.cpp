@@ -16,17 +16,6 @@ namespace {
 
 constexpr std::size_t most_servers = 3;
 
-std::vector<std::string> servers_of(const std::vector<Job>& jobs) {
-  std::vector<std::string> names;
-  std::set<std::string> seen;
-  for (const Job& job : jobs) {
-    if (seen.insert(job.server).second) {
-      names.push_back(job.server);
-    }
-  }
-  return names;
-}
-
 const Job* with_state(const Batch& batch, JobState state) {
   const auto found = std::ranges::find(batch, state, &Job::state);
   return found == batch.end() ? nullptr : &*found;
@@ -87,8 +76,22 @@ const Job& first_rank(const Batch& batch) {
   return *std::ranges::min_element(batch, {}, [](const Job& job) { return job.rank.value_or(0); });
 }
 
+std::vector<std::string> servers_of(const std::vector<Job>& jobs) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (const Job& job : jobs) {
+    if (seen.insert(job.server).second) {
+      names.push_back(job.server);
+    }
+  }
+  return names;
+}
+
 std::string server_names(const std::vector<Job>& jobs) {
-  const std::vector<std::string> names = servers_of(jobs);
+  return server_names(servers_of(jobs));
+}
+
+std::string server_names(const std::vector<std::string>& names) {
   return names.size() <= most_servers ? join(names, ", ") : counted(names.size(), "server");
 }
 

@@ -19,7 +19,10 @@ std::vector<Batch> by_launch(const std::vector<Job>& jobs);
 // The job with the lowest rank.
 const Job& first_rank(const Batch& batch);
 
+// Where the jobs are, each server once, in the order of the jobs.
+std::vector<std::string> servers_of(const std::vector<Job>& jobs);
 // "node-1", "node-1, node-2"; of more than three: "32 servers".
+std::string server_names(const std::vector<std::string>& names);
 std::string server_names(const std::vector<Job>& jobs);
 // "job 3 (rank 2 on node-2)", "jobs 45-48 (ranks 0-3 on node-1, node-2)".
 std::string describe(const std::vector<Job>& jobs);

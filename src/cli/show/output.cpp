@@ -8,6 +8,7 @@
 
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/waiting.hpp"
 #include "project/rank_lines.hpp"
 
 namespace remote::cli {
@@ -196,10 +197,22 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   std::vector<OutputScreen> screens = screens_of(context, jobs, single || launch);
   RankScreens of_ranks(context, jobs);
   EndTeller ends(terminal, jobs);
+  std::vector<std::string> unheard = servers_of(jobs);
+  std::optional<Waiting> waiting(std::in_place, terminal, "for " + server_names(unheard));
+  request.on_reached = [&](const std::string& server) {
+    std::erase(unheard, server);
+    if (unheard.empty()) {
+      waiting.reset();
+    } else if (waiting) {
+      waiting->set("for " + server_names(unheard));
+    }
+  };
   request.on_rank_output = [&](std::size_t index, int rank, OutputStream stream, std::string_view data) {
+    waiting.reset();
     of_ranks.of(index, rank).take(stream, data);
   };
   request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
+    waiting.reset();  // what is printed would go into its row
     screens[index].take(stream, data);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
@@ -219,6 +232,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   try {
     result = context.project().follow(jobs, request);
   } catch (const Interrupted&) {
+    waiting.reset();
     std::vector<Job> rest = context.project().with_launch(jobs);
     std::erase_if(rest, [](const Job& job) { return is_final(job.state); });
     const char* what =
@@ -230,6 +244,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
             : fmt::format("\nstopped following; the {} go on. To end them: {}", what, kill_command(rest)));
     throw;
   }
+  waiting.reset();
   for (std::size_t i = 0; i < screens.size(); ++i) {
     screens[i].finish();
     of_ranks.finish(i);

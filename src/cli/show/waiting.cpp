@@ -29,6 +29,11 @@ Waiting::~Waiting() {
   terminal_.set_live("");
 }
 
+void Waiting::set(std::string for_what) {
+  const std::lock_guard lock(mutex_);
+  for_what_ = std::move(for_what);
+}
+
 void Waiting::watch() {
   const auto begin = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);

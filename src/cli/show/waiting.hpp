@@ -19,6 +19,9 @@ class Waiting {
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
+  // From now on it is for this. Any thread.
+  void set(std::string for_what);
+
  private:
   void watch();
 
