@@ -179,8 +179,9 @@ struct FollowRequest {
   OnOutput on_output{};  // by index into the jobs given
   // With each_rank: by index into the jobs given, and by rank. What is no rank's own comes by on_output.
   std::function<void(std::size_t, int, OutputStream, std::string_view)> on_rank_output{};
-  std::function<void(const std::string& server)> on_reached{};  // once for each server
-  std::function<void(std::size_t, const Job&)> on_ended{};      // all of its output was handed over before
+  // A server was reached, or is not waited for any more. May be told again.
+  std::function<void(const std::string& server)> on_settled{};
+  std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
 };
 struct FollowResult {
   std::vector<Job> jobs;      // as they are now

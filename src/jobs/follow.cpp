@@ -52,8 +52,8 @@ void work(FollowTask& task, Sharing& sharing) {
     try {
       const auto connection = task.connector.connect(*sharing.server, task.cancel);
       begin = clock::now();
-      if (!sharing.reached.exchange(true) && task.events.reached) {
-        task.events.reached(sharing.server->name);
+      if (!sharing.reached.exchange(true)) {
+        task.settle(sharing.server->name);
       }
       if (lost) {
         task.events.link(LinkBack{sharing.server->name});

@@ -38,7 +38,8 @@ struct FollowEvents {
   std::function<void(std::size_t, ssh::Stream, std::string_view)> output;
   std::function<void(std::size_t, const Job&)> ended;  // after all its output, or given up
   std::function<void(const Event&)> link;              // LinkLost, LinkBack
-  std::function<void(const std::string&)> reached{};   // a server, the first time; may be empty
+  // A server was reached, or is not waited for any more; may be told again, and the function may be empty.
+  std::function<void(const std::string&)> settled{};
 };
 
 struct FollowResult {

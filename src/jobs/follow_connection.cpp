@@ -95,8 +95,17 @@ bool WaitingJobs::empty() const {
 }
 
 void FollowTask::fail(const std::string& server, const Error& error) {
-  const std::lock_guard lock(mutex);
-  errors.push_back(error.on(server));
+  {
+    const std::lock_guard lock(mutex);
+    errors.push_back(error.on(server));
+  }
+  settle(server);
+}
+
+void FollowTask::settle(const std::string& server) {
+  if (events.settled) {
+    events.settled(server);
+  }
 }
 
 void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const Error& why) {

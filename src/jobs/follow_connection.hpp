@@ -120,6 +120,7 @@ struct FollowTask {
   Losses losses{jobs, options};
 
   void fail(const std::string& server, const Error& error);
+  void settle(const std::string& server);
   // A job is done with: as it is now goes to the store, to `jobs` and to events.ended.
   void done(const Followed& followed, const Job& now);
   // Nobody waits for this server and its jobs any more.

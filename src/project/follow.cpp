@@ -202,7 +202,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     }
   };
   events.link = [&](const Event& event) { core.tell(event); };
-  events.reached = core.one_at_a_time(request.on_reached);
+  events.settled = core.one_at_a_time(request.on_settled);
   options.ended = ended;
   jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(),
                                              std::move(followed_jobs), options, events, core.cancel());

@@ -59,6 +59,8 @@ kill_one() {
   if [ -z "$f_end" ]; then
     read_now
     record_stop "$signal $by $now" 2>/dev/null
+    # that it is not alone, before the first signal, for the one whose record stands
+    [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $now"
   fi
   targets="$targets $1"
   for_backend "$f_backend" "$1"
@@ -319,15 +321,13 @@ kill_finish() {
     fi
     leave_init_file "$jobs/$id" # where its supervisor is dead
     if [ -n "$had" ]; then
-      # Two may end a job at once, such as a lifeline and who follows the launch. Where it ended by this signal, the other one has
-      # sent it, and relies on this record.
-      case $f_end:$f_code in
-        signal:"$signal" | signal:"$ending") mine='' ;;
-      esac
-      if [ -n "$mine" ] && [ -z "$no_forks" ]; then
+      # Two may end a job at once, such as a lifeline and who follows the launch. Then the signal was the other one's, which relies on
+      # this record.
+      if [ -n "$mine" ] && [ -z "$no_forks" ] && [ ! -e "$f_dir/stop.too" ]; then
         rm -f "$f_dir/stop" 2>/dev/null
         ! second_file "$id.stop" || rm -f "$second"
       fi
+      [ -n "$mine" ] || [ -n "$no_forks" ] || rm -f "$f_dir/stop.too" 2>/dev/null # it was not this one's signal either
       say "kill $id ended $count"
     else
       say "kill $id killed $count"

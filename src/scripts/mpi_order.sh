@@ -33,14 +33,17 @@ fi
 [ -p orders ] || mkfifo orders 2>/dev/null
 [ -e order ] || mv .order order
 echo 1<>orders
-# MPICH's mpirun takes the end of its agent for the end of its daemon, so this stays until the job has ended, or the agent is
-# gone: that ends stdin. Nothing may stand behind it, as this script itself comes by stdin.
+# MPICH's mpirun takes the end of its agent for the end of its daemon, so this stays until the job's supervisor has ended, or the
+# agent is gone: that ends stdin. Nothing may stand behind it, as this script itself comes by stdin.
 stay() {
   exec 3<&0
   cat <&3 >/dev/null &
   reader=$!
   while [ -e order ] && ! [ -e result ] && kill -0 "$reader" 2>/dev/null; do
-    sleep 0.2
+    if read -r watched _ 2>/dev/null <./supervisor && ! kill -0 "$watched" 2>/dev/null; then
+      break
+    fi
+    sleep 0.2 2>/dev/null || sleep 1
   done
   kill "$reader" 2>/dev/null
   exit 0

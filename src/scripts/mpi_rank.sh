@@ -89,8 +89,9 @@ mkdir -p failures || exit "$code"
   [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
 } >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
 printf '%s\n' "$RANK $kind $number $at" >>failures/agent
-# MPICH's mpirun lets the others go on when a process that is no MPI program exits with a code, but not when a signal ends it.
-if [ -z "${OMPI_COMM_WORLD_RANK-}" ] && [ "$kind" = 'exit' ]; then
+# MPICH's mpirun lets the others go on when a process that is no MPI program exits with a code, also with that of this shell for a
+# command that a signal ended; but not when the process itself is ended by a signal.
+if [ -z "${OMPI_COMM_WORLD_RANK-}" ]; then
   trap - TERM
   kill -s TERM $$
 fi

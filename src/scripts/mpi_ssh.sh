@@ -18,16 +18,17 @@ if [ "$host" != "$wanted" ]; then
   echo "remote: mpirun asks for $wanted, which is no server of this launch" >&2
   exit 1
 fi
-# Its stdin comes to no end as long as this ssh lives: mpi_order.sh ends when it has nothing more to wait for.
+# Its stdin comes to no end as long as this agent lives: mpi_order.sh ends when it has nothing more to wait for.
 umask 077
 mkfifo "stdin.$$" || exit 1
 exec 4<>"stdin.$$"
+exec 5<"stdin.$$"
 rm -f "stdin.$$"
 {
   printf 'folder=%s\nline=%s\n' "$(quoted "$folder")" "$(quoted "$*")"
   cat bin/remote-mpi-order
-} >&4 &
-ssh -o BatchMode=yes -p "$port" -l "$user" -- "$address" 'exec sh -s' <&4
+} >&4 5<&- &
+ssh -o BatchMode=yes -p "$port" -l "$user" -- "$address" 'exec sh -s' <&5 4>&- 5<&-
 code=$?
 [ "$code" = 0 ] || echo "remote: the order for $address was not brought there by ssh (exit code $code)" >&2
 exit "$code"

@@ -132,6 +132,11 @@ bool Terminal::has_keyboard() const {
   return stdin_is_terminal() && ::tcgetpgrp(streams_.in) == ::getpgrp();
 }
 
+bool Terminal::in_background() const {
+  const pid_t group = ::tcgetpgrp(streams_.err);
+  return group >= 0 && group != ::getpgrp();  // -1: it is not the terminal of this session
+}
+
 std::size_t Terminal::columns() const {
   winsize size{};
   for (const int fd : {streams_.err, streams_.out}) {

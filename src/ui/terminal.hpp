@@ -52,6 +52,9 @@ class Terminal {
   // Whether what is on stderr can be redrawn.
   bool can_redraw() const { return err_terminal_ && !logging_; }
   bool stdin_is_terminal() const;
+  // Whether the shell has put this program into the background, where rows that are drawn would go into what
+  // the user types.
+  bool in_background() const;
   // Whether a key that is typed now goes to this program: stdin is a terminal, and no other job of the shell
   // has it.
   bool has_keyboard() const;

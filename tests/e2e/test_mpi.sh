@@ -162,14 +162,16 @@ else
       fail "the ranks of MPICH, with the agent $agent"
     nothing_left || fail "left by MPICH with the agent $agent: $(left)"
 
-    got=0
-    mpi 'sh -c "[ \$RANK = 3 ] || exec sleep 600; exit 9"' --follow --mpi-agent $agent || got=$?
-    [ "$got" = 1 ] || fail "exit code $got of MPICH with the agent $agent"
-    grep -q 'rank 3 on node-2 failed first (exit 9' "$work/err" || fail "the verdict on MPICH with the agent $agent"
-    until_true nothing_left
+    for how in 'exit 9' 'kill -KILL \$\$'; do # neither is a program of MPI
+      got=0
+      mpi "sh -c \"[ \\\$RANK = 3 ] || exec sleep 600; $how\"" --follow --mpi-agent $agent || got=$?
+      [ "$got" = 1 ] || fail "exit code $got of MPICH with the agent $agent"
+      grep -qE 'rank 3 on node-2 failed first \((exit 9|SIGKILL),' "$work/err" || fail "the verdict on MPICH with the agent $agent"
+      until_true nothing_left
+    done
 
     succeeds mpi 'sh -c "echo begun; exec sleep 600"' --no-follow --mpi-agent $agent
-    key=$((key + 4))
+    key=$((key + 6))
     until_true both_begun
     code 0 job-kill --launch last --yes
     until_true nothing_left

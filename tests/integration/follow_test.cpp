@@ -30,7 +30,7 @@ struct Heard {
   std::map<std::size_t, std::string> err;
   std::map<std::size_t, Job> ended;
   std::vector<Event> news;
-  std::vector<std::string> reached;
+  std::vector<std::string> settled;
   std::function<void()> on_output;
   std::function<void(const Event&)> on_link;
 
@@ -60,9 +60,9 @@ struct Heard {
         on_link(event);
       }
     };
-    result.reached = [this](const std::string& server) {
+    result.settled = [this](const std::string& server) {
       const std::lock_guard lock(mutex);
-      reached.push_back(server);
+      settled.push_back(server);
     };
     return result;
   }
@@ -95,7 +95,7 @@ TEST_F(FollowJobs, HearsAllOfOneJob) {
   const FollowResult result = follow_all(jobs);
   EXPECT_TRUE(result.errors.empty());
   expect_all_heard(jobs);
-  EXPECT_EQ(heard.reached, std::vector<std::string>{"a"});
+  EXPECT_EQ(heard.settled, std::vector<std::string>{"a"});
   EXPECT_GT(heard.out[0].size(), 2000000U);
   EXPECT_EQ(result.jobs[0].state, JobState::failed);
   EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(7));
@@ -129,7 +129,7 @@ TEST_F(FollowJobs, LosesNothingWhenTheLinkIsCutTwentyTimes) {
   expect_all_heard(jobs);
   EXPECT_EQ(result.jobs[0].state, JobState::failed);
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(30)) << "a link that was of use is made anew at once";
-  EXPECT_EQ(heard.reached, std::vector<std::string>{"a"}) << "it is told once";
+  EXPECT_EQ(heard.settled, std::vector<std::string>{"a"}) << "it is told once";
 }
 
 TEST_F(FollowJobs, FollowsSeveralJobsOnSeveralServersThroughCuts) {

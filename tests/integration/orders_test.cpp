@@ -149,6 +149,16 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
         },
         20));
     EXPECT_EQ(errors("a", a), "");
+    if (code == 0) {  // another lifeline takes the waiting over
+      const std::string text = read_file(folder / "lifeline.pid");
+      EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
+      EXPECT_TRUE(test::eventually(
+          [&] {
+            status("a", a);  // starts it again
+            return read_file_if_there(folder / "lifeline.pid").value_or(text) != text;
+          },
+          20));
+    }
     go("b");
     EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }, 20));
     EXPECT_EQ(result("b", b), ExitStatus::exited(code));

@@ -84,9 +84,15 @@ TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
   std::vector<JobId> ids;
   for (int i = 0; i < 10; ++i) {
     ids.push_back(JobId::random());
-    requests.push_back({ids.back(), "exec sleep 1000", "", {}});
+    // also jobs that end by a code of their own when they are signalled
+    const char* command =
+        i % 2 == 0 ? "exec sleep 1000" : "trap 'exit 3' TERM; echo up; while :; do sleep 0.1; done";
+    requests.push_back({ids.back(), command, "", {}});
   }
   start_all(requests);
+  for (std::size_t i = 1; i < ids.size(); i += 2) {
+    until_out(ids[i], "up");
+  }
   {
     const std::jthread other([&, mine = servers.connect("a")] {
       ssh::ExecRequest request;

@@ -126,7 +126,8 @@ int run(Context& context, const Arguments& arguments) {
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
-  std::optional<Waiting> waiting(std::in_place, context.terminal, "for " + server_names(names));
+  std::optional<Waiting> waiting;
+  const auto begin_waiting = [&] { waiting.emplace(context.terminal, "for " + server_names(names)); };
   request.on_output = [&](std::size_t server, OutputStream stream, std::string_view data) {
     if (context.options.json && !context.stream) {
       printed[server].take(stream, data);
@@ -139,6 +140,7 @@ int run(Context& context, const Arguments& arguments) {
   std::vector<ServerRun> runs;
   if (wants_terminal(context, arguments, names.size())) {
     context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
+    begin_waiting();
     Keyboard keyboard(context);
     request.terminal = keyboard.side();
     runs = context.project().run(request);
@@ -146,6 +148,7 @@ int run(Context& context, const Arguments& arguments) {
       keyboard.finish();
     }
   } else {
+    begin_waiting();
     runs = context.project().run(request);
   }
   waiting.reset();

@@ -199,7 +199,7 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   EndTeller ends(terminal, jobs);
   std::vector<std::string> unheard = servers_of(jobs);
   std::optional<Waiting> waiting(std::in_place, terminal, "for " + server_names(unheard));
-  request.on_reached = [&](const std::string& server) {
+  request.on_settled = [&](const std::string& server) {
     std::erase(unheard, server);
     if (unheard.empty()) {
       waiting.reset();

@@ -39,8 +39,10 @@ void Waiting::watch() {
   std::unique_lock lock(mutex_);
   for (int seconds = 1;
        !changed_.wait_until(lock, begin + std::chrono::seconds(seconds), [&] { return over_; }); ++seconds) {
-    const std::string row = fmt::format("waiting {} ({} s)", visible_line(for_what_), seconds);
-    terminal_.set_live(ui::shorten(row, terminal_.columns() - 1));
+    if (!terminal_.in_background()) {
+      const std::string row = fmt::format("waiting {} ({} s)", visible_line(for_what_), seconds);
+      terminal_.set_live(ui::shorten(row, terminal_.columns() - 1));
+    }
   }
 }
 
