@@ -18,17 +18,14 @@ exec 4<>"$answer" 5<>orders
 printf '%s\n' "$@" >".order.$$" && mv ".order.$$" "order.$$" || exit 1
 echo >&5
 read -r said <&4
-if [ "$said" = ok ]; then
-  case $* in
-    *hydra_pmi_proxy*)
-      printf '%s\n' "$host" >".until.$$" && mv ".until.$$" "until.$$" || exit 1
-      echo >&5
-      read -r said <&4
-      ;;
-  esac
-  rm -f "$answer"
-  exit 0
-fi
+case "$said $*" in
+  'ok '*hydra_pmi_proxy*)
+    printf '%s\n' "$host" >".until.$$" && mv ".until.$$" "until.$$" || exit 1
+    echo >&5
+    read -r _ <&4
+    ;;
+esac
 rm -f "$answer"
+[ "$said" = ok ] && exit
 echo "remote: mpirun cannot start its daemon for $host: $said" >&2
 exit 1

@@ -77,6 +77,23 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
     return read_file(servers.home(server) / "proj/.jobs" / id.text() / "job.err");
   }
   std::string words() { return read_file_if_there(servers.home("b") / "words").value_or(""); }
+  // Until a file of that first name, such as "order.", is in the folder of a job on "a".
+  void until_file(const fs::path& folder, const std::string& prefix) {
+    EXPECT_TRUE(test::eventually(
+        [&] {
+          return std::ranges::any_of(fs::directory_iterator(folder), [&](const auto& entry) {
+            return entry.path().filename().string().starts_with(prefix);
+          });
+        },
+        20))
+        << prefix;
+  }
+  // Returns what was on record about its process.
+  std::string kill_lifeline(const fs::path& folder) {
+    const std::string text = read_file(folder / "lifeline.pid");
+    EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
+    return text;
+  }
   void go(const std::string& server) { write_file_atomic(servers.home(server) / "go", ""); }
   void until_words() {
     EXPECT_TRUE(test::eventually([&] { return !words().empty(); }, 20)) << "no order came";
@@ -141,17 +158,10 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
     const JobId a = start("a", "remote-mpi-agent remote-b hydra_pmi_proxy; echo ended >&2; sleep 300");
     until_words();
     const fs::path folder = servers.home("a") / "proj/.jobs" / a.text();
-    EXPECT_TRUE(test::eventually(
-        [&] {
-          return std::ranges::any_of(fs::directory_iterator(folder), [](const auto& entry) {
-            return entry.path().filename().string().starts_with("until.");
-          });
-        },
-        20));
+    until_file(folder, "until.");
     EXPECT_EQ(errors("a", a), "");
     if (code == 0) {  // another lifeline takes the waiting over
-      const std::string text = read_file(folder / "lifeline.pid");
-      EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
+      const std::string text = kill_lifeline(folder);
       EXPECT_TRUE(test::eventually(
           [&] {
             status("a", a);  // starts it again
@@ -180,17 +190,9 @@ TEST_P(OrdersTest, OutliveTheLifeline) {
   const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.02; done; remote-mpi-agent remote-b orted late");
   const fs::path record = servers.home("a") / "proj/.jobs" / a.text() / "lifeline.pid";
   EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }, 20));
-  const std::string text = read_file(record);
-  EXPECT_EQ(::kill(parse_number<pid_t>(text.substr(0, text.find(' '))).value(), SIGKILL), 0);
+  kill_lifeline(record.parent_path());
   go("a");
-  const fs::path folder = record.parent_path();
-  EXPECT_TRUE(test::eventually(
-      [&] {
-        return std::ranges::any_of(fs::directory_iterator(folder), [](const auto& entry) {
-          return entry.path().filename().string().starts_with("order.");
-        });
-      },
-      20));
+  until_file(record.parent_path(), "order.");
   EXPECT_EQ(result("a", a), ExitStatus::exited(0));  // a status starts it again
   until_words();
   go("b");
