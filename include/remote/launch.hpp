@@ -124,7 +124,7 @@ struct PlannedProcess {
   int rank = 0;  // of an agent: the first of its ranks
   int local_rank = 0;
   int ranks = 1;                // how many ranks it stands for: an agent of torchrun has all of its server
-  bool is_torch_agent = false;  // of torchrun; src/scripts/torch_agent.py goes along with it
+  bool is_torch_agent = false;  // of torchrun; src/server/torch_agent.py goes along with it
   std::string command;
   std::string shown{};  // for people, in place of a command whose secrets are not to be found any more
   Env env{};            // may hold secrets

@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/action.hpp"
 
 namespace remote::jobs {
 namespace {
 
-// "remote-mpi-rank" stands in src/scripts/mpi_rank.sh.
+// "remote-mpi-rank" stands in src/server/mpi_rank.sh.
 std::string file_of(const std::string& name) {
   constexpr std::string_view prefix = "remote-";
   std::string file = name.substr(prefix.size()) + ".sh";

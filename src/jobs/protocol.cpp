@@ -10,9 +10,9 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "jobs/sample.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 
-// Composing: assignments, then src/scripts/lib.sh, then the action's functions, then their calls. Reading the
+// Composing: assignments, then src/server/lib.sh, then the action's functions, then their calls. Reading the
 // answers is in protocol_parse.cpp.
 
 namespace remote::jobs {

@@ -17,7 +17,7 @@
 #include "servers/action.hpp"
 #include "servers/run_command.hpp"
 
-// What is said between this program and the scripts of src/scripts on a server about jobs: docs/protocol.md.
+// What is said between this program and the scripts of src/server on a server about jobs: docs/protocol.md.
 // `known` are the backends that the jobs asked about may have; a job with another one is answered with
 // Phase::unknown or Outcome::refused.
 
@@ -52,7 +52,7 @@ struct StartRequest {
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 
-// The program that runs a job under Slurm, for its folder: src/scripts/slurm_job.sh.
+// The program that runs a job under Slurm, for its folder: src/server/slurm_job.sh.
 std::string slurm_job_program();
 
 struct StartReply {

@@ -9,7 +9,7 @@
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::jobs {

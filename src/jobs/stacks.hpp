@@ -44,8 +44,8 @@ std::vector<ThreadStack> parse_threads(const ProcessDump& dump);
 StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
                          const std::vector<Job>& jobs, const Cancel& cancel);
 
-// sh text to stand behind a job's activation, for --enable-stacks (src/scripts/enable_stacks.sh). For an
-// agent of torchrun also what goes along with that (src/scripts/torch_agent.py).
+// sh text to stand behind a job's activation, for --enable-stacks (src/server/enable_stacks.sh). For an
+// agent of torchrun also what goes along with that (src/server/torch_agent.py).
 std::string enable_stacks_text(const std::string& jobs_folder, bool is_torch_agent = false);
 
 }  // namespace remote::jobs

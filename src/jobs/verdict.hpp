@@ -26,7 +26,7 @@ struct Worker {
   std::vector<std::string> last_lines;
 };
 
-// The failed processes of such a job, as far as they are on record (src/scripts/torch_agent.py, mpi_rank.sh
+// The failed processes of such a job, as far as they are on record (src/server/torch_agent.py, mpi_rank.sh
 // and slurm_job.sh). Throws Error.
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 

@@ -47,7 +47,7 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node);
 // Whether the launch itself sets this variable for each rank.
 bool is_reserved(std::string_view name);
 
-// What starts torchrun's agent on a node of Slurm, of which the variables of src/scripts/slurm_job.sh tell
+// What starts torchrun's agent on a node of Slurm, of which the variables of src/server/slurm_job.sh tell
 // the rest. Throws Error (usage) for a command that an agent cannot start.
 std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc);
 

@@ -1,5 +1,5 @@
 // The launcher "torchrun": one agent of torch.distributed.run a server. Its rendezvous is static, or c10d on
-// the first server; neither needs names that resolve between the servers (src/scripts/torch_agent.py).
+// the first server; neither needs names that resolve between the servers (src/server/torch_agent.py).
 #include <algorithm>
 
 #include <fmt/format.h>

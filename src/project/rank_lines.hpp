@@ -6,7 +6,7 @@
 namespace remote::project {
 
 // The lines of one rank out of what an agent of torchrun writes, where each line of a rank stands behind
-// "[RANK] " (src/scripts/torch_agent.py). The label is taken away; lines without one are the agent's own, and
+// "[RANK] " (src/server/torch_agent.py). The label is taken away; lines without one are the agent's own, and
 // stay. One stream of one job; one thread.
 class RankLines {
  public:

@@ -13,7 +13,7 @@
 #include "base/strings.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::sandbox {

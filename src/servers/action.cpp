@@ -4,7 +4,7 @@
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 
 namespace remote::servers {
 

@@ -13,19 +13,19 @@
 #include "servers/answer.hpp"
 #include "ssh/connection.hpp"
 
-// One kind of action on a server: a text for `sh -s` is composed from src/scripts and quoted values, one exec
+// One kind of action on a server: a text for `sh -s` is composed from src/server and quoted values, one exec
 // runs it, and its answer is read into a struct.
 
 namespace remote::servers {
 
-// Composes the text: assignments, the files of src/scripts, and calls of their functions.
+// Composes the text: assignments, the files of src/server, and calls of their functions.
 class Script {
  public:
   // NAME='VALUE'
   Script& set(std::string_view name, std::string_view value);
   // The same for a path on the server: "~/x" is in the home folder.
   Script& set_path(std::string_view name, std::string_view path);
-  // The file of src/scripts, or these parts of it (lean_script).
+  // The file of src/server, or these parts of it (lean_script).
   Script& add(std::string_view file, std::initializer_list<std::string_view> parts = {});
   // FUNCTION 'WORD'…
   Script& call(std::string_view function, const std::vector<std::string>& words = {});

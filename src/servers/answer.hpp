@@ -13,7 +13,7 @@
 
 #include "base/strings.hpp"
 
-// What the scripts of src/scripts answer: lines on stdout that begin with "@remote1 " (docs/protocol.md). It
+// What the scripts of src/server answer: lines on stdout that begin with "@remote1 " (docs/protocol.md). It
 // is foreign text: every word is checked, nothing is guessed, and what is not understood is an Error that
 // shows the line. A half-understood answer is worse than none.
 

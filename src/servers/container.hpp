@@ -11,7 +11,7 @@
 #include "ssh/connection.hpp"
 
 // Containers that jobs run in: which one is meant, and whether it can be had on a server
-// (src/scripts/container_check.sh).
+// (src/server/container_check.sh).
 
 namespace remote::servers {
 

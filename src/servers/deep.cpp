@@ -1,6 +1,6 @@
 #include "servers/deep.hpp"
 
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/action.hpp"
 
 namespace remote::servers {

@@ -6,7 +6,7 @@
 
 #include "servers/answer.hpp"
 
-// What torch is once it is imported, as src/scripts/deep.py tells it. The lines are described in
+// What torch is once it is imported, as src/server/deep.py tells it. The lines are described in
 // docs/protocol.md.
 
 namespace remote::servers {

@@ -10,7 +10,7 @@
 #include "servers/action.hpp"
 #include "servers/gpus.hpp"
 
-// What a server is and has, as src/scripts/facts.sh tells it. The lines are described in docs/protocol.md.
+// What a server is and has, as src/server/facts.sh tells it. The lines are described in docs/protocol.md.
 
 namespace remote::servers {
 

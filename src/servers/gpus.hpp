@@ -11,7 +11,7 @@
 
 #include "servers/action.hpp"
 
-// What src/scripts/gpus.sh answers. Another script's answer that includes it has a GpuAnswer as a member, and
+// What src/server/gpus.sh answers. Another script's answer that includes it has a GpuAnswer as a member, and
 // hands it the lines that are its own.
 
 namespace remote::servers {

@@ -8,7 +8,7 @@
 
 // The shared file by which the ranks of a launch find each other (torch's init_method="file://…"): a file
 // `store` in a folder ".remote-init-ID" of the launch's own, within a folder that all servers have in common.
-// The last job of the launch that ends removes it: src/scripts/init_file.sh.
+// The last job of the launch that ends removes it: src/server/init_file.sh.
 
 namespace remote::servers {
 

@@ -9,7 +9,7 @@
 #include "servers/action.hpp"
 #include "servers/gpus.hpp"
 
-// What src/scripts/top.sh tells of a server, with its GPUs.
+// What src/server/top.sh tells of a server, with its GPUs.
 
 namespace remote::servers {
 

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 
 namespace remote::servers {
 namespace {

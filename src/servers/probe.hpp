@@ -9,7 +9,7 @@
 #include "servers/action.hpp"
 #include "servers/logout.hpp"
 
-// The facts of a server that a launch is planned with, as src/scripts/probe.sh tells them. The lines are
+// The facts of a server that a launch is planned with, as src/server/probe.sh tells them. The lines are
 // described in docs/protocol.md.
 
 namespace remote::servers {

@@ -6,7 +6,7 @@
 #include "servers/action.hpp"
 
 // The Python environment of a project on a server, and the packages in it: where it is, how commands enter
-// it, and what the scripts that make it (src/scripts/provision_*.sh) are told.
+// it, and what the scripts that make it (src/server/provision_*.sh) are told.
 
 namespace remote::servers {
 

@@ -14,7 +14,7 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/action.hpp"
 
 namespace remote::servers {

@@ -13,7 +13,7 @@
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "support/cut_proxy.hpp"
 #include "support/local_connection.hpp"
 #include "support/processes.hpp"

@@ -5,7 +5,7 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/pairs.hpp"
 
 // pairs.sh on the shells there are, on a server without python3: what sh can tell is told. And what pairs.py

@@ -2,7 +2,7 @@
 
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "support/script_test.hpp"
 
 // clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.

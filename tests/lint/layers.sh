@@ -20,15 +20,15 @@ check() { # check LAYER ALLOWED...
   done
 }
 check base
-check scripts
+check server
 check config base
 check ui base
 check ssh base config
-check servers ssh config base scripts
-check sandbox servers config base scripts
-check jobs servers ssh config base scripts
+check servers ssh config base server
+check sandbox servers config base server
+check jobs servers ssh config base server
 check launch base
-check project launch jobs servers ssh config base scripts
+check project launch jobs servers ssh config base server
 check cli project sandbox launch jobs config ui base
 [ "$bad" = 0 ] && echo "layers: every include points downwards"
 exit "$bad"

@@ -18,7 +18,7 @@
 
 namespace remote::test {
 
-// For tests of the scripts in src/scripts that care for jobs: on the local shell, without ssh, in a project
+// For tests of the scripts in src/server that care for jobs: on the local shell, without ssh, in a project
 // whose path has a space in it. One server, `a`, with the shell that is the test's parameter.
 class ScriptTest : public ::testing::TestWithParam<ServerShell> {
  protected:

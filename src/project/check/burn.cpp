@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "jobs/kill.hpp"
-#include "scripts/scripts.hpp"
+#include "server/scripts.hpp"
 #include "servers/action.hpp"
 
 namespace remote::project {
