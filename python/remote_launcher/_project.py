@@ -287,8 +287,9 @@ class Project:
         """Runs a function on the servers, as the ranks of a launch, and brings back what rank 0 returns.
 
         Args:
-            function: of a module in the project, of the script that runs, or of a notebook. It and its arguments
-                are pickled.
+            function: a function, bound method or ``functools.partial`` of a module in the project, of the script that
+                runs, or of a notebook. It and its arguments are pickled together; what is defined in a notebook or
+                in another function needs cloudpickle here and on the servers.
             servers: how many (the first ones), or names or globs.
             nproc: ranks a server.
 

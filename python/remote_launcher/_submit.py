@@ -1,11 +1,13 @@
 """A function on the servers: sends it with its arguments, and brings back what rank 0 returns."""
 
 import base64
+import functools
 import importlib
 import inspect
 import json
 import os
 import pickle
+import pickletools
 import sys
 import tempfile
 import textwrap
@@ -22,38 +24,39 @@ if TYPE_CHECKING:
 #: In the project's folder, here and on the servers. A name of our own: nothing else is written or removed.
 _FOLDER = ".remote_submit"
 
-# What runs on the servers. It is sent with each function, so the package is not needed there.
+# What runs on the servers. It is sent with each function, so the package is not needed there. First __main__ gets the
+# names that the pickle refers to there, then the call is read: the function and its arguments are one pickle.
 _WORKER = '''\
-import base64, importlib, json, os, pickle, runpy, sys, types
+import base64, json, os, pickle, runpy, sys, types
 
 here = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(here))
 task = json.load(open(os.path.join(here, sys.argv[1] + ".json")))
-if task["kind"] == "module":
-    function = importlib.import_module(task["module"])
-    for part in task["name"].split("."):
-        function = getattr(function, part)
-elif task["kind"] == "script":
+names = sys.modules["__main__"].__dict__
+if "path" in task:
     try:
         import remote_launcher
     except ImportError:  # the script imports it, and what it calls of it does not run here
         sys.modules["remote_launcher"] = types.ModuleType("remote_launcher")
         sys.modules["remote_launcher"].__getattr__ = lambda name: None
-    names = runpy.run_path(os.path.join(os.path.dirname(here), task["path"]), run_name="__remote_main__")
-    sys.modules["__main__"].__dict__.update({k: v for k, v in names.items() if k not in ("__name__", "__file__")})
-    function = names[task["name"]]
-elif task["kind"] == "source":
-    names = sys.modules["__main__"].__dict__
+    found = runpy.run_path(os.path.join(os.path.dirname(here), task["path"]), run_name="__remote_main__")
+    for name, value in found.items():
+        if name not in ("__name__", "__file__"):
+            if getattr(value, "__module__", None) == "__remote_main__":
+                try:
+                    value.__module__ = "__main__"
+                except (AttributeError, TypeError):
+                    pass
+            names[name] = value
+elif "source" in task:
     exec(compile(task["source"], "<notebook>", "exec"), names)
-    function = names[task["name"]]
-else:
-    try:
-        import cloudpickle
-    except ImportError:
-        sys.exit(task["name"] + " was sent by cloudpickle, which the servers do not have: add it to requirements.txt, "
-                 + "or define the function at the top of a module of the project")
-    function = pickle.loads(base64.b64decode(task["function"]))
-args, kwargs = pickle.loads(base64.b64decode(task["arguments"]))
+try:
+    function, args, kwargs = pickle.loads(base64.b64decode(task["call"]))
+except ImportError as error:
+    if (error.name or "").partition(".")[0] != "cloudpickle":
+        raise
+    sys.exit(task["name"] + " was sent by cloudpickle, which the servers do not have: add it to requirements.txt, "
+             + "or define the function at the top of a module of the project")
 value = function(*args, **kwargs)
 if int(os.environ.get("RANK", "0")) == 0:
     try:
@@ -62,7 +65,7 @@ if int(os.environ.get("RANK", "0")) == 0:
         sys.exit("the value that " + task["name"] + " returned cannot come back as JSON: " + str(error)
                  + " (return numbers, text, lists or dictionaries; write a file and pull it for all else)")
     part = os.path.join(here, sys.argv[1] + ".part")
-    with open(part, "w") as file:
+    with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
         file.write(text)
     os.replace(part, os.path.join(here, sys.argv[1] + ".value"))
 '''
@@ -73,12 +76,21 @@ class Submitted:
 
     Attributes:
         launch: its ranks, for following and ending.
+        servers: the names of the servers that run it, in the order of the ranks.
+        world_size: how many ranks run it.
     """
 
-    def __init__(self, launch: Launch, token: str) -> None:
+    def __init__(self, launch: Launch, token: str, name: str, nproc: int) -> None:
         self.launch = launch
+        self.servers: Tuple[str, ...] = tuple(dict.fromkeys(job.server for job in launch.jobs))
+        self.world_size: int = nproc * len(self.servers)
+        self._name = name
         self._token = token
         self._value: Optional[List[Any]] = None
+
+    def __repr__(self) -> str:
+        ranks = "1 rank" if self.world_size == 1 else f"{self.world_size} ranks"
+        return f"<Submitted {self._name}: {ranks} on {', '.join(self.servers)}, launch {self.launch.key}>"
 
     def result(self, timeout: Optional[float] = None) -> Any:
         """Waits for the end and returns what rank 0 returned.
@@ -122,43 +134,66 @@ def _failure(verdict: Verdict) -> RemoteError:
     return RemoteError("the function failed", first.server, f"{how}\n{verdict.traceback}".strip())
 
 
-def _encoded(value: Any, what: str) -> str:
-    try:
-        return base64.b64encode(pickle.dumps(value)).decode("ascii")
-    except Exception as error:
-        raise RemoteError(f"cannot send {what}", reason=f"it cannot be pickled: {error}", usage=True) from error
+def _cannot(name: str, reason: str, hint: str = "") -> RemoteError:
+    return RemoteError(f"cannot send {name}", reason=reason, hint=hint, usage=True)
 
 
-def _describe(project: "Project", function: Callable[..., Any]) -> Dict[str, str]:
-    """How the worker finds the function."""
-    name = getattr(function, "__qualname__", "")
-    module = getattr(function, "__module__", None)
-    if not callable(function) or not name or not module:
-        raise RemoteError("cannot send this", reason=f"{function!r} is no function", usage=True)
-    plain = "<" not in name  # no lambda, and not defined in a function
-    if module != "__main__" and plain:
-        return {"kind": "module", "module": module, "name": name}
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    if plain and module == "__main__" and script is not None:
-        path = Path(script).resolve()
-        if project.folder.resolve() in path.parents:
-            return {"kind": "script", "path": str(path.relative_to(project.folder.resolve())), "name": name}
+def _names_main(pickled: bytes) -> bool:
+    """Whether the pickle refers to something of __main__."""
+    return any(
+        argument == "__main__" or (isinstance(argument, str) and argument.startswith("__main__ "))
+        for _, argument, _ in pickletools.genops(pickled)
+    )
+
+
+def _name(function: Callable[..., Any]) -> str:
+    inner = function
+    while isinstance(inner, functools.partial):
+        inner = inner.func
+    return str(getattr(inner, "__qualname__", type(inner).__qualname__))
+
+
+def _task(project: "Project", function: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any]) -> Dict[str, str]:
+    """What the worker reads: the call as one pickle, so that an object that is in it twice stays one object (the
+    ``self`` of a bound method among them), and what defines the names of __main__ that it refers to."""
+    if not callable(function):
+        raise _cannot("this", f"{function!r} is no function")
+    name = _name(function)
+    task = {"name": name}
+    call = (function, args, kwargs)
+    problem = ""
     try:
-        pickled: bytes = importlib.import_module("cloudpickle").dumps(function)
-        return {"kind": "pickle", "name": name, "function": base64.b64encode(pickled).decode("ascii")}
+        pickled = pickle.dumps(call, protocol=4)
+    except Exception as error:  # what an object raises there is its own affair
+        problem = f"it cannot be pickled: {error}"
+    else:
+        task["call"] = base64.b64encode(pickled).decode("ascii")
+        if not _names_main(pickled):
+            return task
+        script = Path(getattr(sys.modules.get("__main__"), "__file__", None) or os.devnull).resolve()
+        top = project.folder.resolve()
+        if script.is_file() and top in script.parents:  # no file: a notebook, or Python that reads its stdin
+            return {**task, "path": str(script.relative_to(top))}
+    try:
+        whole: bytes = importlib.import_module("cloudpickle").dumps(call)
+        return {**task, "call": base64.b64encode(whole).decode("ascii")}
     except ImportError:
         pass
-    if plain and getattr(function, "__closure__", None) is None:
+    except Exception as error:
+        raise _cannot(name, f"it cannot be pickled: {error}") from error
+    # Without cloudpickle, a plain function of a notebook goes as its source; its arguments must not need the notebook.
+    if not problem and inspect.isfunction(function) and function.__closure__ is None:
         try:
-            return {"kind": "source", "name": name, "source": textwrap.dedent(inspect.getsource(function))}
+            rest = pickle.dumps((args, kwargs), protocol=4)
+            source = textwrap.dedent(inspect.getsource(function))
         except (OSError, TypeError):
-            pass
-    raise RemoteError(
-        f"cannot send {name}",
-        reason="it is a lambda or lives in another function, or has no source",
-        hint="define it at the top of a module of the project, or install cloudpickle here and on the servers",
-        usage=True,
-    )
+            problem = "it has no source"
+        else:
+            if not _names_main(rest):
+                return {**task, "source": source}
+            problem = "its arguments are of a class that this notebook or script defines"
+    hint = "define it at the top of a module of the project, or install cloudpickle here and on the servers"
+    raise _cannot(name, problem or "it belongs to an object that this notebook or script defines", hint)
 
 
 def _chosen(project: "Project", servers: Union[int, str, Sequence[str]]) -> Sequence[str]:
@@ -179,18 +214,20 @@ def submit(
     nproc: int,
 ) -> Submitted:
     """See :meth:`Project.submit`."""
-    task = _describe(project, function)
-    task["arguments"] = _encoded((args, kwargs), f"the arguments of {task['name']}")
+    task = _task(project, function, args, kwargs)
     chosen = _chosen(project, servers)
     token = uuid.uuid4().hex
     folder = project.folder / _FOLDER
-    folder.mkdir(exist_ok=True)
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        if folder.is_symlink() or not folder.is_dir():
+            raise RemoteError(f"cannot use {folder}", reason="it is not a folder", hint="remove it", usage=True) from None
     files = [folder / f"{token}.json", folder / f"{token}.py"]
     try:
-        descriptor = os.open(files[0], os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
-            json.dump(task, file)
-        files[1].write_text(_WORKER)
+        for path, text in zip(files, (json.dumps(task), _WORKER)):
+            with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(text)
         try:
             launch = project.launch(
                 f"{_FOLDER}/{token}.py {token}", nproc=nproc, servers=chosen, tags=["submit", task["name"]], rsync=True
@@ -206,4 +243,4 @@ def submit(
             folder.rmdir()
         except OSError:
             pass  # another submit is on its way
-    return Submitted(launch, token)
+    return Submitted(launch, token, task["name"], nproc)

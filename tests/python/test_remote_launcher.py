@@ -1,11 +1,14 @@
 """remote_launcher against practice servers; tests/e2e/test_python.sh makes them and runs this in a project's folder."""
 
 import asyncio
+import functools
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
+import tempfile
 import textwrap
 import threading
 import unittest
@@ -46,6 +49,23 @@ class LauncherTest(unittest.TestCase):
 
             def strange():
                 return object()
+
+            class Base:
+                def __init__(self, factor):
+                    self.factor = factor
+
+                def times(self, number):
+                    return [type(self).__name__, self.factor * number]
+
+                @classmethod
+                def whose(cls):
+                    return cls.__name__
+
+            class Sub(Base):
+                pass
+
+            def same(one, other):
+                return one is other
             """,
         )
         cls.project = Project(".")
@@ -130,6 +150,85 @@ class LauncherTest(unittest.TestCase):
         left = self.project.run("ls .remote_submit 2>/dev/null | wc -l")
         self.assertEqual([one.stdout.strip() for one in left], ["0", "0"])
         self.assertFalse(pathlib.Path(".remote_submit").exists())
+
+    def test_a_bound_method_goes_with_its_object(self):
+        import functions
+
+        sub = functions.Sub(3)
+        submitted = self.project.submit(sub.times, 5, servers=2, nproc=2)
+        self.assertEqual((submitted.servers, submitted.world_size), (("node-1", "node-2"), 4))
+        self.assertIn("Base.times: 4 ranks on node-1, node-2", repr(submitted))
+        self.assertEqual(submitted.result(timeout=120), ["Sub", 15])
+        self.assertEqual(self.project.submit(functools.partial(sub.times, number=7)).result(timeout=120), ["Sub", 21])
+        self.assertEqual(self.project.submit(functions.Sub.whose).result(timeout=120), "Sub")
+        self.assertIs(self.project.submit(functions.same, sub, sub).result(timeout=120), True)
+
+    def test_a_submit_leaves_nothing_that_others_can_read(self):
+        import functions
+
+        seen = []
+
+        def look(*_, **__):
+            folder = pathlib.Path(".remote_submit")
+            seen.extend(stat.S_IMODE(one.lstat().st_mode) for one in [folder, *folder.iterdir()])
+            raise KeyError("seen")
+
+        before = os.umask(0)
+        try:
+            with mock.patch.object(Project, "launch", look), self.assertRaises(KeyError):
+                self.project.submit(functions.total, 1)
+        finally:
+            os.umask(before)
+        self.assertEqual(seen, [0o700, 0o600, 0o600])
+        with tempfile.TemporaryDirectory() as elsewhere:
+            os.symlink(elsewhere, ".remote_submit")
+            try:
+                with self.assertRaises(RemoteError) as told:
+                    self.project.submit(functions.total, 1)
+                self.assertEqual(os.listdir(elsewhere), [])
+            finally:
+                os.unlink(".remote_submit")
+        self.assertIn("not a folder", told.exception.reason)
+
+    def test_an_object_of_the_script_that_runs(self):
+        write("script with class.py", """
+            from remote_launcher import Project
+
+            class Model:
+                def __init__(self, size):
+                    self.size = size
+
+                def grown(self, other):
+                    return self.size + other.size
+
+            if __name__ == "__main__":
+                print(Project(".").submit(Model(40).grown, Model(2)).result())
+            """)
+        done = subprocess.run([sys.executable, "script with class.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              timeout=120)
+        self.assertEqual((done.returncode, done.stdout), (0, b"42\n"), done.stderr.decode())
+
+    def test_a_class_of_a_notebook_needs_cloudpickle(self):
+        notebook = textwrap.dedent("""
+            import sys
+            sys.modules["cloudpickle"] = None
+            from remote_launcher import Project, RemoteError
+
+            class Model:
+                def size(self):
+                    return 1
+
+            def of(model):
+                return model.size()
+
+            for call in ((Model().size,), (of, Model())):
+                try:
+                    Project(".").submit(*call)
+                except RemoteError as error:
+                    print(error.usage, error.hint)
+            """)
+        done = subprocess.run([sys.executable, "-"], input=notebook.encode(), stdout=subprocess.PIPE, timeout=120)
+        self.assertEqual(done.stdout.decode().count("True define it at the top of a module"), 2, done.stdout)
 
     def test_a_function_of_the_script_that_runs(self):
         write("script with function.py", """
