@@ -57,7 +57,7 @@ never
 auto always never
 never
 init
-sub dir
+sub\ dir
 --name
 --name
 gpu-1 gpu-2
@@ -110,4 +110,69 @@ fish" "$got"
 else
   echo "no fish here"
 fi
+
+# What others wrote never runs: neither a tag that came with a cloned project, inserted at TAB and read by the shell at
+# Return, nor a program named `remote` in the folder.
+mkdir "$work/foreign"
+cd "$work/foreign"
+code 0 init --quiet --server gpu-1=h1
+id=0123456789abcdef0123456789abcdef
+mkdir -p ".remote/jobs/$id"
+cat >".remote/jobs/$id/job.json" <<EOF
+{"version": 1, "key": 1, "id": "$id", "server": "gpu-1", "state": "succeeded", "exit_code": 0,
+ "tags": ["x\$(touch pwned1)'\`touch pwned2\`;touch pwned3|a:b=c \\"d\\\\e"], "command": "true", "hidden": false,
+ "created_at": "2026-11-21T07:30:00Z", "checked_at": "2026-11-21T07:30:00Z", "remote_folder": "foreign/.jobs/$id"}
+EOF
+printf '#!/bin/sh\ntouch pwned4\n' >remote
+chmod +x remote
+cat >"$work/type.py" <<'EOF'
+# type.py SHELL SCRIPT: sources the completion script in an interactive shell, and completes as a person would.
+import os, pty, select, sys, time
+shell, script = sys.argv[1:]
+argv = {"bash": ["bash", "--norc", "--noprofile"], "zsh": ["zsh", "-f"], "fish": ["fish", "--no-config"]}[shell]
+pid, fd = pty.fork()
+if pid == 0:
+    os.environ["TERM"] = "xterm" if shell == "fish" else "dumb"
+    os.execvp(argv[0], argv)
+seen = b""
+def until(condition, what):
+    global seen
+    end = time.monotonic() + 30
+    while not condition():
+        if time.monotonic() > end:
+            sys.exit("waited too long for %s: %r" % (what, seen))
+        if select.select([fd], [], [], 0.05)[0]:
+            try:
+                data = os.read(fd, 65536)
+            except OSError:
+                data = b""
+            if b"\x1b[c" in data or b"\x1b[0c" in data:
+                os.write(fd, b"\x1b[?62;c")  # fish asks what terminal this is
+            seen += data
+def line(text, marker):
+    os.write(fd, text.encode() + b"\r")
+    until(lambda: os.path.exists(marker), text)
+start = {"zsh": "autoload -U compinit && compinit -u -D; ", "bash": "", "fish": ""}[shell]
+line(start + ("source '%s'; touch ready-%s" % (script, shell)), "ready-" + shell)
+os.write(fd, b"remote --quiet job-list --offline --stopped --tag x")
+os.write(fd, b"\t")
+until(lambda: b"pwned3" in seen, "the tag")
+os.write(fd, b"\r")
+until(lambda: b"gpu-1" in seen, "the row of the job with this tag")  # so it was quoted, and rightly
+line("touch listed-" + shell, "listed-" + shell)
+os.write(fd, b"./remote job-t\t")
+time.sleep(1)
+os.write(fd, b"\x15")
+line("touch end-" + shell, "end-" + shell)
+os.write(fd, b"exit\r")
+os.waitpid(pid, 0)
+EOF
+for shell in bash zsh fish; do
+  command -v "$shell" >/dev/null || continue
+  "$REMOTE" completion "$shell" >"$work/script.$shell"
+  python3 "$work/type.py" "$shell" "$work/script.$shell" >"$work/out" 2>"$work/err" || fail "$shell on a terminal"
+  for file in pwned*; do
+    [ ! -e "$file" ] || fail "$shell: TAB and Return ran a foreign text: $file"
+  done
+done
 echo "completion: all well"

@@ -1,4 +1,5 @@
 # bash completion of remote:  source <(remote completion bash)
+# It asks the remote of $PATH, whichever was typed: ./remote may be anybody's.
 _remote_complete() {
   local -a words
   local rest=${COMP_LINE:0:$COMP_POINT} piece whole count=0 i
@@ -23,7 +24,10 @@ _remote_complete() {
   case $piece in
     = | :) piece="" ;;
   esac
-  local before=${whole%"$piece"} kind="" word
+  # The user may have typed a backslash before a character, as what is inserted here has.
+  whole=${whole//\\/}
+  words[count - 1]=$whole
+  local before=${whole%"${piece//\\/}"} kind="" word
   COMPREPLY=()
   while IFS= read -r word; do
     if [[ -z $kind ]]; then
@@ -31,14 +35,17 @@ _remote_complete() {
       continue
     fi
     word=${word%%$'\t'*}
-    COMPREPLY[${#COMPREPLY[@]}]=${word#"$before"}
-  done < <("$1" __complete line "${words[@]:1}" 2>/dev/null)
+    # Quoted: a name may come from files that others wrote, and the shell reads the line again at Return.
+    printf -v word %q "${word#"$before"}"
+    COMPREPLY[${#COMPREPLY[@]}]=$word
+  done < <(command remote __complete line "${words[@]:1}" 2>/dev/null)
   case $kind in
     :files | :folders)
-      local flag=-f
+      local flag=-f quote=no
       [[ $kind = :folders ]] && flag=-d
-      compopt -o filenames 2>/dev/null
+      compopt -o filenames 2>/dev/null || quote=yes  # an older bash quotes no file names by itself
       while IFS= read -r word; do
+        [[ $quote = no ]] || printf -v word %q "$word"
         COMPREPLY[${#COMPREPLY[@]}]=$word
       done < <(compgen "$flag" -- "$piece")
       ;;

@@ -2,7 +2,8 @@
 function __remote_complete
     set -l typed (commandline -opc)
     set -l current (commandline -ct)
-    set -l lines ($typed[1] __complete line $typed[2..-1] "$current" 2>/dev/null)
+    # The remote of $PATH, whichever was typed: ./remote may be anybody's.
+    set -l lines (command remote __complete line $typed[2..-1] "$current" 2>/dev/null)
     switch "$lines[1]"
         case ':files'
             __fish_complete_path "$current"

@@ -2,14 +2,16 @@
 # zsh completion of remote: a file named _remote in a folder of $fpath, or  source <(remote completion zsh)
 _remote() {
   local -a lines candidates
-  local line
-  lines=("${(@f)$("${words[1]}" __complete line "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+  local line name
+  # The remote of $PATH, whichever was typed: ./remote may be anybody's.
+  lines=("${(@f)$(command remote __complete line "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
   case ${lines[1]} in
     :files) _files ;;
     :folders) _files -/ ;;
     :words)
       for line in "${(@)lines[2,-1]}"; do
-        candidates+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        name=${${line%%$'\t'*}//\\/\\\\}
+        candidates+=("${name//:/\\:}:${line#*$'\t'}")
       done
       _describe 'remote' candidates
       ;;
