@@ -10,6 +10,7 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
 #include "jobs/places.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
 
 namespace remote::jobs {
@@ -132,12 +133,7 @@ void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const 
 }
 
 void FollowTask::done(const Followed& followed, const Job& now) {
-  std::optional<Error> unsaved;
-  try {
-    store.update({now});
-  } catch (const Error& error) {
-    unsaved.emplace(error);
-  }
+  const std::optional<Error> unsaved = save(store, {now});
   {
     const std::lock_guard lock(mutex);
     jobs[followed.index] = now;

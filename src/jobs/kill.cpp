@@ -7,7 +7,7 @@
 namespace remote::jobs {
 namespace {
 
-std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store, const JobsAt& place,
+std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store& store, const JobsAt& place,
                                        const std::vector<Backend>& known, const KillRequest& order,
                                        const Cancel& cancel) {
   std::vector<JobId> claim;  // those that may not have started yet
@@ -23,7 +23,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, Store& store
                                       static_cast<int>(order.grace.count()), order.by, known, claim),
                           cancel);
   std::vector<KillResult::Entry> entries;
-  for (const Job& job : refresh_over(connection, store, place.jobs, cancel, known)) {
+  for (const Job& job : ask_over(connection, store, place.jobs, cancel, known)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
@@ -54,7 +54,17 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
     }
     entries.push_back({job, reply->gone(), reply->reason});
   }
-  store.remove(gone);
+  try {
+    store.remove(gone);
+  } catch (const Error& error) {
+    for (CleanResult::Entry& entry : entries) {
+      std::error_code ignored;
+      if (entry.removed && std::filesystem::exists(store.record_file(entry.job.id), ignored)) {
+        entry.removed = false;
+        entry.reason = "its files on the server are removed, its record here is not: " + error.message();
+      }
+    }
+  }
   return entries;
 }
 
@@ -62,7 +72,7 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel,
-                ssh::ConnectLimit limit) {
+                ssh::ConnectLimit limit, std::optional<Error>* unsaved) {
   KillResult result;
   result.entries = at_places(
       config, connector, jobs, result.errors, cancel,
@@ -71,6 +81,12 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
                        backends_of(server_of(config, place.jobs.front()), place.jobs), order, cancel);
       },
       limit);
+  std::vector<Job> now;
+  std::ranges::transform(result.entries, std::back_inserter(now), &KillResult::Entry::job);
+  const std::optional<Error> problem = save(store, now);
+  if (unsaved != nullptr) {
+    *unsaved = problem;
+  }
   return result;
 }
 

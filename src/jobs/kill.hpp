@@ -15,10 +15,10 @@
 namespace remote::jobs {
 
 // Ends jobs (request.by must be set), and looks that nothing is left of them (kill_action). A server gets
-// `limit` to answer.
+// `limit` to answer. `unsaved`: why what became of them could not be recorded here.
 KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
                 const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
-                ssh::ConnectLimit limit = {});
+                ssh::ConnectLimit limit = {}, std::optional<Error>* unsaved = nullptr);
 
 // Removes the jobs' folders on the servers, then their records here. A record is removed only after its
 // server has said that the folder is gone. The jobs must have ended as far as is known here.

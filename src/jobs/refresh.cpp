@@ -4,6 +4,7 @@
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
+#include "base/log.hpp"
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
@@ -98,18 +99,29 @@ std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, s
 
 }  // namespace
 
-std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                              const Cancel& cancel, const std::vector<Backend>& known) {
-  jobs = whole_answer(connection, store, std::move(jobs), {}, false, cancel, known);
-  store.update(jobs);
-  return jobs;
+std::optional<Error> save(Store& store, const std::vector<Job>& jobs) {
+  try {
+    store.update(jobs);
+  } catch (const Error& error) {
+    return error;
+  } catch (const std::exception& error) {  // also Interrupted, while it waited for the lock
+    return Error("cannot write " + store.folder().string(), error.what()).mended_by(Remedy::list_jobs);
+  }
+  return std::nullopt;
+}
+
+std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
+                          const Cancel& cancel, const std::vector<Backend>& known) {
+  return whole_answer(connection, store, std::move(jobs), {}, false, cancel, known);
 }
 
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
   jobs = whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, true, cancel, backends());
-  store.update(jobs);
+  if (const auto unsaved = save(store, jobs)) {
+    log_info(connection->server(), "{}", unsaved->message());  // the start has told that already
+  }
   return jobs;
 }
 
@@ -156,11 +168,7 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
     }
   }
   // All at once, and apart from the asking: a disk that is full says nothing about the servers.
-  try {
-    store.update(answered);
-  } catch (const Error& error) {
-    news.unsaved.emplace(error);
-  }
+  news.unsaved = save(store, answered);
   return news;
 }
 

@@ -29,9 +29,12 @@ struct News {
 News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
              std::chrono::milliseconds patience, const Cancel& cancel);
 
-// The same for jobs of one server, over a connection that is there. Throws Error.
-std::vector<Job> refresh_over(ssh::Connection& connection, Store& store, std::vector<Job> jobs,
-                              const Cancel& cancel, const std::vector<Backend>& known = backends());
+// Saves news of what has happened already, which stays true also where it cannot be saved: then returns why.
+[[nodiscard]] std::optional<Error> save(Store& store, const std::vector<Job>& jobs);
+
+// How the jobs of one server are, asked over a connection that is there. Stores nothing. Throws Error.
+std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
+                          const Cancel& cancel, const std::vector<Backend>& known = backends());
 
 // The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
 // until the server's lifeline has told whether it reaches the first one.

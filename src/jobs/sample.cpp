@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "base/strings.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
 
 namespace remote::jobs {
@@ -61,8 +63,8 @@ Sample take_sample(ssh::Connection& connection, Store& store, const RemoteFolder
       one.last_line = line->second;
     }
   }
-  if (!changed.empty()) {
-    store.update(changed);
+  if (const auto unsaved = save(store, changed)) {  // a disk that is full says nothing about the server
+    log_info(connection.server(), "{}", unsaved->message());
   }
   return sample;
 }

@@ -9,6 +9,7 @@
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
 #include "jobs/places.hpp"
+#include "jobs/refresh.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -210,7 +211,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
     }
     tell(not_started, batches[b].key, result.errors);
   }
-  store.update(result.jobs);
+  result.unsaved = save(store, result.jobs);
   return result;
 }
 

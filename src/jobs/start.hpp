@@ -51,13 +51,14 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
 struct StartResult {
   std::vector<Job> jobs;      // all, in the order given, with keys
   std::vector<Error> errors;  // one for each server or job that did not start, or of which nothing is known
+  std::optional<Error> unsaved{};  // what was found out could not be recorded here; it is true all the same
 };
 
 // Records the jobs and starts them: all of a server in one exec, servers side by side. The records are on
 // disk before the first script goes out, so that whatever dies in between, `refresh` finds out later what
 // came of it. Throws Error when a server cannot be reached or the store cannot be written (then nothing was
-// started); what fails on servers after that is in the result. `lifeline` is that of the launch, nullptr:
-// none.
+// started), and never once a byte of a script has gone out: what fails after that is in the result.
+// `lifeline` is that of the launch, nullptr: none.
 StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
                   std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline = nullptr);
 

@@ -88,7 +88,13 @@ KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& req
   if (full.by.empty()) {
     full.by = user_at_host();
   }
-  return jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel, limit);
+  std::optional<Error> unsaved;
+  KillResult result =
+      jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel, limit, &unsaved);
+  if (unsaved) {
+    core.tell(StoreProblem{unsaved->message()});
+  }
+  return result;
 }
 
 StacksResult stacks(Core& core, const std::vector<Job>& jobs) {

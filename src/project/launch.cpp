@@ -249,6 +249,9 @@ LaunchResult Launching::start() {
   result.errors = std::move(started.errors);
   remember(result);
   core_.tell(Launched{result});
+  if (started.unsaved) {
+    core_.tell(StoreProblem{started.unsaved->message()});
+  }
   for (const Error& error : result.errors) {
     core_.tell(PartFailed{error});
   }

@@ -76,6 +76,9 @@ StartResult start(Core& core, const JobRequest& request) {
   }
   jobs::StartResult result =
       jobs::start(core.config, core.store, core.connector(), std::move(all), core.cancel());
+  if (result.unsaved) {
+    core.tell(StoreProblem{result.unsaved->message()});
+  }
   if (result.errors.empty()) {
     try {
       code_check.tell(core, {server}, {core.connector().connect(server, core.cancel())->login()});

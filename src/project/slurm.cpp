@@ -202,6 +202,9 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   result.errors = std::move(started.errors);
   remember(core, login, facts, result, changed);
   core.tell(Launched{result});
+  if (started.unsaved) {
+    core.tell(StoreProblem{started.unsaved->message()});
+  }
   for (const Error& error : result.errors) {
     core.tell(PartFailed{error});
   }

@@ -35,6 +35,31 @@ TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
+TEST_F(KillJobs, WhatWasDoneIsToldAlsoWhereItCannotBeSaved) {
+  const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
+  Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
+  std::optional<Error> unsaved;
+  const KillResult killed = kill(world.config, full, world.servers, jobs,
+                                 {.grace = std::chrono::seconds(2), .by = "ada"}, Cancel(), {}, &unsaved);
+  EXPECT_TRUE(killed.errors.empty());
+  ASSERT_EQ(killed.entries.size(), 2U);
+  std::vector<Job> ended;
+  for (const KillResult::Entry& entry : killed.entries) {
+    EXPECT_EQ(entry.outcome, KillReply::Outcome::killed);
+    ended.push_back(entry.job);
+  }
+  ASSERT_TRUE(unsaved);
+  EXPECT_EQ(unsaved->reason(), "the disk is full");
+  const CleanResult cleaned = clean(world.config, full, world.servers, ended, Cancel());
+  EXPECT_TRUE(cleaned.errors.empty());
+  ASSERT_EQ(cleaned.entries.size(), 2U);
+  for (const CleanResult::Entry& entry : cleaned.entries) {
+    EXPECT_FALSE(entry.removed) << "its record is here";
+    EXPECT_NE(entry.reason.find("the disk is full"), std::string::npos) << entry.reason;
+  }
+  EXPECT_EQ(world.store.list().jobs.size(), 2U);
+}
+
 TEST_F(KillJobs, AServerThatIsSilentIsAnErrorAndTheOtherIsDone) {
   for (const auto member : {&test::Faults::before, &test::Faults::after, &test::Faults::cut}) {
     world.servers.set_faults({});
@@ -64,7 +89,7 @@ TEST_F(KillJobs, AJobWhoseFolderIsGoneIsEndedAndWasStarted) {
   KillResult result = kill_all({jobs[0]});
   ASSERT_EQ(result.entries.size(), 1U);
   EXPECT_EQ(result.entries[0].outcome, KillReply::Outcome::killed);
-  EXPECT_EQ(refresh_over(*world.servers.connect("a"), world.store, {jobs[1]}, Cancel()).at(0).state,
+  EXPECT_EQ(ask_over(*world.servers.connect("a"), world.store, {jobs[1]}, Cancel()).at(0).state,
             JobState::running);
   EXPECT_EQ(kill_all({jobs[1]}).entries.at(0).outcome, KillReply::Outcome::killed);
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));

@@ -294,10 +294,19 @@ TEST_F(Launch, FailsAtEveryChangeOnTheLocalDisk) {
         throw Error("cannot " + std::string(step), "the disk is full");
       }
     });
+    const int commands = world.servers.commands();
     try {
-      start_with(store, entries);
+      const StartResult result = start_with(store, entries);
+      EXPECT_TRUE(result.errors.empty());
+      EXPECT_EQ(result.jobs.size(), entries.size());
+      for (const Job& job : result.jobs) {
+        EXPECT_GT(job.key, 0);
+        EXPECT_EQ(job.state, JobState::running);
+      }
+      EXPECT_EQ(result.unsaved.has_value(), count > points);
     } catch (const Error& error) {
       EXPECT_EQ(error.reason(), "the disk is full");
+      EXPECT_EQ(world.servers.commands(), commands) << "something went out, and the result is lost";
     }
     return count > points;
   });

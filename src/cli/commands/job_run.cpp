@@ -104,6 +104,11 @@ int run_job(Context& context, const JobArguments& arguments) {
   if (arguments.rsync) {
     send_project(context, {request.server});
   }
+  bool unsaved = false;
+  context.on_event = [&](const Event& event) {
+    unsaved = unsaved || std::holds_alternative<StoreProblem>(event);
+    context.show(event);
+  };
   const StartResult started = context.project().start(request);
   const Job& job = started.job;
   std::vector<Job> all{job};
@@ -127,6 +132,10 @@ int run_job(Context& context, const JobArguments& arguments) {
     context.cancel.check();
     return 1;
   }
+  if (unsaved) {
+    context.terminal.notice(started_unsaved(all));
+  }
+  context.on_event = [&](const Event& event) { context.show(event); };
   return arguments.follow ? follow_on_screen(context, all, {}) : 0;
 }
 

@@ -186,6 +186,7 @@ int run(Context& context, const Arguments& arguments) {
     send_project(context, servers);
   }
   std::vector<Job> started;
+  bool unsaved = false;
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for the servers of the launch");
   context.on_event = [&](const Event& event) {
     waiting.reset();
@@ -193,6 +194,7 @@ int run(Context& context, const Arguments& arguments) {
       started = launched->result.jobs;
       show_started(context, launched->result, ranks_from);
     } else {
+      unsaved = unsaved || (!started.empty() && std::holds_alternative<StoreProblem>(event));
       context.show(event);
     }
   };
@@ -211,6 +213,9 @@ int run(Context& context, const Arguments& arguments) {
     show_failed(context, result);
     context.cancel.check();
     return 1;
+  }
+  if (unsaved) {
+    context.terminal.notice(started_unsaved(result.jobs));
   }
   return launch.follow ? follow(context, request, result.jobs) : 0;
 }

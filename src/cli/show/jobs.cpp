@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/json.hpp"
+#include "base/ranges.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/show/launches.hpp"
@@ -220,6 +221,16 @@ std::string kill_command(const std::vector<Job>& jobs) {
     }
   }
   return command;
+}
+
+std::string started_unsaved(const std::vector<Job>& jobs) {
+  std::vector<int> keys;
+  std::ranges::transform(jobs, std::back_inserter(keys), &Job::key);
+  const bool one = jobs.size() == 1;
+  return fmt::format(
+      "{} {} started, and the start is not recorded here; do not start {} again. To stop {}: {}",
+      one ? "job" : "jobs", ranges(keys) + (one ? " was" : " were"), one ? "it" : "them", one ? "it" : "them",
+      kill_command(jobs));
 }
 
 nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs) {

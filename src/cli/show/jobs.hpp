@@ -19,6 +19,8 @@ std::string describe(const Job& job);
 // The command that ends those of the jobs that have not ended. Of launches, all unfinished ranks must be
 // given.
 std::string kill_command(const std::vector<Job>& jobs);
+// What to know of jobs that were started although their records here could not be updated.
+std::string started_unsaved(const std::vector<Job>& jobs);
 // Jobs as one JSON array.
 nlohmann::ordered_json jobs_json(const std::vector<Job>& jobs);
 // 0 for a success; the exit code or 128+N of what failed; 1 where neither is known.
