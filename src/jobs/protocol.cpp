@@ -132,6 +132,7 @@ servers::Script job_script(const RemoteFolder& folder, std::string_view file,
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
   return script.add("lib.sh")
       .add("room.sh")
+      .add("processes.sh")
       .add("second.sh")
       .add("init_file.sh")
       .add("container.sh", parts)

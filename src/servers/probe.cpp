@@ -204,6 +204,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set_path("env", request.environment)
       .set("root", request.root)
       .add("room.sh")
+      .add("processes.sh")
       .add("logind.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);

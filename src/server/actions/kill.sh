@@ -64,9 +64,17 @@ kill_one() {
   fi
   targets="$targets $1"
   for_backend "$f_backend" "$1"
-  eval "had_$1=\$f_end ended_$1=\$f_ended count_$1=0 stop_$1=\$rs_mine sup_$1=\$f_sup sup_start_$1=\$f_sup_start"
-  eval "boot_$1=\$f_boot sid_$1=\$f_sid main_$1=\$f_pid main_start_$1=\$f_pid_start"
-  [ "$f_backend" = local ] || eval "main_$1=" # its own backend knows it
+  [ "$f_backend" = local ] || f_pid= # its own backend knows it
+  store "had_$1" "$f_end"
+  store "ended_$1" "$f_ended"
+  store "count_$1" 0
+  store "stop_$1" "$rs_mine"
+  store "sup_$1" "$f_sup"
+  store "sup_start_$1" "$f_sup_start"
+  store "boot_$1" "$f_boot"
+  store "sid_$1" "$f_sid"
+  store "main_$1" "$f_pid"
+  store "main_start_$1" "$f_pid_start"
 }
 
 # record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
@@ -95,7 +103,9 @@ look_for_suspects() {
   suspects=
   lk_members=$members
   for lk_backend in $used; do
-    eval "${lk_backend}_members suspects \$ids_$lk_backend"
+    recall "ids_$lk_backend"
+    # shellcheck disable=SC2086
+    "${lk_backend}_members" suspects $recalled
   done
   members=$lk_members
 }
@@ -106,7 +116,9 @@ look() {
   if [ "$1" = closing ]; then
     closing=
     for lk_backend in $used; do
-      eval "${lk_backend}_members closing \$ids_$lk_backend"
+      recall "ids_$lk_backend"
+      # shellcheck disable=SC2086
+      "${lk_backend}_members" closing $recalled
     done
     return
   fi
@@ -114,7 +126,10 @@ look() {
   every=
   for lk_backend in $used; do
     members=
-    eval "${lk_backend}_members $1 \$ids_$lk_backend; members_$lk_backend=\$members"
+    recall "ids_$lk_backend"
+    # shellcheck disable=SC2086
+    "${lk_backend}_members" "$1" $recalled
+    store "members_$lk_backend" "$members"
     every="$every$members"
   done
   members=$every
@@ -123,13 +138,16 @@ look() {
 # send SIGNAL (a number): to every member that has not had it.
 send() {
   for sd_backend in $used; do
-    eval "${sd_backend}_signal $1 \$members_$sd_backend"
+    recall "members_$sd_backend"
+    # shellcheck disable=SC2086
+    "${sd_backend}_signal" "$1" $recalled
   done
 }
 
 # signalled ID: what a backend says of each process that it has sent a first signal.
 signalled() {
-  eval "count_$1=\$((count_$1 + 1))"
+  recall "count_$1"
+  store "count_$1" $((recalled + 1))
 }
 
 # freeze: stops all members, so that a job that starts processes as fast as they are ended does so no longer.
@@ -203,10 +221,12 @@ survivor() {
   if [ -n "$no_forks" ]; then
     set -- "$1" "$2"
   else
-    # shellcheck disable=SC2046,SC2012
-    set -- "$1" "$2" $(ls -ld "/proc/$2" 2>/dev/null)
+    set -- "$1" "$2" "$(stat -c %U "/proc/$2" 2>/dev/null)"
   fi
-  say "survivor $1 $2 $st_state ${5:-?} $plain"
+  case ${3:-?} in
+    *[!A-Za-z0-9._-]*) set -- "$1" "$2" '?' ;;
+  esac
+  say "survivor $1 $2 $st_state $3 $plain"
 }
 
 # suspect ID MEMBER: the same for what may be of the job.
@@ -233,8 +253,8 @@ gpu_holders() {
     holders=
     gpu_pids 5
     for gh_pid in $gpu_pids; do
-      eval "gh_mine=\${mine_$gh_pid:-}"
-      [ -n "$gh_mine" ] && holders="$holders $gh_pid:${gh_mine#*:}"
+      recall "mine_$gh_pid"
+      [ -n "$recalled" ] && holders="$holders $gh_pid:${recalled#*:}"
     done
     [ -n "$holders" ] || return 0
   done
@@ -288,9 +308,12 @@ kill_finish() {
     look_for_suspects
   fi
   for id in $targets; do
-    eval "had=\$had_$id count=\$count_$id main=\$main_$id mine=\$stop_$id last="
-    [ -z "$main" ] || eval "last=\${sent_$main:-}"
-    last=${last#*:}
+    recall "had_$id" && had=$recalled
+    recall "count_$id" && count=$recalled
+    recall "stop_$id" && mine=$recalled
+    recall "main_$id" && main=$recalled
+    last=
+    [ -z "$main" ] || recall "sent_$main" && last=${recalled#*:}
     # It had ended before, also where only what it left behind got a signal: then its end is not this kill's.
     if [ "$count" = 0 ] || { [ -n "$main" ] && [ -z "$last" ]; }; then
       had=1

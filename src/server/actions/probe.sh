@@ -335,12 +335,12 @@ sockets() {
     awk '$2 ~ /:[0-9A-F][0-9A-F][0-9A-F][0-9A-F]$/ { print substr($2, length($2) - 3), $4, $8, $10 }'
 }
 
-# Who holds the socket of an inode: "PID NAME" where this user may see it.
+# Who holds the socket of an inode: "PID NAME", where it is a process of this user's.
 holder() {
-  # shellcheck disable=SC2012  # of the names, only numbers and the kernel's own "socket:[N]" are read
-  pid=$(ls -l /proc/[0-9]*/fd 2>/dev/null | awk -v want="socket:[$1]" '
-    /^\/proc\// { split($1, part, "/"); pid = part[3] }
-    $NF == want { print pid; exit }')
+  own_processes
+  open_by "$own_pids" "socket:\\[$1\\]"
+  pid=${opened# }
+  pid=${pid%%:*}
   [ -n "$pid" ] || return 1
   name=$(tr -d '\000-\037\177' 2>/dev/null <"/proc/$pid/comm")
   printf '%s %s' "$pid" "${name:-unknown}"

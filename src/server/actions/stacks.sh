@@ -60,8 +60,9 @@ answers() {
     ???[2367abef]????????????) ;;
     *) return 1 ;;
   esac
-  # shellcheck disable=SC2010,SC2012
-  ls -l "/proc/$1/fd" 2>/dev/null | grep -q -F -e "-> $2" && return
+  for an_fd in "/proc/$1/fd"/*; do
+    [ "$(readlink "$an_fd" 2>/dev/null)" != "$2" ] || return 0
+  done
   # The root folder of a container may be a part of the path.
   for an_fd in "/proc/$1/fd"/*; do
     # shellcheck disable=SC3013  # all shells here know -ef

@@ -129,7 +129,9 @@ not_started() {
 
 start_finish() {
   for backend in $used; do
-    eval "${backend}_start \$ids_$backend"
+    recall "ids_$backend"
+    # shellcheck disable=SC2086
+    "${backend}_start" $recalled
   done
   [ -z "$used" ] || [ -z "${lifeline-}" ] || start_lifeline
   trap - EXIT

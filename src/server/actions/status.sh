@@ -44,8 +44,8 @@ status_sizes() {
   fi
   while [ $# -ge 2 ]; do
     case $1 in
-      */job.out) eval "out_${1%/*}=\$2" ;;
-      */job.err) eval "err_${1%/*}=\$2" ;;
+      */job.out) store "out_${1%/*}" "$2" ;;
+      */job.err) store "err_${1%/*}" "$2" ;;
     esac
     shift 2
   done
@@ -254,7 +254,10 @@ status_one() {
         line="$line lifeline=$word_text"
       fi
     fi
-    eval "line=\"\$line out=\${out_$1:-0} err=\${err_$1:-0}\""
+    recall "out_$1"
+    line="$line out=${recalled:-0}"
+    recall "err_$1"
+    line="$line err=${recalled:-0}"
   fi
   say "$line"
 }

@@ -174,63 +174,70 @@ remember() {
   real_jobs='' boxed=''
   for rm_id; do
     ! box_of "$rm_id" || boxed="$boxed $rm_id"
-    eval "quiet_$rm_id= rm_sup=\$sup_$rm_id rm_boot=\$boot_$rm_id rm_main=\$main_$rm_id"
-    if [ -n "$rm_boot" ] && [ "$rm_boot" != "$boot" ]; then
-      eval "sup_$rm_id="
+    recall "boot_$rm_id"
+    if [ -n "$recalled" ] && [ "$recalled" != "$boot" ]; then
+      store "sup_$rm_id" ''
       continue
     fi
+    recall "sup_$rm_id"
+    rm_sup=$recalled
     if [ -n "$rm_sup" ]; then
       cgroup_of "$rm_sup"
-      eval "cgroup_$rm_id=\$cgroup"
+      store "cgroup_$rm_id" "$cgroup"
+      recall "sup_start_$rm_id"
+      store "mine_$rm_sup" "$recalled:$rm_id"
     fi
-    [ -z "$rm_sup" ] || eval "mine_$rm_sup=\$sup_start_$rm_id:$rm_id"
-    [ -z "$rm_main" ] || eval "mine_$rm_main=\$main_start_$rm_id:$rm_id"
+    recall "main_$rm_id"
+    rm_main=$recalled
+    recall "main_start_$rm_id"
+    [ -z "$rm_main" ] || store "mine_$rm_main" "$recalled:$rm_id"
   done
 }
 
 # own PID ID PGRP SID: notes that a process belongs to the job, and with it its session and group. A job without
 # a session of its own shares them with strangers: there only those count that its own processes lead.
 own() {
-  eval "own_$1=$round:$2 lone=\$sid_$2"
+  store "own_$1" "$round:$2"
+  recall "sid_$2"
+  lone=$recalled
   if [ "$4" -gt 1 ] && [ "$4" != "$own_sid" ] && { [ "$lone" != - ] || [ "$4" = "$1" ]; }; then
-    eval "session_$4=$round:$2"
+    store "session_$4" "$round:$2"
   fi
   if [ "$3" -gt 1 ] && [ "$3" != "$own_pgrp" ] && { [ "$lone" != - ] || [ "$3" = "$1" ]; }; then
-    eval "group_$3=$round:$2"
+    store "group_$3" "$round:$2"
   fi
 }
 
-# Who has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID.
+# scan_writers ID…: who has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID. Those whose cookie tells
+# whose they are need no second look.
 scan_writers() {
-  [ -z "$no_forks" ] || return
-  [ -n "$real_jobs" ] || real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P)
-  # shellcheck disable=SC2012
-  wr_found=$(
-    ls -l /proc/[0-9]*/fd 2>/dev/null |
-      sed -n -e '/^\/proc\//h' -e "/^l.w.* -> .*\/job\.[eo][ru][rt]\$/{G;p;}"
-  )
-  wr_id=
-  IFS=$line_end
-  for wr_line in $wr_found; do
-    IFS=$blanks
-    case $wr_line in
-      /proc/*)
-        wr_pid=${wr_line#/proc/}
-        [ -n "$wr_id" ] && eval "writes_${wr_pid%%/*}=$round:$wr_id"
-        wr_id=
-        ;;
-      *)
-        wr_file=${wr_line#* -> }
-        wr_file=${wr_file%/job.*}
-        wr_id=${wr_file##*/}
-        case "$wr_file $local_ids" in
-          "$real_jobs/$wr_id "*" $wr_id "*) ;;
-          *) wr_id= ;;
-        esac
-        ;;
-    esac
+  [ -z "$no_forks" ] || return 0
+  if [ -z "$real_jobs" ]; then
+    real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P && echo .)
+    as_pattern "${real_jobs%??}"
+    real_jobs=$pattern
+  fi
+  wr_pids=
+  for wr_pid in $own_pids; do
+    recall "cookie_$wr_pid"
+    [ "${recalled%%:*}" = $round ] || wr_pids="$wr_pids $wr_pid"
   done
-  IFS=$blanks
+  wr_ids=$*
+  for wr_id; do
+    shift
+    set -- "$@" "$real_jobs/$wr_id/job.[eo][ru][rt]"
+  done
+  open_by "$wr_pids" "$@"
+  # shellcheck disable=SC2086
+  set -- $wr_ids
+  for wr_word in $opened; do
+    wr_left=${wr_word#*:}
+    for wr_id; do
+      wr_left=$((wr_left - 1))
+      [ $wr_left -gt 0 ] || break
+    done
+    store "writes_${wr_word%%:*}" "$round:$wr_id"
+  done
 }
 
 # local_members HOW ID…: without the supervisors, which end by themselves.
@@ -253,9 +260,9 @@ local_members() {
   round=$((round + 1))
   scan_cookies
   for lk_word in $cookies; do
-    eval "cookie_${lk_word%%:*}=$round:${lk_word#*:}"
+    store "cookie_${lk_word%%:*}" "$round:${lk_word#*:}"
   done
-  [ "$lk_how" = new ] || scan_writers
+  [ "$lk_how" = new ] || scan_writers "$@"
   rows=
   if [ -n "$no_forks" ]; then
     for lk_dir in /proc/[0-9]*; do
@@ -287,12 +294,13 @@ local_members() {
       # shellcheck disable=SC2086
       set -- $lk_row
       IFS=$blanks
-      eval "lk_own=\${own_$1:-}"
+      recall "own_$1"
+      lk_own=$recalled
       if [ "${lk_own%%:*}" != $round ]; then
-        eval "lk_by=\"\${own_$2:-} \${session_$4:-} \${group_$3:-}\""
         lk_id=
-        for lk_own in $lk_by; do
-          [ "${lk_own%%:*}" = $round ] && lk_id=${lk_own#*:} && break
+        for lk_by in "own_$2" "session_$4" "group_$3"; do
+          recall "$lk_by"
+          [ "${recalled%%:*}" = $round ] && lk_id=${recalled#*:} && break
         done
         [ -n "$lk_id" ] || continue
         own "$1" "$lk_id" "$3" "$4"
@@ -300,14 +308,18 @@ local_members() {
         lk_more=1
       fi
       lk_id=${lk_own#*:}
-      eval "lk_sup=\$sup_$lk_id lk_start=\$sup_start_$lk_id lk_main=\$main_$lk_id"
+      recall "sup_$lk_id"
+      lk_sup=$recalled
+      recall "main_$lk_id"
+      lk_main=$recalled
+      recall "sup_start_$lk_id"
       # The supervisor has one child that is the job's; another is its own helper and goes with it.
       if [ "$2" = "$lk_sup" ] && [ -n "$lk_main" ] && [ "$1" != "$lk_main" ]; then
         continue
       fi
-      if [ "$1:$5" != "$lk_sup:$lk_start" ]; then
+      if [ "$1:$5" != "$lk_sup:$recalled" ]; then
         members="$members $1:$5:$lk_id"
-        eval "mine_$1=$5:$lk_id"
+        store "mine_$1" "$5:$lk_id"
       fi
     done
   done
@@ -352,10 +364,10 @@ closing_boxes() {
     case "$members_local " in
       *":$cb_id "*) continue ;;
     esac
-    eval "cb_since=\${box_since_$cb_id:-}"
-    if [ -z "$cb_since" ]; then
-      eval "box_since_$cb_id=\$clock"
-    elif [ $((clock - cb_since)) -ge 100 ]; then
+    recall "box_since_$cb_id"
+    if [ -z "$recalled" ]; then
+      store "box_since_$cb_id" "$clock"
+    elif [ $((clock - recalled)) -ge 100 ]; then
       remove_box "$cb_id"
     fi
   done
@@ -370,8 +382,12 @@ look_at() {
   case $st_state in
     [ZXx]) return ;;
   esac
-  eval "lk_cookie=\${cookie_$st_pid:-} lk_mine=\${mine_$st_pid:-} lk_writes=\${writes_$st_pid:-}"
   lk_id=
+  recall "cookie_$st_pid"
+  lk_cookie=$recalled
+  recall "mine_$st_pid"
+  lk_mine=$recalled
+  recall "writes_$st_pid"
   if [ "${lk_cookie%%:*}" = $round ]; then
     lk_id=${lk_cookie#*:}
     case $local_ids in
@@ -380,8 +396,8 @@ look_at() {
     esac
   elif [ "${lk_mine%%:*}" = "$st_start" ]; then
     lk_id=${lk_mine#*:}
-  elif [ "${lk_writes%%:*}" = $round ]; then
-    lk_id=${lk_writes#*:}
+  elif [ "${recalled%%:*}" = $round ]; then
+    lk_id=${recalled#*:}
   fi
   rows="$rows $st_pid:$st_ppid:$st_pgrp:$st_sid:$st_start"
   [ -z "$lk_id" ] || own "$st_pid" "$lk_id" "$st_pgrp" "$st_sid"
@@ -395,8 +411,8 @@ local_signal() {
   shift
   sd_members=''
   for sd_member; do
-    eval "sd_main=\${main_${sd_member##*:}:-}"
-    if [ "${sd_member%%:*}" = "$sd_main" ]; then
+    recall "main_${sd_member##*:}"
+    if [ "${sd_member%%:*}" = "$recalled" ]; then
       sd_members="$sd_member $sd_members"
     else
       sd_members="$sd_members $sd_member"
@@ -416,14 +432,15 @@ local_signal() {
     # shellcheck disable=SC2086
     set -- $sd_member
     IFS=$blanks
-    eval "sd_had=\${sent_$1:-}"
+    recall "sent_$1"
+    sd_had=$recalled
     if [ "$sd_signal" != 9 ] && [ "$sd_had" = "$2:$sd_signal" ]; then
       continue
     fi
     if alive "$1" "$2" && kill "-$sd_signal" "$1" 2>/dev/null; then
       [ "$sd_signal" = 9 ] || kill -s CONT "$1" 2>/dev/null
       [ "${sd_had%%:*}" = "$2" ] || signalled "$3"
-      eval "sent_$1=\$2:\$sd_signal"
+      store "sent_$1" "$2:$sd_signal"
     fi
   done
 }
@@ -459,8 +476,8 @@ local_suspects() {
     # shellcheck disable=SC2086
     set -- $su_row
     IFS=$blanks
-    eval "su_own=\${own_$1:-}"
-    if [ "${su_own%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$1/environ" || ! alive "$1" "$5"; then
+    recall "own_$1"
+    if [ "${recalled%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$1/environ" || ! alive "$1" "$5"; then
       continue
     fi
     if [ "$2" != 1 ] && ! { stat_of "$2" && [ "$st_comm" = systemd ]; }; then
@@ -470,12 +487,15 @@ local_suspects() {
     [ "$uid" = "$su_uid" ] || continue
     cgroup_of "$1"
     for su_id in $local_ids; do
-      eval "su_sup=\$sup_$su_id su_begin=\$sup_start_$su_id su_end=\$ended_$su_id su_cgroup=\${cgroup_$su_id:-}"
-      [ -n "$su_sup" ] || continue
-      [ "$5" -ge "$su_begin" ] || continue
+      recall "sup_$su_id"
+      [ -n "$recalled" ] || continue
+      recall "sup_start_$su_id"
+      [ "$5" -ge "$recalled" ] || continue
+      recall "ended_$su_id"
       # the kernel tells hundredths of a second since the boot
-      [ -z "$su_end" ] || [ "$5" -le $(((su_end - born + 1) * 100)) ] || continue
-      [ -z "$su_cgroup" ] || [ "$su_cgroup" = "$cgroup" ] || continue
+      [ -z "$recalled" ] || [ "$5" -le $(((recalled - born + 1) * 100)) ] || continue
+      recall "cgroup_$su_id"
+      [ -z "$recalled" ] || [ "$recalled" = "$cgroup" ] || continue
       suspects="$suspects $1:$5:$su_id"
     done
   done
@@ -485,16 +505,20 @@ local_suspects() {
 # that has not after two seconds (it was stopped, or its disk is full) is ended too.
 supervisors() {
   for sp_id; do
-    eval "sp_pid=\$sup_$sp_id sp_start=\$sup_start_$sp_id sp_since=\$quiet_$sp_id"
+    recall "sup_$sp_id"
+    sp_pid=$recalled
+    recall "sup_start_$sp_id"
+    sp_start=$recalled
     alive "$sp_pid" "$sp_start" || continue
     closing="$closing $sp_pid:$sp_start:$sp_id"
     case "$members_local " in
       *":$sp_id "*) continue ;;
     esac
     kill -s CONT "$sp_pid" 2>/dev/null
-    if [ -z "$sp_since" ]; then
-      eval "quiet_$sp_id=\$clock"
-    elif [ $((clock - sp_since)) -ge 150 ]; then
+    recall "quiet_$sp_id"
+    if [ -z "$recalled" ]; then
+      store "quiet_$sp_id" "$clock"
+    elif [ $((clock - recalled)) -ge 150 ]; then
       kill -s KILL "$sp_pid" 2>/dev/null
     fi
   done

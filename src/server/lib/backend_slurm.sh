@@ -255,7 +255,7 @@ slurm_members() {
       members="$members slurm:${slurm_number:-unknown}:$sm_id"
     elif slurm_row "$sm_id"; then
       slurm_kind "$slurm_state"
-      eval "slurm_was_$sm_id=$slurm_kind"
+      store "slurm_was_$sm_id" "$slurm_kind"
       [ $slurm_kind = final ] || members="$members slurm:$slurm_number:$sm_id"
     fi
   done
@@ -271,11 +271,14 @@ slurm_signal() {
     sg_number=${sg_member#slurm:}
     sg_number=${sg_number%:*}
     [ "$sg_number" != unknown ] || continue
-    eval "sg_had=\${sent_$sg_id:-} sg_was=\${slurm_was_$sg_id:-}"
+    recall "slurm_was_$sg_id"
+    sg_was=$recalled
+    recall "sent_$sg_id"
+    sg_had=$recalled
     if [ "$sg_had" = "$sg_signal:$sg_was" ]; then
       continue
     fi
-    eval "sent_$sg_id=\$sg_signal:\$sg_was"
+    store "sent_$sg_id" "$sg_signal:$sg_was"
     if [ "$sg_was" = queued ]; then
       slurm_call 5 scancel "$sg_number" >/dev/null 2>&1
     elif [ "$sg_signal" = 9 ]; then

@@ -92,9 +92,9 @@ signal_box() {
     signalled "$sb_id"
     return
   fi
-  eval "sb_had=\${box_sent_$sb_id:-}"
-  [ "$sb_had" != "$sb_signal" ] || return
-  eval "box_sent_$sb_id=\$sb_signal"
+  recall "box_sent_$sb_id"
+  [ "$recalled" != "$sb_signal" ] || return
+  store "box_sent_$sb_id" "$sb_signal"
   for sb_member; do
     case $sb_member in
       [0-9]*:"$sb_id") [ "/proc/${sb_member%%:*}/ns/pid" -ef /proc/self/ns/pid ] || return ;;

@@ -5,6 +5,7 @@ jobs=${0%/.bin/*}
 project=${jobs%/*}
 #include lib.sh
 #include room.sh
+#include processes.sh
 #include second.sh
 #include init_file.sh
 #include container.sh

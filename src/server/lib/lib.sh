@@ -43,6 +43,23 @@ now() {
   date +%s
 }
 
+# store NAME VALUE, and recall NAME into $recalled: variables whose names are made of a job's id or of a pid. Only here does a name become code,
+# after a look at it; a value never does.
+store() {
+  case $1 in
+    '' | [!a-z]* | *[!A-Za-z0-9_]*) return 1 ;;
+  esac
+  eval "$1=\$2"
+}
+
+recall() {
+  recalled=
+  case $1 in
+    '' | [!a-z]* | *[!A-Za-z0-9_]*) return 1 ;;
+  esac
+  eval "recalled=\${$1-}"
+}
+
 # Hundredths of a second since the boot, into $clock: the wall clock may be set at any time.
 read_clock() {
   read -r clock _ </proc/uptime
@@ -100,6 +117,9 @@ stat_line() {
   # shellcheck disable=SC2086
   set -- $st_rest
   [ $# -ge 31 ] || return 1
+  case $st_pid$2$3$4${20} in
+    *[!0-9]*) return 1 ;;
+  esac
   st_state=$1 st_ppid=$2 st_pgrp=$3 st_sid=$4 st_start=${20} st_ignored=${31}
 }
 
@@ -200,10 +220,11 @@ for_backend() {
     *" $1 "*) ;;
     *)
       used="$used $1"
-      eval "ids_$1="
+      store "ids_$1" ''
       ;;
   esac
-  eval "ids_$1=\"\$ids_$1 $2\""
+  recall "ids_$1"
+  store "ids_$1" "$recalled $2"
 }
 
 # open_alive FILE: the job's FIFO as fd 5. The supervisor holds it open for writing as long as it lives.
@@ -281,10 +302,12 @@ scan_cookies() {
   [ -z "$no_forks" ] || return # no builtin tells where a variable begins
   sc_cookie='REMOTE_JOB_ID=[0-9a-f]\{32\}'
   sc_proof=REMOTE_JOB_ID=00000000000000000000000000000000
+  own_processes
+  # shellcheck disable=SC2046,SC2086
   {
     sc_found=$(
       printf 'x\000%s\000y\n%s\nz\000%s\000' $sc_proof $sc_proof $sc_proof |
-        grep -zaxsH "$sc_cookie" - /proc/[0-9]*/environ
+        grep -zaxsH "$sc_cookie" - $(printf '/proc/%s/environ ' $own_pids)
     )
   } 2>/dev/null
   sc_proof="(standard input):$sc_proof"
@@ -295,15 +318,15 @@ scan_cookies() {
       IFS=/
       for sc_word in $sc_rest; do
         case $sc_word in
-          environ:*) [ ! -O "/proc/$sc_pid" ] || cookies="$cookies$sc_pid:${sc_word##*=} " ;;
+          environ:*) cookies="$cookies$sc_pid:${sc_word##*=} " ;;
           *) sc_pid=$sc_word ;;
         esac
       done
       IFS=$sc_blanks
       ;;
     *)
-      for sc_file in /proc/[0-9]*/environ; do
-        [ -O "$sc_file" ] || continue
+      for sc_pid in $own_pids; do
+        sc_file=/proc/$sc_pid/environ
         sc_text=
         {
           # read drops NUL bytes
@@ -314,8 +337,7 @@ scan_cookies() {
         case $sc_text in
           *REMOTE_JOB_ID=*)
             sc_text=$(tr '\n\000' '?\n' 2>/dev/null <"$sc_file" | sed -n "/^$sc_cookie\$/{p;q;}")
-            sc_pid=${sc_file#/proc/}
-            [ -z "$sc_text" ] || cookies="$cookies${sc_pid%%/*}:${sc_text#*=} "
+            [ -z "$sc_text" ] || cookies="$cookies$sc_pid:${sc_text#*=} "
             ;;
         esac
       done

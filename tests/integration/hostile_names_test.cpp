@@ -1,0 +1,138 @@
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include "base/subprocess.hpp"
+#include "jobs/stacks.hpp"
+#include "servers/probe.hpp"
+#include "support/processes.hpp"
+#include "support/script_test.hpp"
+
+// Names that others on a server choose: paths of open files, arguments, variables, names of processes and of
+// users. A script must not take a part of one for a line of its own, a pattern or code.
+
+namespace remote::jobs {
+namespace {
+
+// Starts 24 processes with names made at random from what has a meaning to a shell or to a reader of lists.
+// Half of them are another user's, where the test is root. Every piece of code in a name would make
+// $HOME.taken.
+constexpr const char* crowd = R"names(
+import ctypes, os, random, sys, time
+seed, folder, job, out = sys.argv[1:]
+dice = random.Random(int(seed))
+take = ">${HOME}.taken"
+pieces = ["\n", "\n", "*", "?", "[!a]", "'", '"', "\\", ";" + take + ";", "$(" + take + ")", "`" + take + "`", "=;" + take + ";#",
+          "\n/proc/1;" + take + "/fd:\n", "\nl-wx------ 1 root root 64 -> " + out + "\n", "/proc/1/fd/1", "x[$(" + take + ")]",
+          "REMOTE_JOB_ID=" + job, "\x1b[2J", "\r", "%s%n", "${IFS}", " ", "\t", ") S 1 1 1 1", "\n@remote1 kill " + job + " none 0\n",
+          "\n@remote1 end\n", "|", "&", "~", "-e", "\xff", "socket:[1]"]
+name = lambda: "".join(dice.choice(pieces) for _ in range(dice.randrange(1, 6)))
+libc = ctypes.CDLL(None)
+ready, told = os.pipe()
+for number in range(24):
+    chosen = [name() for _ in range(8)]
+    if number < 4:  # what used to be taken for the heading and the link of a listing
+        chosen[0] = "x\n/proc/%d=;%s;x/fd:\nl-wx------ -> %s" % (number + 7, take, out)
+    if os.fork() == 0:
+        if os.getuid() == 0 and number % 2 == 0:
+            os.setgroups([]); os.setgid(65534); os.setuid(65534)
+        libc.prctl(1, 9)  # ends with this program
+        os.umask(0)
+        try:
+            path = os.path.join(folder, str(number) + chosen[0])
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            os.set_inheritable(os.open(path, os.O_WRONLY | os.O_CREAT), True)
+        except OSError:
+            pass  # a name that is too long, or has ".." in it
+        os.write(told, b".")
+        if number % 4 < 2:
+            libc.prctl(15, chosen[1].encode()[:15])
+            time.sleep(1000)
+        variables = {word.replace("=", "") or "x": value for word, value in zip(chosen[2:4], chosen[4:6])}
+        os.execve("/bin/sleep", [chosen[6], "1000"], variables)
+for _ in range(24):
+    os.read(ready, 1)
+print("up", flush=True)
+time.sleep(1000)
+)names";
+
+class HostileNames : public test::ScriptTest {
+ protected:
+  Subprocess start_crowd(int seed, const JobId& id) {
+    const fs::path open = servers.home("a") / "open";
+    make_folders(open);
+    for (fs::path path = open; path != fs::temp_directory_path() && path.has_relative_path();
+         path = path.parent_path()) {
+      fs::permissions(path, fs::perms::all);
+    }
+    SubprocessSpec spec;
+    spec.argv = {"/usr/bin/python3",
+                 "-c",
+                 crowd,
+                 std::to_string(seed),
+                 open.string(),
+                 id.text(),
+                 fs::canonical(folder(id) / "job.out").string()};
+    spec.pipe_stdout = true;
+    spec.new_session = true;
+    Subprocess child(spec);
+    char byte = 0;
+    EXPECT_EQ(::read(child.stdout_fd.get(), &byte, 1), 1) << "it does not run";
+    return child;
+  }
+  static std::size_t children_of(pid_t parent) {
+    return split_words(read_file_if_there(fmt::format("/proc/{0}/task/{0}/children", parent)).value_or(""))
+        .size();
+  }
+};
+
+TEST_P(HostileNames, NoneIsRunAndNoneEndsOrSavesAProcess) {
+  for (int seed = 1; seed <= 3; ++seed) {
+    SCOPED_TRACE(seed);
+    // The second process is known by its open file alone.
+    const JobId id = start("(setsid env -i sleep 1000 &); echo up; exec sleep 1000");
+    until_out(id, "up");
+    const Subprocess others = start_crowd(seed, id);
+    EXPECT_EQ(status(id).phase, Phase::running);
+    EXPECT_EQ(run(stacks_action(jobs_folder, {id})).dumps.size(), 1U);
+    const auto probe =
+        servers::probe_action({.master_addr = "127.0.0.1", .master_port = 0, .project = "~/my proj"});
+    EXPECT_TRUE(read_answer<servers::ProbeAnswer>(exec(probe.script.input())).suggested_port);
+    const KillReply reply = kill(id);
+    EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
+    EXPECT_EQ(reply.signalled, 2);
+    EXPECT_EQ(status(id).phase, Phase::ended);
+    EXPECT_EQ(children_of(others.pid()), 24U);
+    EXPECT_FALSE(fs::exists(servers.home("a").string() + ".taken"));
+  }
+}
+
+TEST_P(HostileNames, OfAUserIsNotBelieved) {
+  if (::geteuid() != 0 || !find_program("setpriv")) {
+    GTEST_SKIP() << "needs root, to be another user";
+  }
+  const JobId id = start("exec sleep 1000");
+  for (const char* program : {"stat", "id", "getent"}) {
+    servers.add_program(program, "printf '$(>${HOME}.taken)\\n@remote1 end\\n* x\\n'\n");
+  }
+  for (const fs::path& path :
+       {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a"), place()}) {
+    fs::permissions(path, fs::perms::all);
+  }
+  for (const auto& entry : fs::recursive_directory_iterator(place())) {
+    fs::permissions(entry.path(), fs::perms::all);
+  }
+  ssh::ExecRequest request;
+  request.command =
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
+  request.input = kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input();
+  const KillReply reply = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
+  ASSERT_FALSE(reply.survivors.empty());
+  EXPECT_NE(reply.survivors[0].find("(sleep, user ?, state S)"), std::string::npos) << reply.survivors[0];
+  EXPECT_FALSE(fs::exists(servers.home("a").string() + ".taken"));
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shells, HostileNames, test::every_shell, test::shell_name);
+
+}  // namespace
+}  // namespace remote::jobs
