@@ -233,6 +233,22 @@ TEST(SlurmJob, DropsTheSecondResultOfTheRunBefore) {
   std::filesystem::remove(second, others);  // where nothing else is in it
 }
 
+// A redirection that fails ends a POSIX shell when it is one of a special builtin.
+TEST(SlurmJob, HasAResultWhereItCannotWriteItsNotes) {
+  const std::string id = JobId::random().text();
+  const TempFolder folder;
+  const std::filesystem::path job = folder.path() / id;
+  for (const char* name : {".note", "died"}) {
+    make_folders(job / name);
+  }
+  write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
+  write_file_atomic(job / "job.sh", "echo ran\nexit 3\n");
+  const std::string run = "cd '" + job.string() + "' && SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 ";
+  EXPECT_EQ(WEXITSTATUS(std::system((run + "sh ./slurm_job.sh one 2>/dev/null").c_str())), 3);
+  EXPECT_EQ(read_file(job / "job.out"), "ran\n");
+  EXPECT_TRUE(read_file_if_there(job / "result").value_or("").starts_with("exit 3 "));
+}
+
 // What a status says of an ended job becomes the job's reason.
 Job after(const std::string& line) {
   Job job;

@@ -61,9 +61,8 @@ chmod 700 "$folder" 2>/dev/null || fail "cannot set the permissions of $folder: 
 if [ -e "$file" ] && [ ! -f "$file" ]; then
   fail "$file is not a file"
 fi
-{ : >>"$file"; } 2>/dev/null || fail "cannot write $file: $(ls -l "$file" 2>&1)"
 # Servers may share the home folder: one at a time looks and adds.
-exec 9>>"$file"
+{ command exec 9>>"$file"; } 2>/dev/null || fail "cannot write $file: $(ls -l "$file" 2>&1)"
 if command -v flock >/dev/null 2>&1; then
   flock -w 10 9 2>/dev/null || :
 fi

@@ -22,9 +22,10 @@ tail_offset() {
 # nothing and ends with it. Where there is none, or the supervisor is dead and the job lives on: by looking.
 wait_for_end() {
   if [ -p "$f_dir/.alive" ] && [ -n "$f_sup" ]; then
-    open_alive "$f_dir/.alive"
-    while read -r _ <&5; do :; done
-    exec 5<&-
+    if open_alive "$f_dir/.alive"; then
+      while read -r _ <&5; do :; done
+      exec 5<&-
+    fi
   fi
   while facts "$id" && [ -z "$f_end" ]; do
     [ "$f_sup" != claimed ] || break
@@ -74,7 +75,7 @@ rank_output() {
       give_up "$ro_file is no plain file"
     elif ! [ -e "$ro_file" ]; then
       [ -z "$f_end" ] || give_up "rank $1 of job $id has never begun"
-      (umask 077 && mkdir -p "$f_dir/ranks" && : >>"$ro_file") 2>/dev/null || give_up "cannot write in $f_dir: is the disk full?"
+      (umask 077 && mkdir -p "$f_dir/ranks" && command : >>"$ro_file") 2>/dev/null || give_up "cannot write in $f_dir: is the disk full?"
     fi
   done
 }
@@ -135,7 +136,7 @@ follow_job() {
     exec 8>&-
     wait $out_tail $err_tail
   else
-    exec 6<"$out_file" 7<"$err_file"
+    command exec 6<"$out_file" 7<"$err_file" || exit 1
     dd bs=1 skip="$out" count=0 <&6
     dd bs=1 skip="$err" count=0 <&7
     {

@@ -101,8 +101,7 @@ lock_environment() {
 lock_file() { # lock_file FILE
   mkdir -p "${1%/*}" 2>/dev/null
   # A redirection that fails would end this shell. Nothing is written: whatever the name leads to keeps its content.
-  (: >>"$1") 2>/dev/null || return 1
-  exec 9>>"$1"
+  { command exec 9>>"$1"; } 2>/dev/null || return 1
   flock -n 9 && return 0
   waited=1
   say step "waiting for another remote that prepares this environment"

@@ -133,7 +133,7 @@ install_conda() {
     "add one: miniconda_sha256: {$arch: …}"
   url=$(printf '%s' "$CONDA_URL" | sed "s/{arch}/$arch/g")
   begin "$ENV_PREFIX"
-  : >"$CONDA_ROOT.unfinished" || fail "cannot write $CONDA_ROOT.unfinished"
+  command : >"$CONDA_ROOT.unfinished" || fail "cannot write $CONDA_ROOT.unfinished"
   installer=$CONDA_ROOT.installer.$$.sh
   trap 'rm -f "$installer"' EXIT
   say step "downloading Miniconda"

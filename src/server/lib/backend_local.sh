@@ -57,8 +57,7 @@ local_start() {
   for id; do
     case $up in
       *"+$id+"*)
-        if [ -p "$jobs/$id/.alive" ]; then
-          open_alive "$jobs/$id/.alive"
+        if [ -p "$jobs/$id/.alive" ] && open_alive "$jobs/$id/.alive"; then
           read -r _ <&5
           exec 5<&-
         fi

@@ -146,11 +146,8 @@ box_inside() {
   trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
   cd "${0%/*}" || job_fails "the container has no folder ${0%/*}"
   exec 3>&2
-  if [ -w "$3" ]; then
-    exec 2<>"$3"
-  else
-    exec 2>/dev/null
-  fi
+  exec 2>/dev/null
+  [ ! -w "$3" ] || command exec 2<>"$3"
 }
 
 # box_outputs PROJECT OUT ERR NOTE VARIABLES: in the child. The outputs are the job's own files, so no engine stands between. VARIABLES: a
@@ -158,7 +155,7 @@ box_inside() {
 box_outputs() {
   exec 2>&3 3>&-
   if [ -w "$2" ] && [ -w "$3" ]; then
-    exec >>"$2" 2>>"$3"
+    command exec >>"$2" 2>>"$3"
   fi
   # shellcheck disable=SC1090
   [ "$5" = - ] || . "./$5" || job_fails 'cannot read the variables of this rank inside the container'

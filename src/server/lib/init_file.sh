@@ -15,7 +15,7 @@ leave_init_file() {
     } <"$1/init_file" || exit
     cd -P -- "$li_folder" && read -r li_id <launch && [ "$li_id" = "${li_folder##*/.remote-init-}" ] || exit
     umask 077
-    : >"./ended.${1##*/}"
+    command : >"./ended.${1##*/}"
     set -- ended.*
     [ $# -ge "$li_count" ] || exit
     rm -f store ended.* launch

@@ -227,11 +227,10 @@ for_backend() {
   store "ids_$1" "$recalled $2"
 }
 
-# open_alive FILE: the job's FIFO as fd 5. The supervisor holds it open for writing as long as it lives.
+# open_alive FILE: the job's FIFO as fd 5. The supervisor holds it open for writing as long as it lives. Fails where it is gone.
 open_alive() {
   # opened for both first, or the open would wait when the supervisor is dead already
-  exec 4<>"$1"
-  exec 5<"$1" 4>&-
+  { command exec 4<>"$1" && command exec 5<"$1" 4>&-; } 2>/dev/null
 }
 
 # claim ID: makes sure that the job never starts, unless its supervisor has already begun. The supervisor file

@@ -14,7 +14,7 @@ rm -f "$answer"
 [ -p orders ] || mkfifo orders 2>/dev/null
 mkfifo "$answer" || exit 1
 # opened for both directions: nothing here waits for the other side
-exec 4<>"$answer" 5<>orders
+command exec 4<>"$answer" 5<>orders || exit 1
 printf '%s\n' "$@" >".order.$$" && mv ".order.$$" "order.$$" || exit 1
 echo >&5
 read -r said <&4

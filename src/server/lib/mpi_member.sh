@@ -7,7 +7,7 @@ umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
 [ -p orders ] || mkfifo orders 2>/dev/null
 [ -p orders ] || exit 1
-exec 4<>orders
+command exec 4<>orders || exit 1
 until [ -e order ]; do
   read -r _ <&4
 done

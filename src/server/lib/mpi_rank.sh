@@ -22,8 +22,9 @@ folder=${REMOTE_RANK_FOLDER:-$(pwd)} # the second is that of mpirun, on its own 
 mask=$(umask)
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
-exec </dev/null >>job.out 2>>job.err
-: >"open.rank.$RANK" # until it has ended (supervisor.sh)
+exec </dev/null
+command exec >>job.out 2>>job.err
+command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
 # Caught, so that this outlives a signal to the whole group and the command gets the defaults.
 trap : HUP INT TERM USR1 USR2
 
@@ -49,7 +50,7 @@ command -v bash >/dev/null && shell='bash --norc'
 exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not the rank's
 (
   if [ -n "$labels" ]; then
-    exec >"ranks/.$RANK.out" 2>"ranks/.$RANK.err" 3>&-
+    command exec >"ranks/.$RANK.out" 2>"ranks/.$RANK.err" 3>&- || exit 127
   else
     exec 2>&3 3>&-
   fi

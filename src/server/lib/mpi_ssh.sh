@@ -21,8 +21,7 @@ fi
 # Its stdin comes to no end as long as this agent lives: mpi_order.sh ends when it has nothing more to wait for.
 umask 077
 mkfifo "stdin.$$" || exit 1
-exec 4<>"stdin.$$"
-exec 5<"stdin.$$"
+command exec 4<>"stdin.$$" && command exec 5<"stdin.$$" || exit 1
 rm -f "stdin.$$"
 {
   printf 'folder=%s\nline=%s\n' "$(quoted "$folder")" "$(quoted "$*")"

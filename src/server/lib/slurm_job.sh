@@ -14,7 +14,7 @@ trap 'told=${told:-2}' INT
 trap 'told=${told:-1}' HUP
 trap : QUIT USR1 USR2 PIPE ALRM
 id=${PWD##*/}
-[ -z "${SLURM_ARRAY_TASK_ID-}" ] || [ "$1" != one ] || exec >>job.out 2>>job.err
+[ -z "${SLURM_ARRAY_TASK_ID-}" ] || [ "$1" != one ] || command exec >>job.out 2>>job.err
 case $id in
   *[!0-9a-f]* | '') echo 'remote: this is no folder of a job' >&2 && exit 127 ;;
 esac
@@ -72,16 +72,16 @@ run_job() {
     variables=$3.variables
     keep_variables "$variables"
   fi
-  : >"$3"
-  exec 9>&2 2>"$3"
+  exec 9>&2
+  command exec 2>"$3" || exec 2>/dev/null # the disk is full: there will be no note
   (
-    exec >>"$1" 2>>"$2" 9>&-
+    command exec >>"$1" 2>>"$2" 9>&- || exit 127
     exec $shell job.sh "$1" "$2" "$3" "$variables"
   ) </dev/null
   code=$?
   exec 2>&9 9>&-
   kind='exit' note=''
-  read -r note <"$3"
+  read -r note 2>/dev/null <"$3"
   rm -f "$3" "$3.variables"
   # Of a container's first process nobody writes a note: 137 is a KILL there.
   if [ "$code" -gt 128 ] && [ "$code" -le 192 ] &&
@@ -134,7 +134,7 @@ one_process() {
   out=ranks/$number.out err=ranks/$number.err
   [ "$1" = ranks ] || out=ranks/agent.$number.out err=ranks/agent.$number.err # torch_agent.py writes those of the ranks
   [ "$number" != 0 ] || out=job.out err=job.err
-  [ "$number" = 0 ] || (umask 077 && : >>"$out" && : >>"$err")
+  [ "$number" = 0 ] || (umask 077 && command : >>"$out" && command : >>"$err")
   run_job "$out" "$err" "ranks/.note.$number"
   ended=$(moment)
   put "ranks/$number.end" "$kind $code $ended"
@@ -247,7 +247,7 @@ if [ "$1" = one ]; then
 else
   launch "$@"
 fi
-[ "$kind $code" = 'exit 0' ] || : >died
+[ "$kind $code" = 'exit 0' ] || command : 2>/dev/null >died
 tries=0
 until put result "$kind $code $(date +%s)" || { [ -e job.sh ] && write_second "$id.result" "$kind $code $(date +%s)"; }; do
   tries=$((tries + 1))

@@ -45,7 +45,7 @@ printf '%100s\n' '' >.result
 printf '%200s\n' '' >.note
 printf '%300s\n' '' >.stop
 # Whoever reads this FIFO gets its end when this process ends: followers wait so for the job's end.
-[ -p .alive ] && exec 5<>.alive
+[ -p .alive ] && command exec 5<>.alive
 printf '+%s+' "$id"
 exec >/dev/null
 
@@ -59,9 +59,9 @@ command -v bash >/dev/null && shell=bash
 # The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
 # only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
 # writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
-[ -f .note ] && exec 2<>.note
+[ -f .note ] && command exec 2<>.note
 (
-  exec 2>>job.err
+  command exec 2>>job.err || exit 127
   own_stat
   # Not job.pid: labml_remote's watcher on the server reads every file of that name.
   if ! printf '%s\n' "$pid $start" >pid; then
@@ -69,7 +69,7 @@ command -v bash >/dev/null && shell=bash
     exit 127
   fi
   [ -p .alive ] && printf '%s\n' "$pid" >.alive
-  exec 5>&- >>job.out
+  command exec 5>&- >>job.out || exit 127
   umask "$mask"
   # shellcheck disable=SC2086
   exec $apart $shell job.sh
