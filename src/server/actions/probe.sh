@@ -338,9 +338,20 @@ sockets() {
 # Who holds the socket of an inode: "PID NAME", where it is a process of this user's.
 holder() {
   own_processes
-  open_by "$own_pids" "socket:\\[$1\\]"
-  pid=${opened# }
-  pid=${pid%%:*}
+  if find_open "$own_pids" "socket:\\[$1\\]"; then
+    pid=${opened# }
+    pid=${pid%%:*}
+  else
+    pid=
+    for process in $own_pids; do
+      for file in "/proc/$process/fd"/*; do
+        open_file "$process" "${file##*/}"
+        case $of_flags in
+          *2) [ ! -S "$file" ] || [ "$(readlink "$file" 2>/dev/null)" != "socket:[$1]" ] || { pid=$process && break 2; } ;;
+        esac
+      done
+    done
+  fi
   [ -n "$pid" ] || return 1
   name=$(tr -d '\000-\037\177' 2>/dev/null <"/proc/$pid/comm")
   printf '%s %s' "$pid" "${name:-unknown}"

@@ -1,6 +1,6 @@
 # The backend `local`: a job is a supervisor and its processes on this machine. docs/protocol.md tells what a backend is.
 # shellcheck shell=sh
-# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+# shellcheck disable=SC2034,SC2154,SC3013  # variables are shared between the parts; all shells here know -ef
 
 #part start
 
@@ -226,7 +226,7 @@ scan_writers() {
     shift
     set -- "$@" "$real_jobs/$wr_id/job.[eo][ru][rt]"
   done
-  open_by "$wr_pids" "$@"
+  find_open "$wr_pids" "$@" || compare_open
   # shellcheck disable=SC2086
   set -- $wr_ids
   for wr_word in $opened; do
@@ -236,6 +236,30 @@ scan_writers() {
       [ $wr_left -gt 0 ] || break
     done
     store "writes_${wr_word%%:*}" "$round:$wr_id"
+  done
+}
+
+# compare_open: the same for $wr_pids and $wr_ids without GNU find, by tests of the shell. Only files on the mount of the jobs are looked at: a test
+# of one on a server that does not answer would not come back.
+compare_open() {
+  { open_file self 9; } 2>/dev/null 9<"$jobs/${wr_ids%% *}/job.out"
+  co_mount=$of_mount
+  for co_pid in $wr_pids; do
+    for co_file in "/proc/$co_pid/fd"/*; do
+      open_file "$co_pid" "${co_file##*/}"
+      [ "$of_mount" = "$co_mount" ] || continue
+      case $of_flags in
+        *[12]) ;;
+        *) continue ;;
+      esac
+      co_count=0
+      for co_id in $wr_ids; do
+        co_count=$((co_count + 1))
+        if [ "$co_file" -ef "$jobs/$co_id/job.out" ] || [ "$co_file" -ef "$jobs/$co_id/job.err" ]; then
+          opened="$opened $co_pid:$co_count"
+        fi
+      done
+    done
   done
 }
 

@@ -1,7 +1,7 @@
 # The processes of this user, and what they have open. Part of every script about jobs, and of probe.sh.
 # The path of an open file, a process's arguments, environment and name are chosen by whoever runs it: nothing here prints or splits them.
 # shellcheck shell=sh
-# shellcheck disable=SC2034,SC2254  # variables are shared between the parts; patterns are wanted
+# shellcheck disable=SC2034  # variables are shared between the parts
 
 # own_processes: the pids of this user's processes, into $own_pids. A test of the shell each, so no process is started.
 own_processes() {
@@ -32,48 +32,34 @@ as_pattern() {
   done
 }
 
-# open_by "PID…" PATTERN…: which of these processes have a file open for writing whose path matches, into $opened: " PID:N …" with N for the
-# Nth pattern. GNU find compares the paths and prints numbers only; without it, links are read one at a time.
-open_by() {
+# find_open "PID…" PATTERN…: which of these processes have a file open for writing whose path matches, into $opened: " PID:N …" with N for the
+# Nth pattern. GNU find compares the paths, and prints numbers only. Fails where find is another.
+find_open() {
   opened=
-  ob_pids=$1
+  find / -maxdepth 0 -lname x -printf '' 2>/dev/null || return 1
+  fo_pids=$1 fo_count=0
   shift
-  [ -n "$ob_pids" ] || return 0
-  if find / -maxdepth 0 -lname x -printf '' 2>/dev/null; then
-    ob_count=0
-    for ob_pattern; do
-      shift
-      ob_count=$((ob_count + 1))
-      [ $ob_count = 1 ] || set -- "$@" -o
-      set -- "$@" -lname "$ob_pattern" -perm -200 -printf "%h:$ob_count "
-    done
-    # shellcheck disable=SC2046,SC2086
-    ob_found=$(find $(printf '/proc/%s/fd ' $ob_pids) -maxdepth 1 "$@" 2>/dev/null)
-    for ob_word in $ob_found; do
-      ob_pid=${ob_word#/proc/}
-      ob_pid=${ob_pid%%/*}
-      if is_number "$ob_pid" && is_number "${ob_word##*:}"; then
-        opened="$opened $ob_pid:${ob_word##*:}"
-      fi
-    done
-    return
-  fi
-  for ob_pid in $ob_pids; do
-    for ob_file in "/proc/$ob_pid/fd"/*; do
-      ob_flags=
-      { read -r _ && read -r _ ob_flags; } 2>/dev/null <"/proc/$ob_pid/fdinfo/${ob_file##*/}"
-      case $ob_flags in
-        *[12]) ob_path=$(readlink "$ob_file" 2>/dev/null && echo .) || continue ;;
-        *) continue ;;
-      esac
-      ob_path=${ob_path%??} # the newline of readlink, and the dot that keeps those of the path
-      ob_count=0
-      for ob_pattern; do
-        ob_count=$((ob_count + 1))
-        case $ob_path in
-          $ob_pattern) opened="$opened $ob_pid:$ob_count" ;;
-        esac
-      done
-    done
+  for fo_pattern; do
+    shift
+    fo_count=$((fo_count + 1))
+    [ $fo_count = 1 ] || set -- "$@" -o
+    set -- "$@" -lname "$fo_pattern" -perm -200 -printf "%h:$fo_count "
   done
+  [ -n "$fo_pids" ] || return 0
+  # shellcheck disable=SC2046,SC2086
+  fo_found=$(find $(printf '/proc/%s/fd ' $fo_pids) -maxdepth 1 "$@" 2>/dev/null)
+  for fo_word in $fo_found; do
+    fo_pid=${fo_word#/proc/}
+    fo_pid=${fo_pid%%/*}
+    if is_number "$fo_pid" && is_number "${fo_word##*:}"; then
+      opened="$opened $fo_pid:${fo_word##*:}"
+    fi
+  done
+}
+
+# open_file PID FD: how a process has it open, from /proc/PID/fdinfo: into $of_flags, the flags of open(2), and $of_mount, the number of the mount
+# that the file is on.
+open_file() {
+  of_flags='' of_mount=''
+  { read -r _ && read -r _ of_flags && read -r _ of_mount; } 2>/dev/null <"/proc/$1/fdinfo/$2"
 }
