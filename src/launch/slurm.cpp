@@ -86,6 +86,9 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
       common.emplace_back(std::move(name), std::move(value));
     }
   }
+  if (agents) {
+    common.emplace_back("PET_RDZV_ID", spec.run_id);  // as in torchrun.cpp
+  }
   process.env = std::move(common);
   process.ranks = slurm.nodes * slurm.nproc;
   process.is_torch_agent = agents;

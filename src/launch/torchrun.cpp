@@ -1,5 +1,5 @@
 // The launcher "torchrun": one agent of torch.distributed.run a server. Its rendezvous is static, or c10d on
-// the first server; neither needs names that resolve between the servers (src/server/torch_agent.py).
+// the first server; neither needs names that resolve between the servers (src/server/python/torch_agent.py).
 #include <algorithm>
 
 #include <fmt/format.h>
@@ -103,7 +103,14 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   return rendezvous;
 }
 
-void refuse_init_method(const LaunchSpec& spec, const Rendezvous& rendezvous) {
+void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
+  if (rendezvous.c10d && spec.rendezvous_key.empty()) {
+    throw Error::usage(
+        "cannot launch with a c10d rendezvous",
+        "without the startup file its messages could not be signed, and any user of the servers "
+        "could run code in the launch",
+        "enable the stacks of the ranks, or use a static rendezvous");
+  }
   if (spec.init_method == InitMethod::tcp && rendezvous.c10d) {
     throw Error::usage(
         "cannot launch with INIT_METHOD=tcp://…", "its port is that of the c10d rendezvous",
@@ -130,9 +137,11 @@ std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::s
   }
   // The first one hosts the store: torch's own guess, by host names, is often wrong. The second number is how
   // long, in seconds, nodes beyond MIN are waited for.
-  return fmt::format("--rdzv_backend=c10d --rdzv_id={} --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
-                     spec.run_id, shell_quote(fmt::format("{}:{}", spec.master_addr, spec.master_port)),
-                     node == 0 ? 1 : 0, rendezvous.elastic() ? ",last_call_timeout=5" : "");
+  // The back end is c10d with signed messages, of torch_agent.py: where that is missing, torch refuses to
+  // start.
+  return fmt::format("--rdzv_backend=remote_c10d --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
+                     shell_quote(fmt::format("{}:{}", spec.master_addr, spec.master_port)), node == 0 ? 1 : 0,
+                     rendezvous.elastic() ? ",last_call_timeout=5" : "");
 }
 
 // The line of one agent. `nodes`: "2" or "1:4"; `meeting`: its options that say how it finds the others.
@@ -154,7 +163,7 @@ std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int npr
 
 std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
-  refuse_init_method(spec, rendezvous);
+  refuse_unfit(spec, rendezvous);
   const std::string nnodes = rendezvous.elastic()
                                  ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
                                  : std::to_string(nodes.size());
@@ -174,7 +183,11 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
     EnvBuilder env;
     env.set("NODE_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
+    env.set("PET_RDZV_ID", spec.run_id);  // torchrun's --rdzv_id, which everybody could read in `ps`
     add_common(env, spec, nodes[n]);
+    if (rendezvous.c10d) {
+      env.set("REMOTE_RENDEZVOUS_KEY", spec.rendezvous_key);
+    }
     process.env = env.take();
     process.tags = tags_of(spec, n == 0);
     processes.push_back(std::move(process));

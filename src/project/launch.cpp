@@ -171,9 +171,9 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
     const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
-    jobs::NewJob job =
-        new_job(core_.config, *server, process.command, process.env,
-                request_.enable_stacks.value_or(request_.python), container, process.is_torch_agent);
+    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
+                               request_.enable_stacks.value_or(request_.python || process.is_torch_agent),
+                               container, process.is_torch_agent);
     if (!process.helpers.empty()) {
       job.process.activate +=
           "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
@@ -186,8 +186,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
     if (process.is_torch_agent || !process.mpi_host.empty()) {
       job.job.ranks = process.ranks;
       // See torch_agent.py and mpi_rank.sh.
-      job.job.labelled =
-          process.is_torch_agent ? request_.enable_stacks.value_or(request_.python) : process.ranks > 1;
+      job.job.labelled = process.is_torch_agent ? request_.enable_stacks.value_or(true) : process.ranks > 1;
     }
     job.job.needed = plan.needed;
     if (init_file_) {

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/hashing.hpp"
 #include "launch/command.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launching.hpp"
@@ -122,6 +123,7 @@ Plan Launching::plan() {
       .launcher = request_.launcher,
       .master_addr = given_variable("MASTER_ADDR").value_or(master.internal_address.value_or(first_address_)),
       .run_id = JobId::random().text(),
+      .rendezvous_key = request_.enable_stacks.value_or(true) ? random_hex(64) : "",
       .env = request_.env,
       .tags = request_.tags,
       .init_method = request_.init_method,

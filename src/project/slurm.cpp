@@ -182,9 +182,9 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     container = servers::ready_container(*core.connector().connect(login, core.cancel()), core.config, login,
                                          *process.container, core.cancel());
   }
-  jobs::NewJob job =
-      new_job(core.config, login, process.command, process.env,
-              request.enable_stacks.value_or(request.python), container, process.is_torch_agent);
+  jobs::NewJob job = new_job(core.config, login, process.command, process.env,
+                             request.enable_stacks.value_or(request.python || process.is_torch_agent),
+                             container, process.is_torch_agent);
   job.batch = result.plan.batch_script;
   job.scheduled = true;
   job.requeue = request.requeue;
@@ -195,7 +195,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   job.job.rank = 0;
   job.job.world_size = result.plan.world_size;
   job.job.ranks = process.ranks;
-  job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(request.python);
+  job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(true);
   jobs::StartResult started =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);

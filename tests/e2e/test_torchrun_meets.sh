@@ -21,4 +21,52 @@ code 0 job-tail --all --launch last --no-follow
 for rank in 0 1 2 3; do
   grep -q "^\[$rank\] rank $rank of 4 on nobody-knows-$((rank / 2 + 1))" "$work/out" || fail "the line of rank $rank"
 done
+
+# A stranger who knows the rendezvous' address and id writes into its store what torch would unpickle: nothing of it is run, and
+# the launch ends, saying so. Neither id nor key is to be seen in `ps`.
+cat >wait.py <<'PY'
+import time
+
+print("here", flush=True)
+time.sleep(60)
+PY
+cat >"$work/stranger.py" <<'PY'
+import base64
+import os
+import pickle
+import sys
+from datetime import timedelta
+
+from torch.distributed import TCPStore
+
+
+class Code:
+    def __reduce__(self):
+        return os.system, ("touch " + sys.argv[3],)
+
+
+address, _, port = sys.argv[1].partition(":")
+store = TCPStore(address, int(port), is_master=False, timeout=timedelta(seconds=10))
+key = "torch.rendezvous." + sys.argv[2]
+assert len(store.get(key)) > 100, "not the rendezvous' key"
+store.set(key, base64.b64encode(pickle.dumps(Code())).decode())
+PY
+chmod 0755 "$work"
+code 0 torch-launch --rsync --launcher torchrun --rdzv c10d -- "$python" wait.py
+tail_has() { remote job-tail --launch last --no-follow && grep -qx here "$work/out"; }
+until_true tail_has
+pgrep -af remote_c10d >"$work/ps"
+endpoint=$(sed -n 's/.*--rdzv_endpoint=\([^ ]*\).*/\1/p;q' "$work/ps")
+job=$(grep -l wait.py "$sandbox"/node-1/home/*/.jobs/*/job.sh | head -n 1)
+id=$(tr ' ' '\n' <"$job" | sed -n "s/^PET_RDZV_ID='*\([0-9a-f]*\).*/\1/p")
+key=$(tr ' ' '\n' <"$job" | sed -n "s/^REMOTE_RENDEZVOUS_KEY='*\([0-9a-f]*\).*/\1/p")
+[ "${#id} ${#key}" = '32 64' ] || fail "id $id, key $key"
+if grep -qe "$id" -e "$key" "$work/ps"; then
+  fail 'the id or the key is to be seen in ps'
+fi
+setpriv --reuid=65534 --regid=65534 --clear-groups "$python" "$work/stranger.py" "$endpoint" "$id" "$work/broken-in" || fail 'the stranger'
+code 1 job-wait --launch last
+[ ! -e "$work/broken-in" ] || fail 'a stranger ran code as the user'
+code 1 job-tail --launch last --no-follow
+grep -q 'is not signed by this launch: another program wrote there' "$work/err" || fail 'the reason'
 echo 'torchrun meets: all good'

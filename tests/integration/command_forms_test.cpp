@@ -147,9 +147,9 @@ TEST_F(CommandForms, TheConfigurationSaysHowTorchrunsAgentsMeet) {
   const auto command_of = [&](const std::vector<std::string>& words) {
     return plan(words)["processes"][0]["command"].get<std::string>();
   };
-  EXPECT_THAT(
-      command_of({"torch-launch"}),
-      AllOf(HasSubstr("--nnodes=1:2 "), HasSubstr("--rdzv_backend=c10d "), HasSubstr("--max_restarts=4 ")));
+  EXPECT_THAT(command_of({"torch-launch"}),
+              AllOf(HasSubstr("--nnodes=1:2 "), HasSubstr("--rdzv_backend=remote_c10d "),
+                    HasSubstr("--max_restarts=4 ")));
   EXPECT_THAT(
       command_of({"torch-launch", "--rdzv-backend", "static", "--nnodes", "2", "--max-restarts", "0"}),
       AllOf(HasSubstr("--nnodes=2 "), HasSubstr("--master_port="), Not(HasSubstr("max_restarts"))));

@@ -24,6 +24,7 @@ LaunchSpec spec_of(const std::string& command) {
   spec.master_addr = "10.0.0.1";
   spec.master_port = 20500;
   spec.run_id = "0123456789abcdef0123456789abcdef";
+  spec.rendezvous_key = "fedcba";
   return spec;
 }
 
@@ -410,7 +411,7 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
     return make_plan(spec, two).needed;
   };
   const auto meets_by_c10d = [&] {
-    return make_plan(spec, two).processes[1].command.find("--rdzv_backend=c10d") != std::string::npos;
+    return make_plan(spec, two).processes[1].command.find("--rdzv_backend=remote_c10d") != std::string::npos;
   };
   EXPECT_EQ(needed({}), std::nullopt);
   EXPECT_FALSE(meets_by_c10d());
