@@ -36,9 +36,9 @@ bool has_failed(const Job& job) {
 }
 
 bool has_left(const Job& job) {
-  // Silent for too long, and ended when it was back.
+  // Cut off for too long: ended by its own server, or when it was back.
   const bool was_lost = job.state == JobState::killed && job.reason.kind == JobReason::Kind::after_loss &&
-                        job.reason.text == job.server;
+                        (job.needed || job.reason.text == job.server);
   return job.state == JobState::lost || was_lost ||
          (job.state == JobState::failed && job.result && job.result->signal());
 }

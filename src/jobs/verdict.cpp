@@ -112,6 +112,17 @@ std::vector<std::string> went_on_without(const std::vector<Job>& jobs) {
   return jobs.empty() || succeeded < jobs.front().needed.value_or(0) ? std::vector<std::string>() : left;
 }
 
+// The server that was lost, by a job that was ended after it. A server that was cut off takes the others for
+// lost; where a job of those has told its own end, it was the cut-off one that was.
+std::string lost_by(const Job& ended, const std::vector<Job>& jobs) {
+  const bool lives = std::ranges::any_of(jobs, [&](const Job& job) {
+    const bool was_lost =
+        job.state == JobState::lost || (job.reason.kind == Kind::after_loss && job.reason.text == job.server);
+    return job.server == ended.reason.text && is_final(job.state) && !was_lost;
+  });
+  return lives ? ended.server : ended.reason.text;
+}
+
 }  // namespace
 
 Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
@@ -166,7 +177,7 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
       verdict.ended += ranks;
     } else if (job.reason.kind == Kind::after_loss) {
       verdict.ended += ranks;
-      verdict.lost_server = verdict.lost_server.empty() ? job.reason.text : verdict.lost_server;
+      verdict.lost_server = verdict.lost_server.empty() ? lost_by(job, jobs) : verdict.lost_server;
     } else {
       verdict.killed += ranks;
     }

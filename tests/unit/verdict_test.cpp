@@ -79,6 +79,23 @@ TEST(Verdict, AnElasticLaunchSucceedsOnEnoughServers) {
   EXPECT_TRUE(verdict_of(agents).left.empty());
 }
 
+TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
+  const JobReason loss_of_first{.kind = JobReason::Kind::after_loss, .text = "a"};
+  std::vector<Job> agents = {rank(0, JobState::succeeded, 104),
+                             rank(2, JobState::killed, 101, loss_of_first)};
+  agents[0].needed = agents[1].needed = 1;
+  EXPECT_EQ(verdict_of(agents).left, std::vector<std::string>{"b"});
+  agents[0] = rank(0, JobState::killed, 104, by_user);
+  agents[0].needed = 1;
+  EXPECT_EQ(verdict_of(agents).lost_server, "b");
+  agents[0] = rank(0, JobState::unknown, 104);
+  agents[0].needed = 1;
+  EXPECT_EQ(verdict_of(agents).lost_server, "a");
+  agents[0] = rank(0, JobState::killed, 104, loss_of_first);  // it knows by itself that it was away
+  agents[0].needed = 1;
+  EXPECT_EQ(verdict_of(agents).lost_server, "a");
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

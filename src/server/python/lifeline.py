@@ -492,7 +492,7 @@ class Lifeline:
             link.send("welcome")
             self.report(link)
             if name in self.left:
-                link.send("without " + quote(name))
+                link.send("without %s %s" % (quote(name), quote("loss of " + name)))
             if self.orders is not None and name in self.orders.sent:
                 link.send(self.orders.sent[name])  # the first one counts there
             if self.hosts and self.jobs_have_ended():
@@ -500,7 +500,9 @@ class Lifeline:
         elif self.is_hub and link.name is None:
             link.close()
             return
-        if word == "end":
+        if word == "end" and link.name in self.left:
+            pass  # cut off from the others, its agent may have given up
+        elif word == "end":
             by = unquote(rest)
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
         elif word == "left" and self.is_hub:
@@ -509,7 +511,7 @@ class Lifeline:
             keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
         elif word == "without" and not self.is_hub:
             self.write("left", rest)
-            if unquote(rest) == self.own:
+            if unquote(rest.partition(" ")[0]) == self.own:
                 # It was silent for too long and is back: what it has would meet the others, who have begun anew.
                 self.own_left = True
                 self.left_by = "loss of " + self.own
@@ -541,8 +543,8 @@ class Lifeline:
     def leave_out(self, name, by):
         """The hub's: an elastic launch goes on without a server, as long as it has enough others."""
         self.left.add(name)
-        self.broadcast("without " + quote(name))
-        self.write("left", quote(name))
+        self.broadcast("without %s %s" % (quote(name), quote(by)))
+        self.write("left", "%s %s" % (quote(name), quote(by)))
         if len(self.others) + 1 - len(self.left) < self.needed:
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
 

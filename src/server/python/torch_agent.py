@@ -22,7 +22,8 @@ import time
 
 LONGEST_LINE = 65536  # a longer one is cut into several
 LOOK_SECONDS = 0.05
-LEFT_SECONDS = 15  # so long workers may take to fail by themselves when those of another server are gone
+LEFT_SECONDS = 15  # so long workers may take to fail by themselves when those of another server have ended
+LAST_CALL_SECONDS = 1  # so long nodes that may come are waited for where one is known to be lost
 BAR_SECONDS = 0.5  # so often the state of a progress bar is told
 SIGNED = "remote_c10d"  # the name of our rendezvous
 OLD_LAUNCH = """
@@ -127,16 +128,24 @@ class Agent:
 
     def end_waiting_workers(self):
         """Torch begins anew without a server that is gone when a worker fails. One that waits for it may hang instead, until a
-        timeout of half an hour: it is ended, if it was there before the launch was left (the lifeline writes `left`)."""
-        try:
-            left = os.stat(os.path.join(self.job, "left")).st_mtime
-        except OSError:
-            return
-        if self.began < left <= time.time() - LEFT_SECONDS:
+        timeout of half an hour: it is ended, if it was there before the launch was left."""
+        left, patience = self.left()
+        if left is not None and self.began < left <= time.time() - patience:
             with self.lock:
                 workers = list(self.workers)
             for worker in workers:
                 worker.end()
+
+    def left(self):
+        """When the launch was last left by a server (the lifeline writes NAME BY into `left`), and how long workers get; None: never."""
+        path = os.path.join(self.job, "left")
+        try:
+            with open(path) as file:
+                lost = " loss%20of%20" in file.read()
+            # where a server is lost, they have had the time until that was known
+            return os.stat(path).st_mtime, 0 if lost else LEFT_SECONDS
+        except OSError:
+            return None, 0
 
     def finish(self):
         """All that is there, also a last line without an end; before the agent's own last words."""
@@ -307,22 +316,28 @@ def order_nodes(own_rank):
     return teach
 
 
-def offer_signed_rendezvous(key):
+def offer_signed_rendezvous(key, agent):
     """Makes `remote_c10d` known to torch. Where that fails, torch knows no such rendezvous, and does not start."""
 
     def teach(_):
         from torch.distributed.elastic.rendezvous.api import rendezvous_handler_registry
 
-        rendezvous_handler_registry.register(SIGNED, lambda parameters: signed_rendezvous(parameters, key))
+        rendezvous_handler_registry.register(SIGNED, lambda parameters: signed_rendezvous(parameters, key, agent))
 
     return teach
 
 
-def signed_rendezvous(parameters, key):
+def signed_rendezvous(parameters, key, agent):
+    from datetime import timedelta
+
     try:
         from torch.distributed.elastic.rendezvous import RendezvousStateError
         from torch.distributed.elastic.rendezvous.c10d_rendezvous_backend import C10dRendezvousBackend
-        from torch.distributed.elastic.rendezvous.dynamic_rendezvous import RendezvousBackend, create_handler
+        from torch.distributed.elastic.rendezvous.dynamic_rendezvous import (
+            DynamicRendezvousHandler,
+            RendezvousBackend,
+            RendezvousTimeout,
+        )
         from torch.distributed.elastic.rendezvous.utils import parse_rendezvous_endpoint
     except ImportError as error:
         sys.exit("remote: this torch's c10d rendezvous is not the one that remote can sign (%s); use --rdzv static" % error)
@@ -354,7 +369,16 @@ def signed_rendezvous(parameters, key):
                 )
             return text
 
-    return create_handler(store, Signed(), parameters)
+    class Timeout(RendezvousTimeout):
+        @property
+        def last_call(self):
+            return timedelta(seconds=LAST_CALL_SECONDS) if agent.left()[0] else super().last_call
+
+    timeout = Timeout(last_call=timedelta(seconds=parameters.get_as_int("last_call_timeout", 30)))
+    more = {"local_addr": parameters.local_addr} if hasattr(parameters, "local_addr") else {}  # since torch 2.0
+    return DynamicRendezvousHandler.from_backend(
+        parameters.run_id, store, Signed(), parameters.min_nodes, parameters.max_nodes, timeout, **more
+    )
 
 
 def signature(key, run_id, state):
@@ -455,6 +479,6 @@ def start(folder, words, after_import):
     own_rank = int(os.environ.get("NODE_RANK", "0"))
     key = os.environ.pop("REMOTE_RENDEZVOUS_KEY", "")  # the workers need none
     if values.get("--rdzv_backend") == SIGNED:
-        after_import("torch.distributed.elastic.rendezvous.registry", offer_signed_rendezvous(key))
+        after_import("torch.distributed.elastic.rendezvous.registry", offer_signed_rendezvous(key, agent))
         after_import("torch.distributed.elastic.rendezvous.dynamic_rendezvous", order_nodes(own_rank))
         after_import("torch.distributed.launcher.api", go_by_address(own_address(values["--rdzv_endpoint"], own_rank)))
