@@ -377,7 +377,7 @@ def signed_rendezvous(parameters, key, agent):
     timeout = Timeout(last_call=timedelta(seconds=parameters.get_as_int("last_call_timeout", 30)))
     more = {"local_addr": parameters.local_addr} if hasattr(parameters, "local_addr") else {}  # since torch 2.0
     return DynamicRendezvousHandler.from_backend(
-        parameters.run_id, store, Signed(), parameters.min_nodes, parameters.max_nodes, timeout, **more
+        parameters.run_id, store, Signed(), parameters.min_nodes, parameters.max_nodes, timeout=timeout, **more
     )
 
 
