@@ -44,7 +44,7 @@ set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "rsync, python3:any")
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openssh-client, openssh-server, iproute2, procps")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "openssh-client, openssh-server, iproute2, procps, python3-yaml")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS
     "python3-torch, python3-venv, libssh-dev, libssl-dev, libunistring-dev, libyaml-cpp-dev, libfmt-dev, cmake, g++")
 set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${PROJECT_SOURCE_DIR}/packaging/postinst ${PROJECT_SOURCE_DIR}/packaging/prerm)

@@ -120,6 +120,7 @@ struct JobRequest {
   Env env{};
   std::optional<std::string> image{};  // as LaunchRequest::image
   std::vector<std::string> tags{};
+  std::optional<JobId> id{};  // default: a random one. A job with this id that exists already is an Error.
   // Give its Python processes a sitecustomize (docs/protocol.md, "Stacks"): stacks() reads their stacks
   // without py-spy, and a torch that was built without libuv does without it.
   bool enable_stacks = false;

@@ -1,38 +1,55 @@
 """labml_remote's jobs: ``JOBS.create(server, command, variables, tags).start()``."""
 
 import dataclasses
+import json
+import os
 import sys
+import uuid
 from pathlib import Path
-from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set
+from typing import Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, TextIO
 
 from remote_launcher import Job as Known
 from remote_launcher import Launch
 
-from ._project import project
+from ._project import project, project_folder
 from .configs import Configs
 from .server import SERVERS, Server
 
 _FINAL = ("succeeded", "failed", "killed", "lost")
+_FIRST_TAIL = 400  # bytes
+_RECORD = "labml_remote.json"  # in the job's folder here: what only this API knows of it
 
 
 class Job:
     """A job. Its attributes are as they were known last; ``JOBS.update()`` asks the servers."""
 
     def __init__(
-        self, *, server: Server, command: str, env_vars: Mapping[str, str], tags: Iterable[str], job_key: str
+        self,
+        *,
+        job_id: str,
+        job_key: str,
+        server: Server,
+        command: str,
+        env_vars: Mapping[str, str],
+        tags: Iterable[str],
+        pid: Optional[int] = None,
+        exit_code: Optional[int] = None,
+        started: bool = False,
+        stopped: bool = False,
     ) -> None:
+        self.job_id = job_id
+        self.job_key = job_key
         self.server = server
         self.command = command
         self.env_vars: Dict[str, str] = dict(env_vars)
         self.tags: Set[str] = set(tags)
-        self.job_key = job_key
-        self.job_id = ""  # it has one once it is started
-        self.pid: Optional[int] = None
-        self.exit_code: Optional[int] = None
-        self.started = False
-        self.stopped = False
+        self.pid = pid
+        self.exit_code = exit_code
+        self.started = started
+        self.stopped = stopped
+        self.out_tail_offset = -1
+        self.err_tail_offset = -1
         self._known: Optional[Known] = None
-        self._shown: Dict[str, int] = {}
 
     @property
     def running(self) -> bool:
@@ -42,14 +59,47 @@ class Job:
     @property
     def path(self) -> Path:
         """Its folder on this machine."""
-        return Configs.get().project_jobs_folder / self.job_id
+        folder = Configs.get().project_jobs_folder
+        beside = folder.parent / "remote-jobs"  # where remote has its records if labml_remote has some in the other
+        return (beside if (beside / self.job_id).exists() else folder) / self.job_id
+
+    def to_dict(self) -> Dict[str, Any]:
+        """Its fields, as ``from_dict`` takes them."""
+        return {
+            "job_id": self.job_id,
+            "job_key": self.job_key,
+            "server": self.server.conf.name,
+            "command": self.command,
+            "env_vars": self.env_vars,
+            "tags": sorted(self.tags),
+            "pid": self.pid,
+            "exit_code": self.exit_code,
+            "started": self.started,
+            "stopped": self.stopped,
+        }
+
+    @staticmethod
+    def from_dict(data: Mapping[str, Any]) -> "Job":
+        """The job with these fields."""
+        return Job(server=SERVERS[data["server"]], **{name: value for name, value in data.items() if name != "server"})
+
+    def save(self) -> None:
+        """Keeps its variables for later scripts; ``remote`` keeps all else."""
+        if not self.path.is_dir():
+            return  # not started
+        part = self.path / f"{_RECORD}.{os.getpid()}.part"
+        with open(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600), "w") as file:
+            json.dump({"env_vars": self.env_vars}, file)
+        os.replace(part, self.path / _RECORD)
 
     def start(self) -> "Job":
         """Starts it on its server."""
-        launch = project().job(self.command, self.server.conf.name, self.env_vars, sorted(self.tags))
+        options = ["--id", self.job_id]
+        launch = project().job(self.command, self.server.conf.name, self.env_vars, sorted(self.tags), options=options)
         JOBS._forget(self)
         self._take(launch.jobs[0])
         JOBS._keep(self)
+        self.save()
         print(f"Started job: {self.job_id}")
         return self
 
@@ -63,6 +113,13 @@ class Job:
         self.started = True
         self.stopped = known.state in _FINAL
 
+    def _load_variables(self) -> None:
+        try:
+            found = json.loads((self.path / _RECORD).read_text("utf-8"))["env_vars"]
+            self.env_vars = {str(name): str(value) for name, value in found.items()}
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            pass  # it was not started through this API
+
     def _alone(self) -> Launch:
         """This job, also where it is a rank of a launch."""
         if self._known is None:
@@ -74,16 +131,24 @@ class Job:
         JOBS.update()
 
     def tail(self) -> None:
-        """Prints what it wrote since the last call; the first time, the end of what there is."""
-        lines = {"out": 0, "err": 0}
-        first = not self._shown
-        written: List[Any] = list(self._alone().follow(follow=False))
-        for line in written[-10:] if first else written:
-            position = lines[line.stream]
-            lines[line.stream] += 1
-            if first or position >= self._shown.get(line.stream, 0):
-                print(line.text, file=sys.stderr if line.stream == "err" else sys.stdout)
-        self._shown = {name: sum(1 for line in written if line.stream == name) for name in lines}
+        """Prints what it has written since the last call, as it is; the first time, the last 400 bytes."""
+        self.server.rsync_jobs()
+        self.out_tail_offset = self._tail_file("job.out", self.out_tail_offset, sys.stdout)
+        self.err_tail_offset = self._tail_file("job.err", self.err_tail_offset, sys.stderr)
+
+    def _tail_file(self, name: str, offset: int, stream: TextIO) -> int:
+        try:
+            with open(self.path / name, "rb") as file:
+                end = file.seek(0, os.SEEK_END)
+                file.seek(max(0, end - _FIRST_TAIL) if offset < 0 else min(offset, end))
+                text = file.read()
+                position = file.tell()
+        except FileNotFoundError:
+            return offset
+        # A character of several bytes that is not complete yet waits for the rest.
+        cut = _incomplete_end(text)
+        print(text[: len(text) - cut].decode("utf-8", "replace"), end="", file=stream, flush=True)
+        return position - cut
 
     def kill(self) -> None:
         """Ends it, and sees that nothing of it is left."""
@@ -98,6 +163,17 @@ class Job:
         return f"<Job {self.job_key} on {self.server.conf.name}: {self.command}>"
 
 
+def _incomplete_end(text: bytes) -> int:
+    """How many bytes at the end begin a character of UTF-8 whose rest is missing."""
+    for count in range(1, min(4, len(text) + 1)):
+        byte = text[-count]
+        if byte & 0xC0 == 0xC0:
+            return count if count < (2 if byte < 0xE0 else 3 if byte < 0xF0 else 4) else 0
+        if byte < 0x80:
+            return 0
+    return 0
+
+
 class JobCollection:
     """All jobs of the project, by their ids; iterating gives the ids in the order of the keys."""
 
@@ -107,8 +183,18 @@ class JobCollection:
         self._loaded = False
 
     def _load(self) -> None:
-        if not self._loaded:
+        if not self._loaded and project_folder() is not None:
             self.update()
+
+    def load_all(self) -> None:
+        """Reads all jobs; they are read when they are first needed, too."""
+        self.update()
+
+    def load(self, job_id: str) -> None:
+        """Reads a job. Raises KeyError."""
+        self.update()
+        if job_id not in self._jobs:
+            raise KeyError(job_id)
 
     def _keep(self, job: Job) -> None:
         self._jobs[job.job_id] = job
@@ -127,7 +213,11 @@ class JobCollection:
                     server = SERVERS[known.server]
                 except KeyError:
                     continue  # the configuration has lost it
-                job = Job(server=server, command=known.command, env_vars={}, tags=known.tags, job_key=str(known.key))
+                key = str(known.key)
+                job = Job(
+                    job_id=known.id, job_key=key, server=server, command=known.command, env_vars={}, tags=known.tags
+                )
+                job._load_variables()
             job._take(known)
             self._jobs[known.id] = job
 
@@ -182,6 +272,7 @@ class JobCollection:
         """A job that is not started yet. Its key is the next one, and may become another when it starts."""
         keys = [int(key) for key in self.job_keys()]
         job = Job(
+            job_id=uuid.uuid4().hex,
             server=SERVERS[server_id],
             command=command,
             env_vars={name: str(value) for name, value in env_vars.items()},

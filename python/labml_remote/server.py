@@ -1,12 +1,20 @@
 """labml_remote's servers: ``SERVERS[name]``; iterating gives the names in the order of configs.yaml."""
 
-from types import SimpleNamespace
+import base64
+import os
+import shlex
+import threading
+from pathlib import Path
 from typing import Any, Dict, Iterator, Mapping, Optional
 
 from remote_launcher import RemoteError
 
+from . import util
 from ._project import project
 from .configs import Configs, ServerConfig
+from .execute import UIMode
+from .execute.local import LocalExecutor
+from .execute.remote import EvalResult, RemoteExecutor, _execute
 
 
 class Server:
@@ -18,36 +26,164 @@ class Server:
             raise KeyError(server_id)
         self.conf: ServerConfig = configs.servers[server_id]
         self.project_name: str = configs.name
+        self.scripts_folder: Path = configs.template_scripts_folder
+        self.remote_exec = RemoteExecutor(self.conf.name)
+        self.local_exec = LocalExecutor()
+        self._home: Optional[str] = None
 
-    def setup(self, **_: Any) -> None:
+    @property
+    def client(self) -> Any:
+        """Always raises RemoteError: connections belong to ``remote``."""
+        raise RemoteError("there is no SSH client", self.conf.name, "remote connects by itself", "use shell()")
+
+    @property
+    def home_path(self) -> str:
+        """The user's home directory there."""
+        if self._home is None:
+            self._home = self.shell("pwd").out
+        return self._home
+
+    @property
+    def remote_scripts_path(self) -> str:
+        """The folder of the project there into which copy_script() copies."""
+        return f"{self._remote_project()}/{Configs.get().remote_scripts_folder_name}"
+
+    def _remote_project(self) -> str:
+        setting = project().servers(self.conf.name, ask=False)[0].settings.get("project", "")
+        return self.home_path + setting[1:] if setting.startswith("~/") else setting or f"{self.home_path}/{self.project_name}"
+
+    def setup(self, *, ui_mode: UIMode = UIMode.dots) -> None:
         """Makes the Python environment."""
         project()._prepared(project().call("setup", "--server", self.conf.name), None)
 
-    def rsync(self, **_: Any) -> None:
+    def rsync(self, *, ui_mode: UIMode = UIMode.dots) -> None:
         """Sends the project."""
         project().rsync(self.conf.name)
 
-    def rsync_jobs(self, **_: Any) -> None:
-        """Brings the jobs' output into .remote/jobs."""
+    def rsync_jobs(self, *, ui_mode: UIMode = UIMode.dots, is_silent: bool = False) -> None:
+        """Copies the new output of the server's jobs into their folders here."""
         project().call("job-rsync", "--server", self.conf.name).check()
 
-    def update_packages(self, **_: Any) -> None:
-        """Installs what requirements.txt or Pipfile ask for."""
+    def update_packages(self, *, ui_mode: UIMode = UIMode.dots) -> None:
+        """Installs the packages of requirements.txt or Pipfile."""
         project()._prepared(project().call("update-packages", "--server", self.conf.name), None)
 
-    def shell(self, command: str) -> SimpleNamespace:
-        """Runs a command; its ``exit_code``, ``out`` and ``err``."""
-        result = project().run(command, self.conf.name)[0]
-        code = result.exit_code if result.exit_code is not None else 1
-        return SimpleNamespace(exit_code=code, out=result.stdout, err=result.stderr)
+    def shell(self, command: str) -> EvalResult:
+        """Runs a command in the home directory; returns (exit_code, out, err), the texts without blanks around them."""
+        return self.remote_exec.eval(command)
 
-    def command(self, command: str, env_vars: Optional[Mapping[str, str]] = None, **_: Any) -> SimpleNamespace:
-        """Runs a command in the project's environment and prints what it prints. Raises when it fails."""
-        result = project().run(command, self.conf.name, env_vars)[0]
-        print(result.stdout, end="")
-        if not result.ok:
-            raise RemoteError("Failed to run command", self.conf.name, result.stderr.strip())
-        return SimpleNamespace(exit_code=0, out=result.stdout, err=result.stderr)
+    def command(
+        self,
+        command: str,
+        env_vars: Optional[Mapping[str, str]] = None,
+        *,
+        ui_mode: UIMode = UIMode.dots,
+        is_background: bool = False,
+        is_eval: bool = False,
+    ) -> EvalResult:
+        """Runs a command in the project's folder and environment. Raises RemoteError when it fails.
+
+        Args:
+            ui_mode: how its output is shown while it comes.
+            is_background: return at once; Python waits at its end.
+            is_eval: show nothing and return the output.
+        """
+        name = self.conf.name
+        if is_background and not is_eval:
+            threading.Thread(target=_execute, args=(name, command, env_vars, ui_mode)).start()
+            return EvalResult(0, "", "")
+        result = _execute(name, command, env_vars, UIMode.none if is_eval else ui_mode)
+        if result.exit_code != 0:
+            raise RemoteError("Failed to run command", name, result.err)
+        return result if is_eval else EvalResult(0, "", "")
+
+    @staticmethod
+    def _get_log_folder(name: str) -> Path:
+        number = 1
+        while True:
+            folder = Configs.get().project_logs_folder / f"{name}_{number:04d}"
+            try:
+                folder.mkdir(parents=True)
+                return folder
+            except FileExistsError:
+                number += 1
+
+    def template_script(self, script_name: str, replace: Mapping[str, str]) -> str:
+        """A script of ``scripts_folder`` with %%NAME%%, %%HOME%% and these names replaced."""
+        values = {**replace, "name": self.project_name, "home": self.home_path}
+        return util.template(self.scripts_folder / script_name, values)
+
+    def copy_script(self, script: str, script_name: str) -> str:
+        """Copies a script's text to the server; returns its path there."""
+        if Path(script_name).name != script_name or script_name in ("", ".", ".."):
+            raise RemoteError(f"'{script_name}' is no file name", usage=True)
+        folder = Configs.get().project_scripts_folder
+        folder.mkdir(parents=True, exist_ok=True)
+        file = folder / script_name
+        file.write_text(script, "utf-8")
+        os.chmod(file, 0o700)
+        remote_path = f"{self.remote_scripts_path}/{script_name}"
+        text = base64.b64encode(script.encode("utf-8")).decode("ascii")
+        at, where = shlex.quote(remote_path), shlex.quote(self.remote_scripts_path)
+        lines = f"set -e; umask 077; mkdir -p {where}; base64 -d >{at} <<'END'\n{text}\nEND\nchmod 700 {at}"
+        result = self.remote_exec.eval(lines)
+        if result.exit_code != 0:
+            raise RemoteError(f"cannot copy {script_name}", self.conf.name, result.err)
+        return remote_path
+
+    def run_script(
+        self,
+        remote_path: str,
+        *,
+        log_dir: Optional[Path],
+        ui_mode: UIMode = UIMode.dots,
+        is_background: bool = False,
+        is_eval: bool = False,
+    ) -> EvalResult:
+        """Runs a program of the server in the home directory."""
+        command = shlex.quote(remote_path)
+        if is_eval:
+            return self.remote_exec.eval(command, log_dir=log_dir)
+        if is_background:
+            return self.remote_exec.background(command, log_dir=log_dir, ui_mode=ui_mode)
+        return self.remote_exec.stream(command, log_dir=log_dir, ui_mode=ui_mode)
+
+    def copy_and_run_script(
+        self,
+        script: str,
+        script_name: str,
+        *,
+        ui_mode: UIMode = UIMode.dots,
+        is_background: bool = False,
+        is_eval: bool = False,
+    ) -> EvalResult:
+        """Copies a script's text to the server and runs it there."""
+        remote_path = self.copy_script(script, script_name)
+        log_dir = self._get_log_folder(f"{script_name.replace('.', '__')}_{self.conf.name}")
+        return self.run_script(
+            remote_path, log_dir=log_dir, ui_mode=ui_mode, is_background=is_background, is_eval=is_eval
+        )
+
+    def script(
+        self,
+        script_name: str,
+        replace: Mapping[str, str],
+        *,
+        ui_mode: UIMode = UIMode.dots,
+        is_background: bool = False,
+        is_eval: bool = False,
+    ) -> EvalResult:
+        """Runs a script of ``scripts_folder`` there. Raises RemoteError when it fails."""
+        result = self.copy_and_run_script(
+            self.template_script(script_name, replace),
+            "script.sh",
+            ui_mode=ui_mode,
+            is_background=is_background,
+            is_eval=is_eval,
+        )
+        if result.exit_code != 0:
+            raise RemoteError("Failed to run command", self.conf.name, result.err)
+        return result
 
 
 class ServerCollection:
@@ -55,6 +191,11 @@ class ServerCollection:
 
     def __init__(self) -> None:
         self._servers: Dict[str, Server] = {}
+
+    def load_all(self) -> None:
+        """Reads all servers; they are read when they are first needed, too."""
+        for name in self:
+            self[name]
 
     def __iter__(self) -> Iterator[str]:
         return iter(list(Configs.get().servers))

@@ -3,7 +3,7 @@
 from typing import Any, Mapping, Optional
 
 
-class RemoteError(Exception):
+class RemoteError(RuntimeError):
     """What failed, on which server, why, and what to try.
 
     Attributes:

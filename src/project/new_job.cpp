@@ -66,6 +66,7 @@ StartResult start(Core& core, const JobRequest& request) {
   jobs::NewJob job = new_job(core.config, server, request.command, job_env(server, request.env),
                              request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
+  job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);
   if (!server.slurm) {
     join_launch(core, request.env, job.job);

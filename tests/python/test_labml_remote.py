@@ -3,6 +3,8 @@
 The two scripts are re-creations of what labml_remote's own samples do, not copies of them.
 """
 
+import contextlib
+import io
 import pathlib
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import textwrap
 import time
 import unittest
 
+from labml_remote.execute import UIMode
 from labml_remote.job import JOBS
 from labml_remote.server import SERVERS
 from remote_launcher import Project
@@ -56,7 +59,7 @@ class LabmlTest(unittest.TestCase):
         Project(".").prepare()
 
     def script(self, text):
-        pathlib.Path("script.py").write_text(text)
+        pathlib.Path("script.py").write_text(textwrap.dedent(text))
         done = subprocess.run([sys.executable, "script.py"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=120)
         self.assertEqual(done.returncode, 0, done.stdout.decode())
         return done.stdout.decode()
@@ -75,9 +78,56 @@ class LabmlTest(unittest.TestCase):
         self.assertEqual(list(SERVERS), ["node-1", "node-2"])
         self.assertEqual(SERVERS["node-1"].conf.hostname, "127.0.0.1")
         self.assertEqual(SERVERS["node-1"].conf.name, "node-1")
-        self.assertEqual(SERVERS["node-1"].shell("echo hi").out, "hi\n")
+        self.assertEqual(SERVERS["node-1"].shell("echo hi; pwd; echo no >&2; exit 4"),
+                         (4, "hi\n" + SERVERS["node-1"].home_path, "no"))
+        SERVERS.load_all()
         with self.assertRaises(KeyError):
             SERVERS["node-9"]
+
+    def test_configs_are_as_the_file_has_them(self):
+        self.script("""
+            import os, pathlib, shutil, yaml
+            here = pathlib.Path.cwd()
+            other = here.parent / "other"
+            (other / ".remote").mkdir(parents=True)
+            os.chdir(other)
+            from labml_remote.configs import Configs
+            from labml_remote.server import SERVERS
+            from labml_remote.job import JOBS
+            shutil.rmtree(".remote")
+            assert (list(SERVERS), list(JOBS), Configs.get().name) == ([], [], "other")
+            Configs._one = None
+            pathlib.Path(".remote").mkdir()
+            pathlib.Path(".remote/configs.yaml").write_text(
+                "name: named\\nlogs_folder: my/logs\\nremote_jobs_folder_name: .theirs\\nservers:\\n"
+                "  a: {hostname: h, username: u, private_key: ./key, password: p, gpus: 2}\\n")
+            configs = Configs.get()
+            assert configs.name == SERVERS["a"].project_name == "named"
+            assert configs.project_logs_folder == other / "my/logs" and configs.remote_jobs_folder_name == ".theirs"
+            conf = SERVERS["a"].conf
+            assert (conf.hostname, conf.username, conf.private_key_file, conf.password) == ("h", "u", "./key", "p")
+            assert conf.properties == {"gpus": 2}
+            shutil.rmtree(other)
+            """)
+
+    def test_commands_and_scripts(self):
+        self.assertEqual(SERVERS["node-1"].command("echo $A; basename $PWD", {"A": "b"}, is_eval=True),
+                         (0, "b\n" + SERVERS["node-1"].project_name, ""))
+        with self.assertRaises(RuntimeError):
+            SERVERS["node-1"].command("exit 3", {}, ui_mode=UIMode.none, is_background=False, is_eval=False)
+        shown = self.script("""
+            from labml_remote.execute import UIMode
+            from labml_remote.server import SERVERS
+            assert SERVERS["node-1"].command("echo $A", {"A": "shown"}, ui_mode=UIMode.full,
+                                             is_background=True, is_eval=False) == (0, "", "")
+            """)
+        self.assertEqual(shown, "shown\n")
+        server = SERVERS["node-1"]
+        self.assertEqual(server.copy_and_run_script("#!/bin/sh\necho 'it is' ${0##*/}; exit 5\n", "a.sh", is_eval=True),
+                         (5, "it is a.sh", ""))
+        pathlib.Path(".remote/scripts/say.sh").write_text("#!/bin/sh\necho %%NAME%% %%WORD%%\n")
+        self.assertEqual(server.script("say.sh", {"word": "w"}, is_background=False, is_eval=True).out,
+                         server.project_name + " w")
 
     def test_jobs_one_after_the_other(self):
         self.script(HELLO)
@@ -119,6 +169,35 @@ class LabmlTest(unittest.TestCase):
         job.kill()
         self.assertTrue(job.stopped)
         job.tail()
+
+    def test_tail_loses_nothing_of_a_line(self):
+        job = JOBS.create("node-1", "printf abc; read -r line <next.fifo; printf 'def\\n'", {"A": "b c"}, ["tail"])
+        SERVERS["node-1"].command("mkfifo next.fifo", {}, is_eval=True)
+        identity, folder = job.job_id, job.path
+        job.start()
+        self.assertEqual((job.job_id, job.path), (identity, folder))
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown):
+            deadline = time.monotonic() + 60
+            while not shown.getvalue():
+                self.assertLess(time.monotonic(), deadline)
+                job.tail()
+            self.assertEqual(shown.getvalue(), "abc")
+            SERVERS["node-1"].command("echo >next.fifo; rm next.fifo", {}, is_eval=True)
+            self.ended(["tail"])
+            job.tail()
+            job.tail()
+        self.assertEqual(shown.getvalue(), "abcdef\n")
+        self.assertEqual(job.to_dict()["env_vars"], {"A": "b c"})
+        self.assertEqual(type(job).from_dict(job.to_dict()).to_dict(), job.to_dict())
+        self.assertIn(repr({"A": "b c"}), self.script(f"""
+            from labml_remote.job import JOBS
+            JOBS.load({identity!r})
+            print(JOBS[{identity!r}].env_vars)
+            """))
+        done = subprocess.run([sys.executable, "-m", "labml_remote", "job-tail", "--job", job.job_key, "--delay", "0"],
+                              stdout=subprocess.PIPE, timeout=60)
+        self.assertEqual(done.stdout, b"abcdef\n")
 
     def test_the_command(self):
         done = subprocess.run([sys.executable, "-m", "labml_remote", "run", "--server", "node-1", "--cmd", "echo hi"],

@@ -77,10 +77,10 @@ int tail(Context& context, const TailArguments& arguments) {
   refuse_output_as_json(context, "job-tail --json");
   FollowRequest request;
   request.lines = arguments.lines;
-  request.follow = !arguments.no_follow;
+  request.follow = !arguments.no_follow && arguments.delay != 0;  // labml_remote: 0 is not to watch
   request.judge = arguments.all;
   request.each_rank = arguments.all;
-  if (arguments.delay) {
+  if (arguments.delay.value_or(0) != 0) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
   }
   if (arguments.rank) {
@@ -150,7 +150,8 @@ void add_job_tail(CLI::App& app, Context& context) {
       ->excludes(all);
   add_number_option(command, "--lines", arguments.lines, "Begin with the last N lines (default: 20)", "N", 0,
                     1000000000);
-  command.add_option("--delay", arguments.delay, "Has no effect; for labml_remote's command lines")
+  command
+      .add_option("--delay", arguments.delay, "Accepted for labml_remote's command lines; 0 is --no-follow")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command.add_flag("--no-follow", arguments.no_follow, "Stop at the end of what is there");

@@ -60,6 +60,7 @@ void read_array(const std::string& text, JobRequest& request) {
 struct JobArguments {
   JobRequest request;
   std::string array;
+  std::string id;
   SlurmOptions slurm;
   CommandOption command;
   EnvOptions env;
@@ -95,6 +96,13 @@ int run_job(Context& context, const JobArguments& arguments) {
   request.env = arguments.env.collect(context);
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
+  if (!arguments.id.empty()) {
+    request.id = JobId::parse(arguments.id);
+    if (!request.id) {
+      throw Error::usage(fmt::format("wrong --id '{}'", visible_line(arguments.id, 60)),
+                         "it is 32 hexadecimal digits, in lower case");
+    }
+  }
   if (!arguments.array.empty()) {
     read_array(arguments.array, request);
   }
@@ -158,6 +166,8 @@ void add_job_run(CLI::App& app, Context& context) {
           "--array", arguments.array,
           "On a login node of Slurm: a job for each of these numbers, which is its SLURM_ARRAY_TASK_ID")
       ->type_name("0-9");
+  // For programs that need the id before the job starts (labml_remote's API); not in the help.
+  command.add_option("--id", arguments.id)->group("");
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,
                    "Let job-stacks read the Python stacks without py-spy, on signal 50");
   command.add_flag("--follow", arguments.follow,

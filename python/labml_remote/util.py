@@ -1,0 +1,22 @@
+"""labml_remote's helpers for scripts."""
+
+from pathlib import Path
+from typing import Mapping, Optional
+
+from remote_launcher import RemoteError
+
+
+def template(file: Path, replace: Mapping[str, str]) -> str:
+    """The file's text, with each %%NAME%% replaced by its value."""
+    try:
+        content = Path(file).read_text("utf-8")
+    except OSError as error:
+        raise RemoteError(f"cannot read the script {file}", reason=error.strerror or str(error), usage=True) from error
+    for name, value in replace.items():
+        content = content.replace(f"%%{name.upper()}%%", value)
+    return content
+
+
+def get_env_vars(env_vars: Optional[Mapping[str, str]]) -> str:
+    """Lines of shell that export the variables; the shell expands the values, as labml_remote's did."""
+    return "\n".join(f"export {name}={value}" for name, value in (env_vars or {}).items())
