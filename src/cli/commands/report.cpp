@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ReportArguments {
   JobOptions jobs;
   std::string out;
   bool offline = false;
@@ -27,7 +27,7 @@ struct Arguments {
 };
 
 // The launch that is named, or the newest; a job alone where it is named, or there is no launch.
-std::vector<Job> choose(Project& project, const JobOptions& options) {
+std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   const std::vector<Job> found = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const Job newest = options.named() ? found.front() : found.back();
   std::vector<Job> chosen = newest.launch ? project.with_launch({newest}) : std::vector<Job>{newest};
@@ -46,7 +46,7 @@ fs::path usual_file(Project& project, const Job& first) {
          fmt::format("{}-{}.html", first.launch ? "launch" : "job", first.key);
 }
 
-int write_page(Context& context, const Arguments& arguments, const nlohmann::ordered_json& data,
+int write_page(Context& context, const ReportArguments& arguments, const nlohmann::ordered_json& data,
                const Report& report) {
   const bool given = !arguments.out.empty();
   const fs::path file =
@@ -93,9 +93,9 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
   }
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_report(Context& context, const ReportArguments& arguments) {
   ReportRequest request;
-  request.jobs = choose(context.project(), arguments.jobs);
+  request.jobs = choose_launch(context.project(), arguments.jobs);
   request.fetch = !arguments.offline;
   if (arguments.watch) {
     if (context.options.json && !context.stream) {
@@ -114,8 +114,8 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "report", "Make one HTML page about a launch: what happened, and why", run);
+  const auto [command, arguments] = add_command(
+      app, context, "report", "Make one HTML page about a launch: what happened, and why", run_report);
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
   command.add_option("--out", arguments.out, "The file (default: .remote/reports/launch-KEY.html)")
