@@ -17,10 +17,6 @@ if(REMOTE_SANITIZE)
   target_compile_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE})
-  if(REMOTE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Boost.Asio has fences, which this sanitizer does not model. GCC warns of each.
-    target_compile_options(remote_options INTERFACE -Wno-tsan)
-  endif()
 endif()
 if(REMOTE_RELEASE)
   # Hardening as Debian has it, and paths that do not tell where it was built. All targets take it, also those without
