@@ -6,6 +6,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
   # GCC 12 warns of "text" + std::string in optimised builds although nothing is wrong (its bug 105651).
   target_compile_options(remote_options INTERFACE -Wno-restrict)
 endif()
+if(CMAKE_UNITY_BUILD)
+  # A name in one file's anonymous namespace may be a local name in the next file of its batch.
+  target_compile_options(remote_options INTERFACE -Wno-shadow)
+endif()
 if(REMOTE_WERROR)
   target_compile_options(remote_options INTERFACE -Werror)
 endif()
@@ -13,10 +17,6 @@ if(REMOTE_SANITIZE)
   target_compile_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE})
-  if(REMOTE_SANITIZE STREQUAL "thread" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # Boost.Asio has fences, which this sanitizer does not model. GCC warns of each.
-    target_compile_options(remote_options INTERFACE -Wno-tsan)
-  endif()
 endif()
 if(REMOTE_RELEASE)
   # Hardening as Debian has it, and paths that do not tell where it was built. All targets take it, also those without

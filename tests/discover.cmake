@@ -3,7 +3,7 @@ cmake_minimum_required(VERSION 3.22)
 # Run by the build after a test program: writes OUT, which tells ctest the program's tests, one a suite, and of a suite
 # that runs under several shells one a shell. A process a test would be slower: under AddressSanitizer each takes half a
 # second to begin.
-# Takes PROGRAM, OUT and FILTER (as --gtest_filter takes it).
+# Takes PROGRAM and OUT.
 
 # Suites that take long and share nothing: each of their tests is one of ctest, so that they run side by side.
 set(each Launch PrepareTest KillOverSsh FollowOverSsh StoreFaults CondaTest Environments)
@@ -15,7 +15,7 @@ set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.bu
 # What is begun first, so that nothing waits for one of them alone at the end.
 set(long Hostile FirstCause LifelineTest SyncTest SshExec JobKill Launch.IsKilledBefore TerminalSession)
 
-execute_process(COMMAND ${PROGRAM} --gtest_list_tests --gtest_filter=${FILTER}
+execute_process(COMMAND ${PROGRAM} --gtest_list_tests
                 OUTPUT_VARIABLE listing COMMAND_ERROR_IS_FATAL ANY)
 string(REPLACE ";" "," listing "${listing}")
 string(REPLACE "\n" ";" lines "${listing}")

@@ -158,7 +158,7 @@ std::string commands_of(const CLI::App& parent, std::string_view group, std::siz
   return rows;
 }
 
-std::string commands(const CLI::App& parent, std::size_t width) {
+std::string command_groups(const CLI::App& parent, std::size_t width) {
   std::string text;
   std::vector<std::string_view> groups;
   for (const Page& page : pages) {
@@ -288,13 +288,13 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
   std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage_line(command, name);
   if (command.get_parent() == nullptr) {
-    return text + commands(command, width) + options(command, width) + topics(width) + "\n" +
+    return text + command_groups(command, width) + options(command, width) + topics(width) + "\n" +
            wrapped(
                "remote help COMMAND, or remote COMMAND --help, tells what a command takes; remote help TOPIC "
                "prints a page of the manual.",
                0, width);
   }
-  return text + commands(command, width) + options(command, width) + examples(command) +
+  return text + command_groups(command, width) + options(command, width) + examples(command) +
          see_also(command, width) + "\n" +
          wrapped(
              "It also takes the options of every command: --project, --color, -v, --quiet, --json. remote "

@@ -115,7 +115,7 @@ constexpr std::string_view root_sections =
     ".SH ENVIRONMENT\n"
     ".TP\n.B NO_COLOR\nIf it is set and not empty, nothing is coloured.\n";
 
-std::string examples(const CLI::App& command) {
+std::string examples_section(const CLI::App& command) {
   const auto lines = examples_of(command);
   return lines.empty() ? "" : ".SH EXAMPLES\n.nf\n" + roff_text(join(lines, "\n")) + "\n.fi\n";
 }
@@ -154,7 +154,7 @@ std::string manual_page(const CLI::App& command, const std::string& name, const 
   }
   const std::string options = options_of(command);
   page += commands_of(command, name, root) + (options.empty() ? "" : ".SH OPTIONS\n" + options) +
-          examples(command);
+          examples_section(command);
   page += exit_status;
   if (root) {
     return page + topics() + std::string(root_sections) +

@@ -21,7 +21,7 @@ namespace remote::cli {
 namespace {
 
 // A message as one line without colours.
-std::string plain(std::string_view message) {
+std::string plain_message(std::string_view message) {
   std::string text;
   for (std::size_t i = 0; i < message.size(); ++i) {
     if (message.substr(i).starts_with("\033[")) {
@@ -54,7 +54,7 @@ class TopScreen {
     inputs_.push_back(side.resized);
     resized_ = side.resized;
     context_.on_event = [this](const Event& event) {
-      note_ = plain(context_.terminal.captured([&] { context_.show(event); }));
+      note_ = plain_message(context_.terminal.captured([&] { context_.show(event); }));
     };
     context_.terminal.set_cancel(context_.cancel);  // a screen that stands still must not hold back a signal
     ui::FullScreen screen(context_.terminal.out_descriptor());

@@ -5,13 +5,13 @@
 namespace remote::cli {
 namespace {
 
-struct Page {
+struct TopicPage {
   Topic topic;
   std::string_view file;
 };
 
 // No topic has a command's name. In the order in which they are shown.
-constexpr Page pages[] = {
+constexpr TopicPage topic_pages[] = {
     {{"first-ten-minutes", "from nothing to a training on two servers", ""}, "first_ten_minutes.md"},
     {{"when-it-hangs", "what to look at when a launch stands still", ""}, "when_it_hangs.md"},
     {{"from-labml_remote", "what is the same, and what differs", ""}, "from_labml_remote.md"},
@@ -40,18 +40,20 @@ constexpr Page pages[] = {
 
 std::vector<Topic> all_topics() {
   std::vector<Topic> all;
-  for (const Page& page : pages) {
+  for (const TopicPage& page : topic_pages) {
     all.push_back(page.topic);
   }
   return all;
 }
 
 bool is_topic(std::string_view name) {
-  return std::ranges::find(pages, name, [](const Page& page) { return page.topic.name; }) != std::end(pages);
+  return std::ranges::find(topic_pages, name, [](const TopicPage& page) { return page.topic.name; }) !=
+         std::end(topic_pages);
 }
 
 std::string_view topic_markdown(std::string_view name) {
-  return topic_file(std::ranges::find(pages, name, [](const Page& page) { return page.topic.name; })->file);
+  return topic_file(
+      std::ranges::find(topic_pages, name, [](const TopicPage& page) { return page.topic.name; })->file);
 }
 
 }  // namespace remote::cli

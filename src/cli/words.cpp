@@ -35,10 +35,10 @@ std::size_t values_of_letters(const CLI::App* command, const std::string& word) 
   return 0;
 }
 
-class Reader {
+class WordsReader {
  public:
-  Reader(const CLI::App& app, const std::set<const CLI::App*>& with_command,
-         const std::vector<std::string>& words)
+  WordsReader(const CLI::App& app, const std::set<const CLI::App*>& with_command,
+              const std::vector<std::string>& words)
       : command_(&app), with_command_(with_command), words_(words) {}
 
   CommandLine read() {
@@ -146,7 +146,7 @@ class Reader {
 
 CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App*>& with_command,
                               const std::vector<std::string>& words) {
-  return Reader(app, with_command, words).read();
+  return WordsReader(app, with_command, words).read();
 }
 
 }  // namespace remote::cli

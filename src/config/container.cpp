@@ -23,12 +23,12 @@ std::optional<std::string> pull_problem(const std::string& text) {
   return known ? std::nullopt : std::optional<std::string>("it is missing, always or never");
 }
 
-bool has_control(const std::string& text) {
+bool has_control_sign(const std::string& text) {
   return std::ranges::any_of(text, [](unsigned char c) { return c < 0x20 || c == 0x7f; });
 }
 
 std::optional<std::string> workdir_problem(const std::string& text) {
-  if (has_control(text)) {
+  if (has_control_sign(text)) {
     return "it has a control character";
   }
   return text.starts_with('-') ? std::optional<std::string>("it begins with '-'") : std::nullopt;
@@ -40,7 +40,7 @@ std::optional<std::string> image_problem(const std::string& text) {
   if (text.empty() || text.starts_with('-')) {
     return "an image has a name, which does not begin with '-'";
   }
-  if (text.size() > 1000 || has_control(text) || text.find(' ') != std::string::npos) {
+  if (text.size() > 1000 || has_control_sign(text) || text.find(' ') != std::string::npos) {
     return "an image's name has no blanks and no control characters, and 1000 characters at most";
   }
   return std::nullopt;

@@ -9,7 +9,7 @@
 namespace remote::config {
 namespace {
 
-bool is_plain(const std::string& text) {
+bool is_printable_ascii(const std::string& text) {
   return std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; });
 }
 
@@ -18,7 +18,7 @@ bool is_plain(const std::string& text) {
 constexpr std::string_view shell_signs = "\"'\\`$#";
 
 std::optional<std::string> word_problem(const std::string& word) {
-  if (!is_plain(word) || word.find(' ') != std::string::npos ||
+  if (!is_printable_ascii(word) || word.find(' ') != std::string::npos ||
       word.find_first_of(shell_signs) != std::string::npos || word.starts_with('-')) {
     return "it is one word of ASCII, without quotes";
   }
@@ -63,7 +63,7 @@ std::string read_option(const Section& section, const Found<std::string>& found)
   if (option.starts_with(mark)) {
     option = std::string(trim(std::string_view(option).substr(mark.size())));
   }
-  if (!is_plain(option) || !option.starts_with('-') || option.size() < 2 ||
+  if (!is_printable_ascii(option) || !option.starts_with('-') || option.size() < 2 ||
       option.find_first_of(shell_signs) != std::string::npos) {
     throw section.unfit("sbatch", found,
                         "each item is an option of sbatch in ASCII, such as --mem=32G, without quotes, '#', "

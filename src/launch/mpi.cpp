@@ -148,7 +148,8 @@ void add_interfaces(EnvBuilder& env, const Env& user, const Node& node) {
   }
 }
 
-std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                        int world_size) {
   const bool contained = in_containers(nodes);
   if (!contained) {
     check_runtimes(nodes);
@@ -200,7 +201,7 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 
 extern const Launcher mpi{.info = {"mpi", "mpirun on the first server, without ssh between the servers"},
                           .needs_port = true,
-                          .plan = plan,
+                          .plan = plan_mpirun,
                           .needs_mpi = true};
 
 }  // namespace remote::launch

@@ -8,7 +8,8 @@ namespace remote::launch {
 
 namespace {
 
-std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int world_size) {
+std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                       int world_size) {
   std::vector<PlannedProcess> processes;
   const std::string command = spec.torch ? with_python(spec.command) : spec.command;
   int rank = 0;
@@ -45,6 +46,6 @@ std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>
 
 }  // namespace
 
-extern const Launcher ranks{{"ranks", "a process a rank"}, true, plan};
+extern const Launcher ranks{{"ranks", "a process a rank"}, true, plan_ranks};
 
 }  // namespace remote::launch

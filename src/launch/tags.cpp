@@ -9,7 +9,7 @@
 namespace remote::launch {
 namespace {
 
-constexpr std::string_view blanks = " \t\r\n";
+constexpr std::string_view between_words = " \t\r\n";
 
 // The simple commands of a shell line: what stands between its operators, without comments, and without the
 // targets of redirections.
@@ -19,7 +19,7 @@ std::vector<std::string> simple_commands(std::string_view line) {
   bool target = false;  // within the word behind '<' or '>'
   for (std::size_t at = 0; at < line.size(); ++at) {
     const char c = line[at];
-    const bool word_begins = at == 0 || blanks.find(line[at - 1]) != std::string_view::npos;
+    const bool word_begins = at == 0 || between_words.find(line[at - 1]) != std::string_view::npos;
     if (c == '\\' && quote != '\'' && at + 1 < line.size()) {
       commands.back() += target ? "" : std::string{c, line[at + 1]};
       ++at;
@@ -44,7 +44,7 @@ std::vector<std::string> simple_commands(std::string_view line) {
       commands.emplace_back();
       target = false;
       continue;
-    } else if (blanks.find(c) != std::string_view::npos) {
+    } else if (between_words.find(c) != std::string_view::npos) {
       target = false;
     }
     if (!target) {

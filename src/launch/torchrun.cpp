@@ -161,7 +161,8 @@ std::string agent_line(const LaunchSpec& spec, const std::string& nodes, int npr
       parts.python, nodes, nproc, meeting, nproc, nproc, parts.target);
 }
 
-std::vector<PlannedProcess> plan(const LaunchSpec& spec, const std::vector<Node>& nodes, int /*world_size*/) {
+std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vector<Node>& nodes,
+                                        int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   refuse_unfit(spec, rendezvous);
   const std::string nnodes = rendezvous.elastic()
@@ -205,6 +206,6 @@ std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc) {
 }
 
 extern const Launcher torchrun{
-    {"torchrun", "an agent of torch.distributed.run a server"}, true, plan, needed};
+    {"torchrun", "an agent of torch.distributed.run a server"}, true, plan_agents, needed};
 
 }  // namespace remote::launch

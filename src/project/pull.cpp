@@ -93,7 +93,7 @@ PullRequest without_patterns(ssh::Connection& connection, PullRequest request,
 }
 
 // What one run of rsync brings.
-struct Part {
+struct PulledPart {
   std::vector<std::string> paths;
   fs::path to;
   bool copy_links = false;
@@ -101,11 +101,11 @@ struct Part {
 
 // A link that is named is followed, to a file or to a folder; links within folders are not. Looks at the
 // paths before anything is brought; throws Error that names what is missing.
-std::vector<Part> look(ssh::Connection& connection, const std::vector<std::string>& full,
-                       const PullRequest& request, const fs::path& to, const Cancel& cancel) {
+std::vector<PulledPart> look(ssh::Connection& connection, const std::vector<std::string>& full,
+                             const PullRequest& request, const fs::path& to, const Cancel& cancel) {
   const std::vector<PathKind> kinds = servers::look_at(connection, full, cancel);
   std::vector<std::string> missing;
-  std::vector<Part> parts = {{{}, to, false}, {{}, to, true}};
+  std::vector<PulledPart> parts = {{{}, to, false}, {{}, to, true}};
   for (std::size_t i = 0; i < full.size(); ++i) {
     if (kinds[i] == PathKind::missing) {
       missing.push_back("'" + request.paths[i] + "'");
@@ -119,7 +119,7 @@ std::vector<Part> look(ssh::Connection& connection, const std::vector<std::strin
     throw Error("cannot bring " + join(missing, ", "), "there is no such file or folder on the server",
                 fmt::format("paths are looked for in {}", request.job.remote_folder.project));
   }
-  std::erase_if(parts, [](const Part& part) { return part.paths.empty(); });
+  std::erase_if(parts, [](const PulledPart& part) { return part.paths.empty(); });
   return parts;
 }
 
@@ -174,9 +174,9 @@ SyncReport pull(Core& core, const PullRequest& asked) {
     options.pipe_program = core.hooks.rsync_helper;
     options.on_progress = core.one_at_a_time(request.on_progress);
     SyncReport report;
-    const std::vector<Part> parts = look(*connection, full, request, to, core.cancel());
+    const std::vector<PulledPart> parts = look(*connection, full, request, to, core.cancel());
     options.partial_folder = partial_folder(core, request, to);
-    for (const Part& part : parts) {
+    for (const PulledPart& part : parts) {
       options.copy_links = part.copy_links;
       if (part.to != to && fs::is_symlink(part.to)) {
         fs::remove(

@@ -70,7 +70,7 @@ namespace remote::servers {
 namespace {
 
 // Far more than any server's programs print.
-constexpr std::size_t most_lines = 20'000;
+constexpr std::size_t most_tool_lines = 20'000;
 
 struct Question {
   std::string_view name;
@@ -133,7 +133,7 @@ bool GpuAnswer::takes(std::string_view kind) {
 }
 
 void GpuAnswer::take(AnswerLine& line) {
-  if (++lines_ > most_lines) {
+  if (++lines_ > most_tool_lines) {
     line.refuse("too many lines about GPUs");
   }
   if (line.kind() == "gpu-pid") {

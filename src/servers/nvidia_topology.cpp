@@ -12,7 +12,7 @@
 namespace remote::servers {
 namespace {
 
-[[noreturn]] void refuse(std::string_view line) {
+[[noreturn]] void refuse_topology(std::string_view line) {
   throw Error("the answer of nvidia-smi is not understood",
               fmt::format("its topology has '{}'", line.substr(0, 80)));
 }
@@ -62,13 +62,13 @@ std::optional<GpuTopology> read_topology(const std::vector<std::string>& lines) 
     const std::size_t row = topology.links.size();
     if (row < topology.devices.size() && !found.empty() && found[0] == topology.devices[row]) {
       if (found.size() <= topology.devices.size()) {
-        refuse(line);
+        refuse_topology(line);
       }
       std::vector<std::string> words(
           found.begin() + 1, found.begin() + 1 + static_cast<std::ptrdiff_t>(topology.devices.size()));
       for (const std::string& word : words) {
         if (!gpu_word(word, "/") || word.size() > 8) {
-          refuse(line);
+          refuse_topology(line);
         }
       }
       topology.links.push_back(std::move(words));

@@ -17,7 +17,7 @@ namespace remote::servers {
 namespace {
 
 // How often a server that waits for its turn looks whether it has come; its connection is served meanwhile.
-constexpr std::chrono::milliseconds look_every{50};
+constexpr std::chrono::milliseconds ask_peers_every{50};
 
 // peer_pull.sh prints what rsync prints.
 struct PullAnswer {
@@ -201,7 +201,7 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
       continue;
     }
     std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
-    connection_.pump(look_every, also);
+    connection_.pump(ask_peers_every, also);
     cancel.check();
   }
 }

@@ -8,9 +8,9 @@
 namespace remote::servers {
 namespace {
 
-constexpr std::size_t longest_text = 100;
+constexpr std::size_t longest_model = 100;
 
-std::string address(AnswerLine& line) {
+std::string plain_address(AnswerLine& line) {
   return line.name(".:%");
 }
 
@@ -34,12 +34,12 @@ void read_route(AnswerLine& line, ProbeAnswer& answer) {
   const std::string_view how = line.word();
   if (how == "via") {
     answer.interface = line.name();
-    answer.master_address = address(line);
+    answer.master_address = plain_address(line);
     if (line.more()) {
-      answer.source = address(line);
+      answer.source = plain_address(line);
     }
   } else if (how == "unknown") {
-    answer.master_address = address(line);
+    answer.master_address = plain_address(line);
   } else if (how == "unresolved") {
     answer.resolved = false;
   } else {
@@ -116,7 +116,7 @@ void ProbeAnswer::take(AnswerLine& line) {
     return;
   }
   if (key == "model") {
-    models.push_back(full_name(line, longest_text));
+    models.push_back(full_name(line, longest_model));
     if (models.size() > 64) {
       line.refuse("too many of them");
     }
@@ -170,11 +170,11 @@ bool ProbeAnswer::take_version(std::string_view key, AnswerLine& line) {
   } else if (key == "env_python") {
     env_python = line.name(".");
   } else if (key == "os") {
-    os = full_name(line, longest_text);
+    os = full_name(line, longest_model);
   } else if (key == "kernel") {
-    kernel = full_name(line, longest_text);
+    kernel = full_name(line, longest_model);
   } else if (key == "driver") {
-    driver = full_name(line, longest_text);
+    driver = full_name(line, longest_model);
   } else {
     return false;
   }

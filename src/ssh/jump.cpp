@@ -16,7 +16,7 @@
 namespace remote::ssh {
 namespace {
 
-constexpr std::size_t piece = std::size_t{64} << 10U;
+constexpr std::size_t most_at_once = std::size_t{64} << 10U;
 // So much may wait for a reader before the jump host is told to wait too.
 constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
 
@@ -75,7 +75,7 @@ struct Bastion::Way {
     if ((revents & (POLLIN | POLLHUP | POLLERR)) == 0) {
       return;
     }
-    std::array<char, piece> buffer{};
+    std::array<char, most_at_once> buffer{};
     while (channel->writable() > 0) {
       const ssize_t count = ::recv(fd.get(), buffer.data(), std::min(buffer.size(), channel->writable()), 0);
       if (count > 0) {

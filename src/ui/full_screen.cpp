@@ -18,13 +18,13 @@ constexpr std::string_view enter_sequence = "\033[?1049h\033[?25l\033[?7l";
 constexpr std::string_view leave_sequence = "\033[?7h\033[?25h\033[?1049l";
 
 // What the handlers need.
-struct Saved {
+struct SavedScreen {
   std::atomic<int> tty{-1};  // where the full screen stands now
   struct sigaction stop_action {};
 };
 
-Saved& saved() {
-  static Saved one;
+SavedScreen& saved_screen() {
+  static SavedScreen one;
   return one;
 }
 
@@ -35,13 +35,13 @@ void write_sequence(int tty, std::string_view sequence) noexcept {
 
 extern "C" void on_stop_signal(int) {
   const int saved_errno = errno;
-  const int tty = saved().tty;
+  const int tty = saved_screen().tty;
   leave_full_screen();
   std::raise(SIGSTOP);
   // here it goes on
   if (tty >= 0) {
     write_sequence(tty, enter_sequence);
-    saved().tty = tty;
+    saved_screen().tty = tty;
   }
   errno = saved_errno;
 }
@@ -50,7 +50,7 @@ extern "C" void on_stop_signal(int) {
 
 void leave_full_screen() noexcept {
   const int saved_errno = errno;
-  if (const int tty = saved().tty.exchange(-1); tty >= 0) {
+  if (const int tty = saved_screen().tty.exchange(-1); tty >= 0) {
     write_sequence(tty, leave_sequence);
   }
   errno = saved_errno;
@@ -61,8 +61,8 @@ FullScreen::FullScreen(int tty) : tty_(tty) {
   action.sa_handler = on_stop_signal;
   sigemptyset(&action.sa_mask);
   action.sa_flags = SA_RESTART;
-  ::sigaction(SIGTSTP, nullptr, &saved().stop_action);
-  if (saved().stop_action.sa_handler != SIG_IGN) {
+  ::sigaction(SIGTSTP, nullptr, &saved_screen().stop_action);
+  if (saved_screen().stop_action.sa_handler != SIG_IGN) {
     ::sigaction(SIGTSTP, &action, nullptr);
   }
   enter();
@@ -70,12 +70,12 @@ FullScreen::FullScreen(int tty) : tty_(tty) {
 
 FullScreen::~FullScreen() {
   leave_full_screen();
-  ::sigaction(SIGTSTP, &saved().stop_action, nullptr);
+  ::sigaction(SIGTSTP, &saved_screen().stop_action, nullptr);
 }
 
 void FullScreen::enter() {
-  if (saved().tty < 0) {
-    saved().tty = tty_;
+  if (saved_screen().tty < 0) {
+    saved_screen().tty = tty_;
     write_sequence(tty_, enter_sequence);
   }
 }

@@ -12,14 +12,14 @@ namespace remote::ui {
 namespace {
 
 // What the handler needs; written before `tty` is set.
-struct Saved {
+struct SavedEcho {
   std::atomic<int> tty{-1};
   int when = TCSANOW;
   termios before{};
 };
 
-Saved& saved() {
-  static Saved one;
+SavedEcho& saved_echo() {
+  static SavedEcho one;
   return one;
 }
 
@@ -32,7 +32,7 @@ extern "C" void on_deadly_signal(int number) {
 }  // namespace
 
 void restore_terminal() noexcept {
-  Saved& one = saved();
+  SavedEcho& one = saved_echo();
   const int saved_errno = errno;
   if (const int tty = one.tty.exchange(-1); tty >= 0) {
     ::tcsetattr(tty, one.when, &one.before);
@@ -61,7 +61,7 @@ DeadlySignals::~DeadlySignals() {
 }
 
 ChangedTerminal::ChangedTerminal(int tty, void (*change)(termios&), int when) {
-  Saved& one = saved();
+  SavedEcho& one = saved_echo();
   if (::tcgetattr(tty, &one.before) != 0) {
     return;
   }

@@ -14,7 +14,7 @@ namespace remote::cli {
 namespace {
 
 // Returns whether the key is there and works.
-bool report(Context& context, const AuthorizeResult& result) {
+bool show_result(Context& context, const AuthorizeResult& result) {
   if (result.error) {
     context.show(*result.error);
     return false;
@@ -31,7 +31,7 @@ bool report(Context& context, const AuthorizeResult& result) {
   return true;
 }
 
-nlohmann::json to_json(const AuthorizeResult& result) {
+nlohmann::json authorize_json(const AuthorizeResult& result) {
   return {{"server", result.server},
           {"ok", !result.error},
           {"key", result.key.string()},
@@ -41,14 +41,14 @@ nlohmann::json to_json(const AuthorizeResult& result) {
           {"error", or_null(result.error)}};
 }
 
-int run(Context& context, const AuthorizeRequest& request) {
+int run_authorize(Context& context, const AuthorizeRequest& request) {
   const std::vector<AuthorizeResult> results = context.project().authorize(request);
   nlohmann::json all = nlohmann::json::array();
   std::size_t failed = 0;
   std::set<std::string> not_configured;
   for (const AuthorizeResult& result : results) {
-    failed += report(context, result) ? 0 : 1;
-    all.push_back(to_json(result));
+    failed += show_result(context, result) ? 0 : 1;
+    all.push_back(authorize_json(result));
     if (!result.configured) {
       not_configured.insert(result.key.string());
     }
@@ -72,8 +72,9 @@ int run(Context& context, const AuthorizeRequest& request) {
 }  // namespace
 
 void add_authorize(CLI::App& app, Context& context) {
-  const auto [command, request] = add_command(
-      app, context, "authorize", "Put a public key on the servers, and prove the login with it alone", run);
+  const auto [command, request] =
+      add_command(app, context, "authorize",
+                  "Put a public key on the servers, and prove the login with it alone", run_authorize);
   command
       .add_option("--key", request.key,
                   "The key (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")

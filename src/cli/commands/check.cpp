@@ -57,7 +57,7 @@ CheckReport checked(Context& context, CheckRequest request) {
   return context.project().check(request);
 }
 
-struct Arguments {
+struct CheckArguments {
   CheckRequest request;
   std::string svg;  // empty: no heat map
   bool fix = false;
@@ -65,7 +65,7 @@ struct Arguments {
 };
 
 // Before the servers are asked for minutes.
-void check_svg(const Arguments& arguments) {
+void check_svg(const CheckArguments& arguments) {
   const std::filesystem::path file = arguments.svg;
   if (file.empty()) {
     return;
@@ -98,7 +98,7 @@ bool mended(Context& context, const CheckReport& report, bool yes) {
   return true;
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_check(Context& context, const CheckArguments& arguments) {
   if (arguments.yes && !arguments.fix) {
     throw Error::usage("check", "--yes answers the question of --fix", "give --fix, too");
   }
@@ -137,7 +137,7 @@ int run(Context& context, const Arguments& arguments) {
 
 void add_check(CLI::App& app, Context& context) {
   const auto [command, arguments] = add_command(
-      app, context, "check", "Say whether the servers are fit for a run, and what mends them", run);
+      app, context, "check", "Say whether the servers are fit for a run, and what mends them", run_check);
   add_server_option(command, context, arguments.request.servers);
   command.add_flag("--deep", arguments.request.deep,
                    "Also import torch, and compare the libraries that it has loaded by their contents");

@@ -58,7 +58,7 @@ nlohmann::json entry_json(const KillResult::Entry& entry, bool ended) {
 }
 
 // Returns whether all have ended.
-bool report(Context& context, const KillResult& result) {
+bool show_ended(Context& context, const KillResult& result) {
   bool all_ended = result.errors.empty();
   nlohmann::json all = nlohmann::json::array();
   Lines lines;
@@ -148,7 +148,7 @@ int kill(Context& context, const KillArguments& arguments) {
     const Waiting waiting(context.terminal, "for " + server_names(chosen));
     result = context.project().kill(chosen, request);
   }
-  const bool all_ended = report(context, result);
+  const bool all_ended = show_ended(context, result);
   if (arguments.jobs.named()) {
     tell_the_others(context, chosen);
   }

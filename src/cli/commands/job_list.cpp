@@ -19,7 +19,7 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct ListArguments {
   bool rsync = false;
   bool stopped = false;
   bool hidden = false;
@@ -91,7 +91,7 @@ std::vector<Job> with_stored(Project& project, JobsRequest request, const std::v
   return jobs;
 }
 
-Listing look(Context& context, const Arguments& arguments) {
+Listing look(Context& context, const ListArguments& arguments) {
   Project& project = context.project();
   JobsRequest request;
   request.selection.launches = arguments.launches;
@@ -130,7 +130,7 @@ std::string footer(const Listing& listing) {
   return listing.rows.empty() ? "no jobs" : "";
 }
 
-void print(Context& context, const Arguments& arguments, const Listing& listing) {
+void print(Context& context, const ListArguments& arguments, const Listing& listing) {
   if (context.options.json) {
     context.print(jobs_json(listing.jobs));
     return;
@@ -144,7 +144,7 @@ void print(Context& context, const Arguments& arguments, const Listing& listing)
 }
 
 // A screen that is drawn anew. What events have to say stands below the table.
-[[noreturn]] void watch_on_screen(Context& context, const Arguments& arguments) {
+[[noreturn]] void watch_on_screen(Context& context, const ListArguments& arguments) {
   std::string notes;
   Listing listing = look(context, arguments);  // whoever is asked for a password is asked before
   context.on_event = [&](const Event& event) {
@@ -173,7 +173,7 @@ void print(Context& context, const Arguments& arguments, const Listing& listing)
   }
 }
 
-[[noreturn]] void watch(Context& context, const Arguments& arguments) {
+[[noreturn]] void watch(Context& context, const ListArguments& arguments) {
   if (context.terminal.stdout_is_terminal() && !context.options.json && context.options.verbose == 0) {
     watch_on_screen(context, arguments);
   }
@@ -183,7 +183,7 @@ void print(Context& context, const Arguments& arguments, const Listing& listing)
   }
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_list(Context& context, const ListArguments& arguments) {
   // What is wrong with a launch is reported below the table, once.
   std::vector<Event> notes;
   context.on_event = [&](const Event& event) {
@@ -210,7 +210,7 @@ int run(Context& context, const Arguments& arguments) {
 
 void add_job_list(CLI::App& app, Context& context) {
   const auto [command, arguments] =
-      add_command(app, context, "job-list", "List launches and jobs, as the servers have them now", run);
+      add_command(app, context, "job-list", "List launches and jobs, as the servers have them now", run_list);
   add_launch_option(command, context, arguments.launches, "This launch, also when it has ended");
   command.add_flag("--ranks", arguments.table.ranks, "A row for each rank of a launch");
   command.add_flag("--ids", arguments.table.ids, "Also the beginnings of the ids");

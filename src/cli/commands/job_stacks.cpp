@@ -20,7 +20,7 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct StacksArguments {
   JobOptions jobs;
   bool threads = false;
 };
@@ -32,7 +32,7 @@ struct Chosen {
 
 // The jobs to look at, asked just now: those that are named, or else the newest launch that has a running
 // rank, or else the newest running job.
-Chosen choose(Project& project, const JobOptions& options) {
+Chosen choose_ranks(Project& project, const JobOptions& options) {
   // One that is named and has ended is known all the same: then it is said that it does not run.
   std::vector<Job> chosen =
       project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
@@ -214,9 +214,9 @@ std::vector<Job> unheard(const std::vector<Job>& asked, const StacksResult& resu
   return jobs;
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_stacks(Context& context, const StacksArguments& arguments) {
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
-  Chosen chosen = choose(context.project(), arguments.jobs);
+  Chosen chosen = choose_ranks(context.project(), arguments.jobs);
   waiting->set("for " + server_names(chosen.jobs));
   const StacksResult result = context.project().stacks(chosen.jobs);
   waiting.reset();
@@ -254,7 +254,7 @@ int run(Context& context, const Arguments& arguments) {
 void add_job_stacks(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "job-stacks",
-                  "Show where all ranks stand in their Python code, equal ones together", run);
+                  "Show where all ranks stand in their Python code, equal ones together", run_stacks);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
   arguments.jobs.add_words(command, context);
   command.add_flag("--threads", arguments.threads, "All threads, not the main ones alone");

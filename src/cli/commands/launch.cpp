@@ -27,7 +27,7 @@ namespace {
 enum class Kind { torch, helper, any };
 
 // nullopt: what `launch:` of configs.yaml says, else the usual.
-struct Arguments {
+struct LaunchArguments {
   Kind kind = Kind::torch;
   std::string name;  // of the subcommand
   LaunchRequest request;
@@ -107,7 +107,7 @@ struct Launch {
 };
 
 // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
-TorchrunOptions torchrun_options(const Arguments& arguments, const LaunchDefaults& usual,
+TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchDefaults& usual,
                                  const std::string& launcher) {
   TorchrunOptions options = arguments.torchrun;
   if (launcher == "torchrun" || !arguments.launcher) {
@@ -119,7 +119,7 @@ TorchrunOptions torchrun_options(const Arguments& arguments, const LaunchDefault
 }
 
 // The command line wins over `launch:` of configs.yaml.
-Launch launch_of(Context& context, const Arguments& arguments) {
+Launch launch_of(Context& context, const LaunchArguments& arguments) {
   Launch launch{arguments.request};
   LaunchRequest& request = launch.request;
   const auto command = arguments.command.given(context, arguments.name);
@@ -164,7 +164,7 @@ Launch launch_of(Context& context, const Arguments& arguments) {
   return launch;
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_launch(Context& context, const LaunchArguments& arguments) {
   const Launch launch = launch_of(context, arguments);
   const LaunchRequest& request = launch.request;
   const std::string ranks_from = launch.one_a_server ? " (one a server; --nproc-per-node changes that)" : "";
@@ -247,7 +247,7 @@ void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
 }
 
 void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
-  const auto [command, arguments] = add_command(app, context, name, help, run);
+  const auto [command, arguments] = add_command(app, context, name, help, run_launch);
   arguments.kind = kind;
   arguments.name = name;
   LaunchRequest& request = arguments.request;

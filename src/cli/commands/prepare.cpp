@@ -8,7 +8,7 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct PrepareArguments {
   PrepareRequest request;
   std::string fan_out = "direct";  // or "peers"
   std::string title;               // what a server is afterwards: "prepared"
@@ -16,7 +16,7 @@ struct Arguments {
   bool yes = false;  // send a large project without a question
 };
 
-int run(Context& context, const Arguments& arguments) {
+int run_prepare(Context& context, const PrepareArguments& arguments) {
   PrepareRequest request = arguments.request;
   request.through_peers = arguments.fan_out == "peers";
   if (arguments.show_output) {
@@ -27,7 +27,7 @@ int run(Context& context, const Arguments& arguments) {
   return show_prepared(context, results, request, arguments.title);
 }
 
-void add_sync_options(CLI::App& command, Arguments& arguments) {
+void add_sync_options(CLI::App& command, PrepareArguments& arguments) {
   PrepareRequest& request = arguments.request;
   command.add_flag("--delete", request.remove,
                    "Remove from the servers what this machine sent and what is gone here now (nothing that "
@@ -47,9 +47,9 @@ void add_sync_options(CLI::App& command, Arguments& arguments) {
 }
 
 // The options that the command's steps take.
-void add(CLI::App& app, Context& context, const Arguments& usual, const std::string& name,
+void add(CLI::App& app, Context& context, const PrepareArguments& usual, const std::string& name,
          const std::string& help, const std::string& force_help) {
-  const auto [command, arguments] = add_command(app, context, name, help, run, usual);
+  const auto [command, arguments] = add_command(app, context, name, help, run_prepare, usual);
   add_server_option(command, context, arguments.request.servers);
   if (usual.request.sync) {
     add_sync_options(command, arguments);

@@ -11,7 +11,6 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/report/page.hpp"
-#include "cli/report/page_server.hpp"
 #include "cli/show/launches.hpp"
 
 namespace remote::cli {
@@ -19,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-struct Arguments {
+struct ReportArguments {
   JobOptions jobs;
   std::string out;
   bool offline = false;
@@ -27,7 +26,7 @@ struct Arguments {
 };
 
 // The launch that is named, or the newest; a job alone where it is named, or there is no launch.
-std::vector<Job> choose(Project& project, const JobOptions& options) {
+std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   const std::vector<Job> found = project.jobs({.selection = options.selection(), .some = true, .ask = false});
   const Job newest = options.named() ? found.front() : found.back();
   std::vector<Job> chosen = newest.launch ? project.with_launch({newest}) : std::vector<Job>{newest};
@@ -46,15 +45,72 @@ fs::path usual_file(Project& project, const Job& first) {
          fmt::format("{}-{}.html", first.launch ? "launch" : "job", first.key);
 }
 
-int write_page(Context& context, const Arguments& arguments, const nlohmann::ordered_json& data,
-               const Report& report) {
+// Writes the page where it belongs; returns the file.
+fs::path write_page(Context& context, const ReportArguments& arguments, const nlohmann::ordered_json& data,
+                    const Report& report) {
   const bool given = !arguments.out.empty();
-  const fs::path file =
+  fs::path file =
       given ? absolute_path(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
   if (!given) {
     make_folders(file.parent_path(), 0700);
   }
   write_file_atomic(file, report_page(data, report), 0600);  // it has variables and output
+  return file;
+}
+
+// Writes the page again and again until the launch ends, or Ctrl-C. The last page no longer reloads itself.
+int watch(Context& context, const ReportArguments& arguments, ReportRequest request) {
+  constexpr std::chrono::seconds every{3};
+  Project& project = context.project();
+  std::optional<Report> report;
+  const auto write = [&](bool again) {
+    return write_page(context, arguments, report_json(*report, project.name(), again), *report);
+  };
+  const auto ended = [](const Job& job) { return is_final(job.state); };
+  try {
+    for (bool first = true;; first = false) {
+      report = project.report(request);
+      request.jobs = report->jobs;
+      const bool running = !std::ranges::all_of(report->jobs, ended);
+      const fs::path file = write(running);
+      if (first && context.stream) {
+        context.print({{"file", file.string()}});
+      } else if (first) {
+        context.terminal.out(file.string() + "\n");
+      }
+      if (!running) {
+        return 0;
+      }
+      if (first) {
+        context.terminal.notice(
+            "open it in a browser: it reloads itself; Ctrl-C ends this command, and no job");
+      }
+      context.pause(every);
+    }
+  } catch (const Interrupted&) {
+    if (report) {
+      write(false);
+    }
+    throw;
+  }
+}
+
+int run_report(Context& context, const ReportArguments& arguments) {
+  ReportRequest request;
+  request.jobs = choose_launch(context.project(), arguments.jobs);
+  request.fetch = !arguments.offline;
+  if (arguments.watch) {
+    if (context.options.json && !context.stream) {
+      throw Error::usage("report --watch --json", "a page that is written again and again is no JSON value",
+                         "leave one of the two out");
+    }
+    request.sample = true;
+    return watch(context, arguments, request);
+  }
+  const Report report = context.project().report(request);
+  context.show(report.errors);
+  const auto data = report_json(report, context.project().name(), false);
+  const fs::path file = write_page(context, arguments, data, report);
   if (context.options.json) {
     context.print(data);
   } else {
@@ -63,68 +119,18 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
   return 0;
 }
 
-// Serves the page and looks again and again, until Ctrl-C.
-[[noreturn]] void watch(Context& context, ReportRequest request) {
-  constexpr std::chrono::seconds every{3};
-  Project& project = context.project();
-  PageServer server;
-  bool told = false;
-  for (;;) {
-    const Report report = project.report(request);
-    const bool ended = std::ranges::all_of(report.jobs, [](const Job& job) { return is_final(job.state); });
-    const auto data = report_json(report, project.name(), !ended);
-    server.set(report_page(data, report), dump_json_line(data));
-    if (!told) {
-      if (context.stream) {
-        context.print({{"address", server.address()}});
-      } else {
-        context.terminal.out(server.address() + "\n");
-      }
-      context.terminal.notice("open it in a browser; Ctrl-C ends the serving, and no job");
-      told = true;
-    }
-    request.jobs = report.jobs;
-    context.pause(every);
-    if (ended) {  // nothing can change any more
-      for (;;) {
-        context.pause(every);
-      }
-    }
-  }
-}
-
-int run(Context& context, const Arguments& arguments) {
-  ReportRequest request;
-  request.jobs = choose(context.project(), arguments.jobs);
-  request.fetch = !arguments.offline;
-  if (arguments.watch) {
-    if (context.options.json && !context.stream) {
-      throw Error::usage("report --watch --json", "a page that is served is no JSON value",
-                         "leave one of the two out");
-    }
-    request.sample = true;
-    watch(context, request);
-  }
-  const Report report = context.project().report(request);
-  context.show(report.errors);
-  const auto data = report_json(report, context.project().name(), false);
-  return write_page(context, arguments, data, report);
-}
-
 }  // namespace
 
 void add_report(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "report", "Make one HTML page about a launch: what happened, and why", run);
+  const auto [command, arguments] = add_command(
+      app, context, "report", "Make one HTML page about a launch: what happened, and why", run_report);
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
   command.add_option("--out", arguments.out, "The file (default: .remote/reports/launch-KEY.html)")
       ->type_name("FILE");
   command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
-  CLI::Option* out = command.get_option("--out");
-  command
-      .add_flag("--watch", arguments.watch, "Serve the page on 127.0.0.1 and follow the launch, until Ctrl-C")
-      ->excludes(out);
+  command.add_flag("--watch", arguments.watch,
+                   "Write the page every 3 s until the launch ends; it reloads itself");
 }
 
 }  // namespace remote::cli

@@ -17,7 +17,7 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct RunArguments {
   RunRequest request;
   CommandOption command;
   EnvOptions env;
@@ -44,7 +44,7 @@ struct Printed {
   }
 };
 
-nlohmann::json to_json(const ServerRun& run, const Printed& printed) {
+nlohmann::json outcome_json(const ServerRun& run, const Printed& printed) {
   nlohmann::json entry = {{"server", run.server},
                           {"exit_code", nullptr},
                           {"signal", nullptr},
@@ -106,7 +106,7 @@ int conclude(Context& context, const std::vector<ServerRun>& runs) {
 
 // Whether the command gets a terminal: where it is asked for, or by itself where a person sits in front of
 // one.
-bool wants_terminal(Context& context, const Arguments& arguments, std::size_t servers) {
+bool wants_terminal(Context& context, const RunArguments& arguments, std::size_t servers) {
   if (arguments.tty && context.options.json) {
     throw Error::usage("run --tty", "it does not go with --json: a terminal has one stream for all output",
                        "leave one of the two out");
@@ -119,7 +119,7 @@ bool wants_terminal(Context& context, const Arguments& arguments, std::size_t se
                            context.terminal.has_keyboard() && context.terminal.stdout_is_terminal());
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_on_servers(Context& context, const RunArguments& arguments) {
   RunRequest request = arguments.request;
   request.command = arguments.command.required(context, "run", "such as: remote run nvidia-smi");
   request.env = arguments.env.collect(context);
@@ -156,7 +156,7 @@ int run(Context& context, const Arguments& arguments) {
   if (context.options.json) {
     nlohmann::json all = nlohmann::json::array();
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      all.push_back(to_json(runs[i], printed[i]));
+      all.push_back(outcome_json(runs[i], printed[i]));
       if (context.stream) {  // it was told line by line
         all.back().erase("stdout");
         all.back().erase("stderr");
@@ -171,7 +171,7 @@ int run(Context& context, const Arguments& arguments) {
 
 void add_run(CLI::App& app, Context& context) {
   const auto [command, arguments] =
-      add_command(app, context, "run", "Run a command on the servers and show its output", run);
+      add_command(app, context, "run", "Run a command on the servers and show its output", run_on_servers);
   arguments.command.add(command, context);
   add_server_option(command, context, arguments.request.servers);
   arguments.env.add(command);

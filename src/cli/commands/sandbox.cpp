@@ -42,7 +42,7 @@ fs::path sandbox_project(const Context& context) {
   }
 }
 
-nlohmann::json to_json(const std::vector<sandbox::SandboxServer>& list) {
+nlohmann::json servers_json(const std::vector<sandbox::SandboxServer>& list) {
   auto array = nlohmann::json::array();
   for (const sandbox::SandboxServer& server : list) {
     array.push_back({{"name", server.name},
@@ -108,7 +108,7 @@ int sandbox_up(Context& context, const UpArguments& arguments) {
     report_sample(context, sandbox);
   }
   if (context.options.json) {
-    context.print(to_json(list));
+    context.print(servers_json(list));
   }
   return 0;
 }
@@ -134,7 +134,7 @@ void sandbox_status(Context& context) {
   const sandbox::Sandbox sandbox(sandbox_project(context));
   const auto list = sandbox.status();
   if (context.options.json) {
-    context.print(to_json(list));
+    context.print(servers_json(list));
     return;
   }
   if (list.empty()) {

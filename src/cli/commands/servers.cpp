@@ -106,7 +106,7 @@ int show_settings(Context& context, const std::vector<ServerInfo>& servers) {
   return code;
 }
 
-int run(Context& context, const std::vector<std::string>& globs) {
+int run_servers(Context& context, const std::vector<std::string>& globs) {
   const std::vector<ServerInfo> servers = context.project().servers(globs);
   if (context.options.verbose > 0) {
     return show_settings(context, servers);
@@ -140,7 +140,7 @@ void add_servers(CLI::App& app, Context& context) {
       app, context, "servers",
       "Show which servers are reached, their GPUs and jobs; with --verbose how each is reached, and "
       "where each setting came from",
-      run);
+      run_servers);
   add_server_option(command, context, globs);
 }
 

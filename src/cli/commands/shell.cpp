@@ -10,7 +10,7 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct ShellArguments {
   std::string server;
   EnvOptions env;
 };
@@ -28,7 +28,7 @@ std::string chosen_server(Context& context, const std::string& named) {
                      names.empty() ? "" : "for example: remote shell " + names.front());
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_shell(Context& context, const ShellArguments& arguments) {
   if (context.options.json) {
     throw Error::usage("remote shell", "--json goes with commands that return data", "leave --json out");
   }
@@ -62,7 +62,7 @@ int run(Context& context, const Arguments& arguments) {
 void add_shell(CLI::App& app, Context& context) {
   const auto [command, arguments] =
       add_command(app, context, "shell",
-                  "Open your login shell on a server, in the project's folder and environment", run);
+                  "Open your login shell on a server, in the project's folder and environment", run_shell);
   context.completers[command.add_option("server", arguments.server, "The server (default: the only one)")
                          ->type_name("SERVER")] = NameKind::servers;
   arguments.env.add(command);

@@ -11,13 +11,13 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct TopArguments {
   std::vector<std::string> servers;
   int interval = 2;
   bool once = false;
 };
 
-int show_once(Context& context, const Arguments& arguments) {
+int show_once(Context& context, const TopArguments& arguments) {
   std::vector<ServerSample> samples(context.project().server_names(arguments.servers).size());
   context.project().watch(
       {.servers = arguments.servers,
@@ -46,7 +46,7 @@ int show_once(Context& context, const Arguments& arguments) {
   return code;
 }
 
-int run(Context& context, const Arguments& arguments) {
+int run_top(Context& context, const TopArguments& arguments) {
   // A pipe or a file gets one look: a screen that is drawn anew is of no use there.
   if (arguments.once || context.options.json || !context.terminal.stdout_is_terminal()) {
     return show_once(context, arguments);
@@ -59,7 +59,7 @@ int run(Context& context, const Arguments& arguments) {
 void add_top(CLI::App& app, Context& context) {
   const auto [command, arguments] = add_command(
       app, context, "top",
-      "Show all servers live: GPUs and who has them, load, disk, and jobs with their last lines", run);
+      "Show all servers live: GPUs and who has them, load, disk, and jobs with their last lines", run_top);
   add_server_option(command, context, arguments.servers);
   add_number_option(command, "--interval", arguments.interval,
                     "Seconds from one look to the next (default: 2)", "SECONDS", 1, 3600);

@@ -9,13 +9,13 @@
 namespace remote::cli {
 namespace {
 
-struct Arguments {
+struct TrustArguments {
   bool yes = false;
   bool folder = false;
   bool forget = false;
 };
 
-int run(Context& context, const Arguments& arguments) {
+int run_trust(Context& context, const TrustArguments& arguments) {
   const std::filesystem::path folder = context.folder();
   if (arguments.forget) {
     Project::forget(folder);
@@ -49,8 +49,9 @@ int run(Context& context, const Arguments& arguments) {
 }  // namespace
 
 void add_trust(CLI::App& app, Context& context) {
-  const auto [command, arguments] = add_command(
-      app, context, "trust", "Allow what this project's configuration and links make this machine do", run);
+  const auto [command, arguments] =
+      add_command(app, context, "trust",
+                  "Allow what this project's configuration and links make this machine do", run_trust);
   command.add_flag("--yes", arguments.yes, "Do not ask");
   command.add_flag("--folder", arguments.folder, "Use the project although others can change its folder");
   command.add_flag("--forget", arguments.forget, "Take back all that this project was allowed");

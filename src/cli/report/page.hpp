@@ -11,7 +11,7 @@
 
 namespace remote::cli {
 
-// What the page shows, as data (docs/report.md). `watch`: the page asks for it again and again.
+// What the page shows, as data (docs/report.md). `watch`: the page reloads itself.
 nlohmann::ordered_json report_json(const Report& report, const std::string& project, bool watch);
 
 // The page with this data, which is the report's, in it. Foreign text in it stays text.

@@ -319,19 +319,6 @@
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; [...charts, ...gpuCharts].forEach(plot); } });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showCurves(); showGpus(); });
-  if (data.watch) {
-    const again = async () => {
-      try {
-        const answer = await fetch("data.json", {cache: "no-store"});
-        if (answer.ok) { const news = await answer.text(); if (news !== text) { text = news; data = prepared(text); show(); } }
-        if (!data.watch) return;
-      } catch (error) {
-        at("made").textContent = "remote report --watch has ended; this is what was known last.";
-        return;
-      }
-      setTimeout(again, 2000);
-    };
-    setTimeout(again, 2000);
-  }
+  if (data.watch) setTimeout(() => location.reload(), 3000);
   document.documentElement.dataset.ready = "yes";
 })();

@@ -19,7 +19,7 @@ std::string speed_text(double gbit_s) {
   return gbit_s >= 100 ? fmt::format("{:.0f}", gbit_s) : fmt::format("{:.3g}", gbit_s);
 }
 
-nlohmann::json to_json(const Network& network, const Flow& flow) {
+nlohmann::json flow_json(const Network& network, const Flow& flow) {
   return {{"to", network.servers[flow.to].server},
           {"gbit_s", flow.error.empty() ? nlohmann::json(flow.gbit_s) : nlohmann::json(nullptr)},
           {"latency_us", flow.latency_us > 0 ? nlohmann::json(flow.latency_us) : nlohmann::json(nullptr)},
@@ -164,13 +164,13 @@ nlohmann::json bandwidth_json(const Network& network, std::size_t server) {
   auto flows = nlohmann::json::array();
   for (const Flow& flow : network.bandwidth->flows) {
     if (flow.from == server) {
-      flows.push_back(to_json(network, flow));
+      flows.push_back(flow_json(network, flow));
     }
   }
   nlohmann::json at_once = nullptr;
   for (const Flow& flow : network.bandwidth->at_once) {
     if (flow.from == server) {
-      at_once = to_json(network, flow);
+      at_once = flow_json(network, flow);
     }
   }
   return {{"to", flows},

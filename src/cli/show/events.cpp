@@ -199,7 +199,7 @@ std::string summary(const PrepareReport& report, const PrepareRequest& request) 
   return join(parts, ", ");
 }
 
-json to_json(const PrepareResult& result) {
+json prepared_json(const PrepareResult& result) {
   json entry = {{"server", result.server}, {"ok", !result.error}};
   if (result.error) {
     entry["error"] = result.error->message();
@@ -357,7 +357,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   bool left_alone = false;
   bool nothing_to_install = false;
   for (const PrepareResult& result : results) {
-    all.push_back(to_json(result));
+    all.push_back(prepared_json(result));
     failed += show_server(context, result, request) ? 0 : 1;
     left_alone = left_alone || !result.report.files.newer.empty();
     nothing_to_install = nothing_to_install || result.report.package_source == "none";

@@ -9,9 +9,7 @@
 namespace remote::cli {
 namespace {
 
-using Json = nlohmann::json;
-
-Json to_json(const GpuProcess& process) {
+nlohmann::json process_json(const GpuProcess& process) {
   return {{"pid", process.pid},
           {"name", or_null(process.name)},
           {"memory", or_null(process.memory)},
@@ -21,7 +19,7 @@ Json to_json(const GpuProcess& process) {
           {"age", or_null(process.age_s)}};
 }
 
-Json to_json(const GpuTool& tool) {
+nlohmann::json tool_json(const GpuTool& tool) {
   return {{"vendor", name_of(tool.vendor)},         {"program", tool.program},
           {"state", name_of(tool.state)},           {"text", or_null(tool.text)},
           {"driver", or_null(tool.driver_version)}, {"library", or_null(tool.library_version)}};
@@ -41,14 +39,14 @@ std::string name_of(GpuVendor vendor) {
   return "intel";
 }
 
-Json to_json(const Gpu& gpu) {
-  Json limits = Json::array();
+nlohmann::json to_json(const Gpu& gpu) {
+  nlohmann::json limits = nlohmann::json::array();
   for (const ClockLimit limit : gpu.clock_limits) {
     limits.push_back(name_of(limit));
   }
-  Json processes = Json::array();
+  nlohmann::json processes = nlohmann::json::array();
   for (const GpuProcess& process : gpu.processes) {
-    processes.push_back(to_json(process));
+    processes.push_back(process_json(process));
   }
   return {{"vendor", name_of(gpu.vendor)},
           {"index", gpu.index},
@@ -78,19 +76,22 @@ Json to_json(const Gpu& gpu) {
           {"processes", processes}};
 }
 
-Json to_json(const GpuFacts& facts) {
-  Json json = {{"gpus", Json::array()}, {"tools", Json::array()}, {"topology", nullptr}, {"xids", nullptr}};
+nlohmann::json to_json(const GpuFacts& facts) {
+  nlohmann::json json = {{"gpus", nlohmann::json::array()},
+                         {"tools", nlohmann::json::array()},
+                         {"topology", nullptr},
+                         {"xids", nullptr}};
   for (const Gpu& gpu : facts.gpus) {
     json["gpus"].push_back(to_json(gpu));
   }
   for (const GpuTool& tool : facts.tools) {
-    json["tools"].push_back(to_json(tool));
+    json["tools"].push_back(tool_json(tool));
   }
   if (facts.topology) {
     json["topology"] = {{"devices", facts.topology->devices}, {"links", facts.topology->links}};
   }
   if (facts.xids) {
-    json["xids"] = Json::array();
+    json["xids"] = nlohmann::json::array();
     for (const XidError& error : *facts.xids) {
       json["xids"].push_back({{"pci", error.pci_address}, {"code", error.code}, {"text", error.text}});
     }

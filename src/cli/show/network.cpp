@@ -36,7 +36,7 @@ json known(int number) {
   return number == 0 ? json(nullptr) : json(number);
 }
 
-json to_json(const Network& network, const Reach& reach) {
+json reach_json(const Network& network, const Reach& reach) {
   json all{{"address", reach.address}, {"port", reach.port}, {"result", word_of(reach.kind)}};
   if (reach.kind == ReachKind::ok) {
     all["connect_us"] = reach.connect_us;
@@ -77,7 +77,7 @@ json to_json(const Network& network, std::size_t server) {
     }
     auto tries = json::array();
     for (const Reach& reach : pair.tries) {
-      tries.push_back(to_json(network, reach));
+      tries.push_back(reach_json(network, reach));
     }
     pairs.push_back({{"to", network.servers[pair.to].server},
                      {"name", pair.name},

@@ -45,7 +45,7 @@ constexpr std::array<Promise, 22> promises{
      {"a6000", 154.8, 38.7}, {"mi300x", 1307.4, 163.4}, {"mi250x", 383, 47.9},     {"mi250", 362.1, 45.3},
      {"mi210", 181, 22.6},   {"mi100", 184.6, 23.1}}};
 
-double median_of(std::vector<double> values) {
+double upper_median_of(std::vector<double> values) {
   if (values.empty()) {
     return 0;
   }
@@ -141,7 +141,7 @@ void add_device_findings(const Burn& burn, const std::string& server, std::vecto
           {"burn-device", CheckStatus::warn,
            fmt::format(
                "rank {} ({}): {}; the median of its kind is {:.3g}, and all others wait for the slowest",
-               device.rank, device.device, speed_of(device), median_of(others)),
+               device.rank, device.device, speed_of(device), upper_median_of(others)),
            Fix{Fix::Where::advice,
                "look for heat, a power limit, clocks that are throttled, and for who else computes there"}});
     } else {
@@ -190,9 +190,9 @@ void judge_burn(Burn& burn) {
     bus.push_back(device.bus_gbit_s);
   }
   for (BurnDevice& device : burn.devices) {
-    device.slow = device.tflops < slow_device * median_of(kinds[{device.device, device.type}]);
+    device.slow = device.tflops < slow_device * upper_median_of(kinds[{device.device, device.type}]);
   }
-  burn.bus_gbit_s = median_of(bus);
+  burn.bus_gbit_s = upper_median_of(bus);
   burn.backend_reason = burn.backend == "gloo" ? reason_for_gloo(burn) : "";
   for (const bool within : {false, true}) {
     std::vector<double> speeds;
@@ -201,7 +201,7 @@ void judge_burn(Burn& burn) {
         speeds.push_back(link.gbit_s);
       }
     }
-    const double median = median_of(speeds);
+    const double median = upper_median_of(speeds);
     for (BurnLink& link : burn.links) {
       link.slow = link.slow || (is_within_server(burn, link) == within && link.gbit_s < slow_link * median);
     }

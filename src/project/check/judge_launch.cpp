@@ -11,17 +11,17 @@
 namespace remote::project {
 namespace {
 
-constexpr std::uint64_t kib = 1024;
-constexpr std::uint64_t mib = 1024 * kib;
+constexpr std::uint64_t least_kib = 1024;
+constexpr std::uint64_t least_mib = 1024 * least_kib;
 
 // Less than check asks for: what could just work is not stopped.
 void judge_room(const servers::ProbeAnswer::Room& room, const std::string& jobs,
                 std::vector<Finding>& findings) {
   const Fix look{Fix::Where::server, "du -xhd 2 ~ 2>/dev/null | sort -h | tail -20"};
-  if (room.free_bytes < 64 * kib) {
+  if (room.free_bytes < 64 * least_kib) {
     findings.push_back(
         {"disk", CheckStatus::fail, fmt::format("{} cannot be written: its disk is full", jobs), look});
-  } else if (room.free_bytes < 64 * mib) {
+  } else if (room.free_bytes < 64 * least_mib) {
     findings.push_back({"disk", CheckStatus::warn,
                         fmt::format("{} are free where {} is", size_text(room.free_bytes), jobs), look});
   }
@@ -88,7 +88,7 @@ std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clo
   if (answer.logout.ends_jobs_of(user)) {
     findings.push_back(logout_finding(answer.logout.excluded, user));
   }
-  if (answer.shm_free && *answer.shm_free < 16 * mib) {
+  if (answer.shm_free && *answer.shm_free < 16 * least_mib) {
     findings.push_back({"shm", CheckStatus::warn,
                         fmt::format("{} are free in /dev/shm; NCCL and the workers of a DataLoader need more",
                                     size_text(*answer.shm_free)),

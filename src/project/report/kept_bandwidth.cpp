@@ -14,8 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int newest_version = 1;
-constexpr std::uintmax_t most_bytes = 64U << 20U;
+constexpr int newest_bandwidth_version = 1;
+constexpr std::uintmax_t most_bandwidth_bytes = 64U << 20U;
 constexpr std::size_t most_servers = 1024;  // as `check` takes
 constexpr std::size_t most_shown = 128;     // of one launch: the page has a cell for each pair
 
@@ -116,7 +116,7 @@ void keep_bandwidth(const config::Config& config, const Network& network) {
     names.push_back(server.server);
   }
   const Bandwidth& bandwidth = *network.bandwidth;
-  const Json json = {{"version", newest_version},
+  const Json json = {{"version", newest_bandwidth_version},
                      {"measured_at", format_utc(now_seconds())},
                      {"servers", std::move(names)},
                      {"median_gbit_s", bandwidth.median_gbit_s},
@@ -131,7 +131,7 @@ std::optional<MeasuredBandwidth> kept_bandwidth(const config::Config& config, co
   if (std::ranges::all_of(jobs, [&](const Job& job) { return job.server == jobs.front().server; })) {
     return std::nullopt;
   }
-  const auto json = read_own_json(file, newest_version, most_bytes);
+  const auto json = read_own_json(file, newest_bandwidth_version, most_bandwidth_bytes);
   if (!json) {
     return std::nullopt;
   }

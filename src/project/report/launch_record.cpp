@@ -18,9 +18,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int newest_version = 1;
+constexpr int newest_record_version = 1;
 // A record of many hundred servers is smaller. What is larger was not written by us.
-constexpr std::uintmax_t most_bytes = 16U << 20U;
+constexpr std::uintmax_t most_record_bytes = 16U << 20U;
 constexpr std::size_t most_entries = 4096;  // servers, and steps: more would be too many for the page
 
 // What differs between the processes of a launch by its nature.
@@ -52,7 +52,7 @@ Json json_of(const LaunchRecord& record) {
     steps.push_back(
         {{"name", one.name}, {"server", one.server}, {"from_ms", one.from_ms}, {"to_ms", one.to_ms}});
   }
-  return {{"version", newest_version},
+  return {{"version", newest_record_version},
           {"launcher", record.launcher},
           {"servers", std::move(servers)},
           {"steps", std::move(steps)}};
@@ -96,7 +96,7 @@ void write_launch_record(const jobs::Store& store, const JobId& first, const Lau
 std::optional<LaunchRecord> read_launch_record(const jobs::Store& store, const std::vector<Job>& jobs) {
   for (const Job& job : jobs) {
     const std::filesystem::path file = record_file(store, job.id);
-    const auto json = read_own_json(file, newest_version, most_bytes);
+    const auto json = read_own_json(file, newest_record_version, most_record_bytes);
     if (!json) {
       continue;
     }

@@ -21,8 +21,8 @@ constexpr std::string_view of_torchrun = "remote: the workers begin anew (restar
 constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
 // A job that is older when it is begun to be followed may have written before.
 constexpr std::int64_t fresh_ms = 10'000;
-constexpr int newest_version = 1;
-constexpr std::uintmax_t most_bytes = 1U << 20U;
+constexpr int newest_moments_version = 1;
+constexpr std::uintmax_t most_moments_bytes = 1U << 20U;
 
 Moment moment(const Job& job, Moment::Kind kind) {
   Moment one{.kind = kind, .key = job.key, .rank = job.rank, .server = job.server, .text = {}};
@@ -115,7 +115,7 @@ FirstOutputs::~FirstOutputs() {
     }
     if (!all.empty()) {
       write_file_atomic(first_file(store_, jobs_),
-                        dump_json(Json{{"version", newest_version}, {"at_ms", all}}), 0600);
+                        dump_json(Json{{"version", newest_moments_version}, {"at_ms", all}}), 0600);
     }
   } catch (const std::exception& error) {
     log_info("", "the time of the first output is not kept: {}", error.what());
@@ -130,7 +130,8 @@ void FirstOutputs::note(std::size_t index) {
 
 std::vector<Moment> first_outputs(const jobs::Store& store, const std::vector<Job>& jobs) {
   std::vector<Moment> all;
-  const Json json = read_own_json(first_file(store, jobs), newest_version, most_bytes).value_or(Json());
+  const Json json =
+      read_own_json(first_file(store, jobs), newest_moments_version, most_moments_bytes).value_or(Json());
   const Json moments = json.is_object() ? json.value("at_ms", Json()) : Json();
   for (const Job& job : jobs) {
     const auto found = moments.find(job.id.text());  // the end, too, where it is no object

@@ -22,7 +22,7 @@ namespace {
 
 // Points of all curves together, so that a page of many ranks can still be opened.
 constexpr std::size_t most_points = 300000;
-constexpr std::size_t longest_line = 2000;
+constexpr std::size_t longest_tail_line = 2000;
 
 struct RankOutput {
   std::deque<std::string> out;
@@ -116,7 +116,7 @@ class Outputs {
             .first->second;
     output.numbers.take(line);
     std::deque<std::string>& tail = is_err ? output.err : output.out;
-    tail.emplace_back(line.substr(0, longest_line));
+    tail.emplace_back(line.substr(0, longest_tail_line));
     if (tail.size() > tail_lines_) {
       tail.pop_front();
     }
