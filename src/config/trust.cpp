@@ -16,12 +16,6 @@ namespace remote::config {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path state_folder() {
-  const char* given = std::getenv("XDG_STATE_HOME");
-  const bool absolute = given != nullptr && *given == '/';  // the XDG specification: ignored otherwise
-  return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
-}
-
 std::vector<std::string> lines_of(const fs::path& file) {
   const auto text = read_file_if_there(file);
   if (!text) {
@@ -44,6 +38,12 @@ void replace_lines(const fs::path& file, const std::function<void(std::vector<st
 }
 
 }  // namespace
+
+fs::path state_folder() {
+  const char* given = std::getenv("XDG_STATE_HOME");
+  const bool absolute = given != nullptr && *given == '/';  // the XDG specification: ignored otherwise
+  return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
+}
 
 bool lies_in(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();
@@ -128,7 +128,7 @@ std::vector<Demand> demands_of(const Config& config) {
   }
   for (const std::string& folder :
        {std::string(".remote"), config.jobs_folder, std::string(Config::own_jobs_folder), config.logs_folder,
-        std::string(".remote/sent")}) {
+        std::string(".remote/sent"), std::string(".remote/reports"), std::string(".remote/samples")}) {
     const fs::path real = resolved(config.project / folder);
     if (!lies_in(real, project)) {
       demands.push_back({Kind::local_folder, "", folder, real, ""});

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/subprocess.hpp"
 #include "config/trust.hpp"
 #include "sandbox/sandbox.hpp"
 #include "ssh/connection.hpp"
@@ -197,7 +198,7 @@ TEST_F(HostileLinks, OneThatLeavesTheProjectIsNamedAndLeftOutUntilItIsAllowed) {
   link("train.py", "same.py");
   const CommandResult before = sync();
   EXPECT_EQ(before.code, 0);
-  EXPECT_THAT(before.err, HasSubstr("the link data is not sent: it leads out of the project"));
+  EXPECT_THAT(before.err, HasSubstr("the link data is not sent: it points out of the project"));
   EXPECT_FALSE(fs::exists(sent("data")));
   EXPECT_TRUE(fs::is_regular_file(sent("same.py"))) << "a link inside goes as what it leads to";
   EXPECT_THAT(world.run({"trust"}).err, HasSubstr((outside_ / "data").string()));
@@ -256,6 +257,40 @@ TEST_F(HostileLinks, APathOverAnotherLinkIsNoWayAround) {
   EXPECT_FALSE(fs::exists(sent("inner/up")));
 }
 
+TEST_F(HostileLinks, OneToAFolderThatItIsInIsNeverFollowed) {
+  make_folders(world.project() / "sub");
+  write_file_atomic(world.project() / "sub/code.py", "x");
+  link("..", "sub/one");
+  link(".", "sub/two");
+  link("..", "out");  // and one to a folder above the project, also when it is allowed
+  for (const bool trusted : {false, true}) {
+    const CommandResult result = sync();
+    EXPECT_EQ(result.code, 0) << result;
+    for (const char* name : {"sub/one", "sub/two", "out"}) {
+      EXPECT_THAT(result.err, HasSubstr(std::string("the link ") + name + " is not sent"));
+      EXPECT_FALSE(fs::exists(sent(name))) << name;
+    }
+    EXPECT_TRUE(fs::exists(sent("sub/code.py")));
+    if (!trusted) {
+      world.run({"trust", "--yes"});
+    }
+  }
+}
+
+TEST_F(HostileLinks, AWalkWithoutAnEndIsRefusedUnlessItIsExcluded) {
+  // Each folder has two links to the next: 2^30 paths, and no circle.
+  for (int i = 0; i < 30; ++i) {
+    const std::string folder = "n/" + std::to_string(i);
+    make_folders(world.project() / folder);
+    link("../" + std::to_string(i + 1), folder + "/a");
+    link("../" + std::to_string(i + 1), folder + "/b");
+  }
+  make_folders(world.project() / "n/30");
+  EXPECT_THAT(sync(), Refused("lead to more than 10000 folders"));
+  write_file_atomic(world.project() / ".remote/exclude.txt", "/n/\n");
+  EXPECT_EQ(sync().code, 0);
+}
+
 TEST_F(HostileLinks, WhatIsExcludedIsNotAskedAbout) {
   link(outside_ / "data", "data");
   make_folders(world.project() / "venv/bin");
@@ -269,6 +304,31 @@ TEST_F(HostileLinks, WhatIsExcludedIsNotAskedAbout) {
   EXPECT_FALSE(fs::exists(sent("data")));
   EXPECT_FALSE(fs::exists(sent(".remote")));
   EXPECT_FALSE(fs::exists(sent("x.tmp")));
+}
+
+TEST_F(HostileLinks, PrivateKeysStayHereAndAreNamed) {
+  write_file_atomic(world.project() / "mykey", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n");
+  write_file_atomic(world.project() / "bundle.pem",
+                    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+                    "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\n");
+  write_file_atomic(world.project() / "test_pem.py",
+                    "HEAD = '-----BEGIN RSA PRIVATE KEY-----'  # no key itself\n");
+  write_file_atomic(world.project() / "named", "a key in a form that nobody knows\n");
+  link("mykey", "alias");
+  with_server_key("private_key: ./named");
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"rsync", "--server", "a"}, {"rsync", "--server", "a", "-n"}}) {
+    const CommandResult result = world.run(how);
+    EXPECT_EQ(result.code, 0) << result;
+    for (const char* name : {"mykey", "bundle.pem", "named", "alias"}) {
+      EXPECT_THAT(result.err, HasSubstr(std::string(name) + " is not sent: it is a private key"));
+      EXPECT_FALSE(fs::exists(sent(name))) << name;
+    }
+  }
+  EXPECT_TRUE(fs::exists(sent("test_pem.py")));
+  for (const auto& entry : fs::directory_iterator(world.project() / ".remote/sent")) {
+    EXPECT_THAT(read_file(entry.path()), Not(HasSubstr("mykey"))) << entry.path();
+  }
 }
 
 TEST(HostileKnownHosts, OnlyAKnownHostsFileIsAddedTo) {
@@ -321,6 +381,68 @@ TEST(HostileSandbox, KeysThatCameWithTheProjectAreNotBelieved) {
   EXPECT_NE(read_file(sandbox.folder() / "node-1/host_key"), host_key);
   sandbox.up({.nodes = 1});
   EXPECT_EQ(read_file(sandbox.private_key()), made) << "its own are kept";
+}
+
+TEST(HostileSandbox, AHomeThatCameWithTheProjectLetsNobodyIn) {
+  const TempFolder folder;
+  sandbox::Sandbox sandbox(folder.path());
+  const fs::path home = sandbox.folder() / "node-1/home";
+  const fs::path key = folder.path() / "stranger";
+  make_key(key);
+  make_folders(home / ".ssh", 0700);
+  write_file_atomic(home / ".ssh/authorized_keys", read_file(key.string() + ".pub"));
+  struct Down {
+    sandbox::Sandbox& one;
+    ~Down() { one.purge(); }
+  } down{sandbox};
+  const auto gets_in = [&](const fs::path& by, int port) {
+    SubprocessSpec spec;
+    spec.argv = {"ssh",
+                 "-F",
+                 "none",
+                 "-i",
+                 by.string(),
+                 "-o",
+                 "IdentitiesOnly=yes",
+                 "-o",
+                 "IdentityAgent=none",
+                 "-o",
+                 "BatchMode=yes",
+                 "-o",
+                 "StrictHostKeyChecking=no",
+                 "-o",
+                 "UserKnownHostsFile=/dev/null",
+                 "-p",
+                 std::to_string(port),
+                 "127.0.0.1",
+                 "true"};
+    return run_subprocess(spec).status.success();
+  };
+  auto servers = sandbox.up({.nodes = 1});
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+  EXPECT_TRUE(gets_in(sandbox.private_key(), servers[0].port));
+  EXPECT_TRUE(fs::exists(servers[0].moved_aside / ".ssh/authorized_keys"));
+  // What a later `git pull` puts there is not believed either, and the home is kept.
+  fs::remove(home / ".ssh/authorized_keys");
+  write_file_atomic(home / ".ssh/authorized_keys", read_file(key.string() + ".pub"));
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+  sandbox.down();
+  servers = sandbox.up({.nodes = 1});
+  EXPECT_EQ(servers[0].moved_aside, fs::path());
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+}
+
+TEST(HostileSandbox, ALinkInItsPlaceIsRefused) {
+  const TempFolder folder;
+  const fs::path elsewhere = folder.path() / "keys";
+  make_folders(elsewhere);
+  make_key(elsewhere / "id_ed25519");
+  make_folders(folder.path() / "proj/.remote");
+  const std::string before = read_file(elsewhere / "id_ed25519");
+  sandbox::Sandbox sandbox(folder.path() / "proj");
+  fs::create_symlink(elsewhere, sandbox.folder());
+  EXPECT_THROW(sandbox.up({.nodes = 1}), Error);
+  EXPECT_EQ(read_file(elsewhere / "id_ed25519"), before);
 }
 
 }  // namespace
