@@ -96,6 +96,7 @@ class Watcher {
     try {
       if (!connection_) {
         connection_ = core_.connector().connect(server_, stop_, connect_limit);
+        sampler_.emplace(*connection_, stop_);
       }
       ask(known);
       sample_.error.reset();
@@ -121,8 +122,7 @@ class Watcher {
       }
     }
     const auto& backends = asked.empty() ? jobs::backends_of(server_) : jobs::backends_of(server_, asked);
-    jobs::Sample sample =
-        jobs::take_sample(*connection_, core_.store, folder_, asked, backends, patience, stop_);
+    jobs::Sample sample = sampler_->take(core_.store, folder_, asked, backends, patience);
     sample_.load = sample.load.load(earlier_);
     sample_.gpus = sample.load.gpus();
     earlier_ = std::move(sample.load);
@@ -133,6 +133,7 @@ class Watcher {
   }
 
   void give_up(const Error& error, const std::vector<Job>& known) {
+    sampler_.reset();
     connection_.reset();
     sample_.error.emplace(error.on(server_.name));
     sample_.load.cpu.reset();
@@ -154,6 +155,7 @@ class Watcher {
   const Cancel& stop_;
   RemoteFolder folder_;
   std::unique_ptr<ssh::Connection> connection_;
+  std::optional<jobs::Sampler> sampler_;
   std::optional<servers::LoadAnswer> earlier_;
   ServerSample sample_;
 };
