@@ -11,6 +11,8 @@
 
 
 . "$remote_program/lib/room.sh"
+# shellcheck source=src/server/lib/python.sh
+. "$remote_program/lib/python.sh"
 # shellcheck source=src/server/lib/logind.sh
 . "$remote_program/lib/logind.sh"
 # shellcheck source=src/server/lib/gpus.sh
@@ -240,8 +242,7 @@ tell_packages() { # KIND FOLDER
 
 found=$(
   eval "$activate" >/dev/null 2>&1
-  command -v python3 || command -v python
-  python3 -V 2>&1 || python -V 2>&1
+  new_python && command -v "$python" && echo "Python $python_version"
 )
 program=${found%%"$newline"*}
 version=${found#*"$newline"}
