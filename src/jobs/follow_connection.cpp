@@ -12,6 +12,7 @@
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
+#include "ssh/program_channel.hpp"
 
 namespace remote::jobs {
 
@@ -145,26 +146,18 @@ void FollowTask::done(const Followed& followed, const Job& now) {
   }
 }
 
-void FollowConnection::feed(Open& open) {
-  const std::size_t count = std::min(open.input.size(), open.channel->writable());
-  if (count > 0) {
-    open.channel->write(std::string_view(open.input).substr(0, count));
-    open.input.erase(0, count);
-  }
-}
-
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
-  open.input = follow_script(followed.job.remote_folder, followed.request(task_.options),
-                             backends_of(server_of(task_.config, followed.job), {followed.job}));
+  const std::string request =
+      follow_script(followed.job.remote_folder, followed.request(task_.options),
+                    backends_of(server_of(task_.config, followed.job), {followed.job}));
   open.begin = followed.bytes();
   followed.end = {};
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
   open.channel =
-      connection_.open(ssh::script_command, [this, &followed](ssh::Stream stream, std::string_view data) {
+      ssh::open_program(connection_, request, [this, &followed](ssh::Stream stream, std::string_view data) {
         followed.take(stream, data, task_.events.output);
       });
-  feed(open);
   return open;
 }
 
@@ -282,9 +275,6 @@ bool FollowConnection::ready(const Open& open) {
 
 void FollowConnection::wait_until_ready() {
   for (;;) {
-    for (Open& one : open_) {
-      feed(one);
-    }
     // Looked at before waiting: one may have finished while another's end was asked about.
     if (std::any_of(open_.begin(), open_.end(), ready)) {
       return;

@@ -144,14 +144,12 @@ class FollowConnection {
     std::unique_ptr<Followed> followed;
     std::unique_ptr<ssh::Channel> channel;
     std::uint64_t begin = 0;  // Followed::bytes() when it was opened
-    std::string input;        // of the script, what is not yet sent
 
     bool progress() const { return followed->bytes() > begin; }
   };
 
   std::size_t open_waiting();
   Open open_one(Followed& followed);
-  static void feed(Open& open);
   static bool ready(const Open& open);
   void wait_until_ready();
   void settle(Open& open, bool& heard);

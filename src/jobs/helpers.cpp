@@ -2,13 +2,13 @@
 
 #include <algorithm>
 
-#include "server/scripts.hpp"
 #include "servers/action.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::jobs {
 namespace {
 
-// "remote-mpi-rank" stands in src/server/mpi_rank.sh.
+// "remote-mpi-rank" is in src/server/lib/mpi_rank.sh.
 std::string file_of(const std::string& name) {
   constexpr std::string_view prefix = "remote-";
   std::string file = name.substr(prefix.size()) + ".sh";
@@ -22,13 +22,13 @@ std::string helpers_text(const std::string& jobs_folder, const std::vector<std::
   std::vector<std::string> words{jobs_folder};
   for (const std::string& name : names) {
     words.push_back(name);
-    words.emplace_back(scripts::text(file_of(name)));
+    words.push_back(file_of(name));
   }
-  return servers::Script().add("job_programs.sh").call("job_programs", words).text();
+  return servers::shell_text(servers::Script().add("lib/job_programs.sh").call("job_programs", words));
 }
 
 std::string job_file_text(const std::string& name, const std::string& text) {
-  return servers::Script().call("job_file", {name, text}).text();
+  return servers::shell_text(servers::Script().call("job_file", {name, text}));
 }
 
 }  // namespace remote::jobs

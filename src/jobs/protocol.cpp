@@ -6,50 +6,16 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "base/hashing.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "jobs/sample.hpp"
-#include "server/scripts.hpp"
+#include "server/program.hpp"
+#include "servers/shell_text.hpp"
 
-// Composing: assignments, then src/server/lib.sh, then the action's functions, then their calls. Reading the
-// answers is in protocol_parse.cpp.
+// Composing the requests. Reading the answers is in protocol_parse.cpp.
 
 namespace remote::jobs {
 namespace {
-
-// Their names, for state_of of lib.sh, and their functions.
-std::string backends_text(const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
-  std::string names;
-  std::string functions;
-  for (const Backend& backend : known) {
-    names += fmt::format(" {}", backend.name);
-    functions += servers::lean_script(backend.script, parts);
-  }
-  return fmt::format("backends='{} '\n{}", names, functions);
-}
-
-// A script that runs on its own: what it shares with others stands in the place of its "#include" lines. Its
-// own comments stay, for the person who reads it on a server.
-std::string program_text(std::string_view file, const std::vector<Backend>& known) {
-  constexpr std::string_view mark = "#include ";
-  std::string text(scripts::text(file));
-  for (std::size_t at = text.find(mark); at != std::string::npos; at = text.find(mark, at)) {
-    const std::size_t end = text.find('\n', at);
-    const std::string name = text.substr(at + mark.size(), end - at - mark.size());
-    text.replace(at, end + 1 - at,
-                 name == "backends" ? backends_text(known, {"state", "end"})
-                                    : servers::lean_script(scripts::text(name), {"state", "end"}));
-  }
-  return text;
-}
-
-// Sets NAME_text to a program's text and NAME_name to that of its file, which holds a digest of the text.
-void set_program(servers::Script& script, const std::string& name, std::string_view extension,
-                 const std::string& text) {
-  script.set(name + "_name", fmt::format("{}-{:.16}.{}", name, sha256_hex(text), extension));
-  script.set(name + "_text", text);
-}
 
 // What job.sh does on the server, for a job in a container: the same file then runs inside. Values stand in
 // the file alone, so neither the engine nor its command line has the job's variables.
@@ -57,7 +23,7 @@ void enter_container(servers::Script& script, const std::string& project, const 
   const Container& container = run.container;
   std::vector<std::string> words{container.engine, container.image, run.rootless ? "1" : ""};
   words.insert(words.end(), container.args.begin(), container.args.end());
-  script.add("container_job.sh")
+  script.add("lib/container_job.sh")
       .append(
           "if [ \"${1-}\" != inside ]; then\nbox_here=$(pwd -P)\n"
           "box_files=\"${1-job.out} ${2-job.err} ${3-.note} ${4--}\"\njob_folder " +
@@ -73,26 +39,35 @@ void leave_container(servers::Script& script) {
   script.append(")\nexit $?\n");
 }
 
-// The text of a job's job.sh.
-std::string job_text(const std::string& project, const StartRequest& request) {
+// $remote_program in the folder of a job: the copy of this version that start.sh makes (lib/keep.sh).
+std::string kept_program(std::string_view from) {
+  return fmt::format("remote_program=$(cd \"{}../.bin/{}\" && pwd -P)\n", from, server::program_digest());
+}
+
+// The text of a job's job.sh. The variables that all these jobs have come first: what is the same in several
+// texts is sent once (Texts).
+std::string job_text(const std::string& project, const StartRequest& request, const Env& common) {
   servers::Script script;
   const auto& container = request.process.container;
-  script.append(fmt::format(
-      "#!/bin/sh\n# Job {}: its environment, which may hold secrets, and its command.\n", request.id.text()));
+  script.append("#!/bin/sh\n# A job: its environment, which may hold secrets, and its command.\n" +
+                kept_program("${0%job.sh}"));
   // The folder comes first: a variable of the user's may be HOME.
-  script.add("job.sh");
+  script.add("lib/job.sh");
   if (container) {
     enter_container(script, project, *container);
   } else {
     script.append("job_folder " + remote_path_word(project) + "\n");
   }
-  for (const auto& [name, value] : request.process.env) {
+  Env env = common;
+  std::ranges::copy_if(request.process.env, std::back_inserter(env),
+                       [&](const auto& one) { return std::ranges::find(common, one) == common.end(); });
+  for (const auto& [name, value] : env) {
     check_variable(name);
     if (name == cookie_name) {
       throw Error::usage(fmt::format("cannot set the variable '{}'", name),
                          "a job's processes are known by it", "leave it out: every job gets its own");
     }
-    script.append("export ").set(name, value);
+    script.call("export", {name + "=" + value});
   }
   if (!trim(request.process.activate).empty()) {
     script.call(container ? "box_activate" : "job_activate", {request.process.activate});
@@ -107,8 +82,58 @@ std::string job_text(const std::string& project, const StartRequest& request) {
   if (container) {
     leave_container(script);
   }
-  return script.text();
+  return servers::shell_text(script);
 }
+
+// The variables that all of these jobs are given once, with the same value.
+Env common_variables(const std::vector<StartRequest>& requests) {
+  Env common;
+  for (const auto& one : requests.front().process.env) {
+    const bool everywhere = std::ranges::all_of(requests, [&](const StartRequest& request) {
+      return std::ranges::count(request.process.env, one.first, &Env::value_type::first) == 1 &&
+             std::ranges::find(request.process.env, one) != request.process.env.end();
+    });
+    if (everywhere) {
+      common.push_back(one);
+    }
+  }
+  return common;
+}
+
+// How many bytes all of them begin with.
+std::size_t common_start(const std::vector<std::string>& texts) {
+  std::size_t size = texts.front().size();
+  for (const std::string& text : texts) {
+    const auto end = text.begin() + static_cast<std::ptrdiff_t>(std::min(size, text.size()));
+    size = static_cast<std::size_t>(std::mismatch(text.begin(), end, texts.front().begin()).first -
+                                    text.begin());
+  }
+  return size;
+}
+
+// Texts without the lines that all of them begin and end with.
+struct Texts {
+  std::string head;
+  std::vector<std::string> own;
+  std::string tail;
+
+  explicit Texts(std::vector<std::string> texts) : own(std::move(texts)) {
+    head = take_start([this](std::size_t common) { return own.front().rfind('\n', common - 1) + 1; });
+    std::ranges::for_each(own, [](std::string& text) { std::ranges::reverse(text); });
+    tail = take_start([this](std::size_t common) { return own.front().rfind('\n', common - 1); });
+    std::ranges::reverse(tail);
+    std::ranges::for_each(own, [](std::string& text) { std::ranges::reverse(text); });
+  }
+
+ private:
+  std::string take_start(const auto& whole_lines) {
+    const std::size_t common = common_start(own);
+    const std::size_t size = common == 0 ? 0 : whole_lines(common);
+    std::string start = own.front().substr(0, size);
+    std::ranges::for_each(own, [&](std::string& text) { text.erase(0, size); });
+    return start;
+  }
+};
 
 }  // namespace
 
@@ -127,17 +152,18 @@ std::string percent_encode(std::string_view text) {
 }
 
 servers::Script job_script(const RemoteFolder& folder, std::string_view file,
-                           const std::vector<Backend>& known, std::initializer_list<std::string_view> parts) {
+                           const std::vector<Backend>& known,
+                           std::initializer_list<std::string_view> /*parts*/) {
   servers::Script script;
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
-  return script.add("lib.sh")
-      .add("room.sh")
-      .add("processes.sh")
-      .add("second.sh")
-      .add("init_file.sh")
-      .add("container.sh", parts)
-      .append(backends_text(known, parts))
-      .add(file);
+  std::string names;
+  std::string functions;  // of one that is no part of the program
+  for (const Backend& backend : known) {
+    names += fmt::format(" {}", backend.name);
+    functions += backend.script;
+  }
+  script.set("backends", names + " ").add(file);
+  return functions.empty() ? script : script.append(functions);
 }
 
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids) {
@@ -154,24 +180,17 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
 }
 
 const std::vector<Backend>& backends() {
-  static const std::vector<Backend> table{{"local", scripts::text("backend_local.sh")},
-                                          {"labml", scripts::text("backend_labml.sh")}};
-  return table;
+  static const std::vector<Backend> names{{"local", {}}, {"labml", {}}};
+  return names;
 }
 
 const std::vector<Backend>& slurm_backends() {
-  static const std::string text =
-      std::string(scripts::text("backend_slurm.sh")) + std::string(scripts::text("backend_slurm_state.sh"));
-  static const std::vector<Backend> table = [] {
-    std::vector<Backend> all = backends();
-    all.push_back({"slurm", text});
-    return all;
-  }();
-  return table;
+  static const std::vector<Backend> names{{"local", {}}, {"labml", {}}, {"slurm", {}}};
+  return names;
 }
 
 std::string slurm_job_program() {
-  return program_text("slurm_job.sh", {});
+  return kept_program("") + servers::shell_text(servers::Script().add("lib/slurm_job.sh"));
 }
 
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
@@ -180,19 +199,21 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<Backend>& known) {
   servers::Action<StartAnswer> action;
   action.what = "start of " + counted(requests.size(), "job");
-  servers::Script& script = action.script;
-  set_program(script, "supervisor", "sh", program_text("supervisor.sh", known));
+  servers::Script& script = action.script = job_script(folder, "actions/start.sh", known);
+  std::vector<std::string> all;
+  const Env common = common_variables(requests);
+  std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
+    return job_text(folder.project, request, common);
+  });
+  const Texts texts(std::move(all));
+  script.set("job_head", texts.head).set("job_tail", texts.tail);
   if (!lifeline.empty()) {
     script.set("lifeline_activate", lifeline_activate).set("lifeline", lifeline);
-    set_program(script, "lifeline", "py", program_text("lifeline.py", known));
-    set_program(script, "ender", "sh", program_text("ender.sh", known));
   }
-  script.append(job_script(folder, "start.sh", known, {"start"}).text())
-      .add("oom.sh")
-      .add("lifeline_run.sh")
-      .call("start_begin");
-  for (const StartRequest& request : requests) {
-    std::vector<std::string> words{request.id.text(), job_text(folder.project, request), request.backend};
+  script.call("start_begin");
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const StartRequest& request = requests[i];
+    std::vector<std::string> words{request.id.text(), texts.own[i], request.backend};
     for (const auto& [name, text] : request.files) {
       words.insert(words.end(), {name, text});
     }
@@ -209,8 +230,7 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
                                             const std::vector<Backend>& known) {
   servers::Action<StatusAnswer> action;
   action.what = "state of " + counted(ids.size(), "job");
-  servers::Script& script = action.script =
-      job_script(folder, "status.sh", known, {"state"}).add("lifeline_run.sh").add("peer_words.sh");
+  servers::Script& script = action.script = job_script(folder, "actions/status.sh", known);
   if (await_lifeline && !ids.empty()) {
     script.call("await_lifeline", {ids.front().text()});
   }
@@ -233,8 +253,7 @@ servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const st
     action.script.call("top_end");
     return action;
   }
-  servers::Script& script = action.script =
-      job_script(folder, "status.sh", known, {"state"}).add("lifeline_run.sh").add("peer_words.sh");
+  servers::Script& script = action.script = job_script(folder, "actions/status.sh", known);
   servers::add_load(script);
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
@@ -247,8 +266,8 @@ servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const st
 servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const JobId& id, int lines) {
   servers::Action<WorkersAnswer> action;
   action.what = "failed workers of a job";
-  action.script = job_script(folder, "status.sh");
-  action.script.add("peer_words.sh").add("workers.sh").call("status_begin");
+  action.script = job_script(folder, "actions/workers.sh");
+  action.script.call("status_begin");
   action.script.call("workers", {id.text(), std::to_string(lines)}).call("status_end");
   action.timeout = std::chrono::seconds(5);
   return action;
@@ -264,7 +283,7 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
   grace_s = std::clamp(grace_s, 0, 1'000'000);
   servers::Action<KillAnswer> action;
   action.what = "end of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "kill.sh", known, {"state", "end"});
+  action.script = job_script(folder, "actions/kill.sh", known);
   action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), percent_encode(by)});
   call_each(action.script, "kill_one", ids, claim);
   action.script.call("kill_finish");
@@ -274,7 +293,7 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
 
 std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
                           const std::vector<Backend>& known) {
-  servers::Script script = job_script(folder, "follow.sh", known, {"state"});
+  servers::Script script = job_script(folder, "actions/follow.sh", known);
   script.call("follow_job",
               {request.id.text(), std::to_string(request.out_offset), std::to_string(request.err_offset),
                request.lines ? std::to_string(std::max(0, *request.lines)) : "",
@@ -289,7 +308,7 @@ servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std:
                                           const std::vector<Backend>& known) {
   servers::Action<CleanAnswer> action;
   action.what = "removal of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "clean.sh", known, {"state"});
+  action.script = job_script(folder, "actions/clean.sh", known);
   call_each(action.script, "clean_one", ids);
   action.script.call("say", {"end"});
   action.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time

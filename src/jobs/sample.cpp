@@ -32,18 +32,31 @@ void SampleAnswer::check() const {
   }
 }
 
-Sample take_sample(ssh::Connection& connection, Store& store, const RemoteFolder& folder,
-                   const std::vector<Job>& jobs, const std::vector<Backend>& known,
-                   std::chrono::milliseconds patience, const Cancel& cancel) {
+SampleAnswer Sampler::ask(const servers::Action<SampleAnswer>& action, bool with_jobs,
+                          std::chrono::milliseconds patience) {
+  answer_ = {};
+  answer_.with_jobs = with_jobs;
+  reader_ = servers::reader_into(answer_);
+  const std::string request = action.script.text() + ".each\n";
+  if (talk_ && request == request_) {
+    talk_->say("\n");
+  } else {
+    request_ = request;
+    talk_.emplace(connection_, action.what, request, reader_, cancel_);
+  }
+  if (!talk_->serve([this] { return reader_.closed(); }, patience)) {
+    reader_.finish_with_closing_line();
+  }
+  servers::finish_answer(answer_, reader_, {});
+  return answer_;
+}
+
+Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
+                     const std::vector<Backend>& known, std::chrono::milliseconds patience) {
   std::vector<JobId> ids;
   std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
-  auto action = sample_action(folder, ids, known);
-  action.timeout = std::max(patience, std::chrono::milliseconds(60'000));
-  action.silence = patience;
   const std::int64_t asked_ms = now_milliseconds();
-  SampleAnswer first;
-  first.with_jobs = !jobs.empty();
-  const SampleAnswer answer = servers::run_action(connection, action, cancel, first);
+  const SampleAnswer answer = ask(sample_action(folder, ids, known), !jobs.empty(), patience);
   Sample sample{answer.load, {}};
   std::vector<Job> changed;
   for (const Job& job : jobs) {
@@ -64,7 +77,7 @@ Sample take_sample(ssh::Connection& connection, Store& store, const RemoteFolder
     }
   }
   if (const auto unsaved = save(store, changed)) {  // a disk that is full says nothing about the server
-    log_info(connection.server(), "{}", unsaved->message());
+    log_info(connection_.server(), "{}", unsaved->message());
   }
   return sample;
 }

@@ -9,8 +9,8 @@
 #include "base/strings.hpp"
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
-#include "server/scripts.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -116,7 +116,7 @@ servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const st
                                             const std::string& activate) {
   servers::Action<StacksAnswer> action;
   action.what = "stacks of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "stacks.sh");
+  action.script = job_script(folder, "actions/stacks.sh");
   action.script.set("activate", activate).call("stacks_begin");
   call_each(action.script, "stacks_one", ids);
   action.script.call("say", {"end"});
@@ -183,7 +183,7 @@ std::vector<ProcessDump> dumps_at(ssh::Connection& connection, const config::Con
   for (const Job& job : place.jobs) {
     auto action = stacks_action(place.folder, {job.id}, activate);
     const std::string inner = action.script.input();
-    action.script = job_script(place.folder, "slurm_stacks.sh", slurm_backends(), {"state"});
+    action.script = job_script(place.folder, "actions/slurm_stacks.sh", slurm_backends());
     action.script.set("inner", inner).call("look_for_room").call("stacks_on_nodes", {job.id.text()});
     action.script.call("say", {"end"});
     std::ranges::move(servers::run_action(connection, action, cancel).dumps, std::back_inserter(dumps));
@@ -227,11 +227,11 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
 }
 
 std::string enable_stacks_text(const std::string& jobs_folder, bool is_torch_agent) {
-  std::vector<std::string> words{jobs_folder, std::string(scripts::text("sitecustomize.py"))};
+  std::vector<std::string> words{jobs_folder};
   if (is_torch_agent) {
-    words.emplace_back(scripts::text("torch_agent.py"));
+    words.emplace_back("agent");
   }
-  return servers::Script().add("enable_stacks.sh").call("enable_stacks", words).text();
+  return servers::shell_text(servers::Script().add("lib/enable_stacks.sh").call("enable_stacks", words));
 }
 
 }  // namespace remote::jobs

@@ -224,8 +224,9 @@ std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job
   };
   servers::Action<Answer> action;
   action.what = "last lines of a job";
-  action.script.add("last_stderr.sh")
-      .append("last_stderr " + remote_path_word(job_folder_text(job)) + " 10\n");
+  action.script.set_path("folder", job_folder_text(job))
+      .add("actions/last_stderr.sh")
+      .call("last_stderr", {"10"});
   action.timeout = std::chrono::seconds(5);
   return servers::run_action(connection, action, cancel).lines;
 }

@@ -12,6 +12,7 @@
 #include "servers/load.hpp"
 #include "servers/probe.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shell_text.hpp"
 #include "ssh/target.hpp"
 
 namespace remote::project {
@@ -135,7 +136,7 @@ servers::Action<StateAnswer> state_action(const config::Config& config, const co
   action.what = "state of the server";
   action.script.set_path("project", config.project_path_on(server));
   servers::add_load(action.script);
-  action.script.append(probe.script.text());
+  append_steps(action.script, probe.script);
   action.timeout = probe.timeout * 2;  // it asks a GPU's program more than the probe alone
   return action;
 }

@@ -95,6 +95,7 @@ class Watcher {
     try {
       if (!connection_) {
         connection_ = core_.connector().connect(server_, stop_, connect_limit);
+        sampler_.emplace(*connection_, stop_);
       }
       ask(known);
       sample_.error.reset();
@@ -122,8 +123,7 @@ class Watcher {
       }
     }
     const auto& backends = asked.empty() ? jobs::backends_of(server_) : jobs::backends_of(server_, asked);
-    jobs::Sample sample =
-        jobs::take_sample(*connection_, core_.store, folder_, asked, backends, patience, stop_);
+    jobs::Sample sample = sampler_->take(core_.store, folder_, asked, backends, patience);
     sample_.load = sample.load.load(earlier_);
     sample_.gpus = sample.load.gpus();
     earlier_ = std::move(sample.load);
@@ -134,6 +134,7 @@ class Watcher {
   }
 
   void give_up(const Error& error, const std::vector<Job>& known) {
+    sampler_.reset();
     connection_.reset();
     sample_.error.emplace(error.on(server_.name));
     sample_.load.cpu.reset();
@@ -155,6 +156,7 @@ class Watcher {
   const Cancel& stop_;
   RemoteFolder folder_;
   std::unique_ptr<ssh::Connection> connection_;
+  std::optional<jobs::Sampler> sampler_;
   std::optional<servers::LoadAnswer> earlier_;
   ServerSample sample_;
 };

@@ -10,9 +10,6 @@
 
 namespace remote::sandbox {
 
-// A file of sample/tiny by its name (generated). Throws std::logic_error if there is none.
-std::string_view sample_file(std::string_view name);
-
 namespace fs = std::filesystem;
 namespace {
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "config/config.hpp"
@@ -25,6 +26,10 @@ enum class Sample {
   made,  // the file was written
   kept   // there is a file of that name, which is taken as it is
 };
+
+// A file by its name (generated): entry.sh, what sessions of the servers run, or train.py of sample/tiny.
+// Throws std::logic_error for another.
+std::string_view sample_file(std::string_view name);
 
 // Writes train.py into the project's folder, if there is none.
 Sample write_sample(const Sandbox& sandbox);

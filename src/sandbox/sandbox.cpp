@@ -11,9 +11,9 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "sandbox/config.hpp"
 #include "sandbox/node.hpp"
 #include "sandbox/processes.hpp"
-#include "server/scripts.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::sandbox {
@@ -162,7 +162,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   if (!fs::exists(folder_ / "id")) {
     write_file_atomic(folder_ / "id", random_hex(12) + "\n");
   }
-  write_file_atomic(folder_ / "entry.sh", scripts::text("sandbox_entry.sh"));
+  write_file_atomic(folder_ / "entry.sh", sample_file("entry.sh"));
   const auto there = static_cast<int>(nodes_there(folder_).size());
   const int wanted = options.nodes > 0 ? options.nodes : std::max(there, 2);
   std::vector<SandboxNode> nodes;

@@ -1,72 +1,167 @@
 #include "servers/action.hpp"
 
-#include <algorithm>
+#include <remote/error.hpp>
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "server/scripts.hpp"
+#include "servers/shell_text.hpp"
+
+// A script is kept as the request that it becomes (docs/protocol.md): lines of a mark and a name or a value,
+// which src/server/main.sh reads.
 
 namespace remote::servers {
+namespace {
 
-std::string lean_script(std::string_view script, std::initializer_list<std::string_view> parts) {
-  constexpr std::string_view mark = "#part ";
+std::string line_of(char mark, std::string_view text) {
+  return std::string(1, mark).append(text).append("\n");
+}
+
+// Line breaks are escaped.
+std::string value_line(std::string_view value) {
+  if (value.find('\0') != std::string_view::npos) {
+    throw Error::usage("cannot pass a value to a server", "it contains a NUL byte", "take the byte out");
+  }
+  if (value.find('\n') == std::string_view::npos) {
+    return line_of('-', value);
+  }
+  std::string line;
+  for (const char c : value) {
+    line.append(c == '\n' ? "\\n" : c == '\\' ? "\\\\" : std::string_view(&c, 1));
+  }
+  return line_of('%', line);
+}
+
+std::string path_line(std::string_view path) {
+  if (path.starts_with('/')) {
+    return value_line(path);
+  }
+  if (path.find('\n') != std::string_view::npos) {
+    throw Error::usage("cannot use the path '" + visible_line(path, 200) + "'", "it contains a line break",
+                       "rename it");
+  }
+  if (path.empty() || path == "~") {
+    return line_of('~', "~");
+  }
+  return line_of('~', (path.starts_with("~/") ? "" : "~/") + std::string(path));
+}
+
+bool is_value(std::string_view line) {
+  return line.starts_with('-') || line.starts_with('%') || line.starts_with('~');
+}
+
+// The value of a line, but for a path.
+std::string value_of(std::string_view line) {
+  const std::string_view text = line.substr(1);
+  if (line.front() == '-') {
+    return std::string(text);
+  }
+  std::string value;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\') {
+      ++i;
+      value += text[i] == 'n' ? '\n' : '\\';
+    } else {
+      value += text[i];
+    }
+  }
+  return value;
+}
+
+// The sh word that a line stands for.
+std::string word_of(std::string_view line) {
+  return line.front() == '~' ? remote_path_word(line.substr(1)) : shell_quote(value_of(line));
+}
+
+}  // namespace
+
+Script& Script::set(std::string_view name, std::string_view value) {
+  text_ += line_of('=', name) + value_line(value);
+  return *this;
+}
+
+Script& Script::set_path(std::string_view name, std::string_view path) {
+  text_ += line_of('=', name) + path_line(path);
+  return *this;
+}
+
+Script& Script::add(std::string_view file, std::initializer_list<std::string_view> /*parts*/) {
+  text_ += line_of('<', file);
+  return *this;
+}
+
+Script& Script::call(std::string_view function, const std::vector<std::string>& words) {
+  text_ += line_of(':', function);
+  for (const std::string& word : words) {
+    text_ += value_line(word);
+  }
+  return *this;
+}
+
+Script& Script::call_paths(std::string_view function, const std::vector<std::string>& paths) {
+  text_ += line_of(':', function);
+  for (const std::string& path : paths) {
+    text_ += path_line(path);
+  }
+  return *this;
+}
+
+Script& Script::append(std::string_view text) {
+  return call("eval", {std::string(text)});
+}
+
+std::string Script::input() const {
+  return text_ + ".null\n";
+}
+
+std::string Script::open_input() const {
+  return text_ + ".open\n";
+}
+
+std::string Script::guarded_input() const {
+  return text_ + ".guard\n";
+}
+
+std::string shell_text(const Script& script) {
   std::string text;
-  bool wanted = true;
-  for (const std::string& line : split(script, '\n')) {
-    const std::string_view bare = trim(line);
-    if (bare.starts_with(mark)) {
-      wanted = std::find(parts.begin(), parts.end(), bare.substr(mark.size())) != parts.end();
-    } else if (wanted && !bare.empty() && bare.front() != '#') {
-      text += line;
+  const std::vector<std::string> lines = split(script.text(), '\n');
+  for (std::size_t i = 0; i + 1 < lines.size();) {
+    const std::string_view line = lines[i++];
+    if (line == ":eval") {
+      text += value_of(lines[i++]);
+    } else if (line.front() == '=') {
+      text.append(line.substr(1)).append("=").append(word_of(lines[i++])).append("\n");
+    } else if (line.front() == '<') {
+      text.append(". \"$remote_program/").append(line.substr(1)).append("\"\n");
+    } else {
+      text += line.substr(1);
+      while (is_value(lines[i])) {
+        text.append(" ").append(word_of(lines[i++]));
+      }
       text += '\n';
     }
   }
   return text;
 }
 
-Script& Script::set(std::string_view name, std::string_view value) {
-  return append(name).append("=").append(shell_quote(value)).append("\n");
-}
-
-Script& Script::set_path(std::string_view name, std::string_view path) {
-  return append(name).append("=").append(remote_path_word(path)).append("\n");
-}
-
-Script& Script::add(std::string_view file, std::initializer_list<std::string_view> parts) {
-  return append(lean_script(scripts::text(file), parts));
-}
-
-Script& Script::call(std::string_view function, const std::vector<std::string>& words) {
-  append(function);
-  for (const std::string& word : words) {
-    append(" ").append(shell_quote(word));
+void append_steps(Script& script, const Script& more) {
+  const std::vector<std::string> lines = split(more.text(), '\n');
+  for (std::size_t i = 0; i + 1 < lines.size();) {
+    const std::string line = lines[i++];
+    const std::string name = line.substr(1);
+    if (line.front() == '<') {
+      script.add(name);
+    } else if (line.front() == '=' && lines[i].front() == '~') {
+      script.set_path(name, lines[i++].substr(1));
+    } else if (line.front() == '=') {
+      script.set(name, value_of(lines[i++]));
+    } else {
+      std::vector<std::string> words;
+      while (is_value(lines[i])) {
+        words.push_back(value_of(lines[i++]));
+      }
+      script.call(name, words);
+    }
   }
-  return append("\n");
-}
-
-Script& Script::call_paths(std::string_view function, const std::vector<std::string>& paths) {
-  append(function);
-  for (const std::string& path : paths) {
-    append(" ").append(remote_path_word(path));
-  }
-  return append("\n");
-}
-
-Script& Script::append(std::string_view text) {
-  text_ += text;
-  return *this;
-}
-
-std::string Script::input() const {
-  return "{\nexec </dev/null\n" + text_ + "\n}\n";
-}
-
-std::string Script::open_input() const {
-  return "{\n" + text_ + "\n}\n";
-}
-
-std::string Script::guarded_input() const {
-  return "{\n" + lean_script(scripts::text("guard.sh")) + text_ + "\n}\n";
 }
 
 ExecResult run_script(ssh::Connection& connection, const ActionRequest& request, AnswerReader& reader,

@@ -98,7 +98,7 @@ Action<AuthorizeReport> authorize_action(const PublicKey& key) {
   action.script.set("KEY_TYPE", key.type)
       .set("KEY_BLOB", key.blob)
       .set("KEY_LINE", key.line())
-      .add("authorize.sh");
+      .add("actions/authorize.sh");
   action.timeout = std::chrono::seconds(60);
   action.max_output = std::size_t{1} << 20U;
   return action;

@@ -7,6 +7,7 @@
 #include "base/strings.hpp"
 #include "config/container.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::servers {
 namespace {
@@ -38,10 +39,10 @@ std::string engine_prologue(const config::Config& config, const config::Server& 
   script.append(prologue(config, server));
   for (const auto& [name, value] : server.env) {
     if (is_for_engine(name)) {
-      script.append("export ").set(name, value);
+      script.call("export", {name + "=" + value});
     }
   }
-  return script.text();
+  return shell_text(script);
 }
 
 }  // namespace
@@ -91,7 +92,7 @@ Action<ContainerAnswer> container_action(const config::Config& config, const con
   action.what = fetch ? "fetch of an image" : "look for an image";
   action.script.set("prologue", engine_prologue(config, server))
       .set_path("project", config.project_path_on(server))
-      .add("container_check.sh")
+      .add("actions/container_check.sh")
       .call("container_check", {container.engine, container.image,
                                 fetch          ? "fetch"
                                 : server.slurm ? "login"

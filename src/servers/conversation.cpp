@@ -10,19 +10,16 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
+#include "ssh/program_channel.hpp"
 
 namespace remote::servers {
 
-Conversation::Conversation(ssh::Connection& connection, std::string what, const Script& script,
+Conversation::Conversation(ssh::Connection& connection, std::string what, const std::string& request,
                            AnswerReader& reader, const Cancel& cancel)
-    : connection_(connection),
-      what_(std::move(what)),
-      reader_(reader),
-      cancel_(cancel),
-      unsent_(script.open_input()) {
+    : connection_(connection), what_(std::move(what)), reader_(reader), cancel_(cancel) {
   constexpr std::size_t most = std::size_t{8} << 20U;
-  log_info(connection_.server(), "{}: begins, {} bytes of input", what_, unsent_.size());
-  channel_ = connection_.open(ssh::script_command, [this](ssh::Stream stream, std::string_view data) {
+  log_info(connection_.server(), "{}: begins", what_);
+  channel_ = ssh::open_program(connection_, request, [this](ssh::Stream stream, std::string_view data) {
     received_ += data.size();
     if (received_ > most) {
       throw Error("too much output", fmt::format("the server sent more than {} MB", most >> 20U))

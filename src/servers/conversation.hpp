@@ -23,16 +23,20 @@ namespace remote::servers {
 // which comes when this object goes. One thread.
 class Conversation {
  public:
-  // Starts it. `what` is for the log and for errors. The reader gets its stdout, and must outlive this.
-  Conversation(ssh::Connection& connection, std::string what, const Script& script, AnswerReader& reader,
-               const Cancel& cancel);
+  // Starts it: Script::open_input(). `what` is for the log and for errors. The reader gets its stdout, and
+  // must outlive this.
+  Conversation(ssh::Connection& connection, std::string what, const std::string& request,
+               AnswerReader& reader, const Cancel& cancel);
   ~Conversation();
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Queues lines for its stdin; serve() sends them. Say nothing before the script has answered: the shell
-  // might take it for a part of the script.
-  void say(std::string_view lines) { unsent_ += lines; }
+  // Queues lines for its stdin; serve() sends them. Say nothing before the script has answered: the server
+  // may not have the program yet, and would lose it.
+  void say(std::string_view lines) {
+    unsent_ += lines;
+    received_ = 0;
+  }
   // Waits until `done` says true; returns false when the script has ended before. `wake` (a descriptor, or
   // -1) being readable makes it ask again. Throws Error as soon as the script has answered something wrong or
   // has refused, when it takes longer than `limit`, or when the link is lost, and Interrupted.
@@ -46,8 +50,8 @@ class Conversation {
   AnswerReader& reader_;
   const Cancel& cancel_;
   std::string unsent_;
-  std::string errors_;  // the end of stderr
-  std::size_t received_ = 0;
+  std::string errors_;        // the end of stderr
+  std::size_t received_ = 0;  // since something was last said
   std::unique_ptr<ssh::Channel> channel_;
 };
 

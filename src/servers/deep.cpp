@@ -1,6 +1,6 @@
 #include "servers/deep.hpp"
 
-#include "server/scripts.hpp"
+#include "server/program.hpp"
 #include "servers/action.hpp"
 
 namespace remote::servers {
@@ -54,7 +54,7 @@ std::string deep_command() {
 }
 
 std::string deep_program() {
-  return lean_script(scripts::text("deep.py"));
+  return std::string(server::python_text("deep.py"));
 }
 
 }  // namespace remote::servers

@@ -285,9 +285,7 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
       .set("activate", activation(config, server))
       .set("root", places.root)
       .set("shm", places.shm)
-      .add("room.sh")
-      .add("logind.sh")
-      .add("facts.sh");
+      .add("actions/facts.sh");
   add_gpus(action.script, GpuDetail::full);
   action.script.call("end_facts");
   action.timeout = std::chrono::seconds(60);

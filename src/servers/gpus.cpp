@@ -219,13 +219,13 @@ std::vector<ClockLimit> clock_limits(std::uint64_t mask) {
 }
 
 void add_gpus(Script& script, GpuDetail detail) {
-  script.add("gpus.sh").call("tell_gpus", {word_of(detail)});
+  script.add("lib/gpus.sh").call("tell_gpus", {word_of(detail)});
 }
 
 Action<GpuAnswer> gpu_action(GpuDetail detail) {
   Action<GpuAnswer> action;
   action.what = "GPUs";
-  action.script.add("gpus.sh").call("answer_gpus", {word_of(detail)});
+  action.script.add("lib/gpus.sh").call("answer_gpus", {word_of(detail)});
   action.timeout = std::chrono::seconds(60);
   return action;
 }

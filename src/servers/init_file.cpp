@@ -13,7 +13,7 @@ namespace {
 Action<InitFileAnswer> check_action(const char* what, const std::string& folder) {
   Action<InitFileAnswer> action;
   action.what = what;
-  action.script.set_path("folder", folder).add("init_check.sh");
+  action.script.set_path("folder", folder).add("actions/init_check.sh");
   action.timeout = std::chrono::seconds(30);
   return action;
 }
@@ -74,7 +74,7 @@ Action<InitFileAnswer> see_init_file_action(const std::string& folder, const Job
 Action<NoAnswer> drop_init_file_action(const std::string& folder, const JobId& launch) {
   Action<NoAnswer> action;
   action.what = "removal of the shared file";
-  action.script.set_path("folder", folder).add("init_check.sh");
+  action.script.set_path("folder", folder).add("actions/init_check.sh");
   action.script.call("init_drop", {launch.text()}).call("init_end");
   action.timeout = std::chrono::seconds(10);
   return action;

@@ -13,7 +13,7 @@ constexpr std::uint64_t most_kibibytes = std::uint64_t{1} << 50U;
 }  // namespace
 
 void add_load(Script& script) {
-  script.add("gpus.sh").add("top.sh").call("top_host");
+  script.add("actions/top.sh").call("top_host");
   script.call("tell_gpus", {"brief"});
 }
 

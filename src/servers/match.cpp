@@ -52,9 +52,9 @@ std::vector<std::string> match(ssh::Connection& connection, const std::string& f
   const std::string from = above.empty() ? folder : above == "/" ? "/" : "~";
   Action<MatchAnswer> action;
   action.what = "look for files";
-  action.script.add("pull_match.sh")
-      .append(fmt::format("pull_match {} {}\n", remote_path_word(from),
-                          shell_quote(pattern.substr(above.size()))));
+  action.script.set_path("folder", from)
+      .add("actions/pull_match.sh")
+      .call("pull_match", {pattern.substr(above.size())});
   action.timeout = std::chrono::seconds(30);
   MatchAnswer answer = run_action(connection, action, cancel, MatchAnswer{pattern.substr(above.size())});
   for (std::string& name : answer.names) {

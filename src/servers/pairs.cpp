@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
-#include "server/scripts.hpp"
-
 namespace remote::servers {
 namespace {
 
@@ -211,16 +209,13 @@ std::string master_of(const std::vector<std::string>& addresses) {
 Script pairs_script(const PairsRequest& request) {
   Script script;
   script.set("activate", request.activate)
-      .set("program", lean_script(scripts::text("pairs.py")) + lean_script(scripts::text("pairs_loop.py")) +
-                          lean_script(scripts::text("pairs_ways.py")) +
-                          (request.bandwidth ? lean_script(scripts::text("pairs_bandwidth.py")) : "") +
-                          "Server().run()\n")
+      .set("bandwidth", request.bandwidth ? "1" : "")
       .set("own", std::to_string(request.own))
       .set("token", request.token)
       .set("master", master_of(request.addresses))
       .set("port", std::to_string(request.port))
       .set("python", request.python)
-      .add("pairs.sh");
+      .add("actions/pairs.sh");
   for (std::size_t i = 0; i < request.addresses.size(); ++i) {
     if (!request.addresses[i].empty()) {
       script.call("pairs_without_python", {std::to_string(i), request.addresses[i]});

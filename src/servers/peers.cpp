@@ -239,7 +239,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
     }
   }
   action.script.set("NAMES", names);
-  action.script.call("set --", peer_arguments(options)).add("peer_pull.sh");
+  action.script.call("set --", peer_arguments(options)).add("actions/peer_pull.sh");
   action.guarded = true;
   action.max_output = std::size_t{256} << 20U;  // names of files
   action.log = options.log;
@@ -275,7 +275,7 @@ void Peers::Part::verify(const std::function<void(const std::string&)>& on_step,
   action.what = "comparing files";
   action.script.set_path("PROJECT", peers_.config_.project_path_on(server_))
       .set("SUMS", sums)
-      .add("peer_verify.sh");
+      .add("actions/peer_verify.sh");
   action.guarded = true;
   try {
     run_action(connection_, action, cancel);

@@ -17,6 +17,7 @@
 #include "servers/pip_hints.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::servers {
 namespace {
@@ -109,13 +110,9 @@ class Preparation {
 Action<ProvisionAnswer> Preparation::action(std::string_view file, const Script& variables) const {
   Action<ProvisionAnswer> action;
   action.script = provision_variables(config_, server_);
-  action.script.append(variables.text()).add("provision_common.sh");
   // It may need files of the project: sending those goes without it.
-  if (const std::string text = prologue(config_, server_);
-      !text.empty() && (steps_.setup || steps_.packages)) {
-    action.script.append(text).add("provision_prologue.sh");
-  }
-  action.script.add(file);
+  append_steps(action.script, variables);
+  action.script.set("prologue", steps_.setup || steps_.packages ? prologue(config_, server_) : "").add(file);
   return action;
 }
 
@@ -136,7 +133,7 @@ Preparation::Found Preparation::ask(bool again) {
       .set("SERVER", server_.name)
       .set("AGAIN", again ? "1" : "")
       .call("set --", config_.system_packages);
-  Action<ProvisionAnswer> question = action("provision_status.sh", variables);
+  Action<ProvisionAnswer> question = action("actions/provision_status.sh", variables);
   question.what = "what is prepared";
   question.max_output = most_answered;
   question.timeout = question_time;
@@ -178,7 +175,7 @@ void Preparation::setup(bool done, bool force) {
     return;
   }
   listener_.step("setup");
-  run_step("setup", "provision_setup.sh",
+  run_step("setup", "actions/provision_setup.sh",
            setup_variables(config_, steps_.default_python, force).call("set --", config_.system_packages));
   report_.setup = StepResult::done;
 }
@@ -242,7 +239,7 @@ void Preparation::sync() {
 // What is left of files that an earlier transfer did not finish: this one has sent them, or they are gone
 // here.
 void Preparation::remove_partials() {
-  Action<ProvisionAnswer> removal = action("provision_partials.sh", Script());
+  Action<ProvisionAnswer> removal = action("actions/provision_partials.sh", Script());
   removal.what = "remove what an interrupted transfer left";
   removal.max_output = most_answered;
   removal.timeout = question_time;
@@ -302,7 +299,7 @@ void Preparation::packages(bool done, bool force) {
     return;
   }
   listener_.step("packages");
-  run_step("update-packages", "provision_packages.sh", packages_variables(config_));
+  run_step("update-packages", "actions/provision_packages.sh", packages_variables(config_));
   report_.packages = StepResult::done;
 }
 

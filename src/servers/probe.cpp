@@ -203,10 +203,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set_path("project", request.project)
       .set_path("env", request.environment)
       .set("root", request.root)
-      .add("room.sh")
-      .add("processes.sh")
-      .add("logind.sh")
-      .add("probe.sh");
+      .add("actions/probe.sh");
   action.timeout = std::chrono::seconds(30);
   action.watchful = true;
   return action;

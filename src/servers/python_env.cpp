@@ -9,6 +9,7 @@
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::servers {
 namespace fs = std::filesystem;
@@ -229,8 +230,7 @@ std::string prologue(const config::Config& config, const config::Server& server)
   }
   Script script;
   script.set("__prologue", text).set_path("__project", config.project_path_on(server));
-  script.add("activate.sh", {"prologue"});
-  return script.text();
+  return shell_text(script.add("lib/prologue.sh"));
 }
 
 std::string activation(const config::Config& config, const config::Server& server) {
@@ -241,28 +241,27 @@ std::string activation(const config::Config& config, const config::Server& serve
       .set_path("__env", environment_folder(config, server));
   switch (config.python.manager) {
     case config::PythonManager::conda:
-      script.set_path("__conda", conda_root(config));
+      script.set("__manager", "conda").set_path("__conda", conda_root(config));
       set_other(script, "__other", config);
-      script.add("activate.sh", {"conda", "project"});
       break;
     case config::PythonManager::venv:
     case config::PythonManager::uv:
-      script.add("activate.sh", {"venv", "project"});
+      script.set("__manager", "venv");
       break;
     case config::PythonManager::system:
       // What the prologue put into PATH is the Python that is meant.
-      script.add("activate.sh",
-                 {config.prologue_on(server).empty() ? "system" : "system after prologue", "project"});
+      script.set("__manager", config.prologue_on(server).empty() ? "system" : "prologue");
       break;
   }
-  return script.text();
+  return shell_text(script.add("lib/activate.sh"));
 }
 
 std::string container_activation(const config::Config& config, const config::Server& server) {
   Script script;
   script.set_path("__project", config.project_path_on(server))
-      .set_path("__scripts", scripts_folder(config, server));
-  return script.add("activate.sh", {"project"}).text();
+      .set_path("__scripts", scripts_folder(config, server))
+      .set("__manager", "none");
+  return shell_text(script.add("lib/activate.sh"));
 }
 
 std::string setup_digest(const config::Config& config) {
@@ -377,8 +376,7 @@ Script packages_variables(const config::Config& config) {
       .set("INDEX_URL", python.index_url.value_or(""))
       .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
       .set("NO_INDEX", python.no_index ? "1" : "")
-      .call("set --", options)
-      .add("pip_options.sh");
+      .call("set --", options);
   return script;
 }
 

@@ -5,6 +5,7 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "servers/action.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::servers {
 
@@ -16,8 +17,10 @@ std::string run_script(const std::string& project, const ProcessSpec& process) {
   }
   environment.append(process.activate);
   Script script;
-  script.set_path("project", project).set("command", process.command).set("environment", environment.text());
-  return script.add("job.sh").add("run.sh", {"streams", "command"}).guarded_input();
+  script.set_path("project", project)
+      .set("command", process.command)
+      .set("environment", shell_text(environment));
+  return script.add("actions/run.sh").guarded_input();
 }
 
 ExitStatus run_command(ssh::Connection& connection, const std::string& project, const ProcessSpec& process,

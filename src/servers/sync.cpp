@@ -316,7 +316,7 @@ std::vector<PathKind> look_at(ssh::Connection& connection, const std::vector<std
                               const Cancel& cancel) {
   Action<LookAnswer> action;
   action.what = "look at " + counted(paths.size(), "path");
-  action.script.add("pull_look.sh").call_paths("pull_look", paths);
+  action.script.add("actions/pull_look.sh").call_paths("pull_look", paths);
   action.timeout = std::chrono::seconds(30);
   return run_action(connection, action, cancel, LookAnswer{paths.size()}).kinds;
 }

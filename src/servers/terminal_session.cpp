@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <utility>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -14,8 +15,9 @@
 #include "base/login_shell.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "server/scripts.hpp"
+#include "server/program.hpp"
 #include "servers/action.hpp"
+#include "servers/shell_text.hpp"
 
 namespace remote::servers {
 namespace {
@@ -30,17 +32,15 @@ std::string environment_of(const ProcessSpec& process) {
     check_variable(name);
     environment.call("export", {name + "=" + value});
   }
-  return environment.append(process.activate).text();
+  return shell_text(environment.append(process.activate));
 }
 
-// The script cannot be the command line, which other users see, for it may hold secrets. So it comes by the
-// terminal, which is made raw until it is there: no echo, no line of limited length, no key with a meaning.
-// Single quotes mean the same in every login shell, as long as there is no `'`, `!`, `\` or line end in them.
-std::string command_line(std::size_t script_size) {
+// The request comes by the terminal, which is made raw until it is there: no echo, no line of limited length,
+// no key with a meaning.
+std::string command_line() {
   return fmt::format(
-      "exec sh -c 'terminal_modes=$(stty -g) && stty raw -echo && echo && echo {}tty && "
-      "eval \"$(dd bs=1 count={} 2>/dev/null)\"'",
-      answer_mark, script_size);
+      "exec sh -c 'terminal_modes=$(stty -g) && stty raw -echo && echo && echo {}tty || exit; {}'",
+      answer_mark, server::program_text());
 }
 
 bool is_mark(std::string_view line, std::string_view word) {
@@ -59,11 +59,11 @@ TerminalSize size_of(const TerminalSide& side) {
 
 class TerminalRun {
  public:
-  TerminalRun(ssh::Connection& connection, const std::string& script, const TerminalSide& side,
+  TerminalRun(ssh::Connection& connection, const std::string& request, const TerminalSide& side,
               const ssh::Sink& sink)
-      : connection_(connection), script_(script), side_(side), sink_(sink) {
+      : connection_(connection), request_(request), unsent_(request), side_(side), sink_(sink) {
     channel_ = connection.open_on_terminal(
-        command_line(script.size()), {side.type, size_of(side)},
+        command_line(), {side.type, size_of(side)},
         [this](ssh::Stream stream, std::string_view data) { take(stream, data); });
   }
 
@@ -97,7 +97,12 @@ class TerminalRun {
       data = login_.strip(data, [](std::string_view line) { return is_mark(line, "tty"); });
     }
     if (login_.over() && !script_ran_.over()) {
-      data = script_ran_.strip(data, [](std::string_view line) { return is_mark(line, "run"); });
+      data = script_ran_.strip(data, [this](std::string_view line) {
+        if (trim(line) == server::program_needed) {
+          unsent_ = server::program_installation() + request_;
+        }
+        return is_mark(line, "run");
+      });
     }
     if (script_ran_.over()) {
       begin();  // before anything of the command's is shown
@@ -110,7 +115,7 @@ class TerminalRun {
 
   // Waits for the next thing to happen, and does what it asks for.
   void serve(const Cancel& cancel) {
-    send_script();
+    send_request();
     const bool wanted = typing_ && !input_ended_ && channel_->writable() > 0;
     std::array<pollfd, 3> also{{{cancel.fd(), POLLIN, 0},
                                 {wanted ? side_.input : -1, POLLIN, 0},
@@ -133,13 +138,10 @@ class TerminalRun {
     typing_ = true;
   }
 
-  void send_script() {
-    if (!login_.over() || sent_ == script_.size()) {
-      return;
+  void send_request() {
+    if (login_.over() && !unsent_.empty()) {
+      channel_->write(std::exchange(unsent_, {}));
     }
-    const std::size_t count = std::min(script_.size() - sent_, channel_->writable());
-    channel_->write(std::string_view(script_).substr(sent_, count));
-    sent_ += count;
   }
 
   void pass_input() {
@@ -157,14 +159,14 @@ class TerminalRun {
   }
 
   ssh::Connection& connection_;
-  const std::string& script_;
+  const std::string& request_;
+  std::string unsent_;
   const TerminalSide& side_;
   const ssh::Sink& sink_;
   std::unique_ptr<ssh::Channel> channel_;
-  Greeting login_;       // until the terminal is ready for the script
+  Greeting login_;       // until the terminal is ready for the request
   Greeting script_ran_;  // until what comes is the command's
   std::string errors_;
-  std::size_t sent_ = 0;
   bool typing_ = false;
   bool input_ended_ = false;
   bool within_line_ = false;
@@ -177,22 +179,22 @@ std::string terminal_script(const std::string& project, const ProcessSpec& proce
   Script script;
   script.set_path("project", project).set("command", process.command);
   script.set("environment", environment_of(process));
-  return script.add("tty.sh").add("job.sh").add("run.sh", {"command"}).text();
+  return script.add("lib/tty.sh").add("actions/run.sh").open_input();
 }
 
 std::string shell_script(const std::string& project, const ProcessSpec& process) {
   const std::string environment = environment_of(process);
   Script rc;
-  rc.set_path("remote_project", project).set("remote_environment", environment).add("shell_rc.sh");
+  rc.set_path("remote_project", project).set("remote_environment", environment).add("lib/shell_rc.sh");
   Script script;
-  script.set_path("project", project).set("environment", environment).set("bash_rc", rc.text());
-  return script.add("tty.sh").add("shell.sh").text();
+  script.set_path("project", project).set("environment", environment).set("bash_rc", shell_text(rc));
+  return script.add("lib/tty.sh").add("actions/shell.sh").open_input();
 }
 
-ExitStatus run_on_terminal(ssh::Connection& connection, const std::string& script, const TerminalSide& side,
+ExitStatus run_on_terminal(ssh::Connection& connection, const std::string& request, const TerminalSide& side,
                            const ssh::Sink& sink, const Cancel& cancel) {
-  log_info(connection.server(), "terminal {}: begins, {} bytes of script", side.type, script.size());
-  TerminalRun run(connection, script, side, sink);
+  log_info(connection.server(), "terminal {}: begins, {} bytes of input", side.type, request.size());
+  TerminalRun run(connection, request, side, sink);
   const ExitStatus status = run.finish(cancel);
   log_info(connection.server(), "terminal: {}", status.describe());
   return status;

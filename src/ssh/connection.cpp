@@ -7,6 +7,7 @@
 #include <remote/error.hpp>
 
 #include "base/log.hpp"
+#include "ssh/program_channel.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -14,6 +15,8 @@ namespace {
 // See OutputEnd; the second where nothing more is expected.
 constexpr std::chrono::milliseconds quiet_time{1000};
 constexpr std::chrono::milliseconds short_time{50};
+// When a server has not got so far as to run the program, it may have another login shell than that.
+constexpr std::chrono::seconds no_program_time{10};
 
 // Runs the command; `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
@@ -35,9 +38,13 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
     }
     end.heard();  // the sink may have taken long, and what came meanwhile is still to be read
   };
-  const std::unique_ptr<Channel> channel = connection.open(request.command, sink);
-  std::string_view input = request.input;
-  bool input_open = true;
+  const bool program = request.command == script_command;
+  const auto offer = std::make_shared<ProgramOffer>();
+  const std::unique_ptr<Channel> channel =
+      program ? open_program(connection, request.input, sink, offer) : connection.open(request.command, sink);
+  std::string_view input = program ? std::string_view() : request.input;
+  bool input_open = !program;
+  const auto give_up_at = clock::now() + no_program_time;
   const auto rest = [&] {
     return end.left(*channel, request.complete && request.complete() ? short_time : quiet_time);
   };
@@ -56,6 +63,14 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
       }
     }
     auto wait = std::chrono::milliseconds(60000);
+    if (program && !offer->answered()) {
+      // A login shell that runs no commands may read its stdin: at the end of that, it ends.
+      if (clock::now() >= give_up_at) {
+        channel->close_input();
+      } else {
+        wait = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - clock::now());
+      }
+    }
     if (request.timeout.count() > 0) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
       if (left.count() <= 0) {

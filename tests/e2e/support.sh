@@ -102,7 +102,7 @@ mark=$((10000000 + $$)) # for arguments that no other test's processes have
 processes() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }
 # lifelines: the command lines of this test's lifeline processes
 lifelines() {
-  grep -la "lifeline-" /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
+  grep -la "python/lifeline.py" /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
     { tr "\0" " " <"$file" && echo; } 2>/dev/null
   done | grep -F "$work" || true
 }

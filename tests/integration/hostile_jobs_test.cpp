@@ -3,6 +3,7 @@
 
 #include "base/subprocess.hpp"
 #include "jobs/stacks.hpp"
+#include "server/program.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
@@ -110,7 +111,7 @@ TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
   wait_end(first);
   expect_nothing_left();
   const fs::path bin = place() / ".jobs/.bin";
-  const fs::path supervisor = fs::directory_iterator(bin)->path();
+  const fs::path supervisor = bin / server::program_digest() / "lib/supervisor.sh";
   const std::string text = read_file(supervisor);
   const fs::path mark = servers.home("a") / "mark";
   const std::string evil = "touch '" + mark.string() + "'\n";

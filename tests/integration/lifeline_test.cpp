@@ -13,9 +13,9 @@
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/start.hpp"
-#include "server/scripts.hpp"
 #include "support/cut_proxy.hpp"
 #include "support/local_connection.hpp"
+#include "support/paths.hpp"
 #include "support/processes.hpp"
 #include "support/test_lifeline.hpp"
 #include "support/test_sshd.hpp"
@@ -423,11 +423,9 @@ TEST_P(LifelineTest, OneServerAlone) {
 
 // An address that swallows what is sent there must not keep a member from what else it has to do.
 TEST(LifelineProcess, ConnectingIsNotWaitedFor) {
-  const TempFolder folder;
-  write_file_atomic(folder.path() / "lifeline.py", std::string(scripts::text("lifeline.py")));
   SubprocessSpec spec;
-  spec.directory = folder.path();
-  spec.argv = {"python3", "-c",
+  spec.directory = fs::path(test::source_folder) / "src/server/python";
+  spec.argv = {"python3", "-B", "-c",
                "import lifeline, socket, time\n"
                "hole = socket.socket()\n"
                "hole.bind(('127.0.0.1', 0))\n"

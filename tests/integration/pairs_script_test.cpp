@@ -5,8 +5,8 @@
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
-#include "server/scripts.hpp"
 #include "servers/pairs.hpp"
+#include "support/paths.hpp"
 
 // pairs.sh on the shells there are, on a server without python3: what sh can tell is told. And what pairs.py
 // makes of what it does not understand; tests/e2e has the rest of it.
@@ -30,7 +30,8 @@ TEST_P(PairsScript, WithoutPythonItTellsNamesAndWays) {
                              .python = "no-such-python"};
   SubprocessSpec spec;
   spec.argv = split(GetParam(), ' ');
-  spec.argv.emplace_back("-s");
+  spec.argv.insert(spec.argv.end(), {"-c", ". \"$remote_program/main.sh\""});
+  spec.set_env = {{"remote_program", test::source_folder + std::string("/src/server")}};
   const ExecResult result = run_subprocess(spec, pairs_script(request).open_input());
   EXPECT_EQ(result.err, "");
   const auto answer = read_answer<PairsAnswer>(result.out, PairsAnswer(request));
@@ -52,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(Shells, PairsScript, ::testing::Values("dash", "bash", 
 ExecResult run_program(const std::string& lines, const std::string& input) {
   std::string program;
   for (const char* part : {"pairs.py", "pairs_loop.py", "pairs_ways.py", "pairs_bandwidth.py"}) {
-    program += lean_script(scripts::text(part));
+    program += read_file(std::filesystem::path(test::source_folder) / "src/server/python" / part);
   }
   SubprocessSpec spec;
   spec.argv = {"python3", "-S", "-I", "-c", program + lines, "0", "abc", "127.0.0.1", "20000"};

@@ -3,6 +3,7 @@
 
 #include <remote/error.hpp>
 
+#include "ssh/program_channel.hpp"
 #include "support/script_test.hpp"
 
 // How follow.sh follows jobs, under every sh that servers have.
@@ -25,10 +26,11 @@ class JobFollow : public test::ScriptTest {
   std::unique_ptr<Followed> follow(const FollowRequest& request) {
     auto followed = std::make_unique<Followed>();
     Followed* target = followed.get();
-    followed->channel = connection->open("sh -s", [target](ssh::Stream stream, std::string_view data) {
-      (stream == ssh::Stream::out ? target->out : target->err).append(data);
-    });
-    followed->channel->write(follow_script(jobs_folder, request));
+    followed->channel =
+        ssh::open_program(*connection, follow_script(jobs_folder, request),
+                          [target](ssh::Stream stream, std::string_view data) {
+                            (stream == ssh::Stream::out ? target->out : target->err).append(data);
+                          });
     // The header comes on both streams; an error on stdout alone, and then the channel ends.
     const auto whole = [](const std::string& text) {
       const std::size_t at = text.find("@remote1 ");

@@ -2,7 +2,6 @@
 
 #include "jobs/protocol.hpp"
 #include "jobs/stacks.hpp"
-#include "server/scripts.hpp"
 #include "support/script_test.hpp"
 
 // clean.sh and stacks.sh on the local shell, without ssh, under every sh that servers have.
@@ -179,8 +178,8 @@ TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
   fs::create_symlink("a file", home / "link");
   fs::create_symlink("nothing", home / "dangling");
   EXPECT_EQ(exec(servers::Script()
-                     .add("pull_look.sh")
-                     .append("pull_look ~/'a file' ~ ~/link ~/dangling ~/nothing")
+                     .add("actions/pull_look.sh")
+                     .call_paths("pull_look", {"~/a file", "~", "link", "~/dangling", "~/nothing"})
                      .input()),
             "\n@remote1 pull there\n@remote1 pull there\n@remote1 pull link\n@remote1 pull missing\n"
             "@remote1 pull missing\n@remote1 end\n");
@@ -194,8 +193,8 @@ TEST_P(JobTools, FindsWhatFitsAPattern) {
   }
   const auto match = [&](const std::string& pattern) {
     return exec(servers::Script()
-                    .add("pull_match.sh")
-                    .append("set -f; IFS=x; pull_match ~/'my [project]' " + pattern)
+                    .add("actions/pull_match.sh")
+                    .append("set -f; IFS=x; folder=~/'my [project]'; pull_match " + pattern)
                     .input());
   };
   EXPECT_EQ(match("'a*/*.pt'"),
@@ -207,7 +206,7 @@ TEST_P(JobTools, FindsWhatFitsAPattern) {
 TEST_P(JobTools, TellsTheLastLinesOfStderr) {
   const auto last = [&](const std::string& text) {
     std::ofstream(servers.home("a") / "job.err") << text;
-    return exec(servers::Script().add("last_stderr.sh").append("last_stderr ~ 2").input());
+    return exec(servers::Script().add("actions/last_stderr.sh").append("folder=~; last_stderr 2").input());
   };
   EXPECT_EQ(last("1\n@remote1 end\n3"),
             "\n@remote1 stderr |@remote1 end\n@remote1 stderr |3\n@remote1 end\n");

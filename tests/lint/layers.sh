@@ -23,7 +23,7 @@ check base
 check server
 check config base
 check ui base
-check ssh base config
+check ssh base config server
 check servers ssh config base server
 check sandbox servers config base server
 check jobs servers ssh config base server

@@ -15,7 +15,7 @@ only() { # only FILE PATTERN INSTEAD: the pattern stands in this file of src and
 only src/base/json.hpp '\.dump\(' 'dump_json() of base/json.hpp, which takes any bytes'
 only src/base/strings.cpp '[!=]= 1 \? "s?"' 'counted() of base/strings.hpp'
 only src/cli/cli.cpp 'spdlog' 'base/log.hpp'
-only src/servers/answer.hpp '^([^/]|/[^/])*@remote1' 'answer_mark of servers/answer.hpp, or a script of src/server'
+only 'src/server[a-z/]*[ap][a-z]*.hpp' '^([^/]|/[^/])*@remote1' 'answer_mark of servers/answer.hpp, or a script of src/server'
 # What mends an error is a Remedy below cli/, since another program has other words for it. A finding of `check`
 # has a Fix instead, which is a command line by its contract.
 # shellcheck disable=SC2016  # the backquote stands in the messages

@@ -17,7 +17,7 @@ while IFS= read -r file; do
     *) continue ;;
   esac
   count=$((count + 1))
-  shellcheck -x -P SCRIPTDIR ${dialect:+"$dialect"} "$file" || bad=1
+  shellcheck -x -P SCRIPTDIR -P . ${dialect:+"$dialect"} "$file" || bad=1
 done <"$list"
 [ "$count" -gt 0 ] || { echo "shell: no scripts found"; exit 1; }
 [ "$bad" = 1 ] || echo "shell: $count scripts are clean"

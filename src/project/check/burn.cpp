@@ -11,7 +11,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "jobs/kill.hpp"
-#include "server/scripts.hpp"
+#include "server/program.hpp"
 #include "servers/action.hpp"
 
 namespace remote::project {
@@ -178,7 +178,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   LaunchRequest request;
   // The program is a variable, so that what is shown of the command can be read.
   request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(seconds);
-  request.env = {{"REMOTE_BURN", servers::lean_script(scripts::text("burn.py"))}};
+  request.env = {{"REMOTE_BURN", std::string(server::python_text("burn.py"))}};
   request.servers = servers;
   request.nproc = by_gpu ? "auto" : "1";
   request.tags = {"check", "burn"};

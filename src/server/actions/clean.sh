@@ -2,6 +2,8 @@
 # Removes the folders of ended jobs: clean_one ID for each. It leaves alone what runs or may yet start, whatever the laptop
 # believes.
 # shellcheck disable=SC2034,SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
 
 clean_one() {
   case $1 in

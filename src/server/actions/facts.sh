@@ -7,6 +7,15 @@
 # Answers in lines "@remote1 facts KEY …". gpus.sh and a call of end_facts follow. Nothing is written. It starts as few programs as it can:
 # many servers are asked at once, and practice servers share one machine.
 # shellcheck disable=SC2154  # the variables above
+# shellcheck source=src/server/lib/room.sh
+
+
+. "$remote_program/lib/room.sh"
+# shellcheck source=src/server/lib/logind.sh
+. "$remote_program/lib/logind.sh"
+# shellcheck source=src/server/lib/gpus.sh
+. "$remote_program/lib/gpus.sh"
+
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH

@@ -4,6 +4,8 @@
 # to its end, because nobody follows any more: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
 # wait (send nothing, only end with the job). With RANK, it is the output of this rank of a launch under Slurm, which has files of its own.
 # shellcheck disable=SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
 
 # tail_offset FILE LINES: the offset at which the last lines begin, into $offset. Only the end of the file is read:
 # in windows that grow until the lines fit.
@@ -66,7 +68,7 @@ watch_input() {
 # rank_output RANK: the files of this rank, into $out_file and $err_file. One that has not begun yet will append to them.
 rank_output() {
   # The agents of torchrun divide their output with the help of a program that the job may have been started without.
-  if grep -q '^exec sh ./slurm_job.sh agents ' "$f_dir/batch.sh" && ! grep -q remote_torch_agent.py "$f_dir/job.sh"; then
+  if grep -q '^exec sh ./slurm_job.sh agents ' "$f_dir/batch.sh" && ! grep -q -e remote_torch_agent.py -e 'enable_stacks [^ ]* agent$' "$f_dir/job.sh"; then
     give_up "the output of job $id is not divided by ranks, as it was started without remote's startup file for Python"
   fi 2>/dev/null
   out_file=$f_dir/ranks/$1.out err_file=$f_dir/ranks/$1.err

@@ -2,6 +2,8 @@
 # Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID CLAIM(0|1) for each, kill_finish. All jobs of a call are
 # ended side by side. CLAIM: it may not have started yet, and then not even its project's folder need be there.
 # shellcheck disable=SC2034,SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
 
 kill_begin() {
   # a loss of the connection must not stop this half-way

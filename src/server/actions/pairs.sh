@@ -1,7 +1,7 @@
 #!/bin/sh
-# Looks at a server's network for `remote check`. Set before this text by src/servers/pairs.cpp:
+# Looks at a server's network for `remote check`. Set by src/servers/pairs.cpp:
 #   activate  sh text that enters the Python environment
-#   program   the text of pairs.py and of its parts
+#   bandwidth  1: what is sent is measured, too; may be empty
 #   own       this server's number
 #   token     by which its listeners prove whose they are
 #   master    the first server, as a launch would call it
@@ -28,6 +28,10 @@ for device in /dev/nvidia[0-9]* /dev/kfd; do
   [ ! -e "$device" ] || { printf '@remote1 pairs gpus\n' && break; }
 done
 if [ -n "$found" ]; then
+  # one module in several files
+  program=$(cd "$remote_program/python" && cat pairs.py pairs_loop.py pairs_ways.py ${bandwidth:+pairs_bandwidth.py}) || exit
+  program="$program
+Server().run()"
   options='-S -I' # it needs the standard library alone; a Python that is told where that is, has to listen
   [ -z "${PYTHONHOME-}" ] || options=-S
   # shellcheck disable=SC2086

@@ -10,6 +10,13 @@
 #   root  put before the paths of the system's files; a test may name a folder with files of its own
 # Answers in lines "@remote1 probe KEY …", at last "@remote1 end". Nothing is opened, bound or written.
 # shellcheck disable=SC2154  # all of these are set before
+# shellcheck source=src/server/lib/room.sh
+. "$remote_program/lib/room.sh"
+# shellcheck source=src/server/lib/processes.sh
+. "$remote_program/lib/processes.sh"
+# shellcheck source=src/server/lib/logind.sh
+. "$remote_program/lib/logind.sh"
+
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH

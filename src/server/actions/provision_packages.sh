@@ -1,8 +1,13 @@
 #!/bin/sh
-# Installs what the project asks for. After pip_options.sh, which makes pip's options the arguments, and
-# provision_common.sh. Set by the caller: PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), LOCKED
+# Installs what the project asks for. Set by the client: what pip_options.sh takes; PACKAGES_DIGEST, KIND (pipenv, requirements, pyproject or none), LOCKED
 # (1: there is a Pipfile.lock), and SOURCES, the files that the digest is of, as the laptop has them: lines
 # "sha256 HEX NAME" and "size BYTES NAME".
+# shellcheck disable=SC2154
+
+# shellcheck source=src/server/lib/provision.sh
+. "$remote_program/lib/provision.sh"
+# shellcheck source=src/server/lib/pip_options.sh
+. "$remote_program/lib/pip_options.sh"
 : "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${KIND:?}" "${LOCKED?}" "${SOURCES?}"
 cd "$PROJECT" || fail "there is no folder $PROJECT" "send the project there first"
 lock_environment

@@ -1,7 +1,12 @@
 #!/bin/sh
-# Makes the Python environment. After provision_common.sh. Set by the caller: SETUP_DIGEST, VERSION (of Python,
+# Makes the Python environment. Set by the client: SETUP_DIGEST, VERSION (of Python,
 # may be empty), ASKED_VERSION (the same, empty where configs.yaml names none), SITE_PACKAGES (1 or empty), FORCE (1 or empty), CONDA_URL, CONDA_SHA256_X86_64,
 # CONDA_SHA256_AARCH64 (may be empty), and the listed system packages as arguments.
+# shellcheck disable=SC2154
+
+# shellcheck source=src/server/lib/provision.sh
+. "$remote_program/lib/provision.sh"
+
 : "${SETUP_DIGEST:?}" "${SETUP_STAMP:?}" "${VERSION?}" "${ASKED_VERSION?}" "${SITE_PACKAGES?}" "${FORCE?}" "${CONDA_URL?}"
 : "${CONDA_SHA256_X86_64?}" "${CONDA_SHA256_AARCH64?}"
 

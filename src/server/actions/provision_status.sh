@@ -1,7 +1,12 @@
 #!/bin/sh
-# What is done already, in one round trip. After provision_common.sh. Set by the caller: SETUP_DIGEST,
+# What is done already, in one round trip. Set by the client: SETUP_DIGEST,
 # PACKAGES_DIGEST, SHARE_TOKEN (of this call; empty where nobody may share the folder), SERVER (this one's name), AGAIN (1: another
 # server has just prepared this folder), and the listed system packages as arguments.
+# shellcheck disable=SC2154
+
+# shellcheck source=src/server/lib/provision.sh
+. "$remote_program/lib/provision.sh"
+
 : "${SETUP_DIGEST:?}" "${PACKAGES_DIGEST:?}" "${PACKAGES_STAMP:?}" "${SHARE_TOKEN?}" "${SERVER:?}" "${AGAIN?}"
 mkdir -p "$PROJECT" || fail "cannot make the project's folder $PROJECT" "choose another remote_path in configs.yaml"
 # Which of the call's servers was the first to look into this folder. A link is made with its content or not at all, also over

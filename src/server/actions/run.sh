@@ -1,14 +1,15 @@
-# Runs one command in the foreground of an SSH channel; after guard.sh and job.sh. Set before: project, command, and environment,
-# which is the sh text that exports the variables and enters the Python environment.
+# Runs one command in the foreground of an SSH channel. Set before: project, command, and environment, which is the sh text that exports
+# the variables and enters the Python environment.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
+# shellcheck source=src/server/lib/job.sh
+. "$remote_program/lib/job.sh"
 
-#part streams
-# What stands before these lines is the login shell's own: see run_command.cpp.
-printf '\n@remote1 run\n'
-printf '\n@remote1 run\n' >&2
-
-#part command
+# What stands before these lines is the login shell's own: see run_command.cpp. lib/tty.sh has said it on a terminal.
+if ! [ -t 0 ]; then
+  printf '\n@remote1 run\n'
+  printf '\n@remote1 run\n' >&2
+fi
 cd -- "$project" 2>/dev/null || {
   echo "remote: the project's folder $project is not on this server; send it there first" >&2
   exit 127

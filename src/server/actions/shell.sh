@@ -25,7 +25,7 @@ case ${SHELL##*/} in
     ;;
   bash)
     REMOTE_SHELL_PATH=$PATH
-    export REMOTE_SHELL_PATH
+    export REMOTE_SHELL_PATH remote_program
     exec 9<<END
 $bash_rc
 END

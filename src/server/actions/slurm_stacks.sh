@@ -1,13 +1,18 @@
-# The stacks of a job's processes on the nodes of Slurm: stacks_on_nodes ID, with $inner set to the script that answers on a node
+# The stacks of a job's processes on the nodes of Slurm: stacks_on_nodes ID, with $inner set to the request that is answered on a node
 # (stacks.sh), which runs there as a step of the job beside its own. Lines say of which process they are.
 # shellcheck shell=sh
-# shellcheck disable=SC2154
+# shellcheck disable=SC2154,SC2016
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
+# shellcheck source=src/server/lib/keep.sh
+. "$remote_program/lib/keep.sh"
 
 stacks_on_nodes() {
   facts "$1" || {
     say "ended $1"
     return
   }
+  keep_program
   slurm_ask 0
   [ -z "$slurm_trouble" ] || give_up "$slurm_trouble"
   if [ -n "$f_end" ] || ! slurm_row "$1" || [ "$slurm_state" != RUNNING ]; then
@@ -19,7 +24,7 @@ stacks_on_nodes() {
     # one node after the other, as all processes of the job write their stacks into one file
     for so_node in $(scontrol show hostnames "$slurm_nodes" 2>/dev/null); do
       printf '%s\n' "$inner" | (umask 077 && slurm_call 20 srun --jobid="$slurm_number" --overlap --mem=0 --cpu-bind=none --mpi=none \
-        --nodes=1 --ntasks=1 --nodelist="$so_node" sh -s 2>"$so_err") || exit
+        --nodes=1 --ntasks=1 --nodelist="$so_node" sh -c 'remote_program=$0 && . "$0/main.sh"' "$kept" 2>"$so_err") || exit
     done
   )
   so_code=$?

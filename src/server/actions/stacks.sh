@@ -3,6 +3,8 @@
 # signal 50 goes to those that catch it and have the file for its answer open: they were started with --enable-stacks.
 # Set before: activate, the sh text that enters the project's Python environment.
 # shellcheck disable=SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
 
 stacks_begin() {
   # of the server or of the project's environment; never from the PATH of the process that is looked at

@@ -1,8 +1,16 @@
 #!/bin/sh
 # Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND [FILE TEXT…] for each, start_finish: FILE is one more file of the job's folder.
-# Set before: project, jobs, supervisor_name, supervisor_text; with a lifeline also lifeline (its request, which holds a secret),
-# lifeline_activate, lifeline_name, lifeline_text, ender_name, ender_text.
+# Set before: job_head and job_tail, what stands before and behind each job's own text in its job.sh; with a lifeline also
+# lifeline (its request, which holds a secret) and lifeline_activate.
 # shellcheck disable=SC2034,SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
+# shellcheck source=src/server/lib/keep.sh
+. "$remote_program/lib/keep.sh"
+# shellcheck source=src/server/lib/oom.sh
+. "$remote_program/lib/oom.sh"
+# shellcheck source=src/server/lib/lifeline_run.sh
+. "$remote_program/lib/lifeline_run.sh"
 
 start_begin() {
   # Not ignored but caught: a loss of the connection must not stop this half-way, and what is started below
@@ -14,55 +22,9 @@ start_begin() {
   mask=$(umask)
   [ -d "$project" ] || mkdir -p "$project" 2>/dev/null || give_up "cannot make the folder $project"
   umask 077
-  bin=$jobs/.bin/$supervisor_name
-  set -- "$supervisor_name" "$supervisor_text"
-  [ -z "${lifeline-}" ] || set -- "$@" "$ender_name" "$ender_text" "$lifeline_name" "$lifeline_text"
-  programs_are_ours "$@" || make_programs "$@"
+  keep_program
   cd -P "$jobs" || give_up "cannot enter $jobs"
   used=
-}
-
-# programs_are_ours NAME TEXT…: whether these stand in .bin with these texts, are this login's own like the folders they are
-# in, and nobody else may write to any of these. A digest in a file's name says nothing about who made the file.
-programs_are_ours() {
-  pr_names='' pr_texts='' pr_end='
-'
-  [ -O "$jobs" ] && [ -O "$jobs/.bin" ] && ! [ -L "$jobs/.bin" ] || return 1
-  while [ $# -gt 0 ]; do
-    [ -f "$jobs/.bin/$1" ] && [ -O "$jobs/.bin/$1" ] && ! [ -L "$jobs/.bin/$1" ] || return 1
-    pr_names="$pr_names $1"
-    pr_texts="$pr_texts$2$pr_end"
-    shift 2
-  done
-  # shellcheck disable=SC2012,SC2086  # no odd names here; two processes for all
-  pr_found=$(cd "$jobs/.bin" && ls -ld .. . $pr_names && echo && cat $pr_names && echo end) 2>/dev/null || return 1
-  pr_modes=$pr_end${pr_found%%"$pr_end$pr_end"*}
-  case $pr_modes in
-    *"$pr_end"?????w* | *"$pr_end"????????w*) return 1 ;;
-  esac
-  [ "$pr_end$pr_found" = "$pr_modes$pr_end$pr_end${pr_texts}end" ]
-}
-
-# make_programs NAME TEXT…: makes them anew, by rename. What was there before somebody else may have made.
-make_programs() {
-  [ -d "$jobs/.bin" ] || mkdir -p "$jobs/.bin" 2>/dev/null || give_up "cannot write in $jobs: no right to, or the disk is full"
-  for mp_dir in "$jobs" "$jobs/.bin"; do
-    [ -O "$mp_dir" ] || give_up "$mp_dir belongs to another user, who could change what runs from it; remove it, or use another folder"
-  done
-  ! [ -L "$jobs/.bin" ] || give_up "$jobs/.bin is a symbolic link, and programs are run from it: remove it"
-  chmod go-w "$jobs" "$jobs/.bin" 2>/dev/null
-  for mp_name; do
-    case $mp_name in
-      supervisor-*.sh | ender-*.sh | lifeline-*.py) mp_file=$jobs/.bin/$mp_name ;;
-      *)
-        {
-          # machines with one home may do this at once, with the same pid
-          mp_new=$(mktemp "$mp_file.XXXXXX") && printf '%s\n' "$mp_name" >"$mp_new" && mv -f "$mp_new" "$mp_file"
-        } 2>/dev/null || give_up "cannot write in $jobs (no right to, or the disk is full)"
-        ;;
-    esac
-  done
-  programs_are_ours "$@" || give_up "other users may change the programs in $jobs/.bin: look at who owns them, and at their modes"
 }
 
 start_one() {
@@ -70,7 +32,7 @@ start_one() {
   if why=$(mkdir "$dir" 2>&1); then
     if {
       { [ "$3" = local ] || printf '%s\n' "$3" >"$dir/backend"; } &&
-        printf '%s' "$2" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err" && more_files "$@"
+        printf '%s' "$job_head$2$job_tail" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err" && more_files "$@"
     } 2>/dev/null; then
       for_backend "$3" "$1"
     else
@@ -106,10 +68,10 @@ start_lifeline() {
   # for status.sh; for the owner only, as it proves who belongs to the launch
   # shellcheck disable=SC2154
   for id in $ids_local; do
-    printf '%s\n' "python $python" "program $lifeline_name" "ender $ender_name" "$lifeline" >"$id/lifeline.request"
+    printf '%s\n' "python $python" "program $kept_name/python/lifeline.py" "ender $kept_name/lib/ender.sh" "$lifeline" >"$id/lifeline.request"
   done 2>/dev/null
   {
-    printf '%s\n' "$lifeline" | run_lifeline "$python" "$lifeline_name" "$ender_name"
+    printf '%s\n' "$lifeline" | run_lifeline "$python" "$kept_name/python/lifeline.py" "$kept_name/lib/ender.sh"
   } >/dev/null 2>&1 &
 }
 

@@ -1,6 +1,12 @@
 #!/bin/sh
 # Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end.
 # shellcheck disable=SC2034,SC2154
+# shellcheck source=src/server/lib/jobs.sh
+. "$remote_program/lib/jobs.sh"
+# shellcheck source=src/server/lib/lifeline_run.sh
+. "$remote_program/lib/lifeline_run.sh"
+# shellcheck source=src/server/lib/peer_words.sh
+. "$remote_program/lib/peer_words.sh"
 
 status_begin() {
   look_for_room
@@ -150,15 +156,21 @@ revive_lifeline() {
   while read -r rv_key rv_value; do
     case $rv_key in
       python) rv_python=$rv_value ;;
-      program) rv_program=${rv_value##*/} ;;
-      ender) rv_ender=${rv_value##*/} ;;
+      program) rv_program=${rv_value#"$jobs/.bin/"} ;;
+      ender) rv_ender=${rv_value#"$jobs/.bin/"} ;;
     esac
   done 2>/dev/null <"$f_dir/lifeline.request"
   revival='dead: its request is not there any more'
   [ -n "$rv_program" ] || return
   revival="dead: the programs in $jobs/.bin are not as they were"
-  for rv_file in "$jobs/.bin" "$jobs/.bin/$rv_program" "$jobs/.bin/$rv_ender"; do
-    [ -O "$rv_file" ] && ! [ -L "$rv_file" ] || return
+  # files of a version, or of an older build, which had them in .bin itself
+  for rv_file in "$rv_program" "$rv_ender"; do
+    case $rv_file in
+      /* | *..*) return ;;
+    esac
+    for rv_path in "$jobs/.bin" "$jobs/.bin/${rv_file%%/*}" "$jobs/.bin/$rv_file"; do
+      [ -O "$rv_path" ] && ! [ -L "$rv_path" ] || return
+    done
   done
   revival="dead: $rv_python is not there any more"
   command -v "$rv_python" >/dev/null 2>&1 || return

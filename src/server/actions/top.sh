@@ -6,6 +6,8 @@
 #   @remote1 last ID |LINE                  what a job wrote last
 # No process is started where a builtin does: this runs every second or two.
 # shellcheck disable=SC2154
+# shellcheck source=src/server/lib/gpus.sh
+. "$remote_program/lib/gpus.sh"
 
 top_host() {
   LC_ALL=C

@@ -3,6 +3,8 @@
 # A job writes these files itself, so that nothing in them is believed to be more than numbers and lines of text.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
+# shellcheck source=src/server/actions/status.sh
+. "$remote_program/actions/status.sh"
 
 # are_numbers WORD…
 are_numbers() {

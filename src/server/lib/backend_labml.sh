@@ -5,8 +5,6 @@
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
 # shellcheck disable=SC3013  # dash, bash and busybox know -ef
 
-#part state
-
 # labml_state ID [HOW]
 labml_state() {
   pid=$f_pid
@@ -22,8 +20,6 @@ labml_state() {
     reason="it cannot be told whether process $f_pid is still the job's"
   fi
 }
-
-#part end
 
 # labml_members HOW ID…
 labml_members() {

@@ -2,8 +2,6 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154,SC3013  # variables are shared between the parts; all shells here know -ef
 
-#part start
-
 end_process() {
   kill -s KILL "$1"
 }
@@ -20,7 +18,7 @@ spawn() {
       REMOTE_JOB_ID=$1
       export REMOTE_JOB_ID
       # shellcheck disable=SC2086
-      exec $setsid sh "$bin" "$1" $facts_for_all
+      exec $setsid sh "$kept/lib/supervisor.sh" "$1" $facts_for_all
     ) | end_process "$middle"
   ) 3>&1
 }
@@ -73,8 +71,6 @@ local_start() {
     esac
   done
 }
-
-#part state
 
 gpu_asked=
 
@@ -155,8 +151,6 @@ local_state() {
     fi
   fi
 }
-
-#part end
 
 # A process belongs to a job when one of these says so, and never when it carries another job's cookie:
 # its cookie; the recorded pid and start time; job.out or job.err open for writing; its parent, session or process

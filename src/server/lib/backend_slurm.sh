@@ -1,9 +1,10 @@
 # The backend `slurm`: a job is one job of Slurm, submitted on a login node; its processes run on other machines, which share the
 # project's folder with this one. docs/protocol.md tells what a backend is, and docs/launchers/slurm.md what it means to a user.
 # What squeue and sbatch print is checked word by word: a site's wrapper may print anything.
-# backend_slurm_state.sh goes behind it.
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
+# shellcheck source=src/server/lib/backend_slurm_state.sh
+. "$remote_program/lib/backend_slurm_state.sh"
 slurm_rows='' slurm_asked='' slurm_trouble='' slurm_blanks=$IFS slurm_line_end='
 '
 
@@ -136,8 +137,6 @@ slurm_note() {
   ) 2>/dev/null
 }
 
-#part start
-
 # slurm_start ID…
 slurm_start() {
   trap - EXIT # from here on it is not true that nothing was started
@@ -236,8 +235,6 @@ slurm_after() {
   done 2>/dev/null <"$jobs/$1/after"
   [ -z "$slurm_after" ] || slurm_after="--dependency=afterok$slurm_after --kill-on-invalid-dep=yes"
 }
-
-#part end
 
 # slurm_members HOW ID…: the jobs that Slurm still has. Where it does not answer, none is gone.
 slurm_members() {

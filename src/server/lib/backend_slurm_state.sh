@@ -1,9 +1,7 @@
-# The part `state` of the backend `slurm` (backend_slurm.sh): how a job is, by its own result and by what Slurm says, also when Slurm has
+# Part of the backend `slurm` (backend_slurm.sh): how a job is, by its own result and by what Slurm says, also when Slurm has
 # forgotten it or does not answer.
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
-
-#part state
 
 # slurm_says_end ID: what the end means that Slurm tells, where the job's own result is missing: into f_end, f_code and f_ended.
 slurm_says_end() {

@@ -3,8 +3,6 @@
 # supervisor. Only a container of that very name is ever touched. Set before it: jobs.
 # shellcheck disable=SC2034,SC2154,SC3013  # variables are shared between the parts; all shells here know -ef
 
-#part state
-
 # box_of ID: the engine that has the job's container, into $box_engine. Fails where no engine would know it by a name:
 # the processes of apptainer are the client's own.
 box_of() {
@@ -79,8 +77,6 @@ remove_box() {
   ask_engine "$1" kill --signal KILL "remote-$1" >/dev/null
   ask_engine "$1" rm --force "remote-$1" >/dev/null
 }
-
-#part end
 
 # signal_box SIGNAL ID MEMBER…: a signal to all processes of a container whose processes this login may not signal itself, as they
 # run as another user. Those that are among the members got it like any other.

@@ -74,6 +74,13 @@ box_enter() {
       set -- "$box_option" "$box_value" "$@"
       ;;
   esac
+  case $remote_program in
+    "$box_real"/*) ;;
+    *)
+      box_mount "$remote_program"
+      set -- "$box_option" "$box_value" "$@"
+      ;;
+  esac
   # The launch's shared file (init_file.sh) may lie elsewhere.
   box_shared=
   [ ! -f "$box_here/init_file" ] || { read -r _ && IFS= read -r box_shared; } <"$box_here/init_file" || box_shared=

@@ -1,17 +1,20 @@
-# For --enable-stacks, behind a job's activation, in the project's folder: enable_stacks JOBS_FOLDER TEXT [AGENT] writes TEXT as
-# sitecustomize.py into the job's folder, and puts its place before all others on PYTHONPATH; beside it, AGENT as
-# remote_torch_agent.py, for an agent of torchrun. Commands other than Python see a longer PYTHONPATH. Whatever goes wrong
-# here, the job runs.
+# For --enable-stacks, behind a job's activation, in the project's folder: enable_stacks JOBS_FOLDER [agent] puts sitecustomize.py
+# into the job's folder, and that place before all others on PYTHONPATH; beside it, for an agent of torchrun, torch_agent.py as
+# remote_torch_agent.py. Commands other than Python see a longer PYTHONPATH. Whatever goes wrong here, the job runs.
 # shellcheck shell=sh
+# shellcheck disable=SC2154
+
+# stacks_file FILE NAME: by rename: the ranks of a node of Slurm share the folder, and import it while others write it.
+stacks_file() {
+  cat "$remote_program/python/$1" >".part.${RANK-}.$$" && mv -f ".part.${RANK-}.$$" "$2"
+}
 
 enable_stacks() {
-  set -- "$(pwd)/$1/$REMOTE_JOB_ID/python" "$2" "${3-}"
+  set -- "$(pwd)/$1/$REMOTE_JOB_ID/python" "${2-}"
   # a ':' in the folder's name cannot stand in PYTHONPATH
   if case $1 in *:*) false ;; esac && (
-    # by rename: the ranks of a node of Slurm share the folder, and import it while others write it
-    part=$1/.part.${RANK-}.$$
-    umask 077 && mkdir -p "$1" && printf '%s' "$2" >"$part" && mv -f "$part" "$1/sitecustomize.py" &&
-      { [ -z "$3" ] || { printf '%s' "$3" >"$part" && mv -f "$part" "$1/remote_torch_agent.py"; }; }
+    umask 077 && mkdir -p "$1" && cd "$1" && stacks_file sitecustomize.py sitecustomize.py &&
+      { [ -z "$2" ] || stacks_file torch_agent.py remote_torch_agent.py; }
   ); then
     PYTHONPATH=$1${PYTHONPATH:+:$PYTHONPATH}
     export PYTHONPATH

@@ -1,16 +1,12 @@
 #!/bin/sh
-# Ends jobs: sh .../.jobs/.bin/ender-DIGEST.sh SIGNAL GRACE_S BY ID... It is kill.sh as a program, which the lifeline runs.
-# shellcheck disable=SC2034  # the functions are in what is included
+# Ends jobs: sh .../.jobs/.bin/DIGEST/lib/ender.sh SIGNAL GRACE_S BY ID... It is kill.sh as a program, which the lifeline runs.
+# shellcheck disable=SC2034  # the functions are in what is sourced
 jobs=${0%/.bin/*}
 project=${jobs%/*}
-#include lib.sh
-#include room.sh
-#include processes.sh
-#include second.sh
-#include init_file.sh
-#include container.sh
-#include backends
-#include kill.sh
+remote_program=${0%/lib/*}
+backends=' local labml '
+# shellcheck source=src/server/actions/kill.sh
+. "$remote_program/actions/kill.sh"
 kill_begin "$1" "$2" "$3"
 shift 3
 for asked; do

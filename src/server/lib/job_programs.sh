@@ -1,7 +1,8 @@
-# Behind a job's activation, in the project's folder: job_programs JOBS_FOLDER [NAME TEXT]… writes programs of ours into the
+# Behind a job's activation, in the project's folder: job_programs JOBS_FOLDER [NAME FILE]… puts programs of ours into the
 # job's folder, and puts their place before all others on PATH. They find the two folders in REMOTE_JOB_FOLDER and
 # REMOTE_PROJECT_FOLDER.
 # shellcheck shell=sh
+# shellcheck disable=SC2154
 
 job_programs() {
   REMOTE_PROJECT_FOLDER=$(pwd)
@@ -15,7 +16,7 @@ job_programs() {
     umask 077
     mkdir -p "$REMOTE_JOB_FOLDER/bin" || exit
     while [ $# -gt 0 ]; do
-      printf '%s' "$2" >"$REMOTE_JOB_FOLDER/bin/$1" && chmod 700 "$REMOTE_JOB_FOLDER/bin/$1" || exit
+      cat "$remote_program/lib/$2" >"$REMOTE_JOB_FOLDER/bin/$1" && chmod 700 "$REMOTE_JOB_FOLDER/bin/$1" || exit
       shift 2
     done
   ) || job_fails "cannot write the launcher's programs into the job's folder: is the disk full?"

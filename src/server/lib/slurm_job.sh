@@ -21,7 +21,8 @@ esac
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
 
-#include second.sh
+# shellcheck source=src/server/lib/second.sh
+. "$remote_program/lib/second.sh"
 
 # moment: seconds since the epoch, with their thousandth parts where date knows them.
 moment() {

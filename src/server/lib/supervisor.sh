@@ -1,5 +1,5 @@
 #!/bin/sh
-# The parent of one job: sh .../.jobs/.bin/supervisor-DIGEST.sh ID UMASK TIME OOM (the last
+# The parent of one job: sh .../.jobs/.bin/DIGEST/lib/supervisor.sh ID UMASK TIME OOM (the last
 # two: when it was started, and the count of oom.sh then). Started by start.sh in a session of
 # its own; its stdout is a pipe to the starter, let go as soon as this stands.
 # shellcheck disable=SC2154  # $oom is oom.sh's
@@ -24,10 +24,15 @@ own_stat() {
   session=$4 start=${20}
 }
 
-#include oom.sh
-#include second.sh
-#include init_file.sh
-#include container.sh
+remote_program=${0%/lib/*}
+# shellcheck source=src/server/lib/oom.sh
+. "$remote_program/lib/oom.sh"
+# shellcheck source=src/server/lib/second.sh
+. "$remote_program/lib/second.sh"
+# shellcheck source=src/server/lib/init_file.sh
+. "$remote_program/lib/init_file.sh"
+# shellcheck source=src/server/lib/container.sh
+. "$remote_program/lib/container.sh"
 
 own_stat
 [ "$session" = "$pid" ] || session=-

@@ -21,6 +21,9 @@ import sys
 import time
 from _operator import _compare_digest as compare_digest
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
+from lifeline_orders import Orders, keep_order, quote, unquote
+
 try:
     from _sha2 import sha256  # since Python 3.12
 except ImportError:
@@ -37,7 +40,6 @@ PROOF_SECONDS = 10
 FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
 NEWS_SECONDS = 3  # and so long a member
 KILL_GRACE = 5  # between TERM and KILL
-UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-")
 INNER, OUTER = (bytes(byte ^ pad for byte in range(256)) for pad in (0x36, 0x5C))
 
 
@@ -45,19 +47,6 @@ def hmac(key, text):
     """HMAC-SHA256 (RFC 2104)."""
     block = (sha256(key).digest() if len(key) > 64 else key).ljust(64, b"\0")
     return sha256(block.translate(OUTER) + sha256(block.translate(INNER) + text.encode()).digest())
-
-
-def quote(text):
-    """A text as one word: its odd bytes as %XX."""
-    return "".join(chr(byte) if byte in UNQUOTED else "%%%02X" % byte for byte in text.encode())
-
-
-def unquote(word):
-    first, *others = word.encode().split(b"%")
-    try:
-        return (first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in others)).decode(errors="replace")
-    except ValueError:
-        return word
 
 
 def addresses(address, port):
@@ -262,7 +251,6 @@ class Link:
         self.open = False
 
 
-#include lifeline_orders.py
 class Lifeline:
     def __init__(self, request, folder, kill_script):
         self.folder = folder

@@ -1,3 +1,24 @@
+"""Orders that the lifelines of a launch carry for mpirun, and how words travel in their messages."""
+import errno
+import os
+import stat
+
+UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-")
+
+
+def quote(text):
+    """A text as one word: its odd bytes as %XX."""
+    return "".join(chr(byte) if byte in UNQUOTED else "%%%02X" % byte for byte in text.encode())
+
+
+def unquote(word):
+    first, *others = word.encode().split(b"%")
+    try:
+        return (first + b"".join(bytes([int(part[:2], 16)]) + part[2:] for part in others)).decode(errors="replace")
+    except ValueError:
+        return word
+
+
 class Orders:
     """mpirun's orders for other servers, on the hub: its agent puts each into a file of the first job's folder, and waits.
 

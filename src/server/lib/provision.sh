@@ -1,11 +1,12 @@
 #!/bin/sh
-# Shared by the scripts that prepare a server; stands before them in one text. Set by the caller:
+# Shared by the actions that prepare a server. Set by the client, for each of them:
 #   PROJECT      the project's folder               SCRIPTS      PROJECT/.remote-scripts
 #   MANAGER      conda, venv, uv or system          ENV_PREFIX   the environment's folder
 #   CONDA_ROOT   where Miniconda is or goes
 #   CONDA_GIVEN  1: that is an installation of the user's own, which is used and never changed but for its environments
 #   OTHER_PREFIX where the environment goes when that one takes none (may be empty)
-#   PROLOGUE_GIVEN  1: the user's prologue has run
+#   PROLOGUE_GIVEN  1: there is a prologue of the user's
+#   prologue     sh text that runs it, where it is to run; may be empty
 #   PROJECT_KEY  tells this project from others that share the environment
 # Lines on stdout that begin with "@remote1 " are for the caller: step, fail, hint, note, have.
 : "${PROJECT:?}" "${SCRIPTS:?}" "${MANAGER:?}" "${ENV_PREFIX:?}" "${CONDA_ROOT:?}" "${PROJECT_KEY:?}"
@@ -144,3 +145,9 @@ missing_system_packages() { # missing_system_packages NAME[=VERSION]...
     dpkg-query -W -f="\${Status}$form\n" -- "${package%%=*}" 2>/dev/null | grep -Fqx -- "$wanted" || printf ' %s' "$package"
   done
 }
+
+if [ -n "${prologue-}" ]; then
+  eval "$prologue"
+  [ -z "${__failed-}" ] || fail "the prologue in configs.yaml failed (exit code $__failed)" \
+    "where it needs files of the project, send the project first"
+fi

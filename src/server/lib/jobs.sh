@@ -1,0 +1,23 @@
+# What every action on jobs begins with. Set by the client: project, the project's folder; jobs, that of its jobs; backends, the names
+# of the backends that the jobs may have, with blanks around each.
+# shellcheck shell=sh
+# shellcheck disable=SC2154
+
+# shellcheck source=src/server/lib/lib.sh
+. "$remote_program/lib/lib.sh"
+# shellcheck source=src/server/lib/room.sh
+. "$remote_program/lib/room.sh"
+# shellcheck source=src/server/lib/processes.sh
+. "$remote_program/lib/processes.sh"
+# shellcheck source=src/server/lib/second.sh
+. "$remote_program/lib/second.sh"
+# shellcheck source=src/server/lib/init_file.sh
+. "$remote_program/lib/init_file.sh"
+# shellcheck source=src/server/lib/container.sh
+. "$remote_program/lib/container.sh"
+for remote_backend in $backends; do
+  if [ -r "$remote_program/lib/backend_$remote_backend.sh" ]; then
+    # shellcheck source=/dev/null
+    . "$remote_program/lib/backend_$remote_backend.sh"
+  fi
+done

@@ -1,0 +1,49 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ssh/connection.hpp"
+
+namespace remote::ssh {
+
+// Gives the server's program to a server that has not got it: looks for the line by which it says so, which
+// nobody else gets to see. One thread.
+class ProgramOffer {
+ public:
+  // What `data`, the next piece of the channel's stdout, has for others; `needed` is called where the program
+  // has to be sent.
+  template <typename Needed, typename Pass>
+  void take(std::string_view data, const Needed& needed, const Pass& pass) {
+    while (!answered_ && !data.empty()) {
+      if (const Found found = next_line(data); found == Found::needed) {
+        needed();
+      } else if (found == Found::other && !line_.empty()) {
+        pass(std::exchange(line_, {}));
+      }
+    }
+    if (!data.empty()) {
+      pass(data);
+    }
+  }
+  // Whether the program, or what sends it, has answered anything.
+  bool answered() const { return answered_; }
+
+ private:
+  enum class Found { part, other, needed };
+  Found next_line(std::string_view& data);
+
+  std::string line_;     // what of a line is held back, as it may be that line
+  bool within_ = false;  // a line whose beginning was passed on
+  bool answered_ = false;
+};
+
+// A channel with the server's program, which gets this request; it keeps its stdin open. Sent with it is the
+// program itself, where the server has not got it. `offer`: for the caller that wants to know whether it has
+// answered.
+std::unique_ptr<Channel> open_program(Connection& connection, std::string request, Sink sink,
+                                      std::shared_ptr<ProgramOffer> offer = std::make_shared<ProgramOffer>());
+
+}  // namespace remote::ssh
