@@ -77,7 +77,7 @@ Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector
     }
   }
   if (const auto unsaved = save(store, changed)) {  // a disk that is full says nothing about the server
-    log_info(connection.server(), "{}", unsaved->message());
+    log_info(connection_.server(), "{}", unsaved->message());
   }
   return sample;
 }

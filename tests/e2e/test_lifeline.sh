@@ -35,7 +35,7 @@ lost=$(field 3 server)
 # Its lifeline first: the others would otherwise hear from it how its ranks die.
 of_lost=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$lost(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null || true)
 [ -n "$of_lost" ] || fail "no process of $lost is found"
-for kind in lifeline- ''; do
+for kind in python/lifeline.py ''; do
   for environment in $of_lost; do
     pid=${environment#/proc/}
     pid=${pid%/environ}

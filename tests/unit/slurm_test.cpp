@@ -16,9 +16,11 @@
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
+#include "server/program.hpp"
 #include "servers/action.hpp"
 #include "support/golden.hpp"
 #include "support/local_connection.hpp"
+#include "support/paths.hpp"
 
 namespace remote::launch {
 namespace {
@@ -209,12 +211,20 @@ TEST(SlurmLaunch, IsRefusedWithTheWayOut) {
   EXPECT_EQ(refusal_of(of_all, request).what_failed(), "nothing");
 }
 
+// The program's files for the jobs of this folder, as a start copies them.
+void keep_program(const std::filesystem::path& jobs) {
+  make_folders(jobs / ".bin");
+  std::filesystem::create_directory_symlink(std::filesystem::path(test::source_folder) / "src/server",
+                                            jobs / ".bin" / server::program_digest());
+}
+
 // The first run could not write into its folder, and left its result in the second place.
 TEST(SlurmJob, DropsTheSecondResultOfTheRunBefore) {
   const std::string id = JobId::random().text();
   const TempFolder folder;
   const std::filesystem::path job = folder.path() / id;
   make_folders(job);
+  keep_program(folder.path());
   write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
   write_file_atomic(job / "job.sh", "ls /var/tmp/remote-*/" + id + ".result\ntrue\n");
   write_file_atomic(job / "supervisor", "slurm 7 - -\n");
@@ -242,6 +252,7 @@ TEST(SlurmJob, HasAResultWhereItCannotWriteItsNotes) {
   for (const char* name : {".note", "died"}) {
     make_folders(job / name);
   }
+  keep_program(folder.path());
   write_file_atomic(job / "slurm_job.sh", jobs::slurm_job_program());
   write_file_atomic(job / "job.sh", "echo ran\nexit 3\n");
   const std::string run = "cd '" + job.string() + "' && SLURM_JOB_ID=7 SLURM_JOB_NODELIST=n1 ";
