@@ -12,6 +12,7 @@ argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, stan
 to start, on all servers of a launch at once.
 """
 import _socket as socket
+import _thread
 import errno
 import fcntl
 import os
@@ -132,31 +133,56 @@ class Job:
         return words if len(words) >= 2 else None  # the time may be missing
 
     def look(self):
-        """Brings `ended` and `failed` up to date; returns the failure in words when it is a new one."""
-        if self.ended:
-            return None
+        """Whether it has ended, and the failure in words, or None. It reads files, which may take its time; it changes nothing that others read."""
         result = self.result()
         if result is None:
             if read_words(os.path.join(self.folder, "backend")):
-                return None  # not `local`: its processes need not be on this machine
+                return False, None  # not `local`: its processes need not be on this machine
             # Where the folder is not to be seen any more, what it told before counts.
             seen = os.path.isdir(self.folder)
             self.supervisor = read_words(os.path.join(self.folder, "supervisor")) or self.supervisor
             self.main = read_words(os.path.join(self.folder, "pid")) or self.main
             if seen and len(self.supervisor) < 3:
-                return None
+                return False, None
             if any(len(process) > 1 and lives(*process[:2]) for process in (self.supervisor, self.main)):
-                return None
+                return False, None
             if not seen:
-                self.ended = True  # removed
-                return None
+                return True, None  # removed
             result = self.result() or ["gone", "0", str(int(time.time()))]
-        self.ended = True
         stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
         if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
-            return None
-        self.failed = True
-        return " ".join(result)
+            return True, None
+        return True, " ".join(result)
+
+
+class Looker:
+    """Looks at jobs in a thread of its own: files may lie on slow storage, and who watches the other servers must not wait for them."""
+
+    def __init__(self):
+        self.ready, self.wake = os.pipe()
+        self.began = 0.0
+        self.busy = False
+        self.found = []
+
+    def begin(self, jobs):
+        """Nothing while it still looks."""
+        if not self.busy:
+            self.busy = True
+            self.began = time.monotonic()
+            _thread.start_new_thread(self.look, (jobs,))
+
+    def look(self, jobs):
+        try:
+            self.found = [(job,) + job.look() for job in jobs]
+        finally:
+            os.write(self.wake, b".")
+
+    def take(self):
+        """What was found, as (job, ended, failure)."""
+        os.read(self.ready, 1)
+        self.busy = False
+        found, self.found = self.found, []
+        return found
 
 
 class Link:
@@ -271,10 +297,15 @@ class Lifeline:
         self.time_to_come = min(30.0, self.timeout)  # for the first connection
         ids_and_ranks = request["jobs"]
         self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(ids_and_ranks[::2], ids_and_ranks[1::2])]
-        self.start = self.last = time.monotonic()
+        self.start = time.monotonic()
+        self.looker = Looker()
+        self.next_look = 0.0
+        self.looked = 0.0  # when the last look began whose findings are known
+        self.killed = 0.0  # when the killer had ended
         self.poll = select.poll()
         self.watched = {}  # by descriptor: a job, a link, or the listener
         self.listener = None
+        self.deaf_until = 0.0  # accepts nobody until then: no file can be opened
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.last_heard = {}  # of servers that have been here
         self.gone = {}  # servers that have said good bye, or are lost
@@ -352,6 +383,8 @@ class Lifeline:
             missing = [name for name in self.others if name not in self.last_heard]
             if self.others and self.listener is None:
                 self.tell("unreachable: cannot listen: " + self.refused)
+            elif self.deaf_until:
+                self.tell("unreachable: cannot accept connections: " + self.refused)
             elif missing and time.monotonic() - self.start > min(NEWS_SECONDS, self.time_to_come):
                 self.tell("waiting for " + ", ".join(missing))
             elif not missing:
@@ -392,12 +425,21 @@ class Lifeline:
     def accept(self):
         """Takes many at once: a member must not wait long behind strangers."""
         for _ in range(STRANGERS // 4):
+            strangers = [link for link in self.links if link.name is None]
             try:
                 fd, _ = self.listener._accept()
-            except OSError:
+            except OSError as error:
+                if error.errno not in (errno.EMFILE, errno.ENFILE):
+                    return
+                if strangers:
+                    self.drop(strangers[0])
+                    continue
+                # It is readable all the time now: not looked at for a second.
+                self.refused = error.strerror
+                self.unwatch(self.listener.fileno())
+                self.deaf_until = time.monotonic() + 1
                 return
             sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
-            strangers = [link for link in self.links if link.name is None]
             if len(strangers) >= STRANGERS:
                 self.drop(strangers[0])  # a member proves itself within a round trip: who waits longest, is none
             try:
@@ -417,8 +459,6 @@ class Lifeline:
             except OSError as error:
                 self.refused = self.refused or error.strerror or str(error)
                 return
-            finally:
-                self.last += time.monotonic() - now  # this wait was a known one: see forgive()
             family, kind, protocol, _, where = self.ways.pop(0)
             self.connecting = socket.socket(family, kind, protocol)
             self.connecting.setblocking(False)
@@ -536,13 +576,15 @@ class Lifeline:
         if len(self.others) + 1 - len(self.left) < self.needed:
             self.end(by, 0 if by.startswith("loss of ") else self.grace)
 
-    def look_at_jobs(self):
-        for job in self.jobs:
-            failure = job.look()
-            if job.ended:
-                self.close_fifo(job)
+    def take_findings(self):
+        for job, ended, failure in self.looker.take():
+            if job.ended or not ended:
+                continue
+            job.ended = True
+            self.close_fifo(job)
             if failure is None:
                 continue
+            job.failed = True
             self.broadcast("ended %d %s" % (job.rank, failure))
             by = "rank %d" % job.rank
             # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
@@ -559,6 +601,7 @@ class Lifeline:
             self.unwatch(self.orders.fifo)
             os.close(self.orders.fifo)
             self.orders = None
+        self.looked = self.looker.began
 
     def jobs_have_ended(self):
         return all(job.ended for job in self.jobs)
@@ -612,7 +655,10 @@ class Lifeline:
             except ChildProcessError:
                 pass  # nobody waits for children where SIGCHLD is ignored
             self.killer = None
-            self.look_at_jobs()
+            self.killed = now
+            self.next_look = 0.0
+        if self.looked < self.killed:
+            return  # what it has ended, is not known yet
         if self.own_left and self.kills == 0:
             pass  # what the agent has left behind would train on
         elif self.by is None or now < self.end_at or self.kills >= 3:
@@ -634,8 +680,10 @@ class Lifeline:
                 os._exit(127)
 
     def is_over(self, now):
-        if self.killer is not None or not all(job.ended for job in self.jobs):
-            return self.kills >= 3 and self.killer is None
+        if self.killer is not None or self.looked < self.killed:
+            return False
+        if not all(job.ended for job in self.jobs):
+            return self.kills >= 3
         if self.by is not None and self.kills < 3:
             return False
         if not self.is_hub:
@@ -676,16 +724,18 @@ class Lifeline:
             else:
                 self.watch(self.orders.fifo, self.orders)
                 self.orders.look()
-        next_look = 0.0
+        self.watch(self.looker.ready, self.looker)
         while True:
             now = time.monotonic()
-            self.forgive(now)
-            if now >= next_look:
-                self.look_at_jobs()
-                next_look = now + (0.5 if any(not job.ended and job.fifo is None for job in self.jobs) else 5)
-            self.look_at_peers(now)
+            self.look_at_peers(now)  # first: what they have said meanwhile has just been read
+            if now >= self.next_look and not self.looker.busy:
+                self.looker.begin([job for job in self.jobs if not job.ended])
+                self.next_look = now + (0.5 if any(not job.ended and job.fifo is None for job in self.jobs) else 5)
             self.kill_jobs(now)
             self.send_orders(now)
+            if self.deaf_until and now >= self.deaf_until:
+                self.deaf_until = 0.0
+                self.watch(self.listener.fileno(), self.listener)
             if now >= self.next_beat:
                 self.next_beat = now + self.beat
                 self.broadcast("beat")
@@ -701,7 +751,9 @@ class Lifeline:
             busy = self.killer is not None or self.by is not None
             beginning = not self.is_hub and self.status is None and now - self.start < FIRST_SECONDS
             pause = 0.05 if busy or beginning else min(0.5, self.beat)
+            asleep = time.monotonic()
             ready = [fd for fd, _ in self.poll.poll(int(pause * 1000))]
+            self.forgive(time.monotonic() - asleep - pause)
             if self.connecting is not None and self.connecting.fileno() in ready:
                 ready.remove(self.connecting.fileno())
                 self.connect(time.monotonic())
@@ -709,7 +761,9 @@ class Lifeline:
             for what in ready:
                 if isinstance(what, Job):
                     self.drain(what)
-                    next_look = 0.0
+                    self.next_look = 0.0
+                elif what is self.looker:
+                    self.take_findings()
                 elif what in self.links:
                     self.serve(what)
                 elif what is self.orders and what is not None:
@@ -717,15 +771,14 @@ class Lifeline:
             if self.listener in ready:
                 self.accept()  # last, so that nobody gives way who has just proved itself
 
-    def forgive(self, now):
-        """When this process was stopped, or its whole server: its own sleep is nobody's silence."""
-        gap = now - self.last
-        self.last = now
-        if gap > 1:
+    def forgive(self, late):
+        """When this process was stopped, or its whole server, which makes its sleep too long: that is nobody's silence. How long it was
+        busy does not count."""
+        if late > 1:
             for name in self.last_heard:
-                self.last_heard[name] += gap
+                self.last_heard[name] += late
             for link in self.links:
-                link.heard += gap
+                link.heard += late
 
     def drain(self, job):
         """Reads a supervisor's FIFO; at its end it is watched by looking only, as the job may live on."""
@@ -759,6 +812,13 @@ def main():
     for fd in (0, 1, 2):
         os.dup2(null, fd)
     os.closerange(3, 256)
+    try:
+        import resource
+
+        most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # a connection a server
+    except (ImportError, ValueError, OSError):
+        pass
     Lifeline(request, sys.argv[1], sys.argv[2]).run()
 
 
