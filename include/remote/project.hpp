@@ -52,7 +52,7 @@ struct Hooks {
   // An unknown key of configs.yaml is an Error (usage) of the constructor, not a ConfigWarning.
   bool strict = false;
   // The program that rsync starts as its remote shell: remote-rsync-pipe, of which find_package(remote) gives
-  // the place as REMOTE_RSYNC_HELPER. Empty: where the library was configured to be installed, else in PATH.
+  // the place as remote_RSYNC_HELPER. Empty: where the library was configured to be installed, else in PATH.
   std::filesystem::path rsync_helper{};
 };
 

@@ -88,7 +88,7 @@ int main(int argc, char** argv) {
     remote::Hooks hooks;
     hooks.on_event = tell;
     hooks.cancel = stopped;
-    hooks.rsync_helper = REMOTE_RSYNC_HELPER;  // where find_package(remote) found it
+    hooks.rsync_helper = RSYNC_HELPER;  // where find_package(remote) found it
     remote::Project project(argc > 1 ? argv[1] : ".", hooks);
     return train(project, argc > 2 ? argv[2] : "python train.py");
   } catch (const remote::Error& error) {

@@ -22,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t longest_name = 100;
-constexpr std::uintmax_t most_bytes = 64U << 20U;
+constexpr std::uintmax_t most_sample_bytes = 64U << 20U;
 
 std::filesystem::path samples_folder(const config::Config& config) {
   return config.local(".remote/samples");
@@ -54,7 +54,7 @@ void shorten(const std::filesystem::path& file, std::size_t line_length) {
   }
   const std::string text = read_file(file);
   auto lines = static_cast<std::size_t>(std::ranges::count(text, '\n'));
-  if (lines <= GpuSamples::most_lines && text.size() <= most_bytes) {
+  if (lines <= GpuSamples::most_lines && text.size() <= most_sample_bytes) {
     return;
   }
   std::size_t from = 0;
@@ -183,7 +183,7 @@ std::vector<GpuCurve> kept_samples(const config::Config& config, const std::vect
     std::error_code none;
     // The name is that of a job's record, which the project may have brought along.
     if (!config::valid_server_name(server) || std::filesystem::is_symlink(path, none) ||
-        std::filesystem::file_size(path, none) > most_bytes || none ||
+        std::filesystem::file_size(path, none) > most_sample_bytes || none ||
         !std::filesystem::is_regular_file(path, none)) {
       continue;
     }

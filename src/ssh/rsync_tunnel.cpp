@@ -88,7 +88,7 @@ RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request)
     throw Error(
         "cannot start rsync", "its helper program " + program.string() + " is not there",
         "name remote-rsync-pipe in Hooks::rsync_helper (CMake's find_package(remote) gives its place as "
-        "REMOTE_RSYNC_HELPER), or put it into a folder of PATH");
+        "remote_RSYNC_HELPER), or put it into a folder of PATH");
   }
   fs::create_symlink(program, folder_.path() / "pipe", error);
   if (error) {

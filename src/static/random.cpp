@@ -1,6 +1,6 @@
 // libstdc++'s std::random_device calls arc4random(), which glibc has since 2.36. The static program brings
-// its own over getrandom(2), which glibc has since 2.25, and so starts on Ubuntu 22.04 as well, which has
-// glibc 2.35.
+// its own over getrandom(2), which glibc has since 2.25, and so starts on Ubuntu 22.04 and RHEL 9 as
+// well, which have glibc 2.35 and 2.34.
 
 #include <cerrno>
 #include <cstdint>

@@ -22,6 +22,14 @@ cmake -G Ninja -S "$work/api" -B "$work/api/build" -DCMAKE_PREFIX_PATH="$prefix"
 cmake --build "$work/api/build" >"$work/out" 2>&1 || fail "sample/api does not build"
 train="$work/api/build/train"
 
+# Its version stands in a header and in its pkg-config file.
+version=$(remote --version | sed 's/remote //')
+macros=$(printf '#include <remote/version.hpp>\nREMOTE_VERSION_MAJOR.REMOTE_VERSION_MINOR.REMOTE_VERSION_PATCH\n' |
+  c++ -E -P -I"$prefix/include" -x c++ - | tr -d ' \n')
+[ "$macros" = "$version" ] || fail "version.hpp says $macros, the program $version"
+packages=$(dirname -- "$(find "$prefix" -name remote.pc)")
+[ "$(PKG_CONFIG_PATH=$packages pkg-config --modversion remote)" = "$version" ] || fail "remote.pc has another version"
+
 # No word of the command line's libraries is in the library.
 library=$(find "$prefix" -name libremote.a)
 [ -n "$library" ] || fail "no library was installed"
