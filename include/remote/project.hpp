@@ -30,12 +30,15 @@
 
 namespace remote {
 
+class Project;
 namespace project {
-class Core;
-}
+class State;
+Project project_of(std::unique_ptr<State> state);
+}  // namespace project
 
-// What a program gives to a Project. Callbacks come one at a time, on any thread, and may call the Project.
-// ask_secret alone may come while another callback is on its way.
+// What a program gives to a Project. Callbacks, these and those of requests, come one at a time on the thread
+// that called the Project, and may call it in turn; only ask_secret and allow may not make a call that needs
+// servers (Error, usage). What a callback throws ends the call, and comes out of it.
 struct Hooks {
   std::function<void(const Event&)> on_event{};
   // Asks for a password, a passphrase or a one-time code; nullopt: there is nobody to ask.
@@ -44,7 +47,7 @@ struct Hooks {
   // values, outside the project; absent: no. A call that needs servers and may not have them is an Error
   // (usage); symbolic links that were not allowed are not sent.
   std::function<bool(const std::vector<Demand>&)> allow{};
-  // Every call throws Interrupted soon after this was cancelled.
+  // Ends every call, now and later: it throws Interrupted soon. To end one call alone, give it a Cancel.
   Cancel cancel{};
   // An unknown key of configs.yaml is an Error (usage) of the constructor, not a ConfigWarning.
   bool strict = false;
@@ -54,8 +57,7 @@ struct Hooks {
 };
 
 // Output of commands and jobs as it comes: the index of the server or job in the list that the call is about,
-// and bytes in pieces of any size. While it takes its time, output waits on the server. What it throws ends
-// that server's part of the call.
+// and bytes in pieces of any size. While it takes its time, output waits on the server.
 using OnOutput = std::function<void(std::size_t, OutputStream, std::string_view)>;
 
 struct ServerRun {
@@ -131,12 +133,14 @@ struct JobRequest {
   std::vector<int> array{};
   std::optional<int> array_limit{};  // so many of them at the same time
   std::vector<Job> after{};          // it begins when these jobs of the same server have succeeded
+  std::optional<Cancel> cancel{};    // ends this call alone
 };
 
 struct StartResult {
-  Job job;                     // with its key, also when it did not start
-  std::vector<Job> more{};     // the other jobs of an array
-  std::optional<Error> error;  // it did not start, or that is not known
+  Job job;                         // with its key, also when it did not start
+  std::vector<Job> more{};         // the other jobs of an array
+  std::optional<Error> error;      // it did not start, or that is not known
+  std::optional<Error> unsaved{};  // as LaunchResult::unsaved
 };
 
 struct JobsRequest {
@@ -182,6 +186,7 @@ struct FollowRequest {
   // A server was reached, or is not waited for any more. May be told again.
   std::function<void(const std::string& server)> on_settled{};
   std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before
+  std::optional<Cancel> cancel{};                           // ends this call alone
 };
 struct FollowResult {
   std::vector<Job> jobs;      // as they are now
@@ -241,9 +246,11 @@ struct ServerState {
   GpuFacts gpu_facts{};              // in brief, as ServerSample::gpus
 };
 
-// Every call throws Error for what concerns the call as a whole, and Interrupted; what concerns one server or
-// job is in its result. A Project may be used by one thread at a time; a callback counts as the thread that
-// it interrupts. Connections are made when they are needed, and kept while the Project lives.
+// Every call throws Error for what concerns the call as a whole, and Interrupted when it was cancelled; what
+// concerns one server or job is in its result. After either the Project can be used as before. A Project may
+// be used by one thread at a time, also from its callbacks; several Projects of one folder may be used by
+// several threads. Connections are made when they are needed, and kept while the Project lives.
+// A `cancel` ends one call alone, from any thread or from a signal handler.
 class Project {
  public:
   // The nearest folder from `start` upwards that holds .remote/configs.yaml. Throws Error (usage).
@@ -251,7 +258,6 @@ class Project {
 
   // Reads `folder`/.remote/configs.yaml. Throws Error (usage) with file, line and column.
   explicit Project(const std::filesystem::path& folder, Hooks hooks = {});
-  explicit Project(std::unique_ptr<project::Core> core);  // for the library's own tests
   ~Project();
   Project(Project&&) noexcept;
   Project& operator=(Project&&) noexcept;
@@ -285,41 +291,44 @@ class Project {
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});
 
   // Connects to the servers, and asks them.
-  std::vector<ServerState> server_states(const std::vector<std::string>& globs = {});
+  std::vector<ServerState> server_states(const std::vector<std::string>& globs = {},
+                                         const std::optional<Cancel>& cancel = {});
 
   // Whether they are fit for a run. A server that cannot be asked fails, and harms no other.
-  CheckReport check(const CheckRequest& request = {});
+  CheckReport check(const CheckRequest& request = {}, const std::optional<Cancel>& cancel = {});
   // Runs the harmless fixes of what was found on the servers (Fix::harmless), side by side. What failed, an
   // error a server.
-  std::vector<Error> mend(const CheckReport& report);
+  std::vector<Error> mend(const CheckReport& report, const std::optional<Cancel>& cancel = {});
   // Samples the servers and their jobs side by side, again and again, until on_wake() says that it is enough
   // or, with WatchRequest::once, each has been sampled. A server that does not answer holds up no other one.
-  void watch(const WatchRequest& request);
+  void watch(const WatchRequest& request, const std::optional<Cancel>& cancel = {});
 
-  std::vector<ServerRun> run(const RunRequest& request);
+  std::vector<ServerRun> run(const RunRequest& request, const std::optional<Cancel>& cancel = {});
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.
-  ServerRun shell(const ShellRequest& request);
+  ServerRun shell(const ShellRequest& request, const std::optional<Cancel>& cancel = {});
 
-  std::vector<PrepareResult> prepare(const PrepareRequest& request = {});
+  std::vector<PrepareResult> prepare(const PrepareRequest& request = {},
+                                     const std::optional<Cancel>& cancel = {});
   // What would be sent to those of these servers (globs) that have nothing yet. Asks no server.
-  FirstSync first_sync(const std::vector<std::string>& servers = {});
+  FirstSync first_sync(const std::vector<std::string>& servers = {},
+                       const std::optional<Cancel>& cancel = {});
 
   // What launch() would start; the servers are asked, and nothing is started.
-  Plan plan(const LaunchRequest& request);
+  Plan plan(const LaunchRequest& request, const std::optional<Cancel>& cancel = {});
   // Starts all ranks. Where some do not start, the others are ended again (LaunchRequest::end_others).
-  LaunchResult launch(const LaunchRequest& request);
+  LaunchResult launch(const LaunchRequest& request, const std::optional<Cancel>& cancel = {});
   // Starts one job.
-  StartResult start(const JobRequest& request);
+  StartResult start(const JobRequest& request, const std::optional<Cancel>& cancel = {});
 
   // The jobs that fit, by key. An unfinished job about which its server does not answer within
   // JobsRequest::patience is `unknown`.
-  std::vector<Job> jobs(const JobsRequest& request = {});
+  std::vector<Job> jobs(const JobsRequest& request = {}, const std::optional<Cancel>& cancel = {});
   // Where the project stands. Asks as jobs() does.
-  ProjectStatus status();
+  ProjectStatus status(const std::optional<Cancel>& cancel = {});
   // A person has seen this: what it has as ended is no news any more.
   void status_was_told(const ProjectStatus& status);
   // Asks the servers about these jobs again.
-  std::vector<Job> refresh(std::vector<Job> jobs);
+  std::vector<Job> refresh(std::vector<Job> jobs, const std::optional<Cancel>& cancel = {});
   // The ranks of the same launch as these jobs.
   std::vector<Job> with_launch(const std::vector<Job>& jobs);
   // The newest running rank 0 that has these tags; throws Error (usage) that says what there is instead.
@@ -327,30 +336,36 @@ class Project {
 
   // Hands over the output of jobs as it comes, until they end. A broken link is made anew, and no byte is
   // lost or comes twice.
-  FollowResult follow(const std::vector<Job>& jobs, const FollowRequest& request = {});
+  FollowResult follow(const std::vector<Job>& jobs, const FollowRequest& request = {},
+                      const std::optional<Cancel>& cancel = {});
   // Waits for the ends of those that have not ended yet. Jobs that are one launch are judged.
-  FollowResult wait(const std::vector<Job>& jobs, std::function<void(std::size_t, const Job&)> on_ended = {});
+  FollowResult wait(const std::vector<Job>& jobs, std::function<void(std::size_t, const Job&)> on_ended = {},
+                    const std::optional<Cancel>& cancel = {});
   // Ends jobs, and looks that nothing of them is left.
-  KillResult kill(const std::vector<Job>& jobs, const KillRequest& request = {});
+  KillResult kill(const std::vector<Job>& jobs, const KillRequest& request = {},
+                  const std::optional<Cancel>& cancel = {});
   // The Python stacks of running jobs.
-  StacksResult stacks(const std::vector<Job>& jobs);
+  StacksResult stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
   // Brings files that a job wrote to this machine.
-  SyncReport pull(const PullRequest& request);
+  SyncReport pull(const PullRequest& request, const std::optional<Cancel>& cancel = {});
   // Where jobs are recorded on this machine and their output is brought: a folder for each, named by its id.
   const std::filesystem::path& jobs_folder() const;
   // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.
-  std::vector<Error> fetch_logs(const std::vector<Job>& jobs);
+  std::vector<Error> fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
   // What there is to tell about a launch or a job: asks its servers, brings its output and reads it. A server
   // that does not answer is in Report::errors.
-  Report report(const ReportRequest& request);
+  Report report(const ReportRequest& request, const std::optional<Cancel>& cancel = {});
   // Removes ended jobs, here and on the servers.
-  CleanResult clean(const std::vector<Job>& jobs);
+  CleanResult clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
 
   // Puts a public key on the servers and proves that a login with it alone works.
-  std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {});
+  std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {},
+                                         const std::optional<Cancel>& cancel = {});
 
  private:
-  std::unique_ptr<project::Core> core_;
+  friend Project project::project_of(std::unique_ptr<project::State> state);
+  explicit Project(std::unique_ptr<project::State> state);
+  std::unique_ptr<project::State> state_;
 };
 
 }  // namespace remote

@@ -1,10 +1,17 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
+#include <deque>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -12,6 +19,7 @@
 
 #include "config/config.hpp"
 #include "jobs/store.hpp"
+#include "project/callbacks.hpp"
 #include "ssh/connector.hpp"
 
 namespace remote::project {
@@ -19,17 +27,59 @@ namespace remote::project {
 // How long servers that are only asked for news may take to connect, and then be silent.
 inline constexpr std::chrono::milliseconds ask_limit{3000};
 
-// What a Project holds.
-class Core {
+class Core;
+
+// What a Project keeps between its calls.
+class State {
  public:
   // A null connector is replaced by the real one, over libssh.
-  Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector = nullptr);
+  State(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector = nullptr);
 
   const config::Config config;
-  jobs::Store store;
   const Hooks hooks;
+  const std::filesystem::path store_folder;
 
-  const Cancel& cancel() const { return hooks.cancel; }
+ private:
+  friend class Core;
+  ssh::Connector& connector();
+  // Questions to the program and news of the connections, which all calls share, are for the innermost of
+  // the calls that are under way: another one may wait for it, in a callback. Any thread.
+  template <typename Answer>
+  Answer ask(const std::function<Answer()>& question);
+  void put(std::function<void()> news);
+
+  std::atomic<bool> trusted_ = false;
+  std::mutex trust_mutex_;  // one question, whoever comes first
+  std::mutex connector_mutex_;
+  std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
+  std::mutex calls_mutex_;
+  std::vector<Core*> calls_;                // the innermost one last
+  std::deque<std::function<void()>> news_;  // that nobody has taken yet
+  int asking_ = 0;                          // how many questions the calling thread is at
+};
+
+// One call of a Project: what its steps work with. Everything may be used by any thread, where nothing else
+// is said.
+class Core {
+ public:
+  // On the thread that calls. `own` is the request's; it and Hooks::cancel both end the call.
+  explicit Core(State& state, const std::optional<Cancel>& own = {});
+  ~Core();
+  Core(const Core&) = delete;
+  Core& operator=(const Core&) = delete;
+
+  const config::Config& config;
+  const Hooks& hooks;
+
+ private:
+  State& state_;
+  const std::optional<Cancel> own_;
+  Cancel stop_;
+
+ public:
+  jobs::Store store;
+
+  const Cancel& cancel() const { return stop_; }
   // Asks for what the settings want of this machine. Throws Error (usage) where it is not allowed.
   void require_trust();
   // Whether the user allows this; yes is remembered.
@@ -37,19 +87,20 @@ class Core {
   // The connections of this project.
   ssh::Connector& connector();
 
-  // Hands an event over. Any thread.
+  // Hands an event over.
   void tell(const Event& event);
-  // The callback as one that is not called while another one is.
+  // The callback as one that any thread may call: its arguments are copied, and the calling thread gets them.
   template <typename... Arguments>
-  std::function<void(Arguments...)> one_at_a_time(std::function<void(Arguments...)> callback) {
-    if (!callback) {
-      return {};
-    }
-    return [this, callback = std::move(callback)](Arguments... arguments) {
-      const std::lock_guard lock(callbacks_);
-      callback(arguments...);
-    };
-  }
+  std::function<void(Arguments...)> on_caller(std::function<void(Arguments...)> callback);
+  // The same for one that answers, which is waited for.
+  template <typename Answer>
+  std::function<Answer()> asked_of_caller(std::function<Answer()> callback);
+  // Waits until all callbacks that were handed over have been run: what they refer to may go then.
+  void settle();
+
+  // Runs `work` on a thread of its own and the callbacks on this one, to the end of both. Throws what a
+  // callback threw, else what `work` threw, as an Error or Interrupted.
+  void carry_out(const std::function<void()>& work);
 
   std::vector<config::Server> servers(const std::vector<std::string>& globs) const {
     return config::select_servers(config, globs);
@@ -67,11 +118,89 @@ class Core {
   }
 
  private:
-  std::atomic<bool> trusted_ = false;
-  std::recursive_mutex callbacks_;  // a callback may call the Project, which calls back
-  std::mutex connector_mutex_;
-  std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
+  friend class State;
+  void take_turn();
+  void take_news();
+
+  const bool in_question_;  // made from ask_secret or allow, for which a server waits
+  Callbacks callbacks_;
 };
+
+// How a callback's argument is kept until the calling thread gets it.
+template <typename Argument>
+struct Kept {
+  using Type = std::decay_t<Argument>;
+  static std::size_t bytes(const Type&) { return 0; }
+};
+template <>
+struct Kept<std::string_view> {
+  using Type = std::string;
+  static std::size_t bytes(std::string_view text) { return text.size(); }
+};
+
+template <typename... Arguments>
+std::function<void(Arguments...)> Core::on_caller(std::function<void(Arguments...)> callback) {
+  if (!callback) {
+    return {};
+  }
+  const auto shared = std::make_shared<std::function<void(Arguments...)>>(std::move(callback));
+  return [this, shared](Arguments... arguments) {
+    const std::size_t bytes = (std::size_t{0} + ... + Kept<Arguments>::bytes(arguments));
+    callbacks_.post([shared, kept = std::tuple<typename Kept<Arguments>::Type...>(
+                                 arguments...)] { std::apply(*shared, kept); },
+                    bytes);
+  };
+}
+
+// Has a thread run `callback` and waits for what it returns. Throws Interrupted where it is not run, because
+// another callback threw.
+template <typename Answer>
+Answer answer_of(const std::function<Answer()>& callback, const auto& hand_over) {
+  auto promise = std::make_shared<std::promise<Answer>>();
+  std::future<Answer> answer = promise->get_future();
+  hand_over([promise = std::move(promise), callback] {
+    try {
+      if constexpr (std::is_void_v<Answer>) {
+        callback();
+        promise->set_value();
+      } else {
+        promise->set_value(callback());
+      }
+    } catch (...) {
+      promise->set_exception(std::make_exception_ptr(Interrupted()));
+      throw;
+    }
+  });
+  try {
+    return answer.get();
+  } catch (const std::future_error&) {
+    throw Interrupted();
+  }
+}
+
+template <typename Answer>
+Answer State::ask(const std::function<Answer()>& question) {
+  const std::function<Answer()> counted = [this, &question] {
+    struct Asking {
+      int& count;
+      explicit Asking(int& given) : count(given) { ++count; }
+      ~Asking() { --count; }
+    } const asking(asking_);
+    return question();
+  };
+  return answer_of<Answer>(counted, [this](std::function<void()> ask_now) { put(std::move(ask_now)); });
+}
+
+template <typename Answer>
+std::function<Answer()> Core::asked_of_caller(std::function<Answer()> callback) {
+  if (!callback) {
+    return {};
+  }
+  return [this, callback = std::move(callback)] {
+    return answer_of<Answer>(callback,
+                             [this](std::function<void()> run) { callbacks_.post(std::move(run)); });
+  };
+}
 
 // The calls of Project, which project.hpp documents.
 

@@ -179,17 +179,18 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   // `launch --follow` alone sees outputs when they are written.
   const std::vector<Job> from_their_start = request.first_rank_only ? jobs : std::vector<Job>();
   FirstOutputs first(core.store, from_their_start);
-  events.output =
-      core.one_at_a_time(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
-        first.note(parts[index].job);
-        output.take(index, stream, data);
-      }));
   std::vector<int> open(jobs.size(), 0);  // how many parts of each job have not come to their ends
   for (const Part& part : parts) {
     ++open[part.job];
   }
+  // What the callbacks below refer to lives until they have all been run.
+  const std::unique_ptr<Core, decltype([](Core* one) { one->settle(); })> settled(&core);
+  events.output = core.on_caller(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
+    first.note(parts[index].job);
+    output.take(index, stream, data);
+  }));
   const auto finish =
-      core.one_at_a_time(std::function<void(std::size_t, const Job&)>([&](std::size_t index, const Job& job) {
+      core.on_caller(std::function<void(std::size_t, const Job&)>([&](std::size_t index, const Job& job) {
         output.finish(index);
         if (--open[parts[index].job] == 0 && request.on_ended) {
           request.on_ended(parts[index].job, job);
@@ -202,7 +203,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     }
   };
   events.link = [&](const Event& event) { core.tell(event); };
-  events.settled = core.one_at_a_time(request.on_settled);
+  events.settled = core.on_caller(request.on_settled);
   options.ended = ended;
   jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(),
                                              std::move(followed_jobs), options, events, core.cancel());

@@ -1,5 +1,12 @@
+#include <algorithm>
+#include <array>
+#include <thread>
+#include <type_traits>
+
+#include <poll.h>
 #include <remote/project.hpp>
 
+#include "base/error_of.hpp"
 #include "base/files.hpp"
 #include "config/trust.hpp"
 #include "jobs/select.hpp"
@@ -11,35 +18,138 @@
 
 namespace remote::project {
 
-Core::Core(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector)
-    : config(std::move(configuration)),
-      store(store_folder(config), {}, given.cancel),
-      hooks(std::move(given)) {
+State::State(config::Config configuration, Hooks given, std::unique_ptr<ssh::Connector> connector)
+    : config(std::move(configuration)), hooks(std::move(given)), store_folder(project::store_folder(config)) {
   if (connector) {
     connector_ = std::make_unique<ssh::Pool>(std::move(connector));
   }
   for (const std::string& warning : config.warnings) {
-    tell(ConfigWarning{warning});
+    if (hooks.on_event) {
+      hooks.on_event(ConfigWarning{warning});
+    }
   }
 }
 
-ssh::Connector& Core::connector() {
-  require_trust();
+ssh::Connector& State::connector() {
   const std::lock_guard lock(connector_mutex_);
   if (!connector_) {
     ssh::ConnectorOptions options;
-    options.ask = hooks.ask_secret;
-    options.on_new_host_key = [this](const NewHostKey& key) { tell(key); };
-    options.on_key_problem = [this](const Error& error) { tell(KeyProblem{error}); };
+    if (hooks.ask_secret) {
+      options.ask = [this](const std::string& prompt) {
+        return ask<std::optional<std::string>>([&] { return hooks.ask_secret(prompt); });
+      };
+    }
+    if (hooks.on_event) {
+      options.on_new_host_key = [this](const NewHostKey& key) { put([this, key] { hooks.on_event(key); }); };
+      options.on_key_problem = [this](const Error& error) {
+        put([this, error] { hooks.on_event(KeyProblem{error}); });
+      };
+    }
     connector_ = std::make_unique<ssh::Pool>(ssh::make_connector(config, std::move(options)));
   }
   return *connector_;
 }
 
+void State::put(std::function<void()> news) {
+  const std::lock_guard lock(calls_mutex_);
+  news_.push_back(std::move(news));
+  if (!calls_.empty()) {
+    calls_.back()->callbacks_.wake();
+  }
+}
+
+Core::Core(State& state, const std::optional<Cancel>& own)
+    : config(state.config),
+      hooks(state.hooks),
+      state_(state),
+      own_(own),
+      store(state.store_folder, {}, stop_),
+      in_question_(state.asking_ > 0) {
+  const std::lock_guard lock(state_.calls_mutex_);
+  state_.calls_.push_back(this);
+}
+
+Core::~Core() {
+  const std::lock_guard lock(state_.calls_mutex_);
+  std::erase(state_.calls_, this);
+}
+
+ssh::Connector& Core::connector() {
+  require_trust();
+  return state_.connector();
+}
+
 void Core::tell(const Event& event) {
   if (hooks.on_event) {
-    const std::lock_guard lock(callbacks_);
-    hooks.on_event(event);
+    callbacks_.post([this, event] { hooks.on_event(event); });
+  }
+}
+
+void Core::settle() {
+  auto done = std::make_shared<std::promise<void>>();
+  const std::future<void> settled = done->get_future();
+  callbacks_.post([done = std::move(done)] { done->set_value(); });
+  settled.wait();
+}
+
+void Core::take_news() {
+  for (;;) {
+    std::function<void()> news;
+    {
+      const std::lock_guard lock(state_.calls_mutex_);
+      if (state_.news_.empty()) {
+        return;
+      }
+      news = std::move(state_.news_.front());
+      state_.news_.pop_front();
+    }
+    callbacks_.run_now(news);
+  }
+}
+
+void Core::take_turn() {
+  take_news();  // also what has waited for an outer call
+  const auto fd_of = [&](const Cancel& cancel) { return stop_.cancelled() ? -1 : cancel.fd(); };
+  std::array<pollfd, 3> slots{{{callbacks_.fd(), POLLIN, 0},
+                               {fd_of(hooks.cancel), POLLIN, 0},
+                               {fd_of(own_ ? *own_ : hooks.cancel), POLLIN, 0}}};
+  static_cast<void>(::poll(slots.data(), slots.size(), -1));
+  if (hooks.cancel.cancelled() || (own_ && own_->cancelled())) {
+    stop_.cancel();
+  }
+  take_news();
+  callbacks_.run();
+  if (callbacks_.failed()) {
+    stop_.cancel();
+  }
+}
+
+void Core::carry_out(const std::function<void()>& work) {
+  std::exception_ptr failure;
+  std::atomic<bool> over = false;
+  std::thread body([&] {
+    try {
+      work();
+    } catch (const Interrupted&) {
+      failure = std::current_exception();
+    } catch (const Error&) {
+      failure = std::current_exception();
+    } catch (const std::exception& error) {
+      failure = std::make_exception_ptr(error_of(error));
+    }
+    over = true;
+    callbacks_.wake();
+  });
+  while (!over) {
+    take_turn();
+  }
+  body.join();
+  take_news();
+  while (callbacks_.run()) {
+  }
+  callbacks_.rethrow();
+  if (failure) {
+    std::rethrow_exception(failure);
   }
 }
 
@@ -48,21 +158,33 @@ void Core::tell(const Event& event) {
 namespace remote {
 
 using project::Core;
+using project::State;
 
 namespace {
 
-// A Core for one call, in which a link that breaks is an error and not a signal.
-struct InUse {
-  explicit InUse(Core& given) : core(given) {}
-  Core& core;
-  SigpipeGuard guard{};
-  operator Core&() const { return core; }
-};
+// Makes a call, in which a link that breaks is an error and not a signal.
+template <typename Work>
+auto call(State& state, const std::optional<Cancel>& cancel, const Work& work) {
+  const SigpipeGuard guard;
+  Core core(state, cancel);
+  using Result = std::invoke_result_t<Work, Core&>;
+  if constexpr (std::is_void_v<Result>) {
+    core.carry_out([&] { work(core); });
+  } else {
+    std::optional<Result> result;
+    core.carry_out([&] { result.emplace(work(core)); });
+    return std::move(*result);
+  }
+}
 
 // The same for a call that needs servers: whether it may is asked before anything is done.
-struct WithServers : InUse {
-  explicit WithServers(Core& given) : InUse(given) { core.require_trust(); }
-};
+template <typename Work>
+auto call_servers(State& state, const std::optional<Cancel>& cancel, const Work& work) {
+  return call(state, cancel, [&](Core& core) {
+    core.require_trust();
+    return work(core);
+  });
+}
 
 }  // namespace
 
@@ -71,8 +193,11 @@ std::filesystem::path Project::find(const std::filesystem::path& start) {
 }
 
 Project::Project(const std::filesystem::path& folder, Hooks hooks)
-    : core_(std::make_unique<Core>(config::load(folder, hooks.strict), std::move(hooks))) {}
-Project::Project(std::unique_ptr<Core> core) : core_(std::move(core)) {}
+    : state_(std::make_unique<State>(config::load(folder, hooks.strict), std::move(hooks))) {}
+Project::Project(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Project project::project_of(std::unique_ptr<State> state) {
+  return Project(std::move(state));
+}
 std::optional<Demand> Project::folder_demand(const std::filesystem::path& folder) {
   return config::folder_demand(folder);
 }
@@ -86,48 +211,48 @@ void Project::forget(const std::filesystem::path& folder) {
 }
 
 std::vector<Demand> Project::demands() {
-  return project::demands(*core_);
+  return call(*state_, {}, [](Core& core) { return project::demands(core); });
 }
 
 void Project::require_trust() {
-  core_->require_trust();
+  call_servers(*state_, {}, [](Core&) {});
 }
 
 Project::~Project() {
   const SigpipeGuard guard;
-  core_.reset();  // its connections say goodbye
+  state_.reset();  // its connections say goodbye
 }
 Project::Project(Project&&) noexcept = default;
 Project& Project::operator=(Project&&) noexcept = default;
 
 const std::filesystem::path& Project::folder() const {
-  return core_->config.project;
+  return state_->config.project;
 }
 
 const std::string& Project::name() const {
-  return core_->config.name;
+  return state_->config.name;
 }
 
 std::vector<std::string> Project::server_names(const std::vector<std::string>& globs) const {
   std::vector<std::string> names;
-  for (const config::Server& server : core_->servers(globs)) {
+  for (const config::Server& server : config::select_servers(state_->config, globs)) {
     names.push_back(server.name);
   }
   return names;
 }
 
 std::vector<LaunchHost> Project::resolve_hosts(const std::vector<LaunchHost>& hosts) const {
-  return project::resolve_hosts(*core_, hosts);
+  return call(*state_, {}, [&](Core& core) { return project::resolve_hosts(core, hosts); });
 }
 
 LaunchDefaults Project::launch_defaults() const {
-  const config::LaunchSettings& settings = core_->config.launch;
+  const config::LaunchSettings& settings = state_->config.launch;
   if (settings.defaults.launcher) {
     try {
       launch::needs_port(*settings.defaults.launcher);
     } catch (const Error& error) {
       throw config::config_error(
-          core_->config.file.string(), settings.launcher_mark,
+          state_->config.file.string(), settings.launcher_mark,
           "'launcher' cannot be '" + config::printable(*settings.defaults.launcher) + "'", error.reason());
     }
   }
@@ -135,83 +260,87 @@ LaunchDefaults Project::launch_defaults() const {
 }
 
 std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) {
-  return project::describe_servers(*core_, globs);
+  return call(*state_, {}, [&](Core& core) { return project::describe_servers(core, globs); });
 }
 
-Report Project::report(const ReportRequest& request) {
-  return project::report(WithServers{*core_}, request);
+Report Project::report(const ReportRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::report(core, request); });
 }
 
-std::vector<Error> Project::mend(const CheckReport& report) {
-  return project::mend(WithServers{*core_}, report);
+std::vector<Error> Project::mend(const CheckReport& report, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::mend(core, report); });
 }
 
-CheckReport Project::check(const CheckRequest& request) {
-  return project::check(WithServers{*core_}, request);
+CheckReport Project::check(const CheckRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::check(core, request); });
 }
 
-std::vector<ServerState> Project::server_states(const std::vector<std::string>& globs) {
-  return project::server_states(WithServers{*core_}, globs);
+std::vector<ServerState> Project::server_states(const std::vector<std::string>& globs,
+                                                const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::server_states(core, globs); });
 }
 
-void Project::watch(const WatchRequest& request) {
-  project::watch(WithServers(*core_), request);
+void Project::watch(const WatchRequest& request, const std::optional<Cancel>& cancel) {
+  call_servers(*state_, cancel, [&](Core& core) { project::watch(core, request); });
 }
 
-std::vector<ServerRun> Project::run(const RunRequest& request) {
-  return project::run(WithServers{*core_}, request);
+std::vector<ServerRun> Project::run(const RunRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::run(core, request); });
 }
 
-ServerRun Project::shell(const ShellRequest& request) {
-  return project::shell(WithServers{*core_}, request);
+ServerRun Project::shell(const ShellRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::shell(core, request); });
 }
 
-std::vector<PrepareResult> Project::prepare(const PrepareRequest& request) {
-  return project::prepare(WithServers{*core_}, request);
+std::vector<PrepareResult> Project::prepare(const PrepareRequest& request,
+                                            const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::prepare(core, request); });
 }
 
-FirstSync Project::first_sync(const std::vector<std::string>& servers) {
-  return project::first_sync(InUse{*core_}, servers);
+FirstSync Project::first_sync(const std::vector<std::string>& servers, const std::optional<Cancel>& cancel) {
+  return call(*state_, cancel, [&](Core& core) { return project::first_sync(core, servers); });
 }
 
-Plan Project::plan(const LaunchRequest& request) {
-  return project::plan(WithServers{*core_}, request);
+Plan Project::plan(const LaunchRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::plan(core, request); });
 }
 
-LaunchResult Project::launch(const LaunchRequest& request) {
-  const WithServers core{*core_};
-  project::adopt_labml_jobs(core);  // their keys must not be given again
-  return project::launch(core, request);
+LaunchResult Project::launch(const LaunchRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) {
+    project::adopt_labml_jobs(core);  // their keys must not be given again
+    return project::launch(core, request);
+  });
 }
 
-StartResult Project::start(const JobRequest& request) {
-  const WithServers core{*core_};
-  project::adopt_labml_jobs(core);
-  return project::start(core, request);
+StartResult Project::start(const JobRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) {
+    project::adopt_labml_jobs(core);  // their keys must not be given again
+    return project::start(core, request);
+  });
 }
 
 const std::filesystem::path& Project::jobs_folder() const {
-  return core_->store.folder();
+  return state_->store_folder;
 }
 
-std::vector<Job> Project::jobs(const JobsRequest& request) {
-  return project::list(InUse{*core_}, request);
+std::vector<Job> Project::jobs(const JobsRequest& request, const std::optional<Cancel>& cancel) {
+  return call(*state_, cancel, [&](Core& core) { return project::list(core, request); });
 }
 
-ProjectStatus Project::status() {
-  return project::status(InUse{*core_});
+ProjectStatus Project::status(const std::optional<Cancel>& cancel) {
+  return call(*state_, cancel, [&](Core& core) { return project::status(core); });
 }
 
 void Project::status_was_told(const ProjectStatus& status) {
-  project::status_was_told(InUse{*core_}, status);
+  call(*state_, {}, [&](Core& core) { project::status_was_told(core, status); });
 }
 
-std::vector<Job> Project::refresh(std::vector<Job> jobs) {
-  return project::refresh(WithServers{*core_}, std::move(jobs));
+std::vector<Job> Project::refresh(std::vector<Job> jobs, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::refresh(core, std::move(jobs)); });
 }
 
 std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
-  std::vector<Job> all = project::stored_jobs(*core_);
+  std::vector<Job> all = call(*state_, {}, [](Core& core) { return project::stored_jobs(core); });
   std::erase_if(all, [&](const Job& job) {
     return std::none_of(jobs.begin(), jobs.end(), [&](const Job& one) {
       return job.id == one.id || (one.launch && job.launch == one.launch);
@@ -221,40 +350,46 @@ std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
 }
 
 Job Project::newest_master(const std::vector<std::string>& tags) {
-  return jobs::default_to_follow(project::stored_jobs(*core_), tags);
+  return call(*state_, {},
+              [&](Core& core) { return jobs::default_to_follow(project::stored_jobs(core), tags); });
 }
 
-FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request) {
-  return project::follow(WithServers{*core_}, jobs, request);
+FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request,
+                             const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::follow(core, jobs, request); });
 }
 
 FollowResult Project::wait(const std::vector<Job>& jobs,
-                           std::function<void(std::size_t, const Job&)> on_ended) {
-  return project::wait(WithServers{*core_}, jobs, std::move(on_ended));
+                           std::function<void(std::size_t, const Job&)> on_ended,
+                           const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::wait(core, jobs, on_ended); });
 }
 
-KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request) {
-  return project::kill(WithServers{*core_}, jobs, request, core_->cancel());
+KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request,
+                         const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel,
+                      [&](Core& core) { return project::kill(core, jobs, request, core.cancel()); });
 }
 
-StacksResult Project::stacks(const std::vector<Job>& jobs) {
-  return project::stacks(WithServers{*core_}, jobs);
+StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::stacks(core, jobs); });
 }
 
-SyncReport Project::pull(const PullRequest& request) {
-  return project::pull(WithServers{*core_}, request);
+SyncReport Project::pull(const PullRequest& request, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::pull(core, request); });
 }
 
-std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs) {
-  return project::fetch_logs(WithServers{*core_}, jobs);
+std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::fetch_logs(core, jobs); });
 }
 
-CleanResult Project::clean(const std::vector<Job>& jobs) {
-  return project::clean(WithServers{*core_}, jobs);
+CleanResult Project::clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::clean(core, jobs); });
 }
 
-std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request) {
-  return project::authorize(WithServers{*core_}, request);
+std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request,
+                                                const std::optional<Cancel>& cancel) {
+  return call_servers(*state_, cancel, [&](Core& core) { return project::authorize(core, request); });
 }
 
 }  // namespace remote

@@ -172,7 +172,7 @@ SyncReport pull(Core& core, const PullRequest& asked) {
     servers::PullOptions options;
     options.update = !request.force;
     options.pipe_program = core.hooks.rsync_helper;
-    options.on_progress = core.one_at_a_time(request.on_progress);
+    options.on_progress = core.on_caller(request.on_progress);
     SyncReport report;
     const std::vector<Part> parts = look(*connection, full, request, to, core.cancel());
     options.partial_folder = partial_folder(core, request, to);

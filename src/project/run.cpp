@@ -13,6 +13,14 @@
 namespace remote::project {
 namespace {
 
+// The program's side of a terminal, for the thread that serves it.
+TerminalSide side_of(Core& core, const TerminalSide& given) {
+  TerminalSide side = given;
+  side.size = core.asked_of_caller(given.size);
+  side.begin = core.asked_of_caller(given.begin);
+  return side;
+}
+
 ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& request,
                   const ssh::Sink& output) {
   const servers::ProcessSpec process{request.command, servers::activation(core.config, server),
@@ -29,7 +37,7 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
     const std::string project = core.config.project_path_on(server);
     const ExitStatus status =
         request.terminal ? servers::run_on_terminal(*connection, servers::terminal_script(project, process),
-                                                    *request.terminal, sink, core.cancel())
+                                                    side_of(core, *request.terminal), sink, core.cancel())
                          : servers::run_command(*connection, project, process, sink, core.cancel());
     log.finish(status);
     return status;
@@ -50,8 +58,8 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
     throw Error::usage("cannot run", fmt::format("{} servers cannot share a terminal", servers.size()),
                        "name one server");
   }
-  const OnOutput output = core.one_at_a_time(request.on_output);
-  const auto on_ended = core.one_at_a_time(request.on_ended);
+  const OnOutput output = core.on_caller(request.on_output);
+  const auto on_ended = core.on_caller(request.on_ended);
   std::vector<ServerRun> results;
   for (const config::Server& server : servers) {
     results.push_back({server.name, std::nullopt, std::nullopt});
@@ -83,14 +91,15 @@ ServerRun shell(Core& core, const ShellRequest& request) {
     const servers::ProcessSpec process{"", servers::activation(core.config, server),
                                        job_env(server, request.env)};
     const auto connection = core.connector().connect(server, core.cancel());
+    const auto output = core.on_caller(request.on_output);
     const auto sink = [&](ssh::Stream, std::string_view data) {
-      if (request.on_output) {
-        request.on_output(data);
+      if (output) {
+        output(data);
       }
     };
     result.status = servers::run_on_terminal(
-        *connection, servers::shell_script(core.config.project_path_on(server), process), request.terminal,
-        sink, core.cancel());
+        *connection, servers::shell_script(core.config.project_path_on(server), process),
+        side_of(core, request.terminal), sink, core.cancel());
   } catch (const Error& error) {
     result.error = error.on(server.name);
   }

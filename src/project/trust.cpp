@@ -17,38 +17,37 @@ Demand demand_of(const Link& link) {
   return {Demand::Kind::link, "", link.name, link.target.string(), ""};
 }
 
-// Whether the hook says yes, which is then remembered.
-bool ask(Core& core, const std::vector<Demand>& demands) {
-  if (!core.hooks.allow || !core.hooks.allow(demands)) {
+}  // namespace
+
+bool Core::ask_for(const std::vector<Demand>& demands) {
+  if (!hooks.allow || !state_.ask<bool>([&] { return hooks.allow(demands); })) {
     return false;
   }
   try {
-    config::TrustStore(core.config.project).allow(demands);
+    config::TrustStore(config.project).allow(demands);
   } catch (const Error& error) {
-    core.tell(ConfigWarning{error.message()});  // it holds for this time
+    tell(ConfigWarning{error.message()});  // it holds for this time
   }
   return true;
 }
 
-}  // namespace
-
-bool Core::ask_for(const std::vector<Demand>& demands) {
-  const std::lock_guard lock(callbacks_);
-  return ask(*this, demands);
-}
-
 void Core::require_trust() {
-  if (trusted_) {
+  if (in_question_) {
+    throw Error::usage("cannot use the servers now",
+                       "this call was made while a question is asked, and a server waits for the answer",
+                       "return from ask_secret or allow first");
+  }
+  if (state_.trusted_) {
     return;
   }
-  const std::lock_guard lock(callbacks_);  // one question, whoever comes first
+  const std::lock_guard lock(state_.trust_mutex_);
   const auto demands = config::TrustStore(config.project).not_allowed(config::demands_of(config));
-  if (!trusted_ && !demands.empty() && !ask(*this, demands)) {
+  if (!state_.trusted_ && !demands.empty() && !ask_for(demands)) {
     throw Error::usage("this project is not trusted yet",
                        "its configuration wants something of this machine that you have not allowed")
         .mended_by(Remedy::trust_settings);
   }
-  trusted_ = true;
+  state_.trusted_ = true;
 }
 
 std::vector<Demand> demands(Core& core) {

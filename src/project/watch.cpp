@@ -1,5 +1,5 @@
 // Samples of the servers and their jobs, again and again. Each server has a thread with a connection of its
-// own, so a server that does not answer holds up no other one. The calling thread hands over the samples.
+// own, so a server that does not answer holds up no other one.
 
 #include <algorithm>
 #include <array>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/error_of.hpp"
 #include "base/files.hpp"
 #include "jobs/places.hpp"
 #include "jobs/sample.hpp"
@@ -101,10 +102,8 @@ class Watcher {
       sample_.heard_at = now_seconds();
     } catch (const Interrupted&) {
       throw;
-    } catch (const Error& error) {
-      give_up(error, known);
     } catch (const std::exception& error) {
-      give_up(Error("unexpected error", error.what()).mended_by(Remedy::report_bug), known);
+      give_up(error_of(error), known);
     }
     return sample_;
   }
@@ -182,20 +181,23 @@ void watch_server(Core& core, const config::Server& server, std::size_t index, c
 
 // Hands over what has come, and keeps what it says of GPUs. Returns how many servers have been heard for the
 // first time.
-std::size_t hand_over(Board& board, const WatchRequest& request, GpuSamples& kept, std::vector<bool>& seen) {
+std::size_t hand_over(Board& board, const decltype(WatchRequest::on_sample)& on_sample, GpuSamples& kept,
+                      std::vector<bool>& seen) {
   std::size_t fresh = 0;
   for (const auto& [index, sample] : board.take()) {
     kept.keep(sample);
     fresh += seen[index] ? 0 : 1;
     seen[index] = true;
-    if (request.on_sample) {
-      request.on_sample(index, sample);
+    if (on_sample) {
+      on_sample(index, sample);
     }
   }
   return fresh;
 }
 
 void serve(Core& core, const WatchRequest& request, std::size_t count, Board& board) {
+  const auto on_sample = core.on_caller(request.on_sample);
+  const auto on_wake = core.asked_of_caller(request.on_wake);
   std::vector<bool> seen(count, false);
   GpuSamples kept(core.config);
   std::vector<pollfd> slots{{core.cancel().fd(), POLLIN, 0}, {board.fd(), POLLIN, 0}};
@@ -209,7 +211,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
       std::ranges::for_each(slots, [](pollfd& slot) { slot.revents = 0; });  // a signal
     }
     core.cancel().check();
-    missing -= hand_over(board, request, kept, seen);
+    missing -= hand_over(board, on_sample, kept, seen);
     bool wake =
         std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {
@@ -217,7 +219,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
       board.set_jobs(stored_jobs(core, true));  // others start and end jobs, too
       wake = true;
     }
-    if (wake && request.on_wake && !request.on_wake()) {
+    if (wake && on_wake && !on_wake()) {
       return;
     }
   }

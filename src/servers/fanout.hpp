@@ -6,11 +6,13 @@
 #include <exception>
 #include <functional>
 #include <optional>
+#include <system_error>
 #include <thread>
 #include <vector>
 
 #include <remote/error.hpp>
 
+#include "base/error_of.hpp"
 #include "base/log.hpp"
 
 namespace remote::servers {
@@ -42,12 +44,8 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
         outcomes[i].value.emplace(work(items[i], i));
       } catch (const Interrupted&) {
         interrupted = true;
-      } catch (const Error& error) {
-        outcomes[i].error.emplace(error.on(std::invoke(name, items[i])));
       } catch (const std::exception& error) {
-        outcomes[i].error.emplace(Error("unexpected error", error.what())
-                                      .mended_by(Remedy::report_bug)
-                                      .on(std::invoke(name, items[i])));
+        outcomes[i].error.emplace(error_of(error).on(std::invoke(name, items[i])));
       }
       took[i] = watch.seconds();
     }
@@ -60,7 +58,14 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
     const std::size_t count = std::min(width, items.size());
     threads.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {
-      threads.emplace_back(worker);
+      try {
+        threads.emplace_back(worker);
+      } catch (const std::system_error&) {
+        break;  // this machine allows no more: fewer do all of it
+      }
+    }
+    if (threads.empty()) {
+      worker();
     }
   }  // joins
   if (items.size() > 1) {

@@ -40,6 +40,10 @@ got=0
 printed 'hello from rank 0
 2 of 2 ranks succeeded
 '
+for node in node-1 node-2; do
+  grep -q "^$node: .*load" "$work/err" || fail "a callback did not ask $node"
+  grep -qx "$node: no answer" "$work/err" || fail "the call that was too long was not cancelled"
+done
 got=0
 # shellcheck disable=SC2016 # the ranks' shells expand it
 "$train" . 'echo no >&2; exit $((RANK * 3))' >"$work/out" 2>"$work/err" || got=$?

@@ -91,8 +91,8 @@ TEST(Sigpipe, EachCallOfTheApiHoldsItBack) {
         make_folders(folder.path() / ".remote");
         write_file_atomic(folder.path() / ".remote/configs.yaml",
                           "name: proj\npython: {manager: system}\nservers: {a: {hostname: a}}\n");
-        Project project(
-            std::make_unique<project::Core>(config::load(folder.path()), Hooks{}, test::share(servers)));
+        Project project = project::project_of(
+            std::make_unique<project::State>(config::load(folder.path()), Hooks{}, test::share(servers)));
         bool well = false;
         RunRequest request;
         request.command = "echo hi";

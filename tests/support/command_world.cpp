@@ -153,7 +153,8 @@ RunningCommand::RunningCommand(std::vector<std::string> words, std::shared_ptr<L
     environment.open = [&servers](const auto& folder, Hooks hooks) {
       hooks.rsync_helper = remote_binary;
       config::Config config = config::load(folder, hooks.strict);
-      return Project(std::make_unique<project::Core>(std::move(config), std::move(hooks), share(servers)));
+      return project::project_of(
+          std::make_unique<project::State>(std::move(config), std::move(hooks), share(servers)));
     };
     code_ = cli::run(words, std::move(environment));
   });

@@ -172,7 +172,8 @@ TEST(SlurmConfig, LeavesTheChoiceOfGpusToSlurm) {
 
 // The error of a launch on a login node.
 Error refusal_of(const std::string& keys, const LaunchRequest& request) {
-  project::Core core(cluster("    scheduler: slurm\n" + keys), {});
+  project::State state(cluster("    scheduler: slurm\n" + keys), {});
+  project::Core core(state);
   try {
     project::login_of(core, request);
   } catch (const Error& error) {

@@ -159,7 +159,7 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
 
 CheckReport check(Core& core, const CheckRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
-  const auto on_progress = core.one_at_a_time(request.on_progress);
+  const auto on_progress = core.on_caller(request.on_progress);
   std::atomic<std::size_t> done = 0;
   const auto tell = [&](std::size_t so_far) {
     if (on_progress) {
