@@ -9,6 +9,23 @@ namespace remote {
 // What an error means for the exit code: 1 for a failure, 2 for wrong usage or configuration.
 enum class ErrorKind { failure, usage };
 
+// Why something failed, for programs: what is not named here is `other`. In JSON by these names.
+enum class Cause {
+  other,
+  unreachable,   // no way to the server, or the connection broke
+  refused,       // the server does not want the connection, or another session on it
+  timeout,       // no answer in time
+  auth,          // the server takes no key and no password that there is
+  host_key,      // the server's key has changed, or is not known
+  permission,    // a file or folder may not be read or written
+  not_found,     // a file, folder or program is not there
+  disk_full,     // no space, no inodes, or the user's quota is used up
+  no_resources,  // this machine allows no more open files, threads or memory
+  usage,         // wrong usage or configuration
+  interrupted,   // it was told to stop
+};
+std::string_view to_string(Cause cause);
+
 // What would mend an error, where each program that uses the library does it in its own way.
 enum class Remedy {
   none,
@@ -55,6 +72,9 @@ class Error : public std::exception {
   // A copy with a remedy, which is told beside the hint.
   Error mended_by(Remedy remedy, std::string detail = {}) const;
 
+  // A copy with a cause, unless it has one already.
+  Error because(Cause cause) const;
+
   // A copy that names the server. A server that is already named stays.
   Error on(std::string server_name) const;
 
@@ -65,6 +85,7 @@ class Error : public std::exception {
   Remedy remedy() const { return remedy_; }
   const std::string& remedy_detail() const { return remedy_detail_; }
   ErrorKind kind() const { return kind_; }
+  Cause cause() const { return cause_; }
 
   // "SERVER: WHAT: REASON" on one line, without the hint. Parts that are empty are left out.
   std::string message() const;
@@ -78,6 +99,7 @@ class Error : public std::exception {
   Remedy remedy_ = Remedy::none;
   std::string remedy_detail_;
   ErrorKind kind_;
+  Cause cause_ = Cause::other;
   std::string text_;
 };
 

@@ -13,7 +13,7 @@
 #include <remote/launch.hpp>
 
 // What happens while a call of Project goes on, as data: the words are the caller's. Every event arrives
-// through Hooks::on_event, one at a time.
+// through Hooks::on_event.
 
 namespace remote {
 

@@ -13,7 +13,7 @@ struct TerminalSize {
 
 // The program's side of the terminal that a command on a server gets. The library changes no terminal: a
 // program that has one puts it into raw mode in `begin`, and restores it when the call is over, however it
-// ends. Both callbacks come on the thread that reads `input`.
+// ends.
 struct TerminalSide {
   std::string type = "dumb";             // TERM of the command
   std::function<TerminalSize()> size{};  // asked at the beginning and after each change; absent: 80 by 24

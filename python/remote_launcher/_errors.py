@@ -12,6 +12,7 @@ class RemoteError(Exception):
         reason: why; may be empty.
         hint: what to try, or None.
         usage: whether the call or the configuration is wrong, so that the same call cannot succeed.
+        cause: why, as one word: "unreachable", "timeout", "auth", "disk_full", … (docs/jsonl.md), or "other".
     """
 
     def __init__(
@@ -21,13 +22,15 @@ class RemoteError(Exception):
         reason: str = "",
         hint: Optional[str] = None,
         usage: bool = False,
+        cause: Optional[str] = None,
     ) -> None:
         self.what = what
         self.server = server
         self.reason = reason
         self.hint = hint
         self.usage = usage
-        super().__init__(what, server, reason, hint, usage)
+        self.cause = cause or ("usage" if usage else "other")
+        super().__init__(what, server, reason, hint, usage, self.cause)
 
     def __str__(self) -> str:
         text = ": ".join(part for part in (self.server, self.what, self.reason) if part)
@@ -42,4 +45,5 @@ class RemoteError(Exception):
             str(event.get("reason") or ""),
             event.get("hint"),
             bool(event.get("usage")),
+            event.get("cause"),
         )

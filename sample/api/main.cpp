@@ -93,7 +93,9 @@ int main(int argc, char** argv) {
     return train(project, argc > 2 ? argv[2] : "python train.py");
   } catch (const remote::Error& error) {
     std::cerr << error.message() << '\n' << error.hint() << '\n';
-    return 1;
+    // Nothing is wrong with the project: the same may work later.
+    const bool later = error.cause() == remote::Cause::unreachable || error.cause() == remote::Cause::timeout;
+    return later ? 75 : 1;
   } catch (const remote::Interrupted&) {
     std::cerr << "stopped; what was started goes on\n";
     return 130;

@@ -15,11 +15,42 @@ constexpr std::size_t longest_part = 4000;
 
 }  // namespace
 
+std::string_view to_string(Cause cause) {
+  switch (cause) {
+    case Cause::other:
+      return "other";
+    case Cause::unreachable:
+      return "unreachable";
+    case Cause::refused:
+      return "refused";
+    case Cause::timeout:
+      return "timeout";
+    case Cause::auth:
+      return "auth";
+    case Cause::host_key:
+      return "host_key";
+    case Cause::permission:
+      return "permission";
+    case Cause::not_found:
+      return "not_found";
+    case Cause::disk_full:
+      return "disk_full";
+    case Cause::no_resources:
+      return "no_resources";
+    case Cause::usage:
+      return "usage";
+    case Cause::interrupted:
+      return "interrupted";
+  }
+  return "other";
+}
+
 Error::Error(std::string_view what_failed, std::string_view reason, std::string_view hint, ErrorKind kind)
     : what_failed_(visible_text(what_failed, longest_part)),
       reason_(visible_text(reason, longest_part)),
       hint_(visible_text(hint, longest_part)),
-      kind_(kind) {
+      kind_(kind),
+      cause_(kind == ErrorKind::usage ? Cause::usage : Cause::other) {
   text_ = message();
 }
 
@@ -31,6 +62,12 @@ Error Error::mended_by(Remedy remedy, std::string detail) const {
   Error copy = *this;
   copy.remedy_ = remedy;
   copy.remedy_detail_ = std::move(detail);
+  return copy;
+}
+
+Error Error::because(Cause cause) const {
+  Error copy = *this;
+  copy.cause_ = cause_ == Cause::other ? cause : cause_;
   return copy;
 }
 

@@ -4,8 +4,8 @@
 #include <array>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
+#include <system_error>
 #include <thread>
 
 #include <fcntl.h>
@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error_of.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 
@@ -25,7 +26,8 @@ namespace {
 // Two descriptors that a system call has just made, or the Error for why it did not.
 std::pair<UniqueFd, UniqueFd> owned(int result, const std::array<int, 2>& fds, const char* what) {
   if (result != 0) {
-    throw Error(std::string("cannot make ") + what, std::strerror(errno), "raise `ulimit -n`");
+    throw Error(std::string("cannot make ") + what, std::generic_category().message(errno),
+                "raise `ulimit -n`");
   }
   // Where the kernel cannot make them close-on-exec at once, a program that another thread starts right now
   // gets them too.
@@ -91,7 +93,9 @@ Error file_error(const char* action, const fs::path& path, int error) {
   } else {
     hint = "look at the disk, and at the file's name";
   }
-  return Error(std::string("cannot ") + action + " " + path.string(), std::strerror(error), hint);
+  return Error(std::string("cannot ") + action + " " + path.string(), std::generic_category().message(error),
+               hint)
+      .because(cause_of(error));
 }
 
 UniqueFd& UniqueFd::operator=(UniqueFd&& other) noexcept {

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -149,7 +149,7 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
       ::posix_spawn(&pid_, program->c_str(), &plan.actions, &plan.attributes, argv.data(), env.data());
   if (error != 0) {
     pid_ = -1;
-    throw Error("cannot start " + spec.argv[0], std::strerror(error),
+    throw Error("cannot start " + spec.argv[0], std::generic_category().message(error),
                 error == EAGAIN || error == ENOMEM ? "this machine has no room for another process"
                                                    : "is it a program that you may run?");
   }
@@ -226,7 +226,8 @@ ExecResult run_subprocess(SubprocessSpec spec, std::string_view input, const Can
                                {child.stdin_fd.get(), POLLOUT, 0},
                                {asked_to_end ? -1 : cancel.fd(), POLLIN, 0}}};
     if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) {
-      throw Error("cannot wait for " + spec.argv[0], std::strerror(errno)).mended_by(Remedy::report_bug);
+      throw Error("cannot wait for " + spec.argv[0], std::generic_category().message(errno))
+          .mended_by(Remedy::report_bug);
     }
     if (!asked_to_end && cancel.cancelled()) {
       child.kill(SIGTERM);

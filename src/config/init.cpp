@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <string_view>
+#include <system_error>
 
 #include <remote/error.hpp>
 #include <unistd.h>
@@ -58,7 +58,7 @@ bool create_file(const fs::path& path, std::string_view content, mode_t mode) {
     return true;  // a file system without hard links
   }
   ::unlink(fresh.c_str());
-  throw Error("cannot write " + path.string(), std::strerror(error),
+  throw Error("cannot write " + path.string(), std::generic_category().message(error),
               "may you write into that folder, and is there room on the disk?");
 }
 

@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <system_error>
 
 #include <sys/stat.h>
 
@@ -120,7 +121,7 @@ std::string read_bounded(const fs::path& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(max_config_bytes + 1, '\0');
   if (!stream.read(text.data(), static_cast<std::streamsize>(text.size())) && !stream.eof()) {
-    throw Error::usage(what, std::strerror(errno), "may you read the file?");
+    throw Error::usage(what, std::generic_category().message(errno), "may you read the file?");
   }
   text.resize(static_cast<std::size_t>(stream.gcount()));
   return text;

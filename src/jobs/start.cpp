@@ -185,7 +185,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
                       backends_of(server_of(config, new_jobs[batch.indices.front()].job)), cancel);
     } catch (const Interrupted&) {
       // What the other servers answered must be kept: the caller ends what has started.
-      throw Error("interrupted", "");
+      throw Error("interrupted", "").because(Cause::interrupted);
     }
   });
   for (std::size_t b = 0; b < batches.size(); ++b) {
@@ -193,6 +193,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
       const Error& error = *outcomes[b].error;
       result.errors.push_back(Error("it is not known whether its jobs started", error.what(), error.hint())
                                   .mended_by(Remedy::list_jobs)
+                                  .because(error.cause())
                                   .on(batches[b].key));
       continue;
     }

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <memory>
+#include <system_error>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -57,7 +57,8 @@ struct Loader {
       if (errno == ENOENT) {
         loaded.bare.push_back(id);
       } else if (errno != ENOTDIR) {
-        loaded.problems.push_back(fmt::format("{}: {}", record(id.text()), std::strerror(errno)));
+        loaded.problems.push_back(
+            fmt::format("{}: {}", record(id.text()), std::generic_category().message(errno)));
       }
       return;
     }

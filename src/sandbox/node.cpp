@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <cstring>
+#include <system_error>
 #include <thread>
 
 #include <arpa/inet.h>
@@ -41,7 +41,7 @@ sockaddr_in loopback(int port) {
 UniqueFd tcp_socket() {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
   if (!fd) {
-    throw Error("cannot make a socket", std::strerror(errno),
+    throw Error("cannot make a socket", std::generic_category().message(errno),
                 "is the limit of open files reached? see ulimit -n");
   }
   ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <system_error>
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -160,7 +161,7 @@ AgentFilter::AgentFilter(std::string agent) : agent_(std::move(agent)), folder_(
   if (!listener_ ||
       ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
       ::listen(listener_.get(), 4) != 0) {
-    throw Error("cannot use the SSH agent", std::strerror(errno),
+    throw Error("cannot use the SSH agent", std::generic_category().message(errno),
                 "is the agent running? `ssh-add -l` asks it");
   }
   thread_ = std::thread([this] { run(); });

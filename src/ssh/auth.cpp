@@ -69,8 +69,9 @@ class Login {
         if (!alive() || !patience_.over()) {
           broken();
         }
-        throw Unreachable("cannot log in", fmt::format("{} stopped answering", target_.describe()),
-                          "check the server's load; connect_timeout in configs.yaml allows more time");
+        throw Unreachable(Error("cannot log in", fmt::format("{} stopped answering", target_.describe()),
+                                "check the server's load; connect_timeout in configs.yaml allows more time")
+                              .because(Cause::timeout));
       }
     }
   }

@@ -62,7 +62,8 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
         throw Error("no answer",
                     fmt::format("the server did not finish within {:.0f} s",
                                 std::chrono::duration<double>(request.timeout).count()),
-                    "it may be busy; try again");
+                    "it may be busy; try again")
+            .because(Cause::timeout);
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
@@ -73,7 +74,8 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
         throw Error("no answer",
                     fmt::format("nothing came from the server for {:.0f} s",
                                 std::chrono::duration<double>(request.silence).count()),
-                    "it may be busy, or the network may have gone; try again");
+                    "it may be busy, or the network may have gone; try again")
+            .because(Cause::timeout);
       }
       wait = std::min(wait, left + std::chrono::milliseconds(1));
     }
@@ -90,7 +92,8 @@ ExecResult run_to_end(Connection& connection, const ExecRequest& request, const 
   }
   if (!channel->status()) {
     throw Error("connection lost", "the server closed it before the command ended",
-                "check the network and the server, then run the command again");
+                "check the network and the server, then run the command again")
+        .because(Cause::unreachable);
   }
   result.status = *channel->status();
   return result;

@@ -30,16 +30,18 @@ namespace remote::ssh {
 class TooManyChannels : public Error {
  public:
   TooManyChannels()
-      : Error("cannot open a channel", "the server allows no further session on this connection",
-              "raise MaxSessions in its sshd_config, or ask for less at once") {}
+      : Error(Error("cannot open a channel", "the server allows no further session on this connection",
+                    "raise MaxSessions in its sshd_config, or ask for less at once")
+                  .because(Cause::refused)) {}
 };
 
 // The link broke or the server cannot be reached: nothing is known of what runs there. Commands that ask for
 // news take this as "unknown", never as "gone".
 class Unreachable : public Error {
  public:
-  using Error::Error;
-  explicit Unreachable(const Error& error) : Error(error) {}
+  explicit Unreachable(const Error& error) : Error(error.because(Cause::unreachable)) {}
+  Unreachable(std::string_view what_failed, std::string_view reason, std::string_view hint = {})
+      : Unreachable(Error(what_failed, reason, hint)) {}
 };
 
 using Stream = OutputStream;

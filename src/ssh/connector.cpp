@@ -72,10 +72,12 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
         continue;
       }
       if (patience.over()) {
-        throw Unreachable("cannot connect",
-                          fmt::format("{} accepted the connection, but no SSH server answered within {}",
-                                      where, patience.text()),
-                          "is it an SSH port? connect_timeout in configs.yaml allows more time");
+        throw Unreachable(
+            Error("cannot connect",
+                  fmt::format("{} accepted the connection, but no SSH server answered within {}", where,
+                              patience.text()),
+                  "is it an SSH port? connect_timeout in configs.yaml allows more time")
+                .because(Cause::timeout));
       }
     }
     const char* banner = ssh_get_serverbanner(session.get());
@@ -104,6 +106,17 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   return session;
 }
 
+// Calls `step`; its errors have this cause, unless they have another one.
+auto because(Cause cause, const auto& step) {
+  try {
+    return step();
+  } catch (const Unreachable&) {
+    throw;
+  } catch (const Error& error) {
+    throw error.because(cause);
+  }
+}
+
 class LibsshConnector final : public Connector {
  public:
   LibsshConnector(config::Config config, ConnectorOptions options)
@@ -129,7 +142,8 @@ class LibsshConnector final : public Connector {
       if (!is_practice(server)) {
         throw;
       }
-      throw Unreachable(Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox));
+      throw Unreachable(
+          Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox).because(error.cause()));
     }
   }
 
@@ -183,7 +197,7 @@ class LibsshConnector final : public Connector {
         log_info(target.name, "{}: {}; again in {} ms", dropped.what_failed(), dropped.reason(),
                  (pause + jitter).count());
         if (patience.left() <= pause + jitter) {
-          throw Unreachable(dropped.what_failed(), dropped.reason(), dropped.hint());
+          throw Unreachable(dropped.because(Cause::refused));
         }
         patience.sleep(pause + jitter);
         pause = std::min(pause * 2, std::chrono::milliseconds(2000));
@@ -233,12 +247,14 @@ class LibsshConnector final : public Connector {
       try {
         return std::make_shared<Bastion>(connect_target(hop, own), hop.describe());
       } catch (const Unreachable& error) {
-        throw Unreachable(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()),
-                          error.reason(), error.hint());
+        throw Unreachable(Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()),
+                                error.reason(), error.hint())
+                              .because(error.cause()));
       } catch (const Error& error) {
         throw Error(fmt::format("jump host {}: {}", hop.describe(), error.what_failed()), error.reason(),
                     error.hint(), error.kind())
-            .mended_by(error.remedy(), error.remedy_detail());
+            .mended_by(error.remedy(), error.remedy_detail())
+            .because(error.cause());
       }
     };
     auto bastion = bastions_.get(key, patience.cancel(), make);
@@ -268,11 +284,13 @@ class LibsshConnector final : public Connector {
                         "check the way to it from there");
     }
     log_debug(target.name, "keys exchanged after {}", watch.text());
-    if (const auto fresh = check_host_key(session.get(), target); fresh && options_.on_new_host_key) {
+    const auto fresh = because(Cause::host_key, [&] { return check_host_key(session.get(), target); });
+    if (fresh && options_.on_new_host_key) {
       const std::lock_guard lock(telling_);
       options_.on_new_host_key(*fresh);
     }
-    AcceptedKeys keys = authenticate(session.get(), target, secrets_, patience);
+    AcceptedKeys keys =
+        because(Cause::auth, [&] { return authenticate(session.get(), target, secrets_, patience); });
     log_info(target.name, "logged in after {}", watch.text());
     LoginFacts login = login_of(session.get(), target, std::move(keys));
     return std::make_unique<Session>(std::move(session), std::move(login), std::move(transport.address),

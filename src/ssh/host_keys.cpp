@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -226,7 +226,8 @@ std::string unfit_reason(const fs::path& file) {
 }
 
 std::string write_failure(const fs::path& file, int error) {
-  return fmt::format("the key could not be saved in {}: {}", file.string(), std::strerror(error));
+  return fmt::format("the key could not be saved in {}: {}", file.string(),
+                     std::generic_category().message(error));
 }
 
 }  // namespace

@@ -108,7 +108,8 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
       throw TooManyChannels();
     }
     throw Error("cannot open a channel", state->refusal(),
-                "the server allows no command on this connection: look at MaxSessions in its sshd_config");
+                "the server allows no command on this connection: look at MaxSessions in its sshd_config")
+        .because(Cause::refused);
   }
 }
 

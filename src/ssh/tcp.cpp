@@ -16,6 +16,7 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/error_of.hpp"
 #include "base/log.hpp"
 #include "ssh/connection.hpp"
 
@@ -56,9 +57,10 @@ Addresses resolve(const std::string& host, const std::string& port, const Patien
   while (answer.wait_for(std::chrono::milliseconds(50)) != std::future_status::ready) {
     patience.cancel().check();
     if (patience.over()) {
-      throw Unreachable("cannot connect",
-                        fmt::format("the name '{}' was not resolved within {}", host, patience.text()),
-                        network_hint);
+      throw Unreachable(Error("cannot connect",
+                              fmt::format("the name '{}' was not resolved within {}", host, patience.text()),
+                              network_hint)
+                            .because(Cause::timeout));
     }
   }
   Lookup found = answer.get();
@@ -105,11 +107,15 @@ void watch_link(int fd) {
 
 // 0 when connected, else an errno.
 int connect_one(const addrinfo& address, const Patience& patience, UniqueFd& fd) {
+#ifdef SOCK_CLOEXEC
+  fd.reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+#else
   fd.reset(::socket(address.ai_family, SOCK_STREAM, 0));
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+#endif
   if (!fd) {
     return errno;
   }
-  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   if (::connect(fd.get(), address.ai_addr, address.ai_addrlen) == 0) {
     return 0;
@@ -172,7 +178,7 @@ TcpLink connect_tcp(const std::string& host, int port, const Patience& patience)
   const std::string reason = error == ETIMEDOUT
                                  ? fmt::format("{} did not answer within {}", where, patience.text())
                                  : fmt::format("{}: {}", where, std::generic_category().message(error));
-  throw Unreachable("cannot connect", reason, hint_for(error, where));
+  throw Unreachable(Error("cannot connect", reason, hint_for(error, where)).because(cause_of(error)));
 }
 
 }  // namespace remote::ssh

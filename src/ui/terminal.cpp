@@ -6,6 +6,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
@@ -202,7 +203,7 @@ void Terminal::out(std::string_view text) {
         ::pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
         std::raise(SIGPIPE);
       }
-      throw Error("cannot write to stdout", std::strerror(errno),
+      throw Error("cannot write to stdout", std::generic_category().message(errno),
                   "is the disk full, or has the reader of the pipe ended?");
     }
     text.remove_prefix(piece);

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "base/error_of.hpp"
 #include "base/files.hpp"
 #include "config/trust.hpp"
 #include "project/core.hpp"
@@ -248,20 +249,20 @@ TEST_F(ApiCallbacks, WhileItAsksNoServerIsUsed) {
   configure(", password_command: echo x");
   std::optional<Project> project;
   Hooks hooks;
-  bool refused = false;
+  std::optional<Cause> refused;
   hooks.allow = [&](const std::vector<Demand>&) {
     EXPECT_EQ(std::this_thread::get_id(), here);
     EXPECT_TRUE(project->jobs({.ask = false}).empty());
     try {
       project->run({.command = "true"});
     } catch (const Error& error) {
-      refused = error.kind() == ErrorKind::usage;
+      refused = error.cause();
     }
     return true;
   };
   project.emplace(open(hooks));
   EXPECT_EQ(project->run({.command = "true"}).size(), 2U);
-  EXPECT_TRUE(refused);
+  EXPECT_EQ(refused, Cause::usage);
   Project::forget(folder.path());
 }
 
@@ -290,6 +291,29 @@ TEST_F(ApiCallbacks, TwoProjectsOfOneFolderWorkInTwoThreads) {
     keys.insert(job.key);
   }
   EXPECT_EQ(keys.size(), 2U * rounds);
+}
+
+TEST_F(ApiCallbacks, ErrorsHaveCauses) {
+  test::Faults faults;
+  faults.before = servers->commands() + 1;
+  servers->set_faults(faults);
+  Project project = open();
+  const auto runs = project.run({.command = "true", .servers = {"a"}});
+  ASSERT_TRUE(runs.at(0).error);
+  EXPECT_EQ(runs.at(0).error->cause(), Cause::unreachable);
+  EXPECT_EQ(runs.at(0).error->server(), "a");
+  try {
+    project.run({.command = ""});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::usage);
+  }
+  EXPECT_EQ(file_error("write", "x", ENOSPC).on("a").because(Cause::other).cause(), Cause::disk_full);
+  EXPECT_EQ(error_of(std::system_error(EAGAIN, std::generic_category())).cause(), Cause::no_resources);
+  EXPECT_EQ(error_of(std::filesystem::filesystem_error("x", "/closed/x",
+                                                       std::make_error_code(std::errc::permission_denied)))
+                .cause(),
+            Cause::permission);
 }
 
 }  // namespace

@@ -16,11 +16,9 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json error_fields(const Error& error, const std::string& hint) {
-  return {{"what", error.what_failed()},
-          {"server", or_null(error.server())},
-          {"reason", error.reason()},
-          {"hint", or_null(hint)},
-          {"usage", error.kind() == ErrorKind::usage}};
+  return {{"what", error.what_failed()},       {"server", or_null(error.server())},
+          {"reason", error.reason()},          {"hint", or_null(hint)},
+          {"cause", to_string(error.cause())}, {"usage", error.kind() == ErrorKind::usage}};
 }
 
 Json jobs_of(const std::vector<Job>& jobs) {
