@@ -4,7 +4,20 @@ import html
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, AsyncIterator, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    AsyncIterator,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 from ._errors import RemoteError
 from ._stream import Event, Stream, async_events
@@ -80,6 +93,19 @@ class Job:
         )
 
 
+def _exit_codes(jobs: Iterable[Job], first: Optional[Job]) -> Dict[int, Optional[int]]:
+    codes: Dict[int, Optional[int]] = {}
+    for job in jobs:
+        ranks = int(job.fields.get("ranks") or 1)
+        for number in range(ranks):
+            # how a job ended is not how each of its ranks did, unless all is well
+            code = job.exit_code if ranks == 1 or job.state == "succeeded" else None
+            codes[job.key if job.rank is None else job.rank + number] = code
+    if first is not None and first.rank is not None and int(first.fields.get("ranks") or 1) == 1:
+        codes[first.rank] = first.exit_code
+    return codes
+
+
 @dataclass(frozen=True)
 class Verdict:
     """What became of a launch.
@@ -88,8 +114,8 @@ class Verdict:
         ok: whether it succeeded. An elastic launch that went on without some servers (``left``) did.
         first_failed: the job that failed by itself before all others, or None.
         traceback: the last lines that it wrote to its stderr.
-        exit_codes: by job, in the order of the ranks: by the rank, or by the key of a job without one. None where a
-            signal ended it or nothing is known.
+        exit_codes: in the order of the ranks: by the rank, or by the key of a job without one. None where a signal
+            ended it or nothing is known of this rank by itself.
         total, succeeded: counts of ranks.
         lost_server: the server whose loss ended the others, or None.
         left: servers that an elastic launch went on without.
@@ -336,7 +362,7 @@ class Launch:
             ok=not failed or bool(left),
             first_failed=first,
             traceback="\n".join(last_lines),
-            exit_codes={job.key if job.rank is None else job.rank: job.exit_code for job in self.jobs},
+            exit_codes=_exit_codes(self.jobs, first),
             total=int(found.get("total", len(self.jobs))),
             succeeded=int(found.get("succeeded", len(self.jobs) - len(failed))),
             lost_server=found.get("lost_server"),

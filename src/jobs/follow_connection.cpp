@@ -12,6 +12,7 @@
 #include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
+#include "jobs/verdict.hpp"
 
 namespace remote::jobs {
 
@@ -272,7 +273,9 @@ bool FollowConnection::finish(Open& open) {
     // The supervisor died and the job lives on, or there is more to read.
     return again(followed, progress);
   }
-  task_.done(followed, apply_status(followed.job, reply, clocks, Starter::alive));
+  task_.done(
+      followed,
+      with_failed_rank(connection_, apply_status(followed.job, reply, clocks, Starter::alive), task_.cancel));
   return true;
 }
 

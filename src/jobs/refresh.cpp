@@ -8,6 +8,7 @@
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
+#include "jobs/verdict.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -73,7 +74,8 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
       Job& job = result.jobs[i];
       if (const StatusReply* reply = reply_about(job.id, answer.jobs)) {
         const bool dead = std::ranges::find(claim, reply->id) != claim.end();
-        job = apply_status(job, *reply, clocks, dead ? Starter::dead : Starter::alive);
+        job = with_failed_rank(
+            connection, apply_status(job, *reply, clocks, dead ? Starter::dead : Starter::alive), cancel);
         result.known[i] = true;
       }
     }

@@ -163,6 +163,9 @@ Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t
 std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
   // The server's clock was read just before the result was written: this is how far apart the two may be.
   constexpr std::int64_t agree_s = 2;
+  if (reply.stop_signal && reply.done_ms && reply.ended_at) {  // when it was told to stop
+    return *reply.done_ms / 1000 <= *reply.ended_at + agree_s ? reply.done_ms : std::nullopt;
+  }
   if (!reply.done_ms || !reply.ended_at || !reply.result ||
       std::abs(*reply.done_ms / 1000 - *reply.ended_at) > agree_s) {
     return std::nullopt;
@@ -213,7 +216,10 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       fresh.state = JobState::running;
       fresh.result.reset();
       fresh.ended_at.reset();
-      fresh.failed_ms.reset();
+      fresh.failed_ms =
+          clocks.ahead_ms && reply.wrote_ms
+              ? std::optional(std::max(*reply.wrote_ms - *clocks.ahead_ms, job.created_at * 1000))
+              : std::nullopt;
       fresh.after_peer = false;
       fresh.reason = running_reason(reply);
       break;

@@ -59,16 +59,34 @@ const Job* first_of(const std::vector<Job>& failures) {
   return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay_ms ? by_itself : earliest;
 }
 
-// The job that somebody ended before this failure, where that only tells that a peer is gone.
-std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
-  if (failure == nullptr || !failure->after_peer) {
-    return std::nullopt;
+// The rank that failed first below a job (see with_failed_rank()), as a job of its own; else the job.
+Job failure_of(const Job& job) {
+  if (job.state != JobState::failed || !job.ranks || !job.reason.result) {
+    return job;
   }
+  Job rank = job;
+  rank.rank = job.reason.number;
+  rank.ranks = 1;
+  rank.result = job.reason.result;
+  rank.reason = {.kind = job.reason.kind == Kind::after_rank ? Kind::none : job.reason.kind,
+                 .text = job.reason.text};
+  return rank;
+}
+
+// The job that somebody ended before this failure, where the failure follows from that: it says that a peer
+// is gone, or it came while the job was being ended.
+std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
   const Job* killed = nullptr;
   for (const Job& job : jobs) {
     const bool by_somebody = job.state == JobState::killed && job.reason.kind == Kind::by_user;
-    if (by_somebody && moment(job) - longest_delay_ms <= moment(*failure) &&
-        (killed == nullptr || is_before(job, *killed))) {
+    const auto follows = [&] {
+      // Clocks of two servers are compared.
+      constexpr std::int64_t jitter_ms = 250;
+      const bool of_peer = failure->after_peer && moment(job) - longest_delay_ms <= moment(*failure);
+      return of_peer || (job.failed_ms && job.ended_at && *job.failed_ms - jitter_ms <= moment(*failure) &&
+                         moment(*failure) <= *job.ended_at * 1000 + longest_delay_ms);
+    };
+    if (by_somebody && (failure == nullptr || follows()) && (killed == nullptr || is_before(job, *killed))) {
       killed = &job;
     }
   }
@@ -141,11 +159,13 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
   std::vector<Job> failures = workers;
   for (const Job& job : jobs) {
     if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
-      failures.push_back(job);
+      failures.push_back(failure_of(job));
     }
   }
   const Job* first = first_of(failures);
-  verdict.killed_first = killed_before(jobs, first);
+  if (first != nullptr || gone.empty()) {
+    verdict.killed_first = killed_before(jobs, first);
+  }
   const bool lost = !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
   if (lost || verdict.killed_first) {
     first = nullptr;
@@ -205,6 +225,9 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
     Job& job = worker.job;
     job.rank = rank;
     job.ranks = 1;
+    job.reason.result.reset();
+    job.reason.number = 0;
+    job.reason.kind = job.reason.kind == Kind::after_rank ? Kind::none : job.reason.kind;
     job.result = reply.result.value_or(ExitStatus::exited(1));
     const std::optional<int> signal = job.result->signal();
     // One whose peer is gone may abort; TERM is what an agent ends the others with.
@@ -220,6 +243,28 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
     workers.push_back(std::move(worker));
   }
   return workers;
+}
+
+Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel) {
+  if (job.state != JobState::failed || !job.ranks || job.reason.result) {
+    return job;
+  }
+  std::vector<Job> ranks;
+  try {
+    for (Worker& worker : failed_workers(connection, job, cancel)) {
+      ranks.push_back(std::move(worker.job));
+    }
+  } catch (const Error&) {
+    return job;  // a verdict asks again
+  }
+  if (const Job* first = first_of(ranks)) {
+    job.reason.kind = first->reason.kind == Kind::none ? Kind::after_rank : first->reason.kind;
+    job.reason.number = first->rank.value_or(0);
+    job.reason.result = first->result;
+    job.failed_ms = first->failed_ms ? first->failed_ms : job.failed_ms;
+    job.after_peer = first->after_peer;
+  }
+  return job;
 }
 
 std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel) {

@@ -30,6 +30,11 @@ struct Worker {
 // and slurm_job.sh). Throws Error.
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 
+// The job with the end of the rank that failed first below it, where it has failed and stands for several:
+// its reason's `number` and `result` are then that rank and how it ended, and failed_ms and after_peer are
+// the rank's. verdict_of() goes by them. The job itself where the server does not tell.
+Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel);
+
 // The last lines that a job wrote to its stderr; foreign text. Throws Error.
 std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel);
 

@@ -114,11 +114,29 @@ void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const 
 }
 
 bool are_one_launch(const std::vector<Job>& jobs) {
-  // One job may stand for all ranks.
-  const bool several = jobs.size() > 1 || (jobs.size() == 1 && jobs.front().world_size.value_or(1) > 1);
-  return several && std::ranges::all_of(jobs, [&](const Job& job) {
-           return job.launch && job.launch == jobs.front().launch;
-         });
+  return !jobs.empty() && std::ranges::all_of(jobs, [&](const Job& job) {
+    return job.launch && job.launch == jobs.front().launch;
+  });
+}
+
+// The verdict about the launch of these jobs, which have ended or are given up; nullopt where one of its
+// others has not ended.
+std::optional<Verdict> judge_launch(Core& core, const std::vector<Job>& jobs,
+                                    const std::vector<std::string>& gone) {
+  std::vector<Job> launch = jobs;
+  for (Job& job : stored_jobs(core)) {
+    if (job.launch == jobs.front().launch && std::ranges::find(jobs, job.id, &Job::id) == jobs.end()) {
+      launch.push_back(std::move(job));
+    }
+  }
+  if (launch.size() > jobs.size()) {
+    launch = refresh(core, std::move(launch));
+    std::ranges::sort(launch, {}, &Job::key);
+    if (!std::ranges::all_of(launch, [](const Job& job) { return is_final(job.state); })) {
+      return std::nullopt;
+    }
+  }
+  return judge(core, launch, gone);
 }
 
 jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<Part>& parts,
@@ -216,7 +234,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   const bool known =
       request.follow || std::ranges::all_of(result.jobs, [](const Job& job) { return is_final(job.state); });
   if (request.judge && known && are_one_launch(result.jobs)) {
-    result.verdict = judge(core, result.jobs, result.gone);
+    result.verdict = judge_launch(core, result.jobs, result.gone);
   }
   return result;
 }
@@ -247,7 +265,7 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
   }
   result.jobs = std::move(all);
   if (are_one_launch(result.jobs) && result.errors.size() == result.gone.size()) {
-    result.verdict = judge(core, result.jobs, result.gone);
+    result.verdict = judge_launch(core, result.jobs, result.gone);
   }
   return result;
 }

@@ -91,6 +91,34 @@ TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
 }
 
+TEST_F(CommandLaunch, OneRankIsJudgedAsManyAre) {
+  const auto one = [&](const std::string& command) {
+    return launch({"--cmd", command, "--nproc-per-node", "1", "--server", "a", "--follow"});
+  };
+  EXPECT_THAT(one("exit 0").err, HasSubstr("the rank succeeded\n"));
+  EXPECT_THAT(one("echo the reason >&2; exit 3").err,
+              AllOf(HasSubstr("rank 0 on a failed (exit 3, "), HasSubstr("\n  the reason\n")));
+}
+
+TEST_F(CommandLaunch, EveryCommandTellsTheSameVerdict) {
+  ASSERT_EQ(
+      launch({"--cmd",
+              "[ $RANK != 1 ] || { sleep 0.3; exit 5; }; sleep 0.8; echo 'Connection closed by peer' >&2; "
+              "exit 1",
+              "--nproc-per-node", "1"})
+          .code,
+      0);
+  const auto verdict =
+      AllOf(HasSubstr("rank 1 on b failed first (exit 5, "), Not(HasSubstr("job 1 (rank 0")));
+  const CommandResult tail = world.run({"job-tail", "--launch", "last"});
+  EXPECT_EQ(tail.code, 1) << tail;
+  EXPECT_THAT(tail.err, verdict);
+  EXPECT_THAT(world.run({"job-tail", "--launch", "last", "--no-follow"}).err, verdict);
+  EXPECT_THAT(world.run({"job-tail", "--job", "1", "--no-follow"}).err, verdict);
+  EXPECT_THAT(world.run({"job-wait", "--launch", "last"}).err, verdict);
+  EXPECT_THAT(world.run({"job-list"}).out, HasSubstr("rank 1 failed exit 5"));
+}
+
 TEST_F(CommandLaunch, OnFailureLeaveKeepsTheOthers) {
   EXPECT_EQ(launch({"--cmd", "[ $RANK != 1 ] || exit 5; exec sleep 1000", "--nproc-per-node", "1",
                     "--on-failure", "leave"})

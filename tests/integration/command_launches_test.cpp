@@ -120,7 +120,7 @@ TEST_F(CommandLaunches, EveryCommandTakesThem) {
                    "ending 4 jobs; what has not ended after 10 s is killed\n"));
   EXPECT_THAT(listed({}), ElementsAre(5, 6, 7));
   EXPECT_THAT(world.run({"job-wait", "--launch", "3"}),
-              Ends(1, "", MatchesRegex("4 of 4 ranks did not succeed: 4 were killed\n")));
+              Ends(1, "", MatchesRegex("killed SIGTERM by .*@.*: 3 others were killed\n")));
   EXPECT_THAT(world.run({"job-clean", "--launch", "1", "--yes"}), Ends(0, "", "4 jobs removed\n"));
   EXPECT_THAT(listed({"--stopped"}), ElementsAre(5, 6, 7));
 }

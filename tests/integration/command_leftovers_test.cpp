@@ -30,8 +30,9 @@ TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
   }
   EXPECT_EQ(world.run({"job-list", "--json"}).json().at(0)["processes_left"], 2);
   EXPECT_THAT(world.run({"job-wait"}), Ends(0, "", HasSubstr("nothing to wait for")));
-  EXPECT_THAT(world.run({"job-kill", "--tag", "x"}),
-              Ends(0, "job 1 on a: had ended before; what it left behind was ended now\n", Not("")));
+  EXPECT_THAT(
+      world.run({"job-kill", "--tag", "x"}),
+      Ends(0, "job 1 on a: had ended before: failed exit 3; what it left behind was ended now\n", Not("")));
   EXPECT_THAT(world.run({"job-list"}).out, Not(HasSubstr("left")));
   EXPECT_EQ(world.run({"job-list", "--json"}).json().size(), 0U);
   EXPECT_EQ(world.stored(1).state, JobState::failed);

@@ -134,8 +134,10 @@ TEST_P(KillTorchrun, LeavesNothing) {
   }
   const ExecResult result = world.remote({"job-kill", "--job", "1", "--grace", "1"});
   EXPECT_TRUE(result.status.success()) << result.err;
-  EXPECT_EQ(result.out, agent_is_dead ? "job 1 on one: had ended before; what it left behind was ended now\n"
-                                      : "job 1 on one: killed\n");
+  EXPECT_EQ(result.out,
+            agent_is_dead
+                ? "job 1 on one: had ended before: failed SIGKILL; what it left behind was ended now\n"
+                : "job 1 on one: killed\n");
   EXPECT_TRUE(workers().empty());
   EXPECT_EQ(world.processes(), std::vector<pid_t>{});
 }

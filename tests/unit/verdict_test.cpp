@@ -201,7 +201,8 @@ TEST(Verdict, AKillOfTheUserIsNoFailure) {
                                  rank(1, JobState::killed, 100, by_user)};
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, std::nullopt);
-  EXPECT_EQ(cli::aftermath(verdict), "2 were killed");
+  EXPECT_EQ(cli::verdict_headline(verdict), "killed SIGTERM by ada@laptop");
+  EXPECT_EQ(cli::aftermath(verdict), "1 other was killed");
 }
 
 TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
@@ -219,6 +220,40 @@ TEST(Verdict, WhatFailsBecauseSomebodyEndedAnotherHasNotFailedFirst) {
   jobs[0].after_peer = false;
   EXPECT_EQ(verdict_of(jobs).first, jobs[0]);
   EXPECT_EQ(verdict_of(jobs).killed_first, std::nullopt);
+}
+
+TEST(Verdict, WhatDiesWhileALaunchIsBeingStoppedHasNotFailedFirst) {
+  std::vector<Job> jobs = {rank(0, JobState::killed, 105, by_user), rank(1, JobState::killed, 105, by_user),
+                           rank(2, JobState::failed, 102)};
+  jobs[0].failed_ms = jobs[1].failed_ms = 101500;  // when they were told to stop
+  jobs[2].result = ExitStatus::signalled(11);
+  EXPECT_EQ(verdict_of(jobs).killed_first, jobs[0]);
+  EXPECT_EQ(cli::state_text(jobs), "killed SIGTERM by ada@laptop");
+  EXPECT_EQ(cli::verdict_headline(verdict_of(jobs)), "killed SIGTERM by ada@laptop");
+  jobs[0].failed_ms = jobs[1].failed_ms = 104000;  // it had failed before
+  EXPECT_EQ(verdict_of(jobs).first, jobs[2]);
+}
+
+TEST(Verdict, TheRankThatEndedItsJobIsNamedWithoutAsking) {
+  std::vector<Job> agents = {rank(0, JobState::failed, 101), rank(2, JobState::failed, 101)};
+  for (Job& agent : agents) {
+    agent.id = JobId::random();
+    agent.launch = agents[0].id;
+    agent.ranks = 2;
+    agent.result = ExitStatus::exited(1);
+  }
+  agents[0].after_peer = true;
+  agents[1].reason = {.kind = JobReason::Kind::after_rank, .number = 3, .result = ExitStatus::signalled(9)};
+  const Verdict verdict = verdict_of(agents);
+  ASSERT_TRUE(verdict.first);
+  EXPECT_EQ(verdict.first->id, agents[1].id);
+  EXPECT_EQ(verdict.first->rank, 3);
+  EXPECT_EQ(ranks_of(*verdict.first), 1);
+  EXPECT_EQ(verdict.first->result, ExitStatus::signalled(9));
+  EXPECT_EQ(verdict.aborted, 3);
+  EXPECT_EQ(cli::state_text(agents), "rank 3 failed SIGKILL");
+  EXPECT_EQ(cli::state_text(std::vector<Job>{agents[1]}), "rank 3 failed SIGKILL");
+  EXPECT_EQ(cli::state_text(agents[1]), "failed exit 1 (ended after rank 3)");
 }
 
 }  // namespace

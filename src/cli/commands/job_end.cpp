@@ -35,7 +35,8 @@ std::string outcome_text(const KillResult::Entry& entry) {
     case Outcome::killed:
       return entry.suspects.empty() ? "killed" : "what is known to be of it was killed; see below";
     case Outcome::ended:
-      return entry.signalled > 0 ? "had ended before; what it left behind was ended now" : "had ended before";
+      return fmt::format("had ended before: {}{}", visible_line(state_text(entry.job)),
+                         entry.signalled > 0 ? "; what it left behind was ended now" : "");
     case Outcome::none:
       return "was never started there";
     case Outcome::survivors:

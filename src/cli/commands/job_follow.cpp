@@ -78,7 +78,7 @@ int tail(Context& context, const TailArguments& arguments) {
   FollowRequest request;
   request.lines = arguments.lines;
   request.follow = !arguments.no_follow;
-  request.judge = arguments.all;
+  request.judge = true;
   request.each_rank = arguments.all;
   if (arguments.delay) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
@@ -87,11 +87,19 @@ int tail(Context& context, const TailArguments& arguments) {
     request.rank = arguments.rank;
     return follow_on_screen(context, with_rank(context.project(), arguments.jobs, *arguments.rank), request);
   }
-  const JobSelection selection = arguments.jobs.selection();
-  if (!arguments.all && selection.names.empty()) {
+  std::vector<Job> jobs = choose(context.project(), arguments.jobs, arguments.all);
+  if (!arguments.all && arguments.jobs.selection().names.empty()) {
     request.rank = 0;
+    if (jobs.size() == 1 && jobs.front().launch) {
+      request.first_rank_only = true;
+      for (Job& job : context.project().with_launch(jobs)) {
+        if (job.id != jobs.front().id && !is_final(job.state)) {
+          jobs.push_back(std::move(job));
+        }
+      }
+    }
   }
-  return follow_on_screen(context, choose(context.project(), arguments.jobs, arguments.all), request);
+  return follow_on_screen(context, jobs, request);
 }
 
 int wait(Context& context, const JobOptions& options) {

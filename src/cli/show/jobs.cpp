@@ -54,12 +54,15 @@ std::string verdict_headline(const Verdict& verdict) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
     const std::string when = second ? ", " + format_local_time(*second) : "";
-    return fmt::format("{} on {} failed first ({}{}{})", rank_text(first), first.server, cause(first), when,
-                       lead(verdict));
+    return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), first.server,
+                       verdict.total > 1 ? " first" : "", cause(first), when, lead(verdict));
   }
   if (verdict.killed_first) {
-    const Job& killed = *verdict.killed_first;
-    return fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
+    Job killed = *verdict.killed_first;
+    killed.reason.result.reset();
+    return verdict.killed > 0
+               ? state_text(killed)
+               : fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
   }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";

@@ -21,6 +21,12 @@ const Job* with_state(const Batch& batch, JobState state) {
   return found == batch.end() ? nullptr : &*found;
 }
 
+// How each process took it is no matter of the launch.
+std::string killed_text(Job job) {
+  job.reason.result.reset();
+  return state_text(job);
+}
+
 // Of a launch in which no rank failed, and all have ended.
 std::string peaceful_end(const Batch& batch) {
   std::set<std::string> killed;
@@ -31,7 +37,7 @@ std::string peaceful_end(const Batch& batch) {
       succeeded += ranks_of(job);
     } else {
       others += ranks_of(job);
-      killed.insert(state_text(job));
+      killed.insert(killed_text(job));
     }
   }
   if (killed.empty()) {
@@ -47,8 +53,9 @@ std::string trouble(const Batch& batch) {
   if (verdict.first) {
     return fmt::format("{} {}", rank_text(*verdict.first), state_text(*verdict.first));
   }
-  if (verdict.killed_first) {
-    return fmt::format("{} {}", rank_text(*verdict.killed_first), state_text(*verdict.killed_first));
+  if (verdict.killed_first && verdict.aborted > 0) {
+    const std::string how = killed_text(*verdict.killed_first);
+    return verdict.killed > 0 ? how : fmt::format("{} {}", rank_text(*verdict.killed_first), how);
   }
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
 }
@@ -132,7 +139,7 @@ bool is_over(const Batch& batch) {
 }
 
 std::string state_text(const Batch& batch) {
-  if (batch.size() == 1) {
+  if (batch.size() == 1 && !batch.front().launch) {
     return state_text(batch.front());
   }
   const std::string wrong = trouble(batch);
@@ -207,13 +214,13 @@ EndTeller::EndTeller(ui::Terminal& terminal, const std::vector<Job>& jobs)
 
 void EndTeller::take(const Job& job) {
   const auto launch = job.launch ? launches_.find(*job.launch) : launches_.end();
-  if (launch == launches_.end() || launch->second.total == 1) {
+  if (launch == launches_.end() || (launch->second.total == 1 && !one_launch_)) {
     terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
     return;
   }
   Launch& mine = launch->second;
   mine.ended.push_back(job);
-  if (has_failed(job) && !mine.failure_told) {
+  if (has_failed(job) && !job.after_peer && !mine.failure_told && mine.total > 1) {
     mine.failure_told = true;
     terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
   }
@@ -224,7 +231,7 @@ void EndTeller::take(const Job& job) {
 
 void EndTeller::finish(bool judged) {
   for (auto& [id, launch] : launches_) {
-    if (!judged && !launch.ended.empty() && launch.total > 1 && !launch.told) {
+    if (!judged && !launch.ended.empty() && !launch.told) {
       tell(launch);
     }
   }

@@ -254,8 +254,8 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
   if (single && result.errors.empty()) {
     return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
   }
-  if (result.verdict && !result.verdict->left.empty()) {
-    return 0;
+  if (result.verdict && result.errors.size() == result.gone.size()) {
+    return result.verdict->succeeded == result.verdict->total || !result.verdict->left.empty() ? 0 : 1;
   }
   const bool all_well = std::ranges::none_of(
       result.jobs, [](const Job& job) { return is_final(job.state) && exit_code_of(job) != 0; });

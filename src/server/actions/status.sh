@@ -27,7 +27,8 @@ await_lifeline() {
   done
 }
 
-# status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID.
+# status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID, and when the newer
+# one was written, into wrote_ID.
 status_sizes() {
   [ -d "$jobs" ] && [ -z "$no_forks" ] || return 0
   cd "$jobs" || return 0
@@ -36,18 +37,25 @@ status_sizes() {
     sz_files="$sz_files $sz_id/job.out $sz_id/job.err"
   done
   # shellcheck disable=SC2046,SC2086
-  set -- $(stat -L -c '%n %s' $sz_files 2>/dev/null)
+  set -- $(stat -L -c '%n %s %Y' $sz_files 2>/dev/null)
   if [ $# -eq 0 ]; then
     for sz_file in $sz_files; do
-      [ -f "$sz_file" ] && set -- "$@" "$sz_file" "$(($(wc -c <"$sz_file")))"
+      [ -f "$sz_file" ] && set -- "$@" "$sz_file" "$(($(wc -c <"$sz_file")))" 0
     done
   fi
-  while [ $# -ge 2 ]; do
+  while [ $# -ge 3 ]; do
     case $1 in
-      */job.out) store "out_${1%/*}" "$2" ;;
-      */job.err) store "err_${1%/*}" "$2" ;;
+      */job.out)
+        store "out_${1%/*}" "$2"
+        store "wrote_${1%/*}" "$3"
+        ;;
+      */job.err)
+        store "err_${1%/*}" "$2"
+        recall "wrote_${1%/*}"
+        [ "${recalled:-0}" -ge "$3" ] || store "wrote_${1%/*}" "$3"
+        ;;
     esac
-    shift 2
+    shift 3
   done
 }
 
@@ -110,11 +118,12 @@ status_end() {
   say end
 }
 
-# status_moments: when the job last wrote to its stderr and when it ended, where this stat tells parts of a second: the first
+# status_moments: when the job last wrote to its stderr and when it ended, or was told to, where this stat tells parts of a second: the first
 # failure of a launch is often less than a second ahead of the others.
 status_moments() {
   [ -z "$no_forks" ] || return
-  sm_end=$f_dir/died
+  sm_end=$f_dir/stop
+  [ -e "$sm_end" ] || sm_end=$f_dir/died
   [ -e "$sm_end" ] || sm_end=$f_dir/result
   # shellcheck disable=SC2046
   set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$sm_end" 2>/dev/null)
@@ -237,7 +246,7 @@ status_one() {
       # without processes of its own this script cannot look for those of the job
       [ -z "$no_forks" ] || [ -n "$leftovers" ] || line="$line unseen=1"
       [ -z "$f_ended" ] || line="$line ended=$f_ended"
-      if [ "$f_end $f_code" != 'exit 0' ]; then
+      if [ "$f_end $f_code" != 'exit 0' ] || [ -e "$f_dir/stop" ]; then
         status_moments
         [ -n "$no_forks" ] || ! tells_of_peer "$f_dir/job.err" || line="$line peer=1"
       fi
@@ -248,6 +257,8 @@ status_one() {
     stop_of "$1" && [ -n "$at" ] && line="$line stop=$number by=$by"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
+      recall "wrote_$1"
+      [ "${recalled:-0}" = 0 ] || line="$line wrote=$recalled.000"
       lifeline_of "$1"
       if [ -n "$lifeline" ]; then
         word "$lifeline"
