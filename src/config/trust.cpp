@@ -16,12 +16,6 @@ namespace remote::config {
 namespace fs = std::filesystem;
 namespace {
 
-fs::path state_folder() {
-  const char* given = std::getenv("XDG_STATE_HOME");
-  const bool absolute = given != nullptr && *given == '/';  // the XDG specification: ignored otherwise
-  return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
-}
-
 std::vector<std::string> lines_of(const fs::path& file) {
   const auto text = read_file_if_there(file);
   if (!text) {
@@ -44,6 +38,12 @@ void replace_lines(const fs::path& file, const std::function<void(std::vector<st
 }
 
 }  // namespace
+
+fs::path state_folder() {
+  const char* given = std::getenv("XDG_STATE_HOME");
+  const bool absolute = given != nullptr && *given == '/';  // the XDG specification: ignored otherwise
+  return (absolute ? fs::path(given) : home_folder() / ".local/state") / "remote";
+}
 
 bool lies_in(const fs::path& path, const fs::path& folder) {
   return std::mismatch(folder.begin(), folder.end(), path.begin(), path.end()).first == folder.end();

@@ -13,6 +13,9 @@
 
 namespace remote::config {
 
+// Where this user's `remote` keeps what no project may bring or change: $XDG_STATE_HOME/remote.
+std::filesystem::path state_folder();
+
 // Whether `path` is `folder` or lies in it. Both are taken as they are written.
 bool lies_in(const std::filesystem::path& path, const std::filesystem::path& folder);
 

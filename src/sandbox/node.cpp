@@ -4,6 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <thread>
@@ -147,8 +148,7 @@ std::string config_text(const fs::path& sandbox, const SandboxNode& node, int po
                                 fmt::format("ListenAddress 127.0.0.1:{}", port),
                                 "HostKey " + word(node.folder() / "host_key"),
                                 "PidFile " + word(node.folder() / "sshd.pid"),
-                                fmt::format("AuthorizedKeysFile {} {}", key_file(sandbox / "id_ed25519.pub"),
-                                            key_file(node.home() / ".ssh/authorized_keys")),
+                                "AuthorizedKeysFile " + key_file(node.keys_file()),
                                 "StrictModes no",
                                 "PasswordAuthentication no",
                                 "KbdInteractiveAuthentication no",
@@ -259,15 +259,47 @@ std::optional<Process> SandboxNode::running() const {
   // sshd writes the file and removes it at its end, unless it is killed: then the pid may be a stranger's.
   const auto pid = parse_number<pid_t>(trim(read_file_if_there(folder_ / "sshd.pid").value_or("")));
   auto process = pid ? find_process(*pid) : std::nullopt;
-  if (process && !is_listener(*process)) {
+  if (process && (!is_listener(*process) || ::kill(process->pid, 0) != 0)) {  // another user's is not ours
     process.reset();
   }
   return process;
 }
 
-void SandboxNode::prepare(const Cancel& cancel) const {
-  make_folders(home(), 0700);
+fs::path SandboxNode::keys_file() const {
+  return config::state_folder() / "sandbox" / sha256_hex(folder_.string()).substr(0, 32);
+}
+
+std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
   settle_key(folder_ / "host_key", name_, cancel);
+  // Nobody can bring a home together with a host key that he does not know.
+  config::TrustStore store(folder_);
+  const Demand made{Demand::Kind::sandbox_key, "", home().string(),
+                    sha256_hex(read_file(folder_ / "host_key")), ""};
+  std::optional<fs::path> aside;
+  std::error_code error;
+  if (const bool there = fs::exists(fs::symlink_status(home())); !there || !store.allows(made)) {
+    if (there) {
+      aside = folder_ / ("home.not-made-here-" + random_hex(4));
+      fs::rename(home(), *aside, error);
+    }
+    make_folders(home() / ".ssh", 0700);
+    if (!error) {
+      fs::remove(keys_file(), error);
+    }
+    if (!error) {  // `remote authorize` writes there
+      fs::create_symlink(keys_file(), home() / ".ssh/authorized_keys", error);
+    }
+    if (error) {
+      throw Error("cannot make " + home().string(), error.message(), "may you write there?");
+    }
+    store.allow({made});
+  }
+  const std::string key = read_file(sandbox_ / "id_ed25519.pub");
+  if (read_file_if_there(keys_file()).value_or("").find(trim(key)) == std::string::npos) {
+    make_folders(keys_file().parent_path(), 0700);
+    write_file_atomic(keys_file(), key, 0600);
+  }
+  return aside;
 }
 
 bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgram& sshd,

@@ -38,8 +38,11 @@ class SandboxNode {
   // Whether a process of a list is its sshd listener.
   bool is_listener(const Process& process) const;
 
-  // Makes folders and host key where they are missing.
-  void prepare(const Cancel& cancel) const;
+  // The keys that its sshd accepts: outside the project, so that no project can bring or change it.
+  std::filesystem::path keys_file() const;
+  // Makes folders, host key and keys_file() where they are missing. A home that was not made here is moved
+  // aside; returns its new name then.
+  std::optional<std::filesystem::path> prepare(const Cancel& cancel) const;
   // Starts sshd and waits until it answers. False when the port is taken by somebody else.
   bool start(int port, const SandboxOptions& options, const SshdProgram& sshd, const Cancel& cancel) const;
   // "ssh-ed25519 AAAA…"

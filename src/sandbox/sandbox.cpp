@@ -63,7 +63,7 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
   if (server.pid != 0) {
     return server;
   }
-  node.prepare(cancel);
+  const auto aside = node.prepare(cancel);
   const auto former = node.port();
   bool up = former && node.start(*former, options, sshd, cancel);
   server.port_changed = former && !up;
@@ -77,6 +77,7 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
   SandboxServer result = describe(node);
   result.started = true;
   result.port_changed = server.port_changed;
+  result.moved_aside = aside.value_or(fs::path());
   return result;
 }
 
@@ -120,6 +121,21 @@ std::vector<Process> processes_of(const fs::path& folder, const std::vector<Sand
   return result;
 }
 
+// A link could put what `up` writes, and what `down --purge` removes, anywhere.
+void make_own_folder(const fs::path& folder) {
+  std::error_code error;
+  if (fs::weakly_canonical(folder, error) != folder || error) {
+    throw Error::usage("cannot make practice servers in " + folder.string(), "a symbolic link leads there",
+                       "remove the link, then run the command again");
+  }
+  make_folders(folder, 0700);
+  fs::permissions(folder, fs::perms::owner_all, error);
+  if (error) {
+    throw Error::usage("cannot make practice servers in " + folder.string(), error.message(),
+                       "remove the folder, then run the command again");
+  }
+}
+
 int end_all(const fs::path& folder) {
   const std::vector<SandboxNode> nodes = nodes_there(folder);
   std::vector<pid_t> listeners;
@@ -155,7 +171,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   sshd_word(folder_.string());  // refuses a path that sshd cannot take before anything is written
   const SshdProgram sshd = find_sshd(options.sshd);
   make_privilege_separation_folder();
-  make_folders(folder_, 0700);
+  make_own_folder(folder_);
   const FileLock lock(folder_ / "lock", &cancel);
   write_file_atomic(folder_ / ".gitignore", "*\n");
   settle_key(private_key(), "remote sandbox", cancel);
@@ -168,7 +184,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   std::vector<SandboxNode> nodes;
   for (int number = 1; number <= wanted; ++number) {
     nodes.emplace_back(folder_, number);
-    make_folders(nodes.back().folder(), 0700);  // all of them first, so that down() finds each
+    make_own_folder(nodes.back().folder());  // all of them first, so that down() finds each
   }
   std::vector<SandboxServer> servers = servers::values_of(servers::fan_out(
       nodes, &SandboxNode::name,
@@ -186,6 +202,9 @@ int Sandbox::end(bool remove) {
   const int ended = end_all(folder_);
   std::error_code error;
   if (remove) {
+    for (const SandboxNode& node : nodes_there(folder_)) {
+      fs::remove(node.keys_file(), error);
+    }
     fs::remove_all(folder_, error);
   }
   if (error) {

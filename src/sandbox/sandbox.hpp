@@ -16,6 +16,7 @@
 //   id                           tells its sshds from all others
 //   lock                         held by a running up or down
 //   node-1/home/                 $HOME of what runs on node-1
+//   (the keys that each accepts are outside the project: SandboxNode::keys_file)
 //   node-1/host_key, sshd_config, sshd.log, sshd.pid, port
 
 namespace remote::sandbox {
@@ -36,6 +37,8 @@ struct SandboxServer {
   std::filesystem::path home;  // absolute
   bool started = false;        // up(): it was not running before
   bool port_changed = false;   // up(): its former port was taken by somebody else
+  // up(): where a home that this machine had not made was moved; or empty
+  std::filesystem::path moved_aside = {};
 };
 
 // One sandbox. Several processes may use the same folder: up and down exclude each other.

@@ -11,7 +11,7 @@ first_home=$(printf '%s\n' "$homes" | head -n 1)
 
 # One server has a file already: open to all, its last line without an end.
 ssh-keygen -q -t ed25519 -N '' -C 'old' -f "$work/keys/old"
-mkdir -m 755 "$first_home/.ssh"
+chmod 755 "$first_home/.ssh"
 tr -d '\n' <"$work/keys/old.pub" >"$first_home/.ssh/authorized_keys"
 chmod 644 "$first_home/.ssh/authorized_keys"
 

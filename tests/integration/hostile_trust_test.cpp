@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/subprocess.hpp"
 #include "config/trust.hpp"
 #include "sandbox/sandbox.hpp"
 #include "ssh/connection.hpp"
@@ -321,6 +322,68 @@ TEST(HostileSandbox, KeysThatCameWithTheProjectAreNotBelieved) {
   EXPECT_NE(read_file(sandbox.folder() / "node-1/host_key"), host_key);
   sandbox.up({.nodes = 1});
   EXPECT_EQ(read_file(sandbox.private_key()), made) << "its own are kept";
+}
+
+TEST(HostileSandbox, AHomeThatCameWithTheProjectLetsNobodyIn) {
+  const TempFolder folder;
+  sandbox::Sandbox sandbox(folder.path());
+  const fs::path home = sandbox.folder() / "node-1/home";
+  const fs::path key = folder.path() / "stranger";
+  make_key(key);
+  make_folders(home / ".ssh", 0700);
+  write_file_atomic(home / ".ssh/authorized_keys", read_file(key.string() + ".pub"));
+  struct Down {
+    sandbox::Sandbox& one;
+    ~Down() { one.purge(); }
+  } down{sandbox};
+  const auto gets_in = [&](const fs::path& by, int port) {
+    SubprocessSpec spec;
+    spec.argv = {"ssh",
+                 "-F",
+                 "none",
+                 "-i",
+                 by.string(),
+                 "-o",
+                 "IdentitiesOnly=yes",
+                 "-o",
+                 "IdentityAgent=none",
+                 "-o",
+                 "BatchMode=yes",
+                 "-o",
+                 "StrictHostKeyChecking=no",
+                 "-o",
+                 "UserKnownHostsFile=/dev/null",
+                 "-p",
+                 std::to_string(port),
+                 "127.0.0.1",
+                 "true"};
+    return run_subprocess(spec).status.success();
+  };
+  auto servers = sandbox.up({.nodes = 1});
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+  EXPECT_TRUE(gets_in(sandbox.private_key(), servers[0].port));
+  EXPECT_TRUE(fs::exists(servers[0].moved_aside / ".ssh/authorized_keys"));
+  // What a later `git pull` puts there is not believed either, and the home is kept.
+  fs::remove(home / ".ssh/authorized_keys");
+  write_file_atomic(home / ".ssh/authorized_keys", read_file(key.string() + ".pub"));
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+  sandbox.down();
+  servers = sandbox.up({.nodes = 1});
+  EXPECT_EQ(servers[0].moved_aside, fs::path());
+  EXPECT_FALSE(gets_in(key, servers[0].port));
+}
+
+TEST(HostileSandbox, ALinkInItsPlaceIsRefused) {
+  const TempFolder folder;
+  const fs::path elsewhere = folder.path() / "keys";
+  make_folders(elsewhere);
+  make_key(elsewhere / "id_ed25519");
+  make_folders(folder.path() / "proj/.remote");
+  const std::string before = read_file(elsewhere / "id_ed25519");
+  sandbox::Sandbox sandbox(folder.path() / "proj");
+  fs::create_symlink(elsewhere, sandbox.folder());
+  EXPECT_THROW(sandbox.up({.nodes = 1}), Error);
+  EXPECT_EQ(read_file(elsewhere / "id_ed25519"), before);
 }
 
 }  // namespace

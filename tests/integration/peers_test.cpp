@@ -98,15 +98,15 @@ TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneTh
   EXPECT_FALSE(fs::is_symlink(there("link", 1)));
   EXPECT_FALSE(fs::exists(there(".jobs", 1)));
   EXPECT_TRUE(fs::is_empty(there(".remote-scripts", 1))) << "known_hosts stayed behind";
-  EXPECT_FALSE(fs::exists(sandbox_.home(1) / ".ssh"));
+  EXPECT_FALSE(fs::exists(sandbox_.home(1) / ".ssh/known_hosts"));
 }
 
 TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   forward_nothing();
   sandbox::make_key(sandbox_.home(1) / "key", "project", Cancel());
-  fs::create_directories(sandbox_.home(1) / ".ssh");
   fs::rename(sandbox_.home(1) / "key", sandbox_.home(1) / ".ssh/id_ed25519");
-  write(sandbox_.home(0) / ".ssh/authorized_keys", read_file(sandbox_.home(1) / "key.pub"));
+  std::ofstream(sandbox_.home(0) / ".ssh/authorized_keys", std::ios::app)
+      << read_file(sandbox_.home(1) / "key.pub");
   send(0);
   const Sent second = send(1);
   EXPECT_EQ(second.from, "node-1") << second.why;

@@ -95,6 +95,10 @@ int sandbox_up(Context& context, const UpArguments& arguments) {
       context.terminal.notice(
           fmt::format("{}: its former port was taken, it now has {}", server.name, server.port));
     }
+    if (!server.moved_aside.empty()) {
+      context.terminal.warning(fmt::format("{}: its home folder was not made on this machine; moved it to {}",
+                                           server.name, server.moved_aside.string()));
+    }
   }
   std::string how;
   if (started == 0) {
