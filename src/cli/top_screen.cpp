@@ -239,11 +239,27 @@ class TopScreen {
     top_ = 0;
   }
 
+  // Whether the job's server does not answer; then it is not asked here, where the keys are read.
+  bool silent(const Job& job) {
+    const auto found = std::ranges::find(samples_, job.server, &ServerSample::server);
+    const auto interval_s = std::chrono::ceil<std::chrono::seconds>(request_.interval).count();
+    const bool is_silent =
+        found != samples_.end() &&
+        (found->error || (found->heard_at && now_seconds() - *found->heard_at > 3 * interval_s + 3));
+    if (is_silent) {
+      note_ = job.server + " does not answer";
+    }
+    return is_silent;
+  }
+
   // The last lines that fit on the screen.
   void read_output() {
     const std::optional<Job> job = chosen();
     if (!job) {
       note_ = "the job has ended";
+      return;
+    }
+    if (silent(*job)) {
       return;
     }
     FollowRequest request;
@@ -266,6 +282,9 @@ class TopScreen {
   }
 
   void read_stacks(const Job& job) {
+    if (silent(job)) {
+      return;
+    }
     note_ = "asking for stacks …";
     draw();
     note_.clear();

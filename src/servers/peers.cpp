@@ -11,6 +11,7 @@
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/python_env.hpp"
+#include "ssh/agent.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
 namespace remote::servers {
@@ -57,11 +58,18 @@ struct VerifyAnswer {
 // Keeps the agent away from every other command of the connection.
 class Forwarding {
  public:
-  // `keys`: those with which this machine logged in at the source; without one there is nothing to hand on.
-  Forwarding(ssh::Connection& connection, const std::filesystem::path& socket,
-             const std::set<std::string>& keys)
+  // `source`: what may be logged in to, with the keys with which this machine did; without one there is
+  // nothing to hand on.
+  Forwarding(ssh::Connection& connection, const std::filesystem::path& socket, const ssh::LoginFacts& source)
       : connection_(connection) {
-    connection_.forward_agent(keys.empty() ? std::filesystem::path() : socket, keys);
+    const std::vector<std::string> words = split_words(source.host_key);
+    const std::string host_key = words.size() == 2 ? base64_decode(words[1]).value_or("") : "";
+    std::set<std::string> permissions;
+    for (const std::string& key : source.keys) {
+      permissions.insert(ssh::login_permission(key, source.user, host_key));
+    }
+    permissions.erase("");
+    connection_.forward_agent(permissions.empty() ? std::filesystem::path() : socket, permissions);
   }
   ~Forwarding() { connection_.forward_agent({}, {}); }
   Forwarding(const Forwarding&) = delete;
@@ -227,13 +235,8 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
       .set("PROBE", probe ? "1" : "");
   std::string names;
   if (!probe) {
-    const auto is_left_out = [&](const std::string& name) {
-      return std::ranges::any_of(options.leave, [&](const std::string& link) {
-        return name == link || name.starts_with(link + "/");
-      });
-    };
-    for (const std::string& name : peers_.tree_.names(cancel)) {
-      if (!source.unlike.contains(name) && !is_left_out(name)) {
+    for (const std::string& name : peers_.tree_.names(options.leave, cancel)) {
+      if (!source.unlike.contains(name)) {
         names += name + "\n";
       }
     }
@@ -243,7 +246,7 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
   action.guarded = true;
   action.max_output = std::size_t{256} << 20U;  // names of files
   action.log = options.log;
-  const Forwarding forwarding(connection_, peers_.agent_for(source, cancel), source.login.keys);
+  const Forwarding forwarding(connection_, peers_.agent_for(source, cancel), source.login);
   PullAnswer answer = run_action(connection_, action, cancel, PullAnswer{options.on_progress});
   if (!answer.failure.empty()) {
     throw give_up(answer.failure);

@@ -132,6 +132,58 @@ std::optional<std::string> agent_signing_key(std::string_view message) {
   return whole ? std::move(key) : std::nullopt;
 }
 
+std::string login_permission(const std::string& key, const std::string& user, const std::string& host_key) {
+  if (key.empty() || user.empty() || host_key.empty()) {
+    return {};
+  }
+  std::string text;
+  for (const std::string& part : {key, user, host_key}) {
+    text += agent_number(static_cast<std::uint32_t>(part.size())) + part;
+  }
+  return text;
+}
+
+std::set<std::string> permitted_keys(const std::set<std::string>& permissions) {
+  std::set<std::string> keys;
+  for (std::string_view permission : permissions) {
+    keys.insert(take_string(permission).value_or(""));
+  }
+  return keys;
+}
+
+bool is_permitted_login(std::string_view message, const std::set<std::string>& permissions) {
+  const auto key = agent_signing_key(message);
+  if (!key) {
+    return false;
+  }
+  message.remove_prefix(1 + sizeof(std::uint32_t) + key->size());
+  const std::string data = take_string(message).value_or("");
+  // RFC 4252, section 7, with the host key at its end
+  std::string_view view = data;
+  const auto session = take_string(view);
+  constexpr char userauth_request = 50;
+  if (!session || view.empty() || view.front() != userauth_request) {
+    return false;
+  }
+  view.remove_prefix(1);
+  const auto user = take_string(view);
+  const auto service = take_string(view);
+  const auto method = take_string(view);
+  if (!method || service != "ssh-connection" || method != "publickey-hostbound-v00@openssh.com" ||
+      view.empty() || view.front() != 1) {
+    return false;
+  }
+  view.remove_prefix(1);
+  const auto algorithm = take_string(view);
+  const auto signing = take_string(view);
+  const auto host_key = take_string(view);
+  if (!algorithm || signing != key || !host_key || !view.empty()) {
+    return false;
+  }
+  const std::string wanted = login_permission(*key, *user, *host_key);
+  return !wanted.empty() && permissions.contains(wanted);
+}
+
 std::string filter_identities(std::string_view answer, const std::set<std::string>& keys) {
   std::string kept;
   std::uint32_t count = 0;

@@ -44,6 +44,14 @@ inline constexpr std::size_t longest_agent_message = std::size_t{256} * 1024;
 bool is_agent_list_request(std::string_view message);
 // The public key (wire format) with which the message asks for a signature; nullopt for any other message.
 std::optional<std::string> agent_signing_key(std::string_view message);
+// What a forwarded agent may sign: that `user` logs in with `key` at the server with `host_key` (all in the
+// wire format). Empty fields give an empty text, which permits nothing.
+std::string login_permission(const std::string& key, const std::string& user, const std::string& host_key);
+// The keys of such permissions.
+std::set<std::string> permitted_keys(const std::set<std::string>& permissions);
+// Whether the message asks for a signature of such a login. Only the authentication method that names the
+// server's host key (publickey-hostbound, OpenSSH 8.9) will do: any other signature is good at every server.
+bool is_permitted_login(std::string_view message, const std::set<std::string>& permissions);
 // The body by which an agent says no.
 inline constexpr const char* agent_refusal = "\x05";
 

@@ -1,7 +1,11 @@
 #include "ssh/agent_relay.hpp"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
+
+#include <unistd.h>
 
 #include "ssh/agent.hpp"
 
@@ -49,7 +53,16 @@ struct AgentRelay::Link {
   ssh_channel_callbacks_struct callbacks{};
   std::string asked;
   UniqueFd agent;
+  std::string answer;    // as much of the agent's as has come
+  bool waiting = false;  // for it
+  bool listing = false;  // it is the list of keys
+  std::chrono::steady_clock::time_point give_up;
+  std::string unsent;  // for the channel, whose window may be full
   bool ended = false;
+
+  void say(const std::string& body) {
+    unsent += agent_number(static_cast<std::uint32_t>(body.size())) + body;
+  }
 };
 
 AgentRelay::AgentRelay(ssh_session session) : session_(session) {
@@ -61,9 +74,9 @@ AgentRelay::AgentRelay(ssh_session session) : session_(session) {
 
 AgentRelay::~AgentRelay() = default;
 
-void AgentRelay::use(const std::filesystem::path& socket, std::set<std::string> keys) {
+void AgentRelay::use(const std::filesystem::path& socket, std::set<std::string> permissions) {
   socket_ = socket.string();
-  keys_ = std::move(keys);
+  permissions_ = std::move(permissions);
 }
 
 ssh_channel AgentRelay::on_open(ssh_session session, void* self) {
@@ -78,9 +91,8 @@ ssh_channel AgentRelay::on_open(ssh_session session, void* self) {
   return channel;
 }
 
-// Passes the next question on, if it is permitted, and its answer back; false when there is no whole
-// question.
-bool AgentRelay::answer(Link& link) {
+// Passes the next question on, or refuses it; false when there is no whole one.
+bool AgentRelay::take_question(Link& link) {
   std::string_view view = link.asked;
   const auto size = take_agent_number(view);
   if (!size || view.size() < *size) {
@@ -88,36 +100,67 @@ bool AgentRelay::answer(Link& link) {
   }
   const std::string question(view.substr(0, *size));
   link.asked.erase(0, 4 + std::size_t{*size});
-  const bool listing = is_agent_list_request(question);
-  const auto key = agent_signing_key(question);
-  std::optional<std::string> reply;
-  if (!listing && (!key || !keys_.contains(*key))) {
-    reply = agent_refusal;
-  } else if (on()) {
-    if (!link.agent) {
-      link.agent = connect_agent(socket_);
-    }
-    if (link.agent && send_agent_message(link.agent.get(), question)) {
-      reply = read_agent_message(link.agent.get(), -1, answer_limit);
-    }
-    if (reply && listing) {
-      reply = filter_identities(*reply, keys_);
-    }
+  link.listing = is_agent_list_request(question);
+  if (!link.listing && !is_permitted_login(question, permissions_)) {
+    link.say(agent_refusal);
+    return true;
   }
-  if (!reply) {
+  if (!link.agent) {
+    link.agent = connect_agent(socket_);
+  }
+  if (!on() || !link.agent || !send_agent_message(link.agent.get(), question)) {
     link.ended = true;
     return true;
   }
-  const std::string message = agent_number(static_cast<std::uint32_t>(reply->size())) + *reply;
-  ssh_channel_write(link.channel, message.data(), static_cast<std::uint32_t>(message.size()));
+  link.waiting = true;
+  link.give_up = std::chrono::steady_clock::now() + answer_limit;
   return true;
+}
+
+// Takes what has come of the agent's answer; false when it is nothing.
+bool AgentRelay::take_answer(Link& link) {
+  pollfd slot{link.agent.get(), POLLIN, 0};
+  if (::poll(&slot, 1, 0) <= 0) {
+    link.ended = std::chrono::steady_clock::now() > link.give_up;
+    return link.ended;
+  }
+  std::array<char, 4096> piece{};
+  const ssize_t count = uninterrupted([&] { return ::read(link.agent.get(), piece.data(), piece.size()); });
+  if (count > 0) {
+    link.answer.append(piece.data(), static_cast<std::size_t>(count));
+  }
+  std::string_view view = link.answer;
+  const auto size = take_agent_number(view);
+  link.ended = count <= 0 || (size && *size > longest_agent_message);
+  if (!link.ended && size && view.size() >= *size) {
+    const std::string body(view.substr(0, *size));
+    link.answer.clear();
+    link.waiting = false;
+    link.say(link.listing ? filter_identities(body, permitted_keys(permissions_)) : body);
+  }
+  return true;
+}
+
+void AgentRelay::add_to(std::vector<pollfd>& fds) const {
+  for (const auto& link : links_) {
+    if (link->waiting) {
+      fds.push_back({link->agent.get(), POLLIN, 0});
+    }
+  }
 }
 
 bool AgentRelay::serve() {
   bool done = false;
   for (const auto& link : links_) {
-    while (!link->ended && answer(*link)) {
+    while (!link->ended && (link->waiting ? take_answer(*link) : take_question(*link))) {
       done = true;
+    }
+    if (!link->unsent.empty()) {
+      const int count = ssh_channel_write(link->channel, link->unsent.data(),
+                                          static_cast<std::uint32_t>(link->unsent.size()));
+      link->ended = link->ended || count < 0;
+      link->unsent.erase(0, static_cast<std::size_t>(std::max(count, 0)));
+      done = done || count > 0;
     }
     if (link->ended) {
       ssh_channel_close(link->channel);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <libssh/callbacks.h>
+#include <poll.h>
 
 #include "base/files.hpp"
 #include "ssh/libssh.hpp"
@@ -14,9 +15,9 @@
 namespace remote::ssh {
 
 // Agent forwarding on one session: channels that the server opens to reach our SSH agent. libssh says when
-// one comes; the questions are answered from serve(), message by message, because an agent's messages are
-// short. Two kinds reach the agent: the request for its list, whose answer is cut down to the permitted keys,
-// and the request to sign with one of these. Used by the session's thread.
+// one comes; the questions are answered from serve(), one after the other, which never waits for the agent.
+// Two kinds reach it: the request for its list, whose answer is cut down to the permitted keys, and the
+// request to sign a permitted login. Used by the session's thread.
 class AgentRelay {
  public:
   // From now on libssh tells of such channels. The object must outlive the session, but close() comes before
@@ -26,23 +27,26 @@ class AgentRelay {
   AgentRelay(const AgentRelay&) = delete;
   AgentRelay& operator=(const AgentRelay&) = delete;
 
-  // The agent's local socket, and the keys that may be used (wire format). An empty path: channels are
-  // refused, and open ones get no more answers.
-  void use(const std::filesystem::path& socket, std::set<std::string> keys);
+  // The agent's local socket, and what may be signed (login_permission). An empty path: channels are refused,
+  // and open ones get no more answers.
+  void use(const std::filesystem::path& socket, std::set<std::string> permissions);
   bool on() const { return !socket_.empty(); }
-  // Answers what was asked; true when something was done.
+  // Passes on what was asked and what the agent answered; true when something was done.
   bool serve();
+  // Adds what tells that there is something to serve: the agent's answers.
+  void add_to(std::vector<pollfd>& fds) const;
   void close();
 
  private:
   struct Link;
   static ssh_channel on_open(ssh_session session, void* self);
-  bool answer(Link& link);
+  bool take_question(Link& link);
+  bool take_answer(Link& link);
 
   ssh_session session_;
   ssh_callbacks_struct callbacks_{};
   std::string socket_;
-  std::set<std::string> keys_;
+  std::set<std::string> permissions_;
   std::vector<std::unique_ptr<Link>> links_;
 };
 

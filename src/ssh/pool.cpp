@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/log.hpp"
+#include "ssh/session.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -65,8 +66,13 @@ class Pool::Idle {
 
 class Pool::Lease final : public Connection {
  public:
-  Lease(std::shared_ptr<Idle> home, std::string server, std::unique_ptr<Connection> connection)
-      : home_(std::move(home)), server_(std::move(server)), connection_(std::move(connection)) {}
+  Lease(std::shared_ptr<Idle> home, std::string server, std::unique_ptr<Connection> connection,
+        const Cancel& cancel)
+      : home_(std::move(home)), server_(std::move(server)), connection_(std::move(connection)) {
+    if (auto* session = dynamic_cast<Session*>(connection_.get())) {
+      session->heed(cancel);  // who uses it next has another
+    }
+  }
   ~Lease() override { home_->give_back(server_, std::move(connection_)); }
   Lease(const Lease&) = delete;
   Lease& operator=(const Lease&) = delete;
@@ -108,7 +114,7 @@ std::unique_ptr<Connection> Pool::connect(const config::Server& server, const Ca
   } else {
     connection = maker_->connect(server, cancel, limit);
   }
-  return std::make_unique<Lease>(idle_, server.name, std::move(connection));
+  return std::make_unique<Lease>(idle_, server.name, std::move(connection), cancel);
 }
 
 std::unique_ptr<Connection> Pool::connect_with_key(const config::Server& server,

@@ -151,11 +151,12 @@ void Session::wait_until_open(ChannelState& state) {
   const auto deadline = clock::now() + limit;
   while (state.opening()) {
     const int fd = ssh_get_fd(session_.get());
-    pollfd slot{fd, wanted_events(session_.get()), 0};
+    std::array<pollfd, 2> slots{{{fd, wanted_events(session_.get()), 0}, {cancel_.fd(), POLLIN, 0}}};
     acknowledge_at_once(fd);
-    if (fd < 0 || ::poll(&slot, 1, 1000) > 0) {
+    if (fd < 0 || ::poll(slots.data(), slots.size(), 1000) > 0) {
       take_input();
     }
+    cancel_.check();
     state.proceed();
     if (lost_.empty() && state.opening() && clock::now() > deadline) {
       lost_ = "the server did not answer for " +
@@ -323,6 +324,9 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     fds_.clear();
     fds_.push_back({stopped ? -1 : fd, wanted_events(session_.get()), 0});
     fds_.insert(fds_.end(), also.begin(), also.end());
+    if (relay_) {
+      relay_->add_to(fds_);
+    }
     const auto wake = stopped ? until : std::min(until, next_check());
     const auto wait = std::chrono::ceil<std::chrono::milliseconds>(wake - clock::now());
     const int wait_ms =
@@ -354,6 +358,10 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
       served = serve_channels() || served || readable;
     } else if (!stopped && clock::now() >= next_check()) {
       check_link();
+    }
+    const auto answers = std::ranges::subrange(fds_.begin() + 1 + std::ssize(also), fds_.end());
+    if (ready > 0 && std::ranges::any_of(answers, [](const pollfd& one) { return one.revents != 0; })) {
+      served = serve_channels() || served;
     }
     if (served || others || clock::now() >= until) {
       return;

@@ -42,6 +42,8 @@ class Session final : public Connection {
   // the link counts as dead. Together under 30 s.
   void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
   void be_watchful(bool on) override;
+  // From now on open() throws Interrupted when this is cancelled while it waits for the server.
+  void heed(const Cancel& cancel) { cancel_ = cancel; }
 
  private:
   using clock = std::chrono::steady_clock;
@@ -89,6 +91,7 @@ class Session final : public Connection {
   int hurried_rounds_ = 16;      // pumps that ask for quick acknowledgements: those around the first command
   clock::time_point closed_at_;  // when the last channel was closed
   bool abandoned_ = false;       // a command was given up before its end
+  Cancel cancel_;                // of the call that uses the connection
   std::string lost_;             // why the link is gone; empty while it is there
 };
 

@@ -59,11 +59,19 @@ def ask(body):
     f = s.makefile("rb")
     size = f.read(4)
     return f.read(struct.unpack(">I", size)[0]) if len(size) == 4 else b"\0"
-def sign(key, tail=b""): return bytes([13]) + text(key) + text(b"data") + struct.pack(">I", 0) + tail
+def sign(key, tail=b"", data=None):
+    return bytes([13]) + text(key) + text(login(key) if data is None else data) + struct.pack(">I", 0) + tail
+def login(key, user=b"ada", host=b"HOST", method=b"publickey-hostbound-v00@openssh.com"):
+    return (text(b"session") + bytes([50]) + text(user) + text(b"ssh-connection") + text(method) + bytes([1])
+            + text(b"ssh-ed25519") + text(key) + (text(host) if b"hostbound" in method else b""))
 own, other = (bytes.fromhex(word) for word in ("OWN", "OTHER"))
 listing = ask(bytes([11]))
 print("list", listing[0], struct.unpack(">I", listing[1:5])[0], other in listing)
 for name, body in (("own", sign(own)), ("other", sign(other)), ("longer", sign(own, b"x")), ("list+", bytes([11, 0])),
+                   ("git", sign(own, data=b"SSHSIG" + text(b"git"))), ("user", sign(own, data=login(own, b"root"))),
+                   ("host", sign(own, data=login(own, host=b"elsewhere"))),
+                   ("unbound", sign(own, data=login(own, method=b"publickey"))),
+                   ("more", sign(own, data=login(own) + b"x")), ("mixed", sign(own, data=login(other))),
                    ("add-pkcs11", bytes([20]) + text(b"/tmp/evil.so") + text(b"")), ("lock", bytes([22]) + text(b"pw")),
                    ("remove-all", bytes([19])), ("extension", bytes([27]) + text(b"query"))):
     print(name, ask(body)[0])
@@ -79,11 +87,11 @@ std::string hex(const std::string& data) {
   return text;
 }
 
-TEST_F(HostileAgent, AServerMayListAndSignWithTheOneKeyAndNothingElse) {
+TEST_F(HostileAgent, AServerMayListTheOneKeyAndSignALoginAtTheOneServerAndNothingElse) {
   const std::string before = keys_of_agent();
   ASSERT_THAT(before, HasSubstr("\n"));
   const auto connection = client.connector()->connect(sshd.server(client.key()), Cancel());
-  connection->forward_agent(agent.socket(), {wire_form(client.key())});
+  connection->forward_agent(agent.socket(), {ssh::login_permission(wire_form(client.key()), "ada", "HOST")});
   ssh::ExecRequest request;
   request.input = asker;
   for (const auto& [word, key] : {std::pair{"OWN", client.key()}, {"OTHER", other}}) {
@@ -92,7 +100,8 @@ TEST_F(HostileAgent, AServerMayListAndSignWithTheOneKeyAndNothingElse) {
   const ExecResult result = connection->exec(request);
   // 12: a list, 14: a signature, 5: refused
   EXPECT_EQ(result.out,
-            "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
+            "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\ngit 5\nuser 5\nhost 5\nunbound 5\n"
+            "more 5\nmixed 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
             "extension 5\n")
       << result.err;
   EXPECT_EQ(keys_of_agent(), before) << "the agent was changed or locked";
