@@ -182,7 +182,7 @@ Subprocess::~Subprocess() {
 
 void Subprocess::kill(int signal) const {
   if (pid_ > 0 && !status_) {
-    ::kill(pid_, signal);
+    ::kill(::getpgid(pid_) == pid_ ? -pid_ : pid_, signal);  // of a session of its own, all in it
   }
 }
 

@@ -99,7 +99,7 @@ void read_connection(const Section& top, Config& config) {
                       "'host_keys' must be accept-new or strict, and is '" + printable(found->value) + "'");
     }
   }
-  config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(config.connect_timeout_s);
+  config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(0);  // 0: not given
 }
 
 // The file's text, but no more of it than a configuration may have: a device or a giant file costs nothing.

@@ -160,6 +160,7 @@ std::string Secrets::from_command(const std::string& command, const Cancel& canc
   if (!one.known) {
     SubprocessSpec spec;
     spec.argv = {"sh", "-c", command};
+    spec.new_session = true;  // all of a pipeline ends when we do
     if (!project_.empty()) {
       spec.directory = project_;
     }

@@ -148,10 +148,8 @@ class Resolver {
         target.connect_timeout_s = {*seconds, timeout->origin};
       }
     }
-    // configs.yaml has a default of its own, so only another value counts as given there.
-    if (config_.connect_timeout_s != 10 || target.connect_timeout_s.is_default()) {
-      target.connect_timeout_s = {config_.connect_timeout_s,
-                                  config_.connect_timeout_s != 10 ? "configs.yaml" : "default"};
+    if (config_.connect_timeout_s > 0) {
+      target.connect_timeout_s = {config_.connect_timeout_s, "configs.yaml"};
     }
     if (with_proxy) {
       read_proxy(target, given, options, tokens);

@@ -64,7 +64,7 @@ TEST(Config, DefaultsOfAnEmptyFile) {
     EXPECT_EQ(config.python.manager, PythonManager::conda);
     EXPECT_FALSE(config.python.manager_given);
     EXPECT_EQ(config.host_keys, HostKeys::accept_new);
-    EXPECT_EQ(config.connect_timeout_s, 10);
+    EXPECT_EQ(config.connect_timeout_s, 0) << "not given: ssh_config's, or 10";
   }
 }
 
