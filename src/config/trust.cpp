@@ -128,7 +128,7 @@ std::vector<Demand> demands_of(const Config& config) {
   }
   for (const std::string& folder :
        {std::string(".remote"), config.jobs_folder, std::string(Config::own_jobs_folder), config.logs_folder,
-        std::string(".remote/sent")}) {
+        std::string(".remote/sent"), std::string(".remote/reports"), std::string(".remote/samples")}) {
     const fs::path real = resolved(config.project / folder);
     if (!lies_in(real, project)) {
       demands.push_back({Kind::local_folder, "", folder, real, ""});

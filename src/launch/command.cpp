@@ -67,9 +67,16 @@ std::string masked_between(std::string_view text, std::size_t begin, std::size_t
   return fmt::format("{}{}{}", text.substr(0, begin), secret_mask, text.substr(std::min(end, text.size())));
 }
 
-// A text without the password of a URL and the token of an "Authorization: Bearer" header.
+bool is_secret_header(const std::string& name) {
+  const std::string lower = lower_case(name);
+  const auto other = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_'; };
+  return std::ranges::none_of(name, other) &&
+         (names_secret(name) || lower == "cookie" || lower == "set-cookie");
+}
+
+// A text without the password of a URL, and without the value of a header that holds a secret.
 std::string mask_inside(std::string text) {
-  constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one
+  constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one; of the web each
   for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
     const std::size_t user = at + 3;
     const std::size_t end = text.find_first_of("/?#'\" \t", user);
@@ -80,12 +87,19 @@ std::string mask_inside(std::string text) {
     const std::size_t colon = text.find(':', user);
     if (colon < sign) {
       text = masked_between(text, colon + 1, sign);
-    } else if (sign - user >= shortest_token) {
+    } else if (sign - user >= shortest_token || text.substr(0, at).ends_with("http") ||
+               text.substr(0, at).ends_with("https")) {
       text = masked_between(text, user, sign);
     }
   }
+  // "X-Api-Key: VALUE", as a header is given to curl
+  if (const std::size_t colon = text.find(':'); colon != std::string::npos &&
+                                                text.compare(colon, 3, "://") != 0 &&
+                                                is_secret_header(text.substr(0, colon))) {
+    return masked_between(text, std::min(text.find_first_not_of(' ', colon + 1), text.size()), text.size());
+  }
   const std::string lower = lower_case(text);
-  for (const std::string_view scheme : {"bearer ", "authorization: basic "}) {
+  for (const std::string_view scheme : {"bearer ", "authorization: basic ", "authorization: token "}) {
     if (const std::size_t at = lower.find(scheme); at != std::string::npos) {
       const std::size_t token = lower.find_first_not_of(' ', at + scheme.size());
       if (token != std::string::npos) {
@@ -101,24 +115,62 @@ constexpr std::array<std::string_view, 14> plain_p = {"mkdir", "cp",    "ls",   
                                                       "scp",   "touch", "read", "ps",      "bash",
                                                       "sh",    "time",  "tee",  "patch"};
 
-// "-p X", which is a password but where it is a number (a port, a count) or the program is known to have
-// another -p, and sshpass's "-pX".
-bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
-  if (words[i - 1].text != "-p" || words[i].text.find_first_not_of("0123456789") == std::string::npos) {
-    return false;
-  }
-  // The nearest word before it that is no option: the program, as far as one can tell.
-  for (std::size_t at = i - 1; at-- > 0;) {
-    const std::string& word = words[at].text;
-    if (!word.starts_with("-")) {
-      return std::ranges::find(plain_p, word.substr(word.rfind('/') + 1)) == plain_p.end();
+// The program of an option, as far as one can tell: the nearest word before it that is no option.
+std::string program_before(const std::vector<Word>& words, std::size_t i) {
+  while (i-- > 0) {
+    if (const std::string& word = words[i].text; !word.starts_with("-")) {
+      return word.substr(word.rfind('/') + 1);
     }
   }
-  return true;
+  return {};
 }
-bool is_sshpass_flag(const std::vector<Word>& words, std::size_t i) {
-  return words[i].text.size() > 2 && words[i].text.starts_with("-p") && i > 0 &&
-         (words[i - 1].text == "sshpass" || words[i - 1].text.ends_with("/sshpass"));
+bool has_plain_p(const std::string& program) {
+  return std::ranges::find(plain_p, program) != plain_p.end();
+}
+bool is_number(std::string_view text) {
+  return text.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+// Programs whose -pX is one.
+constexpr std::array<std::string_view, 12> attached_p = {
+    "sshpass",      "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb",
+    "mariadb-dump", "7z",    "7za",       "7zr",        "rar",         "unrar"};
+
+// "-p X", which is a password but where it is a number (a port, a count) or the program is known to have
+// another -p.
+bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
+  return words[i - 1].text == "-p" && !is_number(words[i].text) && !has_plain_p(program_before(words, i - 1));
+}
+// "-pX" of programs that take a password so; of others where X is no word of small letters, which would be
+// an option of its own (-print, -pthread), and no number or path.
+bool is_password_flag(const std::vector<Word>& words, std::size_t i) {
+  if (i == 0 || words[i].text.size() <= 2 || !words[i].text.starts_with("-p")) {
+    return false;
+  }
+  const std::string program = program_before(words, i);
+  if (std::ranges::find(attached_p, program) != attached_p.end()) {
+    return true;
+  }
+  const std::string value = words[i].text.substr(2);
+  return !has_plain_p(program) && !is_number(value) && value.find('/') == std::string::npos &&
+         value.find('=') == std::string::npos &&
+         value.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_") != std::string::npos;
+}
+// "-u NAME:X" and "--user=NAME:X", as curl has it; numbers are ids of users.
+std::size_t password_after_user(const std::vector<Word>& words, std::size_t i) {
+  const std::string& text = words[i].text;
+  std::size_t begin = 0;
+  if (const std::size_t equals = text.find('='); text.starts_with("--") && equals != std::string::npos) {
+    const std::string flag = text.substr(0, equals);
+    begin = flag == "--user" || flag == "--proxy-user" ? equals + 1 : text.size();
+  } else if (text.starts_with("-u") && text.size() > 2) {
+    begin = 2;
+  } else if (i == 0 || (words[i - 1].text != "-u" && words[i - 1].text != "-U" &&
+                        words[i - 1].text != "--user" && words[i - 1].text != "--proxy-user")) {
+    return 0;
+  }
+  const std::size_t colon = text.find(':', begin);
+  return colon == std::string::npos || is_number(text.substr(colon + 1)) ? 0 : colon + 1;
 }
 
 Shown show_word(const std::vector<Word>& words, std::size_t i) {
@@ -134,8 +186,11 @@ Shown show_word(const std::vector<Word>& words, std::size_t i) {
       return {std::string(secret_mask), true};
     }
   }
-  if (is_sshpass_flag(words, i)) {
+  if (is_password_flag(words, i)) {
     return {"-p" + std::string(secret_mask), true};
+  }
+  if (const std::size_t at = password_after_user(words, i); at > 0) {
+    return {text.substr(0, at) + std::string(secret_mask), true};
   }
   std::string inside = mask_inside(text);
   return {inside, inside != text};

@@ -46,5 +46,28 @@ TEST(LineAssembler, BreaksEndlessLines) {
   EXPECT_EQ(lines.take(std::string("a\0b\n", 4)), std::string("> a\0b\n", 6));
 }
 
+TEST(EscapeFilter, OnlyColorAndMovementWithinTheLinePass) {
+  const auto filtered = [](std::string_view text) {
+    EscapeFilter filter;
+    return filter.take(text) + filter.finish();
+  };
+  for (const char* passes :
+       {"a\tb\r50%\b\n", "\033[1;31mred\033[0m", "\033[K\033[2K\033[3G\033[C\033[5D", "é 日本"}) {
+    EXPECT_EQ(filtered(passes), passes);
+  }
+  EXPECT_EQ(filtered("\033]52;c;aGk=\a"), "^[]52;c;aGk=^G");
+  EXPECT_EQ(filtered("\033]0;title\033\\"), "^[]0;title^[\\");
+  EXPECT_EQ(filtered("\033[2J\033[H\033c\033[?1049h\033[A\033[>4;1m"), "^[[2J^[[H^[c^[[?1049h^[[A^[[>4;1m");
+  EXPECT_EQ(filtered("\xc2\x9b"
+                     "2J\x0e\x7f"),
+            "\\x9b2J^N^?");
+  // A sequence may come in pieces.
+  EscapeFilter filter;
+  EXPECT_EQ(filter.take("a\033"), "a");
+  EXPECT_EQ(filter.take("[3"), "");
+  EXPECT_EQ(filter.take("1mb\033["), "\033[31mb");
+  EXPECT_EQ(filter.finish(), "^[[");
+}
+
 }  // namespace
 }  // namespace remote::cli

@@ -487,8 +487,16 @@ TEST(Command, MasksSecretsAndNothingElse) {
             "curl https://********@x.example/");
   EXPECT_EQ(mask_command("curl -H 'Authorization: Bearer abc' u"),
             "curl -H Authorization: Bearer ******** u");
+  EXPECT_EQ(mask_command("curl -u ada:pw --user=ada:pw -uada:pw --proxy-user a:b u"),
+            "curl -u ada:******** --user=ada:******** -uada:******** --proxy-user a:******** u");
+  EXPECT_EQ(mask_command("curl -H 'X-Api-Key: abc' -H cookie:abc -H 'Authorization: token abc' u"),
+            "curl -H X-Api-Key: ******** -H cookie:******** -H Authorization: token ******** u");
+  EXPECT_EQ(mask_command("git clone https://hunter2@x.example/r"), "git clone https://********@x.example/r");
+  EXPECT_EQ(mask_command("mysql -psecret x; train.py -pHunter2"), "mysql -p******** x; train.py -p********");
   for (const char* plain :
-       {"mkdir -p ckpt; echo a > ckpt/a.pt", "sudo cp -r -p a b", "python t.py --tokenizer bert",
+       {"find . -print -prune", "gcc -pthread -pipe", "docker run -u 1000:1000 a:b",
+        "tool -p8080 -p0.5 -p/tmp/x", "python -u train.py", "x key:value/none a:b",
+        "mkdir -p ckpt; echo a > ckpt/a.pt", "sudo cp -r -p a b", "python t.py --tokenizer bert",
         "x --max-tokens 512 --key-size 8 --token-len 5", "TOKENIZERS_PARALLELISM=false x"}) {
     EXPECT_EQ(mask_command(plain), plain);
   }

@@ -22,6 +22,7 @@ struct TailArguments {
   std::optional<int> rank;
   int lines = 20;
   bool no_follow = false;
+  bool raw = false;
   std::optional<double> delay;  // labml_remote asks again and again; following needs none
 };
 
@@ -85,13 +86,15 @@ int tail(Context& context, const TailArguments& arguments) {
   }
   if (arguments.rank) {
     request.rank = arguments.rank;
-    return follow_on_screen(context, with_rank(context.project(), arguments.jobs, *arguments.rank), request);
+    return follow_on_screen(context, with_rank(context.project(), arguments.jobs, *arguments.rank), request,
+                            arguments.raw);
   }
   const JobSelection selection = arguments.jobs.selection();
   if (!arguments.all && selection.names.empty()) {
     request.rank = 0;
   }
-  return follow_on_screen(context, choose(context.project(), arguments.jobs, arguments.all), request);
+  return follow_on_screen(context, choose(context.project(), arguments.jobs, arguments.all), request,
+                          arguments.raw);
 }
 
 int wait(Context& context, const JobOptions& options) {
@@ -153,6 +156,8 @@ void add_job_tail(CLI::App& app, Context& context) {
   command.add_option("--delay", arguments.delay, "Has no effect; for labml_remote's command lines")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--raw", arguments.raw,
+                   "Pass all escape sequences to the terminal (default: color and movement in a line)");
   command.add_flag("--no-follow", arguments.no_follow, "Stop at the end of what is there");
 }
 

@@ -52,6 +52,7 @@ int write_page(Context& context, const Arguments& arguments, const nlohmann::ord
   const fs::path file =
       given ? absolute_path(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
   if (!given) {
+    context.project().require_trust();  // the folder may be a link that leads out of the project
     make_folders(file.parent_path(), 0700);
   }
   write_file_atomic(file, report_page(data, report), 0600);  // it has variables and output

@@ -47,7 +47,8 @@ std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& 
 // The screens of ranks that have an output of their own, made when they first say something.
 class RankScreens {
  public:
-  RankScreens(Context& context, const std::vector<Job>& jobs) : context_(context), jobs_(jobs) {}
+  RankScreens(Context& context, const std::vector<Job>& jobs, bool raw)
+      : context_(context), jobs_(jobs), raw_(raw) {}
 
   OutputScreen& of(std::size_t index, int rank) {
     const Job& job = jobs_[index];
@@ -61,6 +62,9 @@ class RankScreens {
     }
     const std::size_t width = std::to_string(job.rank.value_or(0) + ranks_of(job) - 1).size();
     OutputScreen screen(context_.terminal, prefix(context_, std::to_string(rank), width, rank));
+    if (!raw_) {
+      screen.filter_escapes();
+    }
     return screens_.emplace(std::pair(index, rank), std::move(screen)).first->second;
   }
   void finish(std::size_t index) {
@@ -74,6 +78,7 @@ class RankScreens {
  private:
   Context& context_;
   const std::vector<Job>& jobs_;
+  const bool raw_;
   std::map<std::pair<std::size_t, int>, OutputScreen> screens_;  // by job and rank
 };
 
@@ -152,7 +157,65 @@ std::string LineAssembler::finish() {
   return out;
 }
 
+std::string EscapeFilter::take(std::string_view piece) {
+  constexpr std::size_t longest = 64;  // color sequences are shorter
+  std::string text = std::move(waiting_);
+  waiting_.clear();
+  text += piece;
+  std::string shown;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const auto c = static_cast<unsigned char>(text[at]);
+    if (c == '\x1b') {
+      // ESC [ numbers, and a letter that says what they do.
+      const bool opens = at + 1 < text.size() && text[at + 1] == '[';
+      const std::size_t end = opens ? text.find_first_not_of("0123456789;:", at + 2) : std::string::npos;
+      if (end != std::string::npos && std::string_view("mKGCDX").find(text[end]) != std::string_view::npos) {
+        shown += text.substr(at, end + 1 - at);
+        at = end;
+        continue;
+      }
+      if (end == std::string::npos && (opens || at + 1 == text.size()) && text.size() - at < longest) {
+        waiting_ = text.substr(at);
+        break;
+      }
+    }
+    // U+0080 to U+009F do in one character what ESC does with the next one.
+    const bool c1 =
+        c == 0xc2 && at + 1 < text.size() && (static_cast<unsigned char>(text[at + 1]) & 0xe0U) == 0x80;
+    if (c == 0xc2 && at + 1 == text.size()) {
+      waiting_ = text.substr(at);
+    } else if (c1) {
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(text[++at]));
+    } else if ((c < ' ' && c != '\n' && c != '\r' && c != '\t' && c != '\b') || c == 0x7f) {
+      shown += {'^', static_cast<char>(c ^ 0x40U)};
+    } else {
+      shown += text[at];
+    }
+  }
+  return shown;
+}
+
+std::string EscapeFilter::finish() {
+  std::string rest = std::move(waiting_);
+  waiting_.clear();
+  return rest.starts_with('\x1b') ? "^[" + rest.substr(1) : rest;
+}
+
+void OutputScreen::filter_escapes() {
+  if (terminal_.stdout_is_terminal()) {
+    out_filter_.emplace();
+  }
+  if (terminal_.stderr_is_terminal()) {
+    err_filter_.emplace();
+  }
+}
+
 void OutputScreen::take(OutputStream stream, std::string_view data) {
+  std::string filtered;
+  if (std::optional<EscapeFilter>& filter = stream == OutputStream::out ? out_filter_ : err_filter_) {
+    filtered = filter->take(data);
+    data = filtered;
+  }
   if (raw_) {
     print(stream, data);
   } else {
@@ -161,8 +224,12 @@ void OutputScreen::take(OutputStream stream, std::string_view data) {
 }
 
 void OutputScreen::finish() {
-  print(OutputStream::out, out_.finish());
-  print(OutputStream::err, err_.finish());
+  for (const OutputStream stream : {OutputStream::out, OutputStream::err}) {
+    LineAssembler& lines = stream == OutputStream::out ? out_ : err_;
+    std::optional<EscapeFilter>& filter = stream == OutputStream::out ? out_filter_ : err_filter_;
+    const std::string rest = filter ? filter->finish() : std::string();
+    print(stream, (raw_ ? rest : lines.take(rest)) + lines.finish());
+  }
 }
 
 void OutputScreen::print(OutputStream stream, std::string_view text) {
@@ -189,13 +256,18 @@ void refuse_output_as_json(const Context& context, const std::string& what) {
   }
 }
 
-int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request) {
+int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request, bool raw) {
   const bool launch = request.first_rank_only;
   const bool single = jobs.size() == 1 && !launch;
   ui::Terminal& terminal = context.terminal;
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
   std::vector<OutputScreen> screens = screens_of(context, jobs, single || launch);
-  RankScreens of_ranks(context, jobs);
+  for (OutputScreen& screen : screens) {
+    if (!raw && !context.stream) {
+      screen.filter_escapes();
+    }
+  }
+  RankScreens of_ranks(context, jobs, raw);
   EndTeller ends(terminal, jobs);
   std::vector<std::string> unheard = servers_of(jobs);
   std::optional<Waiting> waiting(std::in_place, terminal, "for " + server_names(unheard));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,6 +46,18 @@ class LineAssembler {
   bool return_pending_ = false;  // a '\r' was seen: the next character but '\n' starts the line anew
 };
 
+// Takes out of an output what does more to a terminal than show text: color (SGR) and movement of the cursor
+// within its line pass, all else is made visible, as `less -R` does. One stream, one thread.
+class EscapeFilter {
+ public:
+  // An escape sequence that is not complete yet waits for the next piece.
+  std::string take(std::string_view piece);
+  std::string finish();
+
+ private:
+  std::string waiting_;
+};
+
 // Shows what one server or job writes: its bytes as they are where the prefix is empty, else whole lines
 // behind the prefix; or whole lines as events of --jsonl. One thread at a time.
 class OutputScreen {
@@ -53,6 +66,8 @@ class OutputScreen {
       : terminal_(terminal), events_(&events), source_(std::move(source)), raw_(false), out_(""), err_("") {}
   OutputScreen(ui::Terminal& terminal, const std::string& prefix)
       : terminal_(terminal), raw_(prefix.empty()), out_(prefix), err_(prefix) {}
+  // What a terminal gets is filtered from now on; output into a file or pipe stays as it is.
+  void filter_escapes();
 
   void keep_labels() {
     out_.keep_labels();
@@ -73,6 +88,8 @@ class OutputScreen {
   bool raw_;
   LineAssembler out_;
   LineAssembler err_;
+  std::optional<EscapeFilter> out_filter_;
+  std::optional<EscapeFilter> err_filter_;
   char last_ = '\n';
 };
 
@@ -82,8 +99,9 @@ void refuse_output_as_json(const Context& context, const std::string& what);
 // Shows the output of jobs as it comes, until they end: one job's bytes as they are, several jobs' in whole
 // lines with a coloured prefix, and of a launch that is followed by its first rank alone that rank's bytes.
 // With --jsonl, each line is an event. Says on stderr how each ended, and the verdict where request.judge
-// asks for it. Returns the exit code: that of the job if it is one, else 0 only if all succeeded. On Ctrl-C
-// says that the jobs go on, and throws Interrupted. The callbacks of `request` are set here.
-int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request);
+// asks for it. A terminal gets no other escapes of theirs than EscapeFilter's, unless `raw`. Returns the exit
+// code: that of the job if it is one, else 0 only if all succeeded. On Ctrl-C says that the jobs go on, and
+// throws Interrupted. The callbacks of `request` are set here.
+int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request, bool raw = false);
 
 }  // namespace remote::cli
