@@ -101,9 +101,8 @@ inline constexpr std::string_view exclude_text =
 .hg
 .svn
 
-# Python
+# caches and virtual environments of Python
 __pycache__/
-*.py[cod]
 *.egg-info/
 .eggs/
 .venv/
@@ -114,19 +113,8 @@ venv/
 .pytest_cache/
 .ruff_cache/
 .tox/
-/build/
-/dist/
 
-# Data and what training writes: large, and not code. Take out what the servers need from here.
-/data/
-/datasets/
-/logs/
-/runs/
-/wandb/
-/lightning_logs/
-/outputs/
-/checkpoints/
-*.ckpt
+# Add here what the servers do not need, such as large results: /runs/
 
 # editors and systems
 .idea/

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/log.hpp"
+#include "base/strings.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "servers/peers.hpp"
@@ -68,6 +70,22 @@ void forget_old_trees(const Core& core) {
   }
 }
 
+// Returns how many files are not sent back. An Error in looking is each server's own already.
+std::size_t tell_keys(Core& core, const std::shared_future<servers::ProjectState>& state) {
+  if (!state.valid()) {
+    return 0;
+  }
+  try {
+    for (const std::string& key : state.get().keys()) {
+      core.tell(LinkLeftOut{key, "", LinkLeftOut::Why::secret});
+    }
+    return state.get().pulled().size();
+  } catch (const Error& error) {
+    log_info("", "{}", error.message());
+  }
+  return 0;
+}
+
 // Keeps which servers had one folder, for later calls with --delete.
 void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   std::vector<std::string> asked;
@@ -108,7 +126,7 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   if (steps.sync) {
     steps.sync_options.leave = links_to_leave(core);
   }
-  if (steps.sync && !request.dry_run) {
+  if (steps.sync) {
     steps.state = std::async(std::launch::async, [&core, leave = steps.sync_options.leave] {
       return servers::ProjectState::look(core.config, leave, core.cancel());
     });
@@ -137,6 +155,10 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
     results.push_back(
         {servers[i].name, outcomes[i].value.value_or(PrepareReport{}), outcomes[i].error, logs[i]});
   }
+  if (const std::size_t pulled = tell_keys(core, steps.state); pulled > 0) {
+    results.front().report.notes.push_back(
+        counted(pulled, "file") + " not sent back: job-pull brought them, and they are as they came");
+  }
   if (shared) {
     record_shared(core, results);
   }
@@ -144,32 +166,42 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
 }
 
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
-  FirstSync first;
+  FirstSync pending;
+  const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
+  std::map<std::string, std::uint64_t> grown;  // files, by the bytes that the server with the least lacks
   for (const config::Server& server : core.servers(globs)) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(core.config.local(".remote/sent/" + server.name), ignored)) {
-      first.servers.push_back(server.name);
+    const servers::ProjectState then = servers::last_sent(core.config, server.name);
+    bool lacks = false;
+    auto old = then.files().begin();
+    for (const servers::FileStamp& file : here.files()) {
+      old = std::find_if(old, then.files().end(), [&](const auto& one) { return one.name >= file.name; });
+      const bool known = old != then.files().end() && old->name == file.name;
+      if (!known || old->size < file.size) {
+        std::uint64_t& bytes = grown[file.name];
+        bytes = std::max(bytes, known ? file.size - old->size : file.size);
+        lacks = true;
+      }
+    }
+    if (lacks) {
+      pending.servers.push_back(server.name);
     }
   }
-  if (first.servers.empty()) {
-    return first;
-  }
   std::map<std::string, FirstSync::Part> parts;
-  for (const auto& [name, bytes] : servers::selected_files(core.config, core.cancel())) {
+  for (const auto& [name, bytes] : grown) {
     const std::string top =
         name.substr(0, name.find('/') == std::string::npos ? name.size() : name.find('/') + 1);
     FirstSync::Part& part = parts[top];
     part.name = top;
     part.bytes += bytes;
     ++part.files;
-    first.bytes += bytes;
-    ++first.files;
+    pending.bytes += bytes;
+    ++pending.files;
   }
   for (auto& [name, part] : parts) {
-    first.parts.push_back(std::move(part));
+    pending.parts.push_back(std::move(part));
   }
-  std::ranges::stable_sort(first.parts, std::ranges::greater(), &FirstSync::Part::bytes);
-  return first;
+  std::ranges::stable_sort(pending.parts, std::ranges::greater(), &FirstSync::Part::bytes);
+  return pending;
 }
 
 }  // namespace remote::project

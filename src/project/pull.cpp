@@ -12,6 +12,7 @@
 #include "jobs/places.hpp"
 #include "project/core.hpp"
 #include "servers/match.hpp"
+#include "servers/sent_state.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -153,6 +154,24 @@ void add(SyncReport& report, SyncReport part, const fs::path& folder) {
   report.bytes += part.bytes;
 }
 
+// What lies in the project now would go to all servers with the next sync.
+void remember(Core& core, const fs::path& to, const std::vector<std::string>& names) {
+  const fs::path inside =
+      fs::weakly_canonical(to).lexically_relative(fs::weakly_canonical(core.config.project));
+  if (inside.empty() || *inside.begin() == "..") {
+    return;
+  }
+  std::vector<std::string> brought;
+  for (const std::string& name : names) {
+    brought.push_back((inside / name).lexically_normal().string());
+  }
+  try {
+    servers::ProjectState::add_pulled(core.config, brought);
+  } catch (const Error& error) {
+    core.tell(PartFailed{error});  // the files are there all the same
+  }
+}
+
 }  // namespace
 
 SyncReport pull(Core& core, const PullRequest& asked) {
@@ -187,6 +206,7 @@ SyncReport pull(Core& core, const PullRequest& asked) {
     }
     std::error_code ignored;
     fs::remove_all(options.partial_folder, ignored);
+    remember(core, to, report.changed);
     return report;
   } catch (const Error& error) {
     throw error.on(server.name);

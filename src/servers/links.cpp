@@ -5,7 +5,11 @@
 #include <set>
 #include <string_view>
 
+#include <fmt/format.h>
+#include <remote/error.hpp>
+
 #include "base/files.hpp"
+#include "base/strings.hpp"
 #include "config/trust.hpp"
 #include "servers/project_tree.hpp"
 
@@ -41,13 +45,14 @@ bool holds_secrets(const fs::path& target, const fs::path& home) {
 
 class Walk {
  public:
-  Walk(const fs::path& project, const std::function<bool(const OutsideLink&)>& allowed, const Cancel& cancel)
-      : project_(project), allowed_(allowed), cancel_(cancel) {
+  Walk(const config::Config& config, const fs::path& project,
+       const std::function<bool(const OutsideLink&)>& allowed, const Cancel& cancel)
+      : config_(config), project_(project), allowed_(allowed), cancel_(cancel) {
     std::error_code ignored;
     home_ = fs::weakly_canonical(home_folder(), ignored);
   }
 
-  // Whether any link leads elsewhere. Only entries are read, and the targets of links.
+  // Whether any link leads elsewhere or to a folder. Only entries are read, and the targets of links.
   bool any() const {
     std::error_code error;
     for (fs::recursive_directory_iterator at(project_, error), end; !error && at != end;
@@ -57,7 +62,7 @@ class Walk {
         at.disable_recursion_pending();
       } else if (at->is_symlink(error)) {
         const fs::path target = fs::canonical(at->path(), error);
-        if (!error && !is_inside(target)) {
+        if (!error && (!is_inside(target) || fs::is_directory(target, error))) {
           return true;
         }
       }
@@ -68,6 +73,9 @@ class Walk {
 
   void visit(const fs::path& folder, const std::string& prefix, const fs::path& outside) {
     cancel_.check();
+    if (!excluded_.empty() && prefix.starts_with(excluded_)) {
+      return;
+    }
     above_.push_back(folder);
     std::error_code error;
     for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
@@ -101,25 +109,52 @@ class Walk {
     const bool secret = !inside && (lies_in(target, project_) || holds_secrets(target, home_));
     if (secret) {
       found.push_back({name, target, Why::secret});
-    } else if (folder && std::ranges::find(above_, target) != above_.end()) {
-      found.push_back({name, target, Why::circle});
+    } else if (folder &&
+               std::ranges::any_of(above_, [&](const fs::path& one) { return lies_in(one, target); })) {
+      found.push_back({name, target, Why::circle});  // its content has it again, and so on
     } else if (inside || (!outside.empty() && lies_in(target, outside))) {
       if (folder) {
-        visit(target, name + "/", inside ? fs::path() : outside);
+        enter(target, name, inside ? fs::path() : outside);
       }
     } else {
       found.push_back({name, target, Why::not_allowed});
       if (folder && allowed_(found.back())) {
-        visit(target, name + "/", target);
+        enter(target, name, target);
       }
     }
   }
 
+  // Links to folders with links can lead to more paths than any walk comes to the end of.
+  void enter(const fs::path& target, const std::string& name, const fs::path& outside) {
+    if (++entered_ % most_entered == 0) {
+      std::set<std::string> above;
+      for (std::size_t slash = name.find('/'); slash != std::string::npos;
+           slash = name.find('/', slash + 1)) {
+        above.insert(name.substr(0, slash + 1));
+      }
+      const std::set<std::string> excluded = select_among(config_, above, cancel_).excluded;
+      if (excluded.empty()) {
+        throw Error::usage("cannot send the project",
+                           fmt::format("its symbolic links lead to more than {} folders, one of them {}",
+                                       most_entered, visible_line(name)),
+                           "remove the links to folders that have links to folders, or name them in "
+                           ".remote/exclude.txt");
+      }
+      excluded_ = *excluded.begin();  // the uppermost
+    }
+    visit(target, name + "/", outside);
+  }
+
+  static constexpr std::size_t most_entered = 10'000;
+
+  const config::Config& config_;
   const fs::path& project_;
   const std::function<bool(const OutsideLink&)>& allowed_;
   const Cancel& cancel_;
   fs::path home_;
   std::vector<fs::path> above_;
+  std::size_t entered_ = 0;  // links to folders
+  std::string excluded_;     // a folder with more of them than are followed
 };
 
 }  // namespace
@@ -133,7 +168,7 @@ std::vector<OutsideLink> outside_links(const config::Config& config,
     throw Error("cannot look at " + config.project.string(), error.message(),
                 "may you read all folders of the project?");
   }
-  Walk walk(project, allowed, cancel);
+  Walk walk(config, project, allowed, cancel);
   if (!walk.any()) {
     return {};
   }

@@ -192,8 +192,11 @@ void Preparation::sync() {
   const SentFiles sent(config_, server_, connection_.login());
   if (steps_.state.valid()) {
     // What changes from now on counts as not sent.
+    const ProjectState& state = steps_.state.get();
     const SentState before(config_, server_, connection_.login());
-    options.checksum = options.checksum || rsync_would_miss(config_, before.mark(), steps_.state.get());
+    options.checksum = options.checksum || rsync_would_miss(config_, before.mark(), state);
+    options.leave.insert(options.leave.end(), state.keys().begin(), state.keys().end());
+    options.leave.insert(options.leave.end(), state.pulled().begin(), state.pulled().end());
   }
   // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);

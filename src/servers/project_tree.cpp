@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <set>
 
@@ -43,21 +44,29 @@ bool is_recordable(std::string_view name) {
       parts, [](const std::string& part) { return part.empty() || part == "." || part == ".."; });
 }
 
-// What rsync itself would send from this folder to an empty one: lines of this format.
+// What nobody expects on a server: caches, environments, what editors and version control keep.
+bool is_missed_by_nobody(const config::Config& config, const std::string& name) {
+  return name.starts_with('.') || name == "__pycache__" || name == "venv" || name.ends_with('~') ||
+         name.ends_with(".pyc") || name.ends_with(".egg-info") || name == config.python.environment;
+}
+
+constexpr std::size_t most_counted = 20'000;  // files of what is skipped, whose sizes are looked at
+
+// What rsync itself would send from this folder to an empty one; `follow`: what links lead to, too.
 std::vector<std::string> listed_by_rsync(const config::Config& config, const fs::path& folder,
-                                         const std::string& format, const Cancel& cancel,
-                                         const std::vector<std::string>& leave) {
+                                         const Cancel& cancel, const std::vector<std::string>& leave,
+                                         bool follow) {
   const TempFolder empty;
   SubprocessSpec spec;
-  spec.argv = {"rsync", "-rn", "-8", "--no-human-readable", "--out-format=" + std::string(mark) + format};
+  spec.argv = {"rsync", "-rn", "-8", "--no-human-readable", "--out-format=" + std::string(mark) + "%n"};
   for (const std::string& name : leave) {
     spec.argv.push_back("--exclude=/" + ssh::rsync_pattern(name));
   }
   for (std::string& argument : selection_arguments(config)) {
     spec.argv.push_back(std::move(argument));
   }
-  if (format != "%n") {
-    std::erase(spec.argv, "-L");  // for sizes: what links lead to may have no end
+  if (!follow) {
+    std::erase(spec.argv, "-L");
   }
   spec.argv.insert(spec.argv.end(), {"--", (folder / "").string(), (empty.path() / "").string()});
   spec.set_env = {{"LC_ALL", "C"}};
@@ -67,39 +76,75 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
     throw Error("cannot list the project", last_lines(trim(result.err), 2),
                 "may you read all of the project's files? .remote/exclude.txt leaves some out");
   }
-  std::vector<std::string> lines;
+  std::vector<std::string> names;
   for (const std::string& line : split(result.out, '\n')) {
     if (line.starts_with(mark)) {
-      lines.push_back(line.substr(mark.size()));
+      names.push_back(line.substr(mark.size()));
     }
   }
-  return lines;
+  return names;
 }
 
 }  // namespace
 
-std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
+std::vector<std::string> selected_names(const config::Config& config, const fs::path& folder,
                                         const Cancel& cancel, const std::vector<std::string>& leave) {
-  return listed_by_rsync(config, folder, "%n", cancel, leave);
+  return listed_by_rsync(config, folder, cancel, leave, true);
 }
 
-std::vector<std::pair<std::string, std::uint64_t>> selected_files(const config::Config& config,
-                                                                  const Cancel& cancel) {
-  std::vector<std::pair<std::string, std::uint64_t>> files;
-  for (const std::string& line : listed_by_rsync(config, config.project, "%l %n", cancel, {})) {
-    const std::size_t space = line.find(' ', line.find_first_not_of(' '));
-    if (space != std::string::npos && !line.ends_with('/')) {
-      files.emplace_back(line.substr(space + 1),
-                         parse_number<std::uint64_t>(trim(line.substr(0, space))).value_or(0));
+std::vector<SkippedPart> skipped_parts(const config::Config& config, const Cancel& cancel) {
+  const std::vector<std::string> names = listed_by_rsync(config, config.project, cancel, {}, false);
+  const std::set<std::string> selected(names.begin(), names.end());
+  std::vector<SkippedPart> parts;
+  std::size_t counted = 0;
+  const auto count = [&](const fs::directory_entry& top, SkippedPart& part) {
+    std::error_code error;
+    if (!top.is_directory(error)) {
+      part.bytes = top.file_size(error);
+      return;
     }
-  }
-  return files;
+    part.name += '/';
+    for (fs::recursive_directory_iterator at(top, error), end; !error && at != end; at.increment(error)) {
+      cancel.check();
+      std::error_code bad;
+      if (at->symlink_status(bad).type() == fs::file_type::regular) {
+        if (++counted > most_counted) {
+          part.at_least = true;
+          return;
+        }
+        const std::uintmax_t size = at->file_size(bad);
+        part.bytes += bad ? 0 : size;
+      }
+    }
+  };
+  const std::function<void(const fs::path&, const std::string&)> walk = [&](const fs::path& folder,
+                                                                            const std::string& prefix) {
+    cancel.check();
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+      const std::string file = at->path().filename().string();
+      const std::string name = prefix + file;
+      std::error_code bad;
+      const fs::file_type type = at->symlink_status(bad).type();
+      const bool folder_there = type == fs::file_type::directory;
+      if (folder_there && selected.contains(name + "/")) {
+        walk(at->path(), name + "/");
+      } else if ((folder_there || type == fs::file_type::regular) && !selected.contains(name) &&
+                 is_recordable(name) && !is_missed_by_nobody(config, file)) {
+        count(*at, parts.emplace_back(SkippedPart{name}));
+      }
+    }
+  };
+  walk(config.project, "");
+  std::ranges::stable_sort(parts, std::ranges::greater(), &SkippedPart::bytes);
+  return parts;
 }
 
-const std::vector<std::string>& ProjectTree::names(const Cancel& cancel) {
+const std::vector<std::string>& ProjectTree::names(const std::vector<std::string>& leave,
+                                                   const Cancel& cancel) {
   const std::lock_guard lock(names_mutex_);
   if (!names_) {
-    std::vector<std::string> names = selected_names(config_, config_.project, cancel);
+    std::vector<std::string> names = selected_names(config_, config_.project, cancel, leave);
     std::erase_if(names, [](const std::string& name) { return !is_plain(name); });
     names_ = std::move(names);
   }

@@ -7,7 +7,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <remote/cancel.hpp>
@@ -22,9 +21,13 @@ namespace remote::servers {
 std::vector<std::string> selected_names(const config::Config& config, const std::filesystem::path& folder,
                                         const Cancel& cancel, const std::vector<std::string>& leave = {});
 
-// The files of the project that its patterns do not exclude, with their sizes in bytes. Throws Error.
-std::vector<std::pair<std::string, std::uint64_t>> selected_files(const config::Config& config,
-                                                                  const Cancel& cancel);
+// What the project's patterns exclude and somebody may expect on a server, the largest first. Throws Error.
+struct SkippedPart {
+  std::string name;  // in the project; a folder ends with a slash
+  std::uint64_t bytes = 0;
+  bool at_least = false;  // it was too much to count
+};
+std::vector<SkippedPart> skipped_parts(const config::Config& config, const Cancel& cancel);
 
 // What the project's patterns do with these names in it, files or folders with a '/' at the end. One that
 // cannot be tried here is in neither set.
@@ -43,8 +46,9 @@ class ProjectTree {
   explicit ProjectTree(const config::Config& config) : config_(config) {}
 
   // Files, and folders with a '/' at the end, relative to the project; what a symlink leads to counts as the
-  // link's. Names that do not fit on one line of text are left out. Throws Error.
-  const std::vector<std::string>& names(const Cancel& cancel);
+  // link's. Names that do not fit on one line of text are left out, and so are those in `leave`, which is the
+  // same in each call. Throws Error.
+  const std::vector<std::string>& names(const std::vector<std::string>& leave, const Cancel& cancel);
   // SHA-256 of a file's content; nullopt when it cannot be read any more.
   std::optional<std::string> digest(const std::string& name, const Cancel& cancel);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <set>
 
 #include <sys/stat.h>
@@ -16,6 +17,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* sent_folder = ".remote/sent";
+constexpr const char* pulled_file = ".pulled";
 constexpr std::string_view state_prefix = ".state.";
 constexpr std::string_view tree_prefix = ".tree.";
 constexpr std::int64_t ns_per_second = 1'000'000'000;
@@ -57,6 +59,39 @@ ProjectState read_tree(const config::Config& config, const std::string& digest) 
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
+// Whether a line of the file says that a private key follows (PEM, OpenSSH, PuTTY).
+bool is_private_key(const fs::path& file, std::uint64_t size) {
+  constexpr std::uint64_t largest = 65536;
+  if (size < 32 || size > largest) {
+    return false;
+  }
+  std::string text;
+  try {
+    text = read_file_if_there(file).value_or("");
+  } catch (const Error&) {
+    return false;  // rsync cannot read it either
+  }
+  if (text.starts_with("PuTTY-User-Key-File-") || text.starts_with("SSH PRIVATE KEY FILE FORMAT")) {
+    return true;
+  }
+  for (std::size_t at = text.find("-----BEGIN "); at != std::string::npos;
+       at = text.find("-----BEGIN ", at + 1)) {
+    const std::string_view line =
+        std::string_view(text).substr(at, std::min(text.find_first_of("\r\n", at), text.size()) - at);
+    if ((at == 0 || text[at - 1] == '\n' || text[at - 1] == '\r') &&
+        trim(line).ends_with("PRIVATE KEY-----")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What job-pull brought, as it was then.
+ProjectState read_pulled(const config::Config& config) {
+  const auto text = read_file_if_there(config.local(sent_folder) / pulled_file);
+  return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
+}
+
 bool is_digest(const std::string& text) {
   return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
 }
@@ -66,17 +101,58 @@ bool is_digest(const std::string& text) {
 ProjectState ProjectState::look(const config::Config& config, const std::vector<std::string>& leave,
                                 const Cancel& cancel) {
   ProjectState state;
+  std::set<std::pair<dev_t, ino_t>> keys;
+  for (const config::Server& server : config.servers) {
+    struct stat info {};
+    if (server.private_key && ::stat(server.private_key->c_str(), &info) == 0) {
+      keys.emplace(info.st_dev, info.st_ino);
+    }
+  }
+  const ProjectState pulled = read_pulled(config);
   for (std::string& name : selected_names(config, config.project, cancel, leave)) {
     if (name.ends_with('/') || name.find("\\#") != std::string::npos) {
       continue;  // a folder, or a name that rsync prints otherwise than it is
     }
     struct stat info {};
-    if (::stat((config.project / name).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
-      state.files_.push_back({std::move(name), static_cast<std::uint64_t>(info.st_size), time_of(info)});
+    if (::stat((config.project / name).c_str(), &info) != 0 || !S_ISREG(info.st_mode)) {
+      continue;
+    }
+    cancel.check();
+    FileStamp stamp{name, static_cast<std::uint64_t>(info.st_size), time_of(info)};
+    if (keys.contains({info.st_dev, info.st_ino}) ||
+        is_private_key(config.project / name, static_cast<std::uint64_t>(info.st_size))) {
+      state.keys_.push_back(std::move(name));
+    } else if (const auto at = std::ranges::lower_bound(pulled.files_, name, {}, &FileStamp::name);
+               at != pulled.files_.end() && *at == stamp) {
+      state.pulled_.push_back(std::move(name));
+    } else {
+      state.files_.push_back(std::move(stamp));
     }
   }
   std::ranges::sort(state.files_, {}, &FileStamp::name);
   return state;
+}
+
+void ProjectState::add_pulled(const config::Config& config, const std::vector<std::string>& names) {
+  make_folders(config.local(sent_folder));
+  const FileLock lock(config.local(sent_folder) / ".lock");
+  std::map<std::string, FileStamp> all;
+  for (FileStamp& file : read_pulled(config).files_) {
+    all[file.name] = std::move(file);
+  }
+  for (const std::string& name : names) {
+    struct stat info {};
+    if (::lstat((config.project / name).c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+      all[name] = {name, static_cast<std::uint64_t>(info.st_size), time_of(info)};
+    }
+  }
+  ProjectState state;
+  for (auto& [name, file] : all) {
+    if (fs::exists(config.project / name)) {
+      state.files_.push_back(std::move(file));
+    }
+  }
+  write_file_atomic(config.local(sent_folder) / pulled_file, state.text());
 }
 
 // Each file is its size, its time and its name, with a NUL at the end.
@@ -176,6 +252,12 @@ SentState::Mark SentState::mark() const {
     return {.time_ns = time_of(info)};
   }
   return {};
+}
+
+ProjectState last_sent(const config::Config& config, const std::string& server) {
+  const std::vector<std::string> texts =
+      read_texts(config.local(sent_folder) / (std::string(state_prefix) + server));
+  return texts.size() == 2 && is_digest(texts[1]) ? read_tree(config, texts[1]) : ProjectState();
 }
 
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,

@@ -30,7 +30,7 @@ struct FileStamp {
 class ProjectState {
  public:
   // Looks at the project here. `leave`: names that are not sent whatever the patterns say (see SyncOptions).
-  // Names with control characters are left out. Throws Error, and Interrupted.
+  // Names with control characters are left out, and private keys: see keys(). Throws Error, and Interrupted.
   static ProjectState look(const config::Config& config, const std::vector<std::string>& leave,
                            const Cancel& cancel);
   // What text() gave; nullopt for anything else.
@@ -38,6 +38,13 @@ class ProjectState {
 
   std::string text() const;
   const std::vector<FileStamp>& files() const { return files_; }  // by name
+  // Files that the patterns select and that are never sent: private keys by their content, and those that
+  // configs.yaml names.
+  const std::vector<std::string>& keys() const { return keys_; }
+  // Files that job-pull brought and that are as it brought them: they are not sent back.
+  const std::vector<std::string>& pulled() const { return pulled_; }
+  // Adds files of the project, which job-pull has just brought, to those. Throws Error.
+  static void add_pulled(const config::Config& config, const std::vector<std::string>& names);
 
   // Files that `then` has not, or has otherwise. Those that are gone here are not named: rsync would leave
   // them on the server.
@@ -49,6 +56,8 @@ class ProjectState {
 
  private:
   std::vector<FileStamp> files_;
+  std::vector<std::string> keys_;
+  std::vector<std::string> pulled_;
 };
 
 // What is known of one server, in .remote/sent: `.state.SERVER` names the user, address and folder, and the
@@ -79,6 +88,9 @@ class SentState {
   std::string server_;
   std::string place_;
 };
+
+// What was last sent to a server of this name, wherever it was then; empty where that is not known.
+ProjectState last_sent(const config::Config& config, const std::string& server);
 
 // The files of `now` that are not what was sent: all of them where nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,

@@ -7,6 +7,7 @@
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
 #include "base/strings.hpp"
+#include "config/trust.hpp"
 #include "servers/action.hpp"
 
 namespace remote::servers {
@@ -152,12 +153,17 @@ void remove_links_out(const fs::path& folder, SyncReport& report) {
     if (!fs::is_symlink(link, error)) {
       return false;
     }
-    const fs::path relative = fs::weakly_canonical(link, error).lexically_relative(top);
-    if (!error && *relative.begin() != ".." && std::ranges::none_of(relative, rules_this_machine)) {
+    const fs::path target = fs::weakly_canonical(link, error);
+    const fs::path relative = target.lexically_relative(top);
+    // One to a folder that it is in has no end for a program that follows links.
+    const bool circle = !error && config::lies_in(fs::weakly_canonical(link.parent_path()), target);
+    if (!error && !circle && *relative.begin() != ".." &&
+        std::ranges::none_of(relative, rules_this_machine)) {
       return false;
     }
-    fs::remove(link);
-    report.warnings.push_back(name + ": not brought, it is a link that leads out of the folder");
+    fs::remove(link, error);
+    report.warnings.push_back(name + ": not brought, it is a link that leads " +
+                              (circle ? "to a folder that it is in" : "out of the folder"));
     return true;
   });
 }

@@ -11,6 +11,7 @@ namespace remote::ui {
 namespace {
 
 constexpr std::chrono::milliseconds redraw_every{100};
+constexpr std::chrono::seconds print_every{10};  // in a pipe, where nothing can be drawn again
 
 std::string seconds_since(std::chrono::steady_clock::time_point begun) {
   const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begun;
@@ -192,8 +193,13 @@ void Progress::detail(std::size_t index, const std::string& text, std::optional<
 
 void Progress::transfer(std::size_t index, const Transfer& transfer) {
   const std::lock_guard lock(mutex_);
-  lines_.at(index).transfer = transfer;
-  lines_.at(index).transferring = true;
+  Line& line = lines_.at(index);
+  line.transfer = transfer;
+  line.transferring = true;
+  if (!live_ && !quiet_ && Clock::now() - line.printed >= print_every) {
+    line.printed = Clock::now();
+    terminal_.err(fmt::format("{}: {}  {}\n", line.name, line.step, describe(transfer, 80)));
+  }
 }
 
 void Progress::done(std::size_t index, const std::string& summary) {

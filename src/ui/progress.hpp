@@ -51,6 +51,7 @@ class Progress {
     std::optional<Transfer> transfer;  // the last one; it stays for the sum
     bool transferring = false;
     Clock::time_point begun = Clock::now();
+    Clock::time_point printed = Clock::now();  // where lines are not redrawn: the last one about the transfer
     bool ended = false;
   };
 

@@ -218,21 +218,41 @@ TEST_F(CommandPrepare, ALargeFirstSyncIsAskedAbout) {
   fs::resize_file(world.project() / "films/one", 1'200'000'000);  // without a block on the disk
   const CommandResult refused = world.run({"rsync"}, screen("n\n"));
   EXPECT_EQ(refused.code, 1) << refused;
-  EXPECT_THAT(refused.err, AllOf(HasSubstr("1.2 GB in 3 files go to a and b for the first time"),
-                                 HasSubstr("1.2 GB  films/, 1 file"), HasSubstr("exclude.txt"),
-                                 HasSubstr("nothing was sent: not confirmed")));
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("1.2 GB in 3 files new for a and b"), HasSubstr("1.2 GB  films/, 1 file"),
+                    HasSubstr("exclude.txt"), HasSubstr("nothing was sent: not confirmed")));
   EXPECT_EQ(on("a", "train.py"), "(none)");
   // It goes on where nobody can be asked, and with --yes: here as far as rsync.
   world.servers().add_program("rsync", "echo 'no luck' >&2\nexit 1\n");
-  const auto goes_on = AllOf(HasSubstr("for the first time"), HasSubstr("no luck"));
+  const auto goes_on = AllOf(HasSubstr("new for a and b"), HasSubstr("no luck"));
   EXPECT_THAT(world.run({"rsync"}).err, goes_on);
   EXPECT_THAT(world.run({"rsync", "--yes"}, screen("")).err, goes_on);
-  // Excluded, or not the first time: nothing is said.
+  // Excluded: it is not asked about, and named.
   fs::remove(world.servers().bin() / "rsync");
   write_file_atomic(world.project() / ".remote/exclude.txt", "films\n");
-  EXPECT_THAT(world.run({"rsync", "--server", "a"}).err, Not(HasSubstr("first time")));
+  EXPECT_THAT(world.run({"rsync", "--server", "a"}).err,
+              AllOf(Not(HasSubstr("new for")), HasSubstr("skipped by exclude.txt: films/ (1.2 GB)")));
+  EXPECT_THAT(world.run({"rsync", "-n", "--server", "a"}).err,
+              HasSubstr("skipped by exclude.txt: films/ (1.2 GB)"));
   fs::remove(world.project() / ".remote/exclude.txt");
-  EXPECT_THAT(world.run({"rsync", "--server", "a", "--dry-run"}).err, Not(HasSubstr("first time")));
+  EXPECT_THAT(world.run({"rsync", "--server", "a", "--dry-run"}).err, Not(HasSubstr("new for")));
+  // It came later than the first sync: this one is asked about too, for the server that lacks it.
+  EXPECT_THAT(world.run({"rsync", "--server", "a"}, screen("n\n")).err,
+              AllOf(HasSubstr("1.2 GB in 1 file new for a:"), HasSubstr("not confirmed")));
+}
+
+TEST_F(CommandPrepare, WhatIsExcludedIsNamedWhenItIsMissingThere) {
+  make_folders(world.project() / "data");
+  make_folders(world.project() / "datasets");
+  write_file_atomic(world.project() / "data/flowers.csv", "1\n");
+  write_file_atomic(world.project() / "datasets/__init__.py", "");
+  write_file_atomic(world.project() / ".remote/exclude.txt", "/data/\n/datasets/\n");
+  const auto launch = [&](const std::string& code) {
+    return world.run({"torch-launch", "--rsync", "--follow", "--server", "a", "--", "-c", code}).err;
+  };
+  EXPECT_THAT(launch("open('data/flowers.csv')"), HasSubstr("data/flowers.csv exists here but is excluded"));
+  EXPECT_THAT(launch("import datasets"), HasSubstr("datasets/ exists here but is excluded"));
+  EXPECT_THAT(launch("import notthere"), HasSubstr("has no module notthere"));
 }
 
 TEST_F(CommandPrepare, OnATerminalFinishedServersStayAndNothingElse) {

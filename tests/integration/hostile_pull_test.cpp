@@ -111,14 +111,28 @@ TEST_F(HostilePull, LinksThatLeadOutAreNotBrought) {
   link("/etc/passwd", "results/absolute");
   link("../../precious", "results/above");
   link(".remote/configs.yaml", "results/config");
+  link(".", "results/itself");
+  make_folders(world.there("a") / "results/deep");
+  link("..", "results/deep/up");
   const CommandResult result = pull("results/", world.project());
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(fs::is_symlink(world.project() / "inside"));
-  for (const char* name : {"absolute", "above", "config"}) {
+  for (const char* name : {"absolute", "above", "config", "itself", "deep/up"}) {
     EXPECT_FALSE(fs::is_symlink(world.project() / name)) << name;
     EXPECT_THAT(result.err, HasSubstr(name));
   }
   EXPECT_THAT(result.err, Not(HasSubstr("inside")));
+}
+
+TEST_F(HostilePull, WhatCameIsNotSentBackUntilItIsChanged) {
+  ASSERT_EQ(pull("results/", world.project() / "got").code, 0);
+  const CommandResult sync = world.run({"rsync"});
+  EXPECT_EQ(sync.code, 0) << sync;
+  EXPECT_THAT(sync.err, HasSubstr("1 file not sent back: job-pull brought them"));
+  EXPECT_FALSE(fs::exists(world.there("a") / "got/good"));
+  write_file_atomic(world.project() / "got/good", "better\n");
+  EXPECT_EQ(world.run({"rsync"}).code, 0);
+  EXPECT_EQ(read_file(world.there("a") / "got/good"), "better\n");
 }
 
 TEST_F(HostilePull, OnlyTheLinkThatIsNamedIsFollowed) {

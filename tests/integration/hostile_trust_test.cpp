@@ -198,7 +198,7 @@ TEST_F(HostileLinks, OneThatLeavesTheProjectIsNamedAndLeftOutUntilItIsAllowed) {
   link("train.py", "same.py");
   const CommandResult before = sync();
   EXPECT_EQ(before.code, 0);
-  EXPECT_THAT(before.err, HasSubstr("the link data is not sent: it leads out of the project"));
+  EXPECT_THAT(before.err, HasSubstr("the link data is not sent: it points out of the project"));
   EXPECT_FALSE(fs::exists(sent("data")));
   EXPECT_TRUE(fs::is_regular_file(sent("same.py"))) << "a link inside goes as what it leads to";
   EXPECT_THAT(world.run({"trust"}).err, HasSubstr((outside_ / "data").string()));
@@ -257,6 +257,40 @@ TEST_F(HostileLinks, APathOverAnotherLinkIsNoWayAround) {
   EXPECT_FALSE(fs::exists(sent("inner/up")));
 }
 
+TEST_F(HostileLinks, OneToAFolderThatItIsInIsNeverFollowed) {
+  make_folders(world.project() / "sub");
+  write_file_atomic(world.project() / "sub/code.py", "x");
+  link("..", "sub/one");
+  link(".", "sub/two");
+  link("..", "out");  // and one to a folder above the project, also when it is allowed
+  for (const bool trusted : {false, true}) {
+    const CommandResult result = sync();
+    EXPECT_EQ(result.code, 0) << result;
+    for (const char* name : {"sub/one", "sub/two", "out"}) {
+      EXPECT_THAT(result.err, HasSubstr(std::string("the link ") + name + " is not sent"));
+      EXPECT_FALSE(fs::exists(sent(name))) << name;
+    }
+    EXPECT_TRUE(fs::exists(sent("sub/code.py")));
+    if (!trusted) {
+      world.run({"trust", "--yes"});
+    }
+  }
+}
+
+TEST_F(HostileLinks, AWalkWithoutAnEndIsRefusedUnlessItIsExcluded) {
+  // Each folder has two links to the next: 2^30 paths, and no circle.
+  for (int i = 0; i < 30; ++i) {
+    const std::string folder = "n/" + std::to_string(i);
+    make_folders(world.project() / folder);
+    link("../" + std::to_string(i + 1), folder + "/a");
+    link("../" + std::to_string(i + 1), folder + "/b");
+  }
+  make_folders(world.project() / "n/30");
+  EXPECT_THAT(sync(), Refused("lead to more than 10000 folders"));
+  write_file_atomic(world.project() / ".remote/exclude.txt", "/n/\n");
+  EXPECT_EQ(sync().code, 0);
+}
+
 TEST_F(HostileLinks, WhatIsExcludedIsNotAskedAbout) {
   link(outside_ / "data", "data");
   make_folders(world.project() / "venv/bin");
@@ -270,6 +304,31 @@ TEST_F(HostileLinks, WhatIsExcludedIsNotAskedAbout) {
   EXPECT_FALSE(fs::exists(sent("data")));
   EXPECT_FALSE(fs::exists(sent(".remote")));
   EXPECT_FALSE(fs::exists(sent("x.tmp")));
+}
+
+TEST_F(HostileLinks, PrivateKeysStayHereAndAreNamed) {
+  write_file_atomic(world.project() / "mykey", "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXk=\n");
+  write_file_atomic(world.project() / "bundle.pem",
+                    "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+                    "-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\n");
+  write_file_atomic(world.project() / "test_pem.py",
+                    "HEAD = '-----BEGIN RSA PRIVATE KEY-----'  # no key itself\n");
+  write_file_atomic(world.project() / "named", "a key in a form that nobody knows\n");
+  link("mykey", "alias");
+  with_server_key("private_key: ./named");
+  for (const std::vector<std::string>& how :
+       {std::vector<std::string>{"rsync", "--server", "a"}, {"rsync", "--server", "a", "-n"}}) {
+    const CommandResult result = world.run(how);
+    EXPECT_EQ(result.code, 0) << result;
+    for (const char* name : {"mykey", "bundle.pem", "named", "alias"}) {
+      EXPECT_THAT(result.err, HasSubstr(std::string(name) + " is not sent: it is a private key"));
+      EXPECT_FALSE(fs::exists(sent(name))) << name;
+    }
+  }
+  EXPECT_TRUE(fs::exists(sent("test_pem.py")));
+  for (const auto& entry : fs::directory_iterator(world.project() / ".remote/sent")) {
+    EXPECT_THAT(read_file(entry.path()), Not(HasSubstr("mykey"))) << entry.path();
+  }
 }
 
 TEST(HostileKnownHosts, OnlyAKnownHostsFileIsAddedTo) {

@@ -101,6 +101,19 @@ TEST_F(PeersTest, TheProjectGoesOnFromTheFirstWithTheForwardedKeyAndLeavesNoneTh
   EXPECT_FALSE(fs::exists(sandbox_.home(1) / ".ssh/known_hosts"));
 }
 
+TEST_F(PeersTest, LinksWithoutAnEndAndKeysDoNotTravelFromServerToServer) {
+  fs::create_directories(here("sub"));
+  fs::create_symlink("..", here("sub/up"));
+  fs::create_symlink("..", here("sub/up2"));
+  write(here("key"), "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n");
+  options_.leave = {"sub/up", "sub/up2", "key"};
+  send(0);
+  EXPECT_EQ(send(1).from, "node-1");
+  EXPECT_TRUE(fs::exists(there("train.py", 1)));
+  EXPECT_FALSE(fs::exists(there("key", 1)));
+  EXPECT_FALSE(fs::exists(there("sub/up", 1)));
+}
+
 TEST_F(PeersTest, AKeyInTheHomeFolderWillDo) {
   forward_nothing();
   sandbox::make_key(sandbox_.home(1) / "key", "project", Cancel());

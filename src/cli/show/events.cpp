@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <future>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -111,12 +112,18 @@ void Words::operator()(const CodeChanged& event) {
 
 void Words::operator()(const LinkLeftOut& event) {
   using Why = LinkLeftOut::Why;
+  const std::string name = visible_line(event.name);
+  const std::string target = visible_line(event.target);
+  if (event.target.empty()) {
+    terminal_.warning(name + " is not sent: it is a private key");
+    return;
+  }
   terminal_.warning(fmt::format(
-      "the link {} is not sent: {}", event.name,
-      event.why == Why::secret ? fmt::format("it leads to {}, where secrets are kept", event.target)
+      "the link {} is not sent: {}", name,
+      event.why == Why::secret ? fmt::format("it points to {}, where secrets are kept", target)
       : event.why == Why::circle
-          ? "it leads in a circle"
-          : fmt::format("it leads out of the project, to {} (`remote trust` allows it)", event.target)));
+          ? fmt::format("it points to {}, which it is in itself", target)
+          : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
 }
 
 void Words::operator()(const NoLifeline& event) {
@@ -327,10 +334,22 @@ std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequ
                                              bool show_output, bool yes) {
   context.project().require_trust();  // a question does not go with the screen
   if (request.sync && !request.dry_run) {
-    look_at_first_sync(context, context.project().first_sync(request.servers), yes);
+    confirm_size(context, context.project().first_sync(request.servers), yes);
   }
-  const PrepareScreen screen(context, context.project().server_names(request.servers), request, show_output);
-  return context.project().prepare(request);
+  std::future<std::string> skipped;
+  if (request.sync) {
+    skipped = std::async(std::launch::async, skipped_line, context.project().folder(), context.cancel);
+  }
+  std::vector<PrepareResult> results;
+  {
+    const PrepareScreen screen(context, context.project().server_names(request.servers), request,
+                               show_output);
+    results = context.project().prepare(request);
+  }
+  if (const std::string line = request.sync ? skipped.get() : ""; !line.empty()) {
+    context.terminal.notice(line);
+  }
+  return results;
 }
 
 void send_project(Context& context, const std::vector<std::string>& servers) {

@@ -16,6 +16,7 @@
 #include "jobs/job_fields.hpp"
 #include "jobs/job_json.hpp"
 #include "launch/command.hpp"
+#include "project/excluded.hpp"
 
 namespace remote::cli {
 namespace {
@@ -68,26 +69,54 @@ std::string verdict_headline(const Verdict& verdict) {
                      counted(static_cast<std::size_t>(verdict.total), "rank"));
 }
 
-std::string verdict_hint(const Verdict& verdict) {
-  constexpr std::string_view missing = "No module named ";
-  if (!verdict.first) {
-    return "";
-  }
-  // Only the last word counts: libraries warn of modules that they can do without.
+namespace {
+
+// The last line of the first failure's output; "" for none. Only this one counts: libraries warn of modules
+// that they can do without.
+std::string last_word(const Verdict& verdict) {
   const auto last = std::ranges::find_if(verdict.last_lines.rbegin(), verdict.last_lines.rend(),
                                          [](const std::string& line) { return !trim(line).empty(); });
-  if (last != verdict.last_lines.rend() &&
-      (last->starts_with("ModuleNotFoundError: ") || last->find("python") < last->find(missing))) {
-    const std::size_t at = last->find(missing);
-    std::string name = at == std::string::npos ? "" : last->substr(at + missing.size());
-    name = name.substr(name.starts_with('\'') ? 1 : 0);
-    name = name.substr(
-        0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
-    if (!name.empty()) {
-      return fmt::format(
-          "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
-          name, name == "torch" ? "; Debian has it as python3-torch" : "");
-    }
+  return verdict.first && last != verdict.last_lines.rend() ? *last : "";
+}
+
+std::string missing_module(const std::string& last) {
+  constexpr std::string_view missing = "No module named ";
+  const std::size_t at = last.find(missing);
+  if (at == std::string::npos || !(last.starts_with("ModuleNotFoundError: ") || last.find("python") < at)) {
+    return "";
+  }
+  std::string name = last.substr(at + missing.size());
+  name = name.substr(name.starts_with('\'') ? 1 : 0);
+  return name.substr(
+      0, name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"));
+}
+
+// How the project may name the file or module that was not found there; the likeliest first.
+std::vector<std::string> missing_names(const Verdict& verdict) {
+  const std::string last = last_word(verdict);
+  if (const std::string name = missing_module(last); !name.empty()) {
+    return {name, name + ".py"};
+  }
+  const std::size_t end = last.rfind('\'');
+  const std::size_t begin = end == std::string::npos || end == 0 ? end : last.rfind('\'', end - 1);
+  if (begin == std::string::npos || last.find("No such file or directory") == std::string::npos) {
+    return {};
+  }
+  // The path may be one of the server's: what it ends with is the project's.
+  std::vector<std::string> names = {last.substr(begin + 1, end - begin - 1)};
+  while (names.back().find('/') != std::string::npos) {
+    names.push_back(names.back().substr(names.back().find('/') + 1));
+  }
+  return names;
+}
+
+}  // namespace
+
+std::string verdict_hint(const Verdict& verdict) {
+  if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
+    return fmt::format(
+        "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
+        name, name == "torch" ? "; Debian has it as python3-torch" : "");
   }
   for (const std::string& line : verdict.last_lines) {
     if (line.find("python: command not found") != std::string::npos ||
@@ -100,7 +129,7 @@ std::string verdict_hint(const Verdict& verdict) {
 
 namespace {
 
-void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
+void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint) {
   if (verdict.succeeded == verdict.total) {
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
@@ -134,7 +163,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict) {
   if (!lines.empty() && !rest.empty()) {
     terminal.notice(rest);
   }
-  if (const std::string hint = verdict_hint(verdict); !hint.empty()) {
+  if (!hint.empty()) {
     terminal.notice(" hint: " + hint);
   }
   if (verdict.first) {
@@ -270,12 +299,22 @@ std::string aftermath(const Verdict& verdict) {
 
 void show_end(Context& context, const FollowResult& result) {
   context.show(result.errors);
-  if (result.verdict && context.stream) {
+  if (!result.verdict) {
+    return;
+  }
+  // What is missing there may be here, and was not sent.
+  const std::vector<std::string> excluded =
+      project::excluded(context.project().folder(), missing_names(*result.verdict), context.cancel);
+  const std::string hint = excluded.empty()
+                               ? verdict_hint(*result.verdict)
+                               : fmt::format(
+                                     "{} exists here but is excluded by exclude.txt: take it out of there, "
+                                     "then run `remote rsync`",
+                                     visible_line(excluded.front()));
+  if (context.stream) {
     context.stream->verdict(*result.verdict);
   }
-  if (result.verdict) {
-    show_verdict(context.terminal, *result.verdict);
-  }
+  show_verdict(context.terminal, *result.verdict, hint);
 }
 
 namespace {

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "project/excluded.hpp"
 
 namespace remote::cli {
 namespace {
@@ -127,16 +128,16 @@ void show_hints(Context& context, const std::vector<PrepareResult>& results) {
   }
 }
 
-void look_at_first_sync(Context& context, const FirstSync& first, bool yes) {
-  if (first.servers.empty() || (first.bytes <= large_bytes && first.files <= many_files)) {
+void confirm_size(Context& context, const FirstSync& pending, bool yes) {
+  if (pending.servers.empty() || (pending.bytes <= large_bytes && pending.files <= many_files)) {
     return;
   }
-  context.terminal.notice(fmt::format("{} in {} go to {} for the first time:", size_text(first.bytes),
-                                      counted(first.files, "file"), enumerated(first.servers)));
+  context.terminal.notice(fmt::format("{} in {} new for {}:", size_text(pending.bytes),
+                                      counted(pending.files, "file"), enumerated(pending.servers)));
   std::size_t shown = 0;
-  for (const FirstSync::Part& part : first.parts) {
+  for (const FirstSync::Part& part : pending.parts) {
     // What makes it large: a twentieth of the bytes or of the files.
-    if (shown < shown_parts && (part.bytes >= first.bytes / 20 || part.files >= first.files / 20)) {
+    if (shown < shown_parts && (part.bytes >= pending.bytes / 20 || part.files >= pending.files / 20)) {
       ++shown;
       context.terminal.notice(
           fmt::format("    {:>9}  {}{}", size_text(part.bytes), visible_line(part.name),
@@ -150,6 +151,20 @@ void look_at_first_sync(Context& context, const FirstSync& first, bool yes) {
   if (!is_yes(context.terminal.ask("Send it? [y/N] ", context.cancel))) {
     throw Error("nothing was sent", "not confirmed");
   }
+}
+
+std::string skipped_line(const std::filesystem::path& project, const Cancel& cancel) {
+  const auto parts = project::skipped_parts(project, cancel);
+  std::vector<std::string> names;
+  for (const auto& part : parts) {
+    if (names.size() == shown_parts) {
+      names.push_back(fmt::format("and {} more", parts.size() - shown_parts));
+      break;
+    }
+    names.push_back(fmt::format("{} ({}{})", visible_line(part.name), part.at_least ? "more than " : "",
+                                size_text(part.bytes)));
+  }
+  return names.empty() ? "" : "skipped by exclude.txt: " + join(names, ", ");
 }
 
 }  // namespace remote::cli

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -33,8 +34,11 @@ class SameFailures {
 // Shows what to try, once for the servers that share it.
 void show_hints(Context& context, const std::vector<PrepareResult>& results);
 
-// Before a large project goes to a server for the first time: says what is large, and asks on a terminal
-// unless `yes`. Throws Error where the answer is no.
-void look_at_first_sync(Context& context, const FirstSync& first, bool yes);
+// Before much that the servers lack goes to them: shows what is large, and asks on a terminal unless `yes`.
+// Throws Error where the answer is no.
+void confirm_size(Context& context, const FirstSync& pending, bool yes);
+
+// "skipped by exclude.txt: data/ (1.2 GB), model.pt (80.0 MB)"; "" for nothing that anybody may miss there.
+std::string skipped_line(const std::filesystem::path& project, const Cancel& cancel);
 
 }  // namespace remote::cli

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include <remote/cancel.hpp>
+
+#include "servers/project_tree.hpp"
+
+// What a project's exclude.txt keeps from the servers. No server is asked.
+
+namespace remote::project {
+
+// What somebody may miss there, the largest first: no hidden files, caches, virtual environments. Throws
+// Error.
+std::vector<servers::SkippedPart> skipped_parts(const std::filesystem::path& project, const Cancel& cancel);
+
+// Those of these files and folders, named as in the project, that are here and are excluded. Throws Error.
+std::vector<std::string> excluded(const std::filesystem::path& project, const std::vector<std::string>& names,
+                                  const Cancel& cancel);
+
+}  // namespace remote::project
