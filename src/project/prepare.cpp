@@ -156,8 +156,8 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
         {servers[i].name, outcomes[i].value.value_or(PrepareReport{}), outcomes[i].error, logs[i]});
   }
   if (const std::size_t pulled = tell_keys(core, steps.state); pulled > 0) {
-    results.front().report.notes.push_back(
-        counted(pulled, "file") + " not sent back: job-pull brought them, and they are as they came");
+    results.front().report.notes.push_back("not sent back: " + counted(pulled, "file") +
+                                           " that job-pull brought");
   }
   if (shared) {
     record_shared(core, results);

@@ -128,7 +128,7 @@ TEST_F(HostilePull, WhatCameIsNotSentBackUntilItIsChanged) {
   ASSERT_EQ(pull("results/", world.project() / "got").code, 0);
   const CommandResult sync = world.run({"rsync"});
   EXPECT_EQ(sync.code, 0) << sync;
-  EXPECT_THAT(sync.err, HasSubstr("1 file not sent back: job-pull brought them"));
+  EXPECT_THAT(sync.err, HasSubstr("not sent back: 1 file that job-pull brought"));
   EXPECT_FALSE(fs::exists(world.there("a") / "got/good"));
   write_file_atomic(world.project() / "got/good", "better\n");
   EXPECT_EQ(world.run({"rsync"}).code, 0);
