@@ -148,7 +148,8 @@ std::string config_text(const fs::path& sandbox, const SandboxNode& node, int po
                                 fmt::format("ListenAddress 127.0.0.1:{}", port),
                                 "HostKey " + word(node.folder() / "host_key"),
                                 "PidFile " + word(node.folder() / "sshd.pid"),
-                                "AuthorizedKeysFile " + key_file(node.keys_file()),
+                                fmt::format("AuthorizedKeysFile {} {}", key_file(node.key_file()),
+                                            key_file(node.added_keys_file())),
                                 "StrictModes no",
                                 "PasswordAuthentication no",
                                 "KbdInteractiveAuthentication no",
@@ -265,8 +266,12 @@ std::optional<Process> SandboxNode::running() const {
   return process;
 }
 
-fs::path SandboxNode::keys_file() const {
+fs::path SandboxNode::key_file() const {
   return config::state_folder() / "sandbox" / sha256_hex(folder_.string()).substr(0, 32);
+}
+
+fs::path SandboxNode::added_keys_file() const {
+  return key_file().string() + ".added";
 }
 
 std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
@@ -284,21 +289,18 @@ std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
     }
     make_folders(home() / ".ssh", 0700);
     if (!error) {
-      fs::remove(keys_file(), error);
+      fs::remove(added_keys_file(), error);
     }
     if (!error) {  // `remote authorize` writes there
-      fs::create_symlink(keys_file(), home() / ".ssh/authorized_keys", error);
+      fs::create_symlink(added_keys_file(), home() / ".ssh/authorized_keys", error);
     }
     if (error) {
       throw Error("cannot make " + home().string(), error.message(), "may you write there?");
     }
     store.allow({made});
   }
-  const std::string key = read_file(sandbox_ / "id_ed25519.pub");
-  if (read_file_if_there(keys_file()).value_or("").find(trim(key)) == std::string::npos) {
-    make_folders(keys_file().parent_path(), 0700);
-    write_file_atomic(keys_file(), key, 0600);
-  }
+  make_folders(key_file().parent_path(), 0700);
+  write_file_atomic(key_file(), read_file(sandbox_ / "id_ed25519.pub"), 0600);
   return aside;
 }
 

@@ -38,9 +38,11 @@ class SandboxNode {
   // Whether a process of a list is its sshd listener.
   bool is_listener(const Process& process) const;
 
-  // The keys that its sshd accepts: outside the project, so that no project can bring or change it.
-  std::filesystem::path keys_file() const;
-  // Makes folders, host key and keys_file() where they are missing. A home that was not made here is moved
+  // The keys that its sshd accepts, outside the project, so that no project can bring or change them: the
+  // sandbox's, and those that `remote authorize` has added.
+  std::filesystem::path key_file() const;
+  std::filesystem::path added_keys_file() const;
+  // Makes folders, host key and key_file() where they are missing. A home that was not made here is moved
   // aside; returns its new name then.
   std::optional<std::filesystem::path> prepare(const Cancel& cancel) const;
   // Starts sshd and waits until it answers. False when the port is taken by somebody else.

@@ -203,7 +203,8 @@ int Sandbox::end(bool remove) {
   std::error_code error;
   if (remove) {
     for (const SandboxNode& node : nodes_there(folder_)) {
-      fs::remove(node.keys_file(), error);
+      fs::remove(node.key_file(), error);
+      fs::remove(node.added_keys_file(), error);
     }
     fs::remove_all(folder_, error);
   }

@@ -16,7 +16,7 @@
 //   id                           tells its sshds from all others
 //   lock                         held by a running up or down
 //   node-1/home/                 $HOME of what runs on node-1
-//   (the keys that each accepts are outside the project: SandboxNode::keys_file)
+//   (the keys that each accepts are outside the project: SandboxNode::key_file)
 //   node-1/host_key, sshd_config, sshd.log, sshd.pid, port
 
 namespace remote::sandbox {

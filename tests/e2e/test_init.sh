@@ -94,7 +94,7 @@ if command -v rsync >/dev/null; then
   touch .git/x src/__pycache__/x src/a.py src/a.pyc src/runs/keep checkpoints/big
   rsync -a --exclude-from=.remote/exclude.txt ./ "$work/copy/"
   sent=$(cd "$work/copy" && find . -type f | sort | tr '\n' ' ')
-  [ "$sent" = "./src/a.py ./src/runs/keep " ] || fail "rsync sent: $sent"
+  [ "$sent" = "./checkpoints/big ./src/a.py ./src/a.pyc ./src/runs/keep " ] || fail "rsync sent: $sent"
 fi
 
 # two at once: one of them writes each file
