@@ -10,7 +10,7 @@ namespace {
 using Slots = std::vector<std::pair<std::string, int>>;
 
 // Names and slots; 0 for none.
-Slots shown(const std::vector<LaunchHost>& hosts) {
+Slots slots_of(const std::vector<LaunchHost>& hosts) {
   Slots all;
   for (const LaunchHost& host : hosts) {
     all.emplace_back(host.name, host.slots.value_or(0));
@@ -18,7 +18,7 @@ Slots shown(const std::vector<LaunchHost>& hosts) {
   return all;
 }
 Slots file(const std::string& text) {
-  return shown(parse_hostfile(text, "hosts"));
+  return slots_of(parse_hostfile(text, "hosts"));
 }
 std::string refusal(const std::string& text) {
   try {
@@ -46,7 +46,7 @@ TEST(Hostfile, WhatIsNotUnderstoodHasItsLine) {
 }
 
 TEST(Hostfile, AListHasThemWithCommas) {
-  EXPECT_EQ(shown(parse_host_list("a,b:2, c")), (Slots{{"a", 0}, {"b", 2}, {"c", 0}}));
+  EXPECT_EQ(slots_of(parse_host_list("a,b:2, c")), (Slots{{"a", 0}, {"b", 2}, {"c", 0}}));
   EXPECT_THROW(parse_host_list(","), Error);
   EXPECT_THROW(parse_host_list("a:many"), Error);
 }

@@ -11,13 +11,13 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t gib = 1024UL * 1024 * 1024;
+constexpr std::uint64_t gpu_gib = 1024UL * 1024 * 1024;
 
 config::Server server_with(const std::string& more) {
   return config::parse("servers:\n  gpu1: {hostname: h1" + more + "}\n", "/home/me/proj").servers.front();
 }
 
-ServerFacts healthy() {
+ServerFacts healthy_gpus() {
   ServerFacts facts;
   facts.user = "ada";
   facts.gpus.tools.push_back(
@@ -26,7 +26,7 @@ ServerFacts healthy() {
     Gpu gpu;
     gpu.index = i;
     gpu.name = "NVIDIA A100-SXM4-80GB";
-    gpu.memory_total = 80 * gib;
+    gpu.memory_total = 80 * gpu_gib;
     gpu.memory_used = 0;
     gpu.temperature = 35;
     gpu.clock_limits = {ClockLimit::idle, ClockLimit::power_cap};
@@ -41,26 +41,26 @@ ServerFacts healthy() {
   return facts;
 }
 
-std::vector<Finding> judged(const ServerFacts& facts, const std::string& more = "") {
+std::vector<Finding> judged_gpus(const ServerFacts& facts, const std::string& more = "") {
   std::vector<Finding> findings;
   judge_gpus(server_with(more), facts, findings);
   return findings;
 }
 
 TEST(JudgeGpus, HealthyOnesGetNoWarning) {
-  for (const Finding& finding : judged(healthy(), ", gpus: 4")) {
+  for (const Finding& finding : judged_gpus(healthy_gpus(), ", gpus: 4")) {
     EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
   }
-  EXPECT_EQ(judged(healthy())[1].detail, "4 × NVIDIA A100-SXM4-80GB, 80 GiB");
+  EXPECT_EQ(judged_gpus(healthy_gpus())[1].detail, "4 × NVIDIA A100-SXM4-80GB, 80 GiB");
 }
 
 TEST(JudgeGpus, AServerWithoutThemIsWell) {
-  const auto findings = judged({});
+  const auto findings = judged_gpus({});
   ASSERT_EQ(findings.size(), 1U);
   EXPECT_EQ(findings[0].status, CheckStatus::skip);
 }
 
-struct Case {
+struct GpuCase {
   const char* what;
   std::function<void(ServerFacts&)> spoil;
   const char* name;
@@ -80,19 +80,19 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       f.gpus.tools.front().text = "it says\x1b[2J no";
     };
   };
-  const std::vector<Case> cases = {
+  const std::vector<GpuCase> cases = {
       {"fewer", [](ServerFacts&) {}, "gpus", fail, "8 expected, 4 there", "nvidia-smi -L", ", gpus: 8"},
       {"one that is listed", [](ServerFacts&) {}, "gpus", fail, "lists GPU 7, and there are 4", "nvidia-smi",
        ", gpus: [2, 7]"},
       {"more", [](ServerFacts&) {}, "gpus", warn, "2 expected, 4 × NVIDIA", "gpus: 4", ", gpus: 2"},
       {"held by somebody else",
        [&](ServerFacts& f) {
-         hold(f, {4711, "python", 30 * gib, "bob", false, "", 60});
+         hold(f, {4711, "python", 30 * gpu_gib, "bob", false, "", 60});
        },
        "gpu-busy", warn, "GPU 1: python (pid 4711, bob, 30 GiB)", "ask bob"},
       {"held by oneself",
        [&](ServerFacts& f) {
-         hold(f, {4711, "python", 30 * gib, "ada", true, "", 60});
+         hold(f, {4711, "python", 30 * gpu_gib, "ada", true, "", 60});
        },
        "gpu-busy", warn, "GPU 1: python (pid 4711, ada, 30 GiB)", "kill 4711"},
       {"lost", [](ServerFacts& f) { f.gpus.gpus[2].lost = true; }, "gpu-health", fail, "GPU 2 is lost",
@@ -123,11 +123,11 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"another answer", state(GpuToolState::failed), "gpu-driver", warn, "otherwise than is documented",
        "nvidia-smi"},
   };
-  for (const Case& one : cases) {
+  for (const GpuCase& one : cases) {
     SCOPED_TRACE(one.what);
-    ServerFacts facts = healthy();
+    ServerFacts facts = healthy_gpus();
     one.spoil(facts);
-    const auto findings = judged(facts, one.yaml);
+    const auto findings = judged_gpus(facts, one.yaml);
     const auto finding = std::ranges::find(findings, one.name, &Finding::name);
     ASSERT_NE(finding, findings.end());
     EXPECT_EQ(finding->status, one.status) << finding->detail;
@@ -141,19 +141,19 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
 }
 
 TEST(JudgeGpus, OwnJobsAndGpusThatAreNotMeantAreNoTrouble) {
-  ServerFacts facts = healthy();
+  ServerFacts facts = healthy_gpus();
   facts.gpus.gpus[0].processes = {
-      {1, "python", 30 * gib, "ada", true, "0123456789abcdef0123456789abcdef", 60}};
-  facts.gpus.gpus[1].processes = {{2, "python", 30 * gib, "bob", false, "", 60}};
+      {1, "python", 30 * gpu_gib, "ada", true, "0123456789abcdef0123456789abcdef", 60}};
+  facts.gpus.gpus[1].processes = {{2, "python", 30 * gpu_gib, "bob", false, "", 60}};
   facts.gpus.gpus[1].lost = true;
   facts.gpus.gpus[2].processes = {{3, "Xorg", 4 << 20, "root", false, "", 60}};
-  for (const Finding& finding : judged(facts, ", gpus: [0, 2]")) {
+  for (const Finding& finding : judged_gpus(facts, ", gpus: [0, 2]")) {
     EXPECT_EQ(finding.status, CheckStatus::ok) << finding.name << ": " << finding.detail;
   }
 }
 
 TEST(JudgeGpus, TheOddModelIsNamedAndACountThatIsConfiguredIsNot) {
-  std::vector<Compared> all = {{"gpu1", healthy()}, {"gpu2", healthy()}, {"gpu3", healthy()}};
+  std::vector<Compared> all = {{"gpu1", healthy_gpus()}, {"gpu2", healthy_gpus()}, {"gpu3", healthy_gpus()}};
   all[1].facts.gpus.gpus.pop_back();
   const auto words = [&] {
     const auto findings = judge_same(all)[1];
