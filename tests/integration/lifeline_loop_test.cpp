@@ -3,28 +3,30 @@
 
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
-#include "server/scripts.hpp"
+#include "support/paths.hpp"
 
 namespace remote::jobs {
 namespace {
 
 void expect_python(const std::string& text) {
   const TempFolder folder;
-  write_file_atomic(folder.path() / "lifeline.py", std::string(scripts::text("lifeline.py")));
   SubprocessSpec spec;
   spec.directory = folder.path();
   spec.argv = {
-      "python3", "-c",
-      "import _thread, lifeline, os, resource, socket, time\n"
-      "os.mkdir('jobs')\n"
-      "def hub(jobs):\n"
-      "  return lifeline.Lifeline({'token': ['x'], 'server': ['a'], 'servers': ['a', 'b'],\n"
-      "    'address': ['127.0.0.1'], 'port': ['0'], 'grace': ['0'], 'timeout': ['2'], 'jobs': jobs},\n"
-      "    os.path.abspath('jobs'), 'none')\n"
-      "def until(true):\n"
-      "  limit = time.monotonic() + 15\n"
-      "  while not true() and time.monotonic() < limit: time.sleep(0.05)\n"
-      "  assert true()\n" +
+      "python3", "-B", "-c",
+      "import sys; sys.path.insert(0, '" +
+          (std::filesystem::path(test::source_folder) / "src/server/python").string() +
+          "')\n"
+          "import _thread, lifeline, os, resource, socket, time\n"
+          "os.mkdir('jobs')\n"
+          "def hub(jobs):\n"
+          "  return lifeline.Lifeline({'token': ['x'], 'server': ['a'], 'servers': ['a', 'b'],\n"
+          "    'address': ['127.0.0.1'], 'port': ['0'], 'grace': ['0'], 'timeout': ['2'], 'jobs': jobs},\n"
+          "    os.path.abspath('jobs'), 'none')\n"
+          "def until(true):\n"
+          "  limit = time.monotonic() + 15\n"
+          "  while not true() and time.monotonic() < limit: time.sleep(0.05)\n"
+          "  assert true()\n" +
           text};
   const ExecResult result = run_subprocess(std::move(spec));
   EXPECT_TRUE(result.status.success()) << result.err;
