@@ -74,6 +74,26 @@ until_true nothing_left
 key=$((key + 2))
 [ "$(job $key exit_code) $(job $((key - 1)) exit_code)" = '9 9' ] || fail "the exit codes are not that of the rank"
 
+# --- a rank that raises an exception and then hangs, as mpi4py does in MPI_Finalize, is ended, and named with its traceback
+cat >raises.py <<'PY'
+import atexit
+import os
+import time
+
+if os.environ["RANK"] != "3":
+    time.sleep(600)
+atexit.register(time.sleep, 600)
+raise ValueError("no such data")
+PY
+code 0 rsync
+got=0
+mpi 'python3 raises.py' --follow || got=$?
+[ "$got" = 1 ] || fail "exit code $got"
+grep -q 'rank 3 on node-2 failed first (exit 1' "$work/err" || fail "the verdict names another rank than the one that raised"
+grep -q 'ValueError: no such data' "$work/err" || fail "the verdict has not its exception"
+until_true nothing_left
+key=$((key + 2))
+
 # --- following from the first byte, through a link that breaks, until a kill that leaves nothing on either server
 cat >slow.sh <<'SH'
 echo "rank $RANK begins"

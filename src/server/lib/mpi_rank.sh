@@ -60,10 +60,15 @@ exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not th
   exec $shell -c -- "$1"
 )
 code=$?
-rm -f "open.rank.$RANK"
 # When, in milliseconds where this server's date knows them.
 at=
 [ "$code" = 0 ] || at=$(date +%s%3N)
+# One that raised an exception and then hung until SIGALRM (sitecustomize.py).
+if [ "$code" = 142 ] && [ -f "raised.rank.$RANK" ]; then
+  code=1
+  read -r at <"raised.rank.$RANK"
+fi
+rm -f "open.rank.$RANK" "raised.rank.$RANK"
 
 # What it wrote last has to be there before this job ends; what it has left behind may hold on to its output for longer.
 tries=0

@@ -11,6 +11,8 @@ Of torchrun's workers only the agent knows how they ended, and not even that kno
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
 agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
+Below mpirun, a rank that raised hangs in MPI_Finalize, which waits for the others: it has ten seconds to exit by itself.
+
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
 
@@ -69,6 +71,49 @@ def _record_failures(folder):
             except Exception:
                 pass
         plain(kind, value, trace)
+
+    sys.excepthook = hook
+
+
+def _end_failed_mpi_rank(_):
+    import os
+    import sys
+
+    rank = os.environ.get("RANK", "")
+    if not rank.isdigit() or not ("OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ):
+        return
+    path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # mpi_rank.sh reads it
+    plain = sys.excepthook
+
+    def hook(kind, value, trace):
+        plain(kind, value, trace)
+        try:
+            import signal
+            import time
+
+            with open(path, "w") as file:
+                file.write("%d\n" % (time.time() * 1000))
+            # not a thread: MPI is finalized when Python has gone already
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(10)
+        except Exception:
+            pass
+
+    sys.excepthook = hook
+
+
+def _explain_breakpoint(_):
+    import sys
+
+    plain = sys.excepthook
+
+    def hook(kind, value, trace):
+        plain(kind, value, trace)
+        if (kind.__module__, kind.__name__) == ("bdb", "BdbQuit"):
+            sys.stderr.write(
+                "remote: breakpoint() needs a terminal, and a job has none. PYTHONBREAKPOINT=0 skips it; `remote job-stacks` shows "
+                "where a running rank is\n"
+            )
 
     sys.excepthook = hook
 
@@ -168,7 +213,7 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (_enable, _record_failures, _fall_back_from_libuv, _go_along_with_agent):
+    for part in (_enable, _record_failures, _end_failed_mpi_rank, _explain_breakpoint, _fall_back_from_libuv, _go_along_with_agent):
         try:
             part(folder)
         except Exception:
