@@ -205,6 +205,15 @@ std::string read_file(const fs::path& path) {
   throw file_error("read", path, ENOENT);
 }
 
+bool sync_to_disk(int fd) {
+#ifdef F_FULLFSYNC
+  if (::fcntl(fd, F_FULLFSYNC) == 0) {
+    return true;
+  }
+#endif
+  return ::fsync(fd) == 0;
+}
+
 void write_file_atomic(const fs::path& path, std::string_view content, mode_t mode) {
   const fs::path temporary =
       path.parent_path() / ("." + path.filename().string() + "." + random_hex(8) + ".tmp");
@@ -218,7 +227,7 @@ void write_file_atomic(const fs::path& path, std::string_view content, mode_t mo
     ::unlink(temporary.c_str());
     return file_error("write", path, error);
   };
-  if (!write_all(fd.get(), content) || ::fsync(fd.get()) != 0) {
+  if (!write_all(fd.get(), content) || !sync_to_disk(fd.get())) {
     throw fail();
   }
   if (::close(fd.release()) != 0 || ::rename(temporary.c_str(), path.c_str()) != 0) {

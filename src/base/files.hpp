@@ -84,6 +84,10 @@ std::string read_file(const std::filesystem::path& path);
 // nullopt when there is no such file; other errors throw.
 std::optional<std::string> read_file_if_there(const std::filesystem::path& path);
 
+// fsync(2), also past the cache of the disk itself where that takes another call (macOS). False: errno says
+// why.
+bool sync_to_disk(int fd);
+
 // Replaces or creates `path` so that a reader (or a crash) sees the old content or the new, never a part:
 // writes a temporary file beside it, syncs it and renames it. Throws Error naming the file; the old content
 // then stays.

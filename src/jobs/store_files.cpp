@@ -11,6 +11,7 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
@@ -146,7 +147,7 @@ void FileBatch::sync() {
   for (; synced_ < files_.size(); ++synced_) {
     File& file = files_[synced_];
     // A descriptor that is gone means that an earlier sync failed here; a second fsync would not tell.
-    if (!file.fd || (sync_ != Sync::no && ::fsync(file.fd.get()) != 0) || ::close(file.fd.release()) != 0) {
+    if (!file.fd || (sync_ != Sync::no && !sync_to_disk(file.fd.get())) || ::close(file.fd.release()) != 0) {
       const int error = file.fd ? errno : EIO;
       file.fd.reset();
       throw file_error("write", file.path, error);

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 
@@ -33,6 +34,34 @@ fs::path installed_helper() {
   return found ? fs::path(*found) : configured;
 }
 
+// The first rsync 3 of PATH and of the folders where macOS has it from Homebrew and MacPorts. The rsync that
+// comes with macOS (openrsync) lacks options that a sync needs; --version tells them apart.
+std::string local_rsync(const Cancel& cancel) {
+  const char* path = std::getenv("PATH");
+  std::string other;
+  for (const std::string& folder :
+       split(std::string(path == nullptr ? "" : path) + ":/opt/homebrew/bin:/usr/local/bin:/opt/local/bin",
+             ':')) {
+    const std::string program = (fs::absolute(folder) / "rsync").string();
+    if (folder.empty() || ::access(program.c_str(), X_OK) != 0) {
+      continue;
+    }
+    SubprocessSpec spec;
+    spec.argv = {program, "--version"};
+    spec.set_env = {{"LC_ALL", "C"}};
+    const std::string version = run_subprocess(spec, {}, cancel).out;
+    constexpr std::string_view genuine = "rsync  version ";
+    if (version.starts_with(genuine) && version[genuine.size()] >= '3') {
+      return program;
+    }
+    if (other.empty()) {
+      other = program + " is no rsync 3, but " + version.substr(0, version.find('\n'));
+    }
+  }
+  throw Error("cannot send files", other.empty() ? "rsync was not found on this machine" : other,
+              "install rsync 3: apt-get install rsync, or brew install rsync");
+}
+
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t piece = 65536;
@@ -41,7 +70,7 @@ constexpr std::string_view begin_mark = "remote-rsync-begins";
 
 class RsyncTunnel {
  public:
-  RsyncTunnel(Connection& connection, const RsyncRequest& request);
+  RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync);
   ~RsyncTunnel();
   RsyncTunnel(const RsyncTunnel&) = delete;
   RsyncTunnel& operator=(const RsyncTunnel&) = delete;
@@ -61,6 +90,7 @@ class RsyncTunnel {
 
   Connection& connection_;
   const RsyncRequest& request_;
+  const std::string program_;
   TempFolder folder_;
   UniqueFd control_;     // to the helper
   UniqueFd helper_end_;  // the helper's end, until it is started
@@ -77,8 +107,8 @@ class RsyncTunnel {
   std::optional<Subprocess> rsync_;
 };
 
-RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request)
-    : connection_(connection), request_(request), folder_("remote-rsync-") {
+RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync)
+    : connection_(connection), request_(request), program_(std::move(rsync)), folder_("remote-rsync-") {
   std::tie(control_, helper_end_) = socket_pair();
   // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
   // that rsync runs in needs no quoting, wherever the program lies.
@@ -115,7 +145,7 @@ RsyncTunnel::~RsyncTunnel() {
 SubprocessSpec RsyncTunnel::spec() {
   SubprocessSpec spec;
   const int number = helper_end_.get();
-  spec.argv = {"rsync", "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
+  spec.argv = {program_, "-e", std::string("./pipe ") + rsync_pipe_command + " " + std::to_string(number),
                // Paths go over the protocol, past the login shell of the server.
                "-s",
                // A server whose link has fallen silent ends its rsync, which then removes its temporary file.
@@ -317,11 +347,7 @@ std::optional<double> parse_rate(std::string_view text) {
 }  // namespace
 
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
-  if (!find_program("rsync")) {
-    throw Error("cannot send files", "rsync was not found on this machine",
-                "install it: apt-get install rsync, or brew install rsync");
-  }
-  return RsyncTunnel(connection, request).run(cancel);
+  return RsyncTunnel(connection, request, local_rsync(cancel)).run(cancel);
 }
 
 std::string remote_spec(std::string_view path) {

@@ -1,0 +1,37 @@
+#!/bin/sh
+# macOS has another program by the name of rsync: the rsync 3 behind it is found, else the error says what to install.
+. "$(dirname -- "$0")/support.sh"
+
+remote sandbox up
+system_python
+mkdir "$work/macos" "$work/only"
+cat >"$work/macos/rsync" <<'END'
+#!/bin/sh
+if [ "$*" = --version ]; then
+  echo 'openrsync: protocol version 29, rsync version 2.6.9 compatible'
+  exit 0
+fi
+for option in "$@"; do
+  case $option in
+    -s | --info=* | --no-human-readable | --append-verify)
+      echo "rsync: unrecognized option '$option'" >&2
+      exit 1
+      ;;
+  esac
+done
+exec /usr/bin/rsync "$@"
+END
+chmod +x "$work/macos/rsync"
+echo 'print("hello")' >train.py
+PATH="$work/macos:$PATH" remote rsync >"$work/out" 2>"$work/err" || fail "the rsync behind the other one is not found"
+
+# Nothing but the other one: all programs of PATH are there but rsync.
+for folder in $(printf %s "$PATH" | tr : ' '); do
+  [ -d "$folder" ] && find -L "$folder" -maxdepth 1 -type f ! -name rsync -exec ln -sf {} "$work/only/" \;
+done
+ln -s "$work/macos/rsync" "$work/only/rsync"
+got=0
+PATH="$work/only" remote rsync >"$work/out" 2>"$work/err" || got=$?
+[ "$got" != 0 ] || fail "another program was taken for rsync"
+grep -q 'no rsync 3, but openrsync' "$work/err" || fail "what is there is not named"
+grep -q 'brew install rsync' "$work/err" || fail "it does not say what to install"
