@@ -181,7 +181,8 @@ Shown show_word(const std::vector<Word>& words, std::size_t i) {
   }
   if (i > 0 && !text.starts_with("-")) {
     const std::string& before = words[i - 1].text;
-    if ((before.starts_with("-") && before.find('=') == std::string::npos && names_secret(before)) ||
+    if ((before.starts_with("-") && before.find('=') == std::string::npos && names_secret(before) &&
+         !is_password_flag(words, i - 1)) ||
         follows_password_flag(words, i) || lower_case(before).ends_with("bearer")) {
       return {std::string(secret_mask), true};
     }

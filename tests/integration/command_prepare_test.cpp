@@ -248,7 +248,8 @@ TEST_F(CommandPrepare, WhatIsExcludedIsNamedWhenItIsMissingThere) {
   write_file_atomic(world.project() / "datasets/__init__.py", "");
   write_file_atomic(world.project() / ".remote/exclude.txt", "/data/\n/datasets/\n");
   const auto launch = [&](const std::string& code) {
-    return world.run({"torch-launch", "--rsync", "--follow", "--server", "a", "--", "-c", code}).err;
+    return world.run({"torch-launch", "--rsync", "--follow", "--server", "a", "--", "python3", "-c", code})
+        .err;
   };
   EXPECT_THAT(launch("open('data/flowers.csv')"), HasSubstr("data/flowers.csv exists here but is excluded"));
   EXPECT_THAT(launch("import datasets"), HasSubstr("datasets/ exists here but is excluded"));

@@ -495,7 +495,7 @@ TEST(Command, MasksSecretsAndNothingElse) {
   EXPECT_EQ(mask_command("mysql -psecret x; train.py -pHunter2"), "mysql -p******** x; train.py -p********");
   for (const char* plain :
        {"find . -print -prune", "gcc -pthread -pipe", "docker run -u 1000:1000 a:b",
-        "tool -p8080 -p0.5 -p/tmp/x", "python -u train.py", "x key:value/none a:b",
+        "tool -p8080 -p0.5 -p/tmp/x", "python -u train.py", "x model:value/none a:b",
         "mkdir -p ckpt; echo a > ckpt/a.pt", "sudo cp -r -p a b", "python t.py --tokenizer bert",
         "x --max-tokens 512 --key-size 8 --token-len 5", "TOKENIZERS_PARALLELISM=false x"}) {
     EXPECT_EQ(mask_command(plain), plain);
