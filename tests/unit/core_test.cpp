@@ -19,7 +19,8 @@ TEST(Core, ConnectIsByOneConnectorWhicheverThreadAsksFirst) {
   make_folders(folder.path() / ".remote");
   write_file_atomic(folder.path() / ".remote/configs.yaml", "servers:\n  one:\n    hostname: 127.0.0.1\n");
   for (int round = 0; round < 50; ++round) {
-    Core core(config::load(folder.path()), {});
+    State state(config::load(folder.path()), {});
+    Core core(state);
     constexpr int count = 8;
     std::latch ready(count);
     std::vector<const ssh::Connector*> seen(count);
