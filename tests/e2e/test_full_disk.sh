@@ -50,6 +50,27 @@ rm .remote/fill
 code 0 job-run --server node-1 --tag again --cmd true
 code 0 job-wait --tag again
 
+# ---- the disk has room for the records and not for their update: the start is told all the same
+mkdir -p "$work/few/.remote/jobs"
+cp .remote/configs.yaml "$work/few/.remote/configs.yaml"
+inodes=6
+code=1
+until [ "$code" = 0 ]; do # the smallest disk on which it starts
+  inodes=$((inodes + 1))
+  [ "$inodes" -lt 30 ] || fail "nothing starts on a small disk"
+  mount -t tmpfs -o nr_inodes="$inodes" tmpfs "$work/few/.remote/jobs"
+  code=0
+  remote --project "$work/few" trust --yes >/dev/null 2>&1
+  remote --project "$work/few" launch --no-check --nproc-per-node 1 --cmd "sleep $mark.6" >"$work/out" 2>"$work/err" || code=$?
+  if [ "$code" = 0 ]; then
+    grep -q '^warning: .*No space left' "$work/err" || fail "it does not say that the start is not recorded"
+    grep -q 'remote job-kill --launch 1' "$work/err" || fail "it does not say how to stop the jobs"
+    remote --project "$work/few" job-kill --launch 1 >"$work/out" 2>"$work/err" || fail "the jobs cannot be stopped"
+  fi
+  umount "$work/few/.remote/jobs"
+done
+[ "$(processes 6)" = 0 ] || fail "processes are left"
+
 # ---- (b) a server's home is full, while a job runs there and fills it
 code 0 job-run --server node-1 --tag filler --cmd 'until [ -e ../go ]; do sleep 0.05; done; cat /dev/zero >../fill; exit 5'
 touch "$home/go"
