@@ -153,15 +153,10 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
       one.without_gpus = true;
     }
     if (found.any && host.slots) {
-      std::vector<int> all(static_cast<std::size_t>(*host.slots));
-      std::iota(all.begin(), all.end(), 0);
-      std::erase_if(all, [&](int index) { return has(found.gpus, index); });
-      if (all.empty()) {
+      one.slots = *host.slots - static_cast<int>(found.gpus.size());
+      if (*one.slots == 0) {
         continue;
       }
-      one.gpus = all;
-      one.without_gpus = false;
-      one.slots = static_cast<int>(all.size());
     }
     left.push_back(std::move(one));
   }
@@ -196,6 +191,9 @@ std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int
     std::iota(left.begin(), left.end(), 0);
   }
   std::erase_if(left, [&](int index) { return has(host.gpus, index); });
+  if (host.slots && left.size() > static_cast<std::size_t>(*host.slots)) {
+    left.resize(static_cast<std::size_t>(*host.slots));
+  }
   if (left.empty()) {
     throw Error::usage(host.where, fmt::format("no GPU of {} is left", host.name),
                        "leave out the whole server");

@@ -68,6 +68,17 @@ void Launching::judge_servers(const Plan& plan) {
       one.facts.torch = answers_[i].torch;
     }
   }
+  for (std::size_t i = 0; i < servers_.size() && request_.python && !compared.empty(); ++i) {
+    if (answers_[i].torch.empty() && !servers::container_of(servers_[i], request_.image)) {
+      fit = false;
+      core_.tell(PartFailed{Error("it cannot run there",
+                                  fmt::format("torch is missing there; {} has {}", compared.front().server,
+                                              compared.front().facts.torch),
+                                  "remote update-packages --server " + servers_[i].name +
+                                      ", or --no-check where torch is found in another way")
+                                .on(servers_[i].name)});
+    }
+  }
   const auto differences = judge_same(compared);
   for (std::size_t i = 0; i < compared.size(); ++i) {
     for (const Finding& finding : differences[i]) {

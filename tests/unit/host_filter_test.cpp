@@ -45,7 +45,7 @@ constexpr const char* workers = "worker-0 slots=4\nworker-1 slots=4\n";
 
 TEST(HostFilter, TheExamplesOfDeepSpeed) {
   EXPECT_EQ(included(workers, "worker-0@worker-1:0,2"), "worker-0/4 worker-1:0,2/2");
-  EXPECT_EQ(excluded(workers, "worker-1:0"), "worker-0/4 worker-1:1,2,3/3");
+  EXPECT_EQ(excluded(workers, "worker-1:0"), "worker-0/4 worker-1:-0/3");
   EXPECT_EQ(included(workers, "worker-1:0,1"), "worker-1:0,1/2");
   EXPECT_EQ(excluded(workers, "worker-0:0,1,2,3"), "worker-1/4") << "a server without a GPU takes no part";
 }
@@ -84,6 +84,11 @@ TEST(HostFilter, GpusAreThoseThatThereAre) {
   EXPECT_THAT(refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("nvidia-smi lists none there"));
   EXPECT_THAT(refusal([&] { gpus("b:0", false, 4, {2, 3}); }), HasSubstr("GPU 0 of b is not for jobs"));
   EXPECT_THAT(refusal([&] { gpus("b:0", true, 1, {}); }), HasSubstr("no GPU of b is left"));
+  // Those of the hostfile's slots that are left; a GPU that is not there is named as it was typed.
+  LaunchHost left =
+      exclude_hosts(parse_hostfile("b slots=4\n", "hosts"), parse_host_filter("b:0", "--exclude"))[0];
+  EXPECT_THAT(gpus_of(left, 8, {}), ElementsAre(1, 2, 3));
+  EXPECT_THAT(refusal([&] { gpus_of(left, 0, {}); }), HasSubstr("there is no GPU 0 on b"));
 }
 
 }  // namespace

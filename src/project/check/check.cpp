@@ -6,6 +6,9 @@
 #include <atomic>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
 #include "project/check/burn.hpp"
 #include "project/check/deep.hpp"
 #include "project/check/judge.hpp"
@@ -51,8 +54,14 @@ std::string sent_state(const Core& core, const config::Server& server, const ssh
   return mark.digest.empty() ? "" : "state " + mark.digest.substr(0, 8);
 }
 
+// A server that does not answer must not hold up what the others have said.
+ssh::ConnectLimit connect_limit(const Core& core) {
+  constexpr int usual = 10;
+  return core.config.connect_timeout_s == usual ? ssh::ConnectLimit(5) : std::nullopt;
+}
+
 Asked ask(Core& core, const config::Server& server) {
-  const auto connection = core.connector().connect(server, core.cancel());
+  const auto connection = core.connector().connect(server, core.cancel(), connect_limit(core));
   Asked asked{connection->peer_address(), sent_state(core, server, connection->login()), {}, {}};
   try {
     asked.facts = servers::facts_of(*connection, core.config, server, core.cancel());
@@ -102,7 +111,8 @@ void add_network(Core& core, const std::vector<config::Server>& servers,
                  CheckReport& report) {
   std::vector<std::string> addresses;
   for (const auto& outcome : outcomes) {
-    addresses.push_back(outcome.ok() ? outcome.value->address : "");
+    // One whose shell does not answer would be waited for once more.
+    addresses.push_back(outcome.ok() && outcome.value->facts ? outcome.value->address : "");
   }
   report.network = look_at_network(core, servers, addresses, options);
   if (!report.network) {
@@ -155,6 +165,24 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
+// What the user's own jobs compute is no fault of a server.
+void excuse_own_load(Core& core, CheckReport& report) {
+  const std::vector<Job> jobs = stored_jobs(core, true);
+  for (ServerCheck& server : report.servers) {
+    const auto load = std::ranges::find(server.findings, "load", &Finding::name);
+    const auto own = static_cast<std::size_t>(std::ranges::count_if(
+        jobs, [&](const Job& job) { return job.server == server.server && job.state == JobState::running; }));
+    if (load != server.findings.end() && load->status == CheckStatus::warn && own > 0) {
+      *load = {
+          "load",
+          CheckStatus::ok,
+          load->detail.substr(0, load->detail.find(':')) +
+              fmt::format("; {} of this project {} there", counted(own, "job"), own == 1 ? "runs" : "run"),
+          {}};
+    }
+  }
+}
+
 }  // namespace
 
 CheckReport check(Core& core, const CheckRequest& request) {
@@ -199,6 +227,7 @@ CheckReport check(Core& core, const CheckRequest& request) {
     }
     report.servers.push_back(std::move(found));
   }
+  excuse_own_load(core, report);
   add_comparison(servers, outcomes, report);
   if (request.deep) {
     import_torch(core, {.on_progress = on_progress}, report);

@@ -39,7 +39,7 @@ class Values {
   }
   bool same() const { return groups_.size() <= 1; }
   bool unknown() const { return groups_.empty() || (same() && groups_.front().value.empty()); }
-  // That of most servers; of two that are as common, that of the first server.
+  // That of most servers that have one; of two that are as common, that of the first server.
   const std::string& usual() const { return most().value; }
   // "1.26.4 on gpu3, 2.0.1 on the 7 others": the value of the server first.
   std::string words(const std::string& value) const {
@@ -69,7 +69,9 @@ class Values {
     std::vector<std::string> servers;
   };
   const Group& most() const {
-    return *std::ranges::max_element(groups_, {}, [](const Group& group) { return group.servers.size(); });
+    return *std::ranges::max_element(groups_, {}, [](const Group& group) {
+      return std::pair(!group.value.empty(), group.servers.size());
+    });
   }
   std::vector<Group> groups_;  // in the order of their first server
 };
@@ -99,9 +101,7 @@ std::string pip(const std::string& server, const std::string& what) {
 }
 
 Fix install(const std::string& server, const std::string& package, const std::string& version) {
-  return version.empty()
-             ? Fix{Fix::Where::here, pip(server, "uninstall -y " + package)}
-             : Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
+  return Fix{Fix::Where::here, pip(server, "install " + shell_quote(package + "==" + version))};
 }
 
 // Where configs.yaml says how many there are, that is compared with what is there, and servers may differ.
@@ -135,11 +135,11 @@ std::vector<Rule> rules_of_software() {
       {"same-torch", "torch", [](const Compared& one) { return one.facts.torch; },
        // Ranks of two major versions do not understand each other; of two minor ones they may.
        [](const std::string& own, const std::string& usual) {
-         return own.empty() || usual.empty() || beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail
-                                                                                         : CheckStatus::warn;
+         return own.empty() || beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail
+                                                                        : CheckStatus::warn;
        },
        [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
-         return install(one.server, "torch", usual.empty() ? "" : beginning(usual, 9));
+         return install(one.server, "torch", beginning(usual, 9));
        }},
   };
 }
@@ -174,9 +174,7 @@ std::vector<Rule> rules_of_gpus() {
        }},
       {"same-driver", "the NVIDIA driver", [](const Compared& one) { return one.facts.driver; }, warn,
        [](const Compared&, const std::string& usual) -> std::optional<Fix> {
-         return Fix{Fix::Where::advice, usual.empty()
-                                            ? "the others have no NVIDIA driver"
-                                            : "install driver " + usual + " there, as on the others"};
+         return Fix{Fix::Where::advice, "install driver " + usual + " there, as on the others"};
        }},
   };
 }
@@ -253,17 +251,14 @@ Finding packages_finding(const Compared& one, const std::vector<Odd>& odd) {
     if (i < shown) {
       detail += (i == 0 ? "" : "; ") + odd[i].package + " " + odd[i].words;
     }
-    if (!odd[i].usual.empty()) {
-      wanted += " " + shell_quote(odd[i].package + "==" + odd[i].usual);
-    }
+    wanted += " " + shell_quote(odd[i].package + "==" + odd[i].usual);
   }
   if (odd.size() > shown) {
     detail += fmt::format("; and {} more", odd.size() - shown);
   }
   Fix fix{Fix::Where::here, "remote update-packages --server " + one.server};
   if (odd.size() <= shown) {
-    fix.text = wanted.empty() ? pip(one.server, "uninstall -y " + odd.front().package)
-                              : pip(one.server, "install" + wanted);
+    fix.text = pip(one.server, "install" + wanted);
   }
   return {"same-packages", CheckStatus::warn, detail, fix};
 }

@@ -109,8 +109,17 @@ Fix Judge::open_fix(const Pair& pair, const std::string& address) const {
     command = fmt::format("{} -I INPUT -s {} -p tcp --dport {} -j ACCEPT",
                           is_v6(source) ? "ip6tables" : "iptables", source, all_ports);
   } else {
-    command = fmt::format("nft insert rule inet filter input {} saddr {} tcp dport 1024-65535 accept",
-                          is_v6(source) ? "ip6" : "ip", source);
+    const std::string rule =
+        fmt::format("{} saddr {} tcp dport 1024-65535 accept", is_v6(source) ? "ip6" : "ip", source);
+    const std::vector<std::string> chain = split(firewall, '-');  // nft-FAMILY-TABLE-CHAIN
+    // Where the server's user may not see which chain drops: all that packets to it go through.
+    command = chain.size() == 4
+                  ? fmt::format("nft insert rule {} {} {} {}", chain[1], chain[2], chain[3], rule)
+                  : fmt::format(
+                        "nft list ruleset | awk '$1 == \"table\" {{t = $2 \" \" $3}} $1 == \"chain\" "
+                        "{{c = $2}} / hook input / {{print t, c}}' | while read -r chain; do nft insert "
+                        "rule $chain {}; done",
+                        rule);
   }
   return {.where = Fix::Where::server_as_root, .text = command, .server = peer(pair).server};
 }

@@ -23,6 +23,16 @@ found=$(command -v "$python") || found=$(
 for firewall in ufw firewall-cmd iptables nft none; do
   command -v "$firewall" >/dev/null 2>&1 && break
 done
+# Of nft also the chain that drops, where this user may look: nft-FAMILY-TABLE-CHAIN.
+if [ "$firewall" = nft ]; then
+  chain=$( (nft list ruleset || sudo -n nft list ruleset) 2>/dev/null </dev/null | awk '
+    $1 == "table" { family = $2; table = $3 }
+    $1 == "chain" { chain = $2; input = 0; drops = 0 }
+    / hook input / { input = 1; if (/policy drop/) drops = 1 }
+    / (drop|reject)/ { drops = 1 }
+    $1 == "}" && input && drops { print "nft-" family "-" table "-" chain; exit }')
+  case $chain in *[!A-Za-z0-9._-]*) ;; ?*) firewall=$chain ;; esac
+fi
 printf '@remote1 pairs firewall %s\n' "$firewall"
 for device in /dev/nvidia[0-9]* /dev/kfd; do
   [ ! -e "$device" ] || { printf '@remote1 pairs gpus\n' && break; }

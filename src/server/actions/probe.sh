@@ -205,7 +205,14 @@ tell_torch() {
 }
 
 if [ -n "$look" ]; then
-  for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py; do
+  # The distribution's torch is there for an environment that has no Python of its own, or goes on to the system's packages.
+  system=/usr/lib/python3/dist-packages/torch/version.py
+  if [ -x "$env/bin/python" ] && ! grep -qi '^include-system-site-packages *= *true' "$env/pyvenv.cfg" 2>/dev/null; then
+    system=
+  fi
+  for file in "$env"/lib/python3*/site-packages/torch/version.py "$HOME"/.local/lib/python3*/site-packages/torch/version.py \
+    /usr/local/lib/python3*/dist-packages/torch/version.py "$system"; do
+    [ -n "$system" ] || case $file in /usr/local/*) continue ;; esac
     [ ! -r "$file" ] || { tell_torch "$file" && break; }
   done
 fi
