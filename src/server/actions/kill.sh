@@ -10,7 +10,7 @@ kill_begin() {
   look_for_room
   signal=$1 grace=$2 by=$3
   [ "$signal" != 9 ] || grace=0
-  targets=''
+  targets='' members_local=''
   used=
 }
 

@@ -170,7 +170,7 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs='' boxed=''
+  real_jobs='' boxed='' hidden=''
   for rm_id; do
     ! box_of "$rm_id" || boxed="$boxed $rm_id"
     recall "boot_$rm_id"
@@ -207,20 +207,13 @@ own() {
   fi
 }
 
-# scan_writers ID…: who has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID. Those whose cookie tells
-# whose they are need no second look.
+# scan_writers ID…: which of $wr_pids has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID.
 scan_writers() {
-  [ -z "$no_forks" ] || return 0
   if [ -z "$real_jobs" ]; then
     real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P && echo .)
     as_pattern "${real_jobs%??}"
     real_jobs=$pattern
   fi
-  wr_pids=
-  for wr_pid in $own_pids; do
-    recall "cookie_$wr_pid"
-    [ "${recalled%%:*}" = $round ] || wr_pids="$wr_pids $wr_pid"
-  done
   wr_ids=$*
   for wr_id; do
     shift
@@ -280,39 +273,25 @@ local_members() {
   esac
   [ $round -gt 0 ] || remember "$@"
   local_ids=" $* "
+  if [ "$lk_how" = new ] && same_family; then
+    boxed_members new
+    return
+  fi
   round=$((round + 1))
-  scan_cookies
-  for lk_word in $cookies; do
-    store "cookie_${lk_word%%:*}" "$round:${lk_word#*:}"
-  done
-  [ "$lk_how" = new ] || scan_writers "$@"
   rows=
   if [ -n "$no_forks" ]; then
     for lk_dir in /proc/[0-9]*; do
       ! stat_of "${lk_dir#/proc/}" || look_at
     done
   else
-    lk_stats=$(cat /proc/[0-9]*/stat 2>/dev/null)
-    lk_part=
-    set -f
-    IFS=$line_end
-    for lk_line in $lk_stats; do
-      IFS=$blanks
-      if ! stat_line "$lk_part$lk_line"; then
-        lk_part="$lk_part$lk_line "
-        continue
-      fi
-      lk_part=
-      look_at
-    done
-    IFS=$blanks
-    set +f
+    visit "$@"
   fi
   lk_more=1
   while [ -n "$lk_more" ]; do
     lk_more=
     members=
-    for lk_row in $rows; do
+    lk_rows=$rows
+    for lk_row in $lk_rows; do
       IFS=:
       # shellcheck disable=SC2086
       set -- $lk_row
@@ -330,6 +309,7 @@ local_members() {
         lk_own=$round:$lk_id
         lk_more=1
       fi
+      add_children "$1"
       lk_id=${lk_own#*:}
       recall "sup_$lk_id"
       lk_sup=$recalled
@@ -347,6 +327,143 @@ local_members() {
     done
   done
   boxed_members "$lk_how"
+}
+
+# same_family: whether nothing has changed since the last look but that members have ended: no process that lives has a child that is none of
+# them. The members into $members. Costs nothing, so it can be done often; what has left its family is found by the last look.
+same_family() {
+  members=
+  [ -e "/proc/$$/task/$$/children" ] || return 1
+  for sf_member in $members_local; do
+    case $sf_member in
+      container:*) continue ;;
+    esac
+    sf_start=${sf_member#*:}
+    alive "${sf_member%%:*}" "${sf_start%%:*}" || continue
+    members="$members $sf_member"
+    children_of "${sf_member%%:*}"
+    for sf_child in $children; do
+      case "$members_local " in
+        *" $sf_child:"*) ;;
+        *) return 1 ;;
+      esac
+    done
+  done
+}
+
+# add_children PID: adds to the rows what is not there: children that are another user's by now (sudo).
+add_children() {
+  [ -z "$no_forks" ] || return 0
+  children_of "$1"
+  for ac_child in $children; do
+    case "$rows" in
+      *" $ac_child:"*) continue ;;
+    esac
+    recall "cookie_$ac_child"
+    if [ "${recalled%%:*}" != $round ] && stat_of "$ac_child"; then
+      ac_rows=$rows
+      look_at
+      [ "$rows" = "$ac_rows" ] || lk_more=1
+    fi
+  done
+}
+
+# visit ID…: makes the rows of those of this user's processes that may be of these jobs, and notes what tells whose they are. Others are looked
+# at only where they are on record, or a child of such a one. A call of each tool for all of them.
+visit() {
+  scan_cookies
+  for vi_word in $cookies; do
+    store "cookie_${vi_word%%:*}" "$round:${vi_word#*:}"
+  done
+  find_hidden
+  vi_pids='' vi_seeds='' wr_pids='' vi_all="$own_pids $hidden"
+  [ -e "/proc/$$/task/$$/children" ] || vi_all="$own_pids $other_pids"
+  for vi_pid in $members_local; do
+    vi_seeds="$vi_seeds ${vi_pid%%:*}"
+  done
+  for vi_id; do
+    recall "sup_$vi_id"
+    vi_seeds="$vi_seeds $recalled"
+    recall "main_$vi_id"
+    vi_seeds="$vi_seeds $recalled"
+  done
+  for vi_pid in $vi_seeds; do
+    [ -O "/proc/$vi_pid" ] || vi_all="$vi_all $vi_pid"
+  done
+  for vi_pid in $vi_all; do
+    recall "cookie_$vi_pid"
+    if [ "${recalled%%:*}" != $round ]; then
+      vi_pids="$vi_pids $vi_pid"
+      [ ! -O "/proc/$vi_pid" ] || wr_pids="$wr_pids $vi_pid"
+      continue
+    fi
+    case $local_ids in
+      *" ${recalled#*:} "*) vi_pids="$vi_pids $vi_pid" vi_seeds="$vi_seeds $vi_pid" ;;
+    esac
+  done
+  scan_writers "$@"
+  for vi_word in $opened; do
+    vi_seeds="$vi_seeds ${vi_word%%:*}"
+  done
+  # shellcheck disable=SC2002,SC2046,SC2086
+  vi_stats=$(cat $(printf '/proc/%s/stat ' $vi_pids) 2>/dev/null | family "$vi_seeds")
+  vi_part=
+  set -f
+  IFS=$line_end
+  for vi_line in $vi_stats; do
+    IFS=$blanks
+    if ! stat_line "$vi_part$vi_line"; then
+      vi_part="$vi_part$vi_line "
+      continue
+    fi
+    vi_part=
+    look_at
+  done
+  IFS=$blanks
+  set +f
+}
+
+# family "PID…": of the texts of /proc/PID/stat on stdin, those of these processes, of their descendants, and of all that shares a session or a
+# process group with one of them. Of a text only what is behind the name counts, which may itself have blanks, parentheses and newlines.
+family() {
+  command -v awk >/dev/null 2>&1 || exec cat
+  awk -v seeds="$1" -v own_pgrp="$own_pgrp" -v own_sid="$own_sid" '
+    {
+      text = part $0
+      rest = text
+      sub(/^.*\) /, "", rest)
+      if (split(rest, field, " ") < 31) { part = text " "; next }
+      part = ""
+      pid = text + 0
+      if (pid in seen) next
+      seen[pid] = 1
+      lines[++count] = text; pids[count] = pid; parent[count] = field[2]; group[count] = field[3]; session[count] = field[4]
+    }
+    END {
+      for (i = split(seeds, seed, " "); i > 0; i--) kin[seed[i]] = 1
+      do {
+        more = 0
+        for (i = 1; i <= count; i++) {
+          if (i in taken || !(pids[i] in kin || parent[i] in kin || group[i] in groups || session[i] in sessions)) continue
+          taken[i] = more = kin[pids[i]] = 1
+          if (group[i] > 1 && group[i] != own_pgrp) groups[group[i]] = 1
+          if (session[i] > 1 && session[i] != own_sid) sessions[session[i]] = 1
+        }
+      } while (more)
+      for (i = 1; i <= count; i++) if (i in taken) print lines[i]
+    }'
+}
+
+# find_hidden: this user's processes that let nobody look into them, so that /proc says they are root's: into $hidden.
+find_hidden() {
+  hidden=
+  [ -n "$own_uid" ] || own_uid
+  [ "$own_uid" != 0 ] && [ -n "$other_pids" ] || return 0
+  # shellcheck disable=SC2013,SC2046,SC2086
+  for hi_file in $(grep -ls "^Uid:[[:space:]]*${own_uid}[[:space:]]" $(printf '/proc/%s/status ' $other_pids) 2>/dev/null); do
+    hi_file=${hi_file#/proc/}
+    hidden="$hidden ${hi_file%/status}"
+  done
 }
 
 # boxed_members HOW: adds the containers that run. Between two looks at everything the engines are asked only about a job of which
@@ -468,14 +585,6 @@ local_signal() {
   done
 }
 
-# uid_of PID: the user who started it, also of a setuid program, into $uid.
-uid_of() {
-  while read -r uo_key uid _; do
-    [ "$uo_key" != Uid: ] || return 0
-  done 2>/dev/null <"/proc/$1/status"
-  uid=
-}
-
 # cgroup_of PID: its control groups, into $cgroup.
 cgroup_of() {
   cgroup=
@@ -485,41 +594,34 @@ cgroup_of() {
 }
 
 # local_suspects ID…: processes that may be of these jobs, though nothing proves it, because their environment and their
-# files may not be read (ssh-agent, a setuid program): of the login's user, without a parent but the init process, begun
-# while the job ran, and in its control group as far as that is known. Into $suspects, PID:START:ID:WHY. What the last look
-# has seen is looked at.
+# files may not be read (ssh-agent, a setuid program): this user's, without a parent but the init process, begun while the job ran, and in its
+# control group as far as that is known. Into $suspects, PID:START:ID:WHY. What the last look has seen is looked at.
 local_suspects() {
-  uid_of self
-  su_uid=$uid
   su_now=$now
   read_now # for $born
   now=$su_now
-  for su_row in $rows; do
-    IFS=:
-    # shellcheck disable=SC2086
-    set -- $su_row
-    IFS=$blanks
-    recall "own_$1"
-    if [ "${recalled%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$1/environ" || ! alive "$1" "$5"; then
+  for su_pid in $hidden; do
+    recall "own_$su_pid"
+    if [ "${recalled%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$su_pid/environ" || ! stat_of "$su_pid"; then
       continue
     fi
-    if [ "$2" != 1 ] && ! { stat_of "$2" && [ "$st_comm" = systemd ]; }; then
+    su_start=$st_start
+    [ "$st_state" != Z ] || continue
+    if [ "$st_ppid" != 1 ] && ! { stat_of "$st_ppid" && [ "$st_comm" = systemd ]; }; then
       continue
     fi
-    uid_of "$1"
-    [ "$uid" = "$su_uid" ] || continue
-    cgroup_of "$1"
+    cgroup_of "$su_pid"
     for su_id in $local_ids; do
       recall "sup_$su_id"
       [ -n "$recalled" ] || continue
       recall "sup_start_$su_id"
-      [ "$5" -ge "$recalled" ] || continue
+      [ "$su_start" -ge "$recalled" ] || continue
       recall "ended_$su_id"
       # the kernel tells hundredths of a second since the boot
-      [ -z "$recalled" ] || [ "$5" -le $(((recalled - born + 1) * 100)) ] || continue
+      [ -z "$recalled" ] || [ "$su_start" -le $(((recalled - born + 1) * 100)) ] || continue
       recall "cgroup_$su_id"
       [ -z "$recalled" ] || [ "$recalled" = "$cgroup" ] || continue
-      suspects="$suspects $1:$5:$su_id"
+      suspects="$suspects $su_pid:$su_start:$su_id"
     done
   done
 }

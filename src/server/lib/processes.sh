@@ -3,11 +3,26 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034  # variables are shared between the parts
 
-# own_processes: the pids of this user's processes, into $own_pids. A test of the shell each, so no process is started.
+# own_processes: the pids of this user's processes, into $own_pids, and all others, into $other_pids. A test of the shell each, so no process is
+# started.
 own_processes() {
-  own_pids=
+  own_pids='' other_pids=''
   for op_dir in /proc/[0-9]*; do
-    [ ! -O "$op_dir" ] || own_pids="$own_pids ${op_dir#/proc/}"
+    if [ -O "$op_dir" ]; then
+      own_pids="$own_pids ${op_dir#/proc/}"
+    else
+      other_pids="$other_pids ${op_dir#/proc/}"
+    fi
+  done
+}
+
+# children_of PID: of all its threads, into $children. Linux without CONFIG_PROC_CHILDREN does not tell.
+children_of() {
+  children=
+  for ch_file in "/proc/$1/task"/[0-9]*/children; do
+    ch_line=
+    { read -r ch_line; } 2>/dev/null <"$ch_file" # there is no newline at its end
+    children="$children $ch_line"
   done
 }
 
