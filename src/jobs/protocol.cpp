@@ -187,7 +187,8 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
     set_program(script, "lifeline", "py", program_text("lifeline.py", known));
     set_program(script, "ender", "sh", program_text("ender.sh", known));
   }
-  script.append(job_script(folder, "start.sh", known, {"start"}).text())
+  script.add("python.sh")
+      .append(job_script(folder, "start.sh", known, {"start"}).text())
       .add("oom.sh")
       .add("lifeline_run.sh")
       .call("start_begin");

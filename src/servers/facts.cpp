@@ -286,6 +286,7 @@ Action<FactsAnswer> facts_action(const config::Config& config, const config::Ser
       .set("root", places.root)
       .set("shm", places.shm)
       .add("room.sh")
+      .add("python.sh")
       .add("logind.sh")
       .add("facts.sh");
   add_gpus(action.script, GpuDetail::full);

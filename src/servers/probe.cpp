@@ -205,6 +205,7 @@ Action<ProbeAnswer> probe_action(const ProbeRequest& request) {
       .set("root", request.root)
       .add("room.sh")
       .add("processes.sh")
+      .add("python.sh")
       .add("logind.sh")
       .add("probe.sh");
   action.timeout = std::chrono::seconds(30);

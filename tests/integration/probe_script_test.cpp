@@ -75,6 +75,26 @@ class ProbeScript : public ::testing::TestWithParam<const char*> {
   }
 };
 
+TEST_P(ProbeScript, OnlyANewPythonCountsAndTheEnvironmentsFirst) {
+  const TempFolder temp("remote-probe-");
+  const auto put = [&](const char* name, const char* version) {
+    write_file_atomic(temp.path() / name, std::string("#!/bin/sh\necho Python ") + version + "\n");
+    fs::permissions(temp.path() / name, fs::perms::owner_all);
+  };
+  const auto python = [&] {
+    return ask({.master_addr = "127.0.0.1", .activate = "PATH='" + temp.path().string() + "'"}).python;
+  };
+  const auto of_the_server = python();
+  put("python", "2.7.18");
+  EXPECT_EQ(python(), of_the_server);
+  put("python3", "3.5.10");
+  EXPECT_EQ(python(), of_the_server);
+  put("python3", "3.6.1");
+  EXPECT_EQ(python(), "3.6.1");
+  put("python3", "3.13.0");
+  EXPECT_EQ(python(), "3.13.0");
+}
+
 TEST_P(ProbeScript, LooksForWhatWouldHarmALaunch) {
   const TempFolder temp("remote-probe-");
   const fs::path root = temp.path() / "the root";

@@ -125,6 +125,20 @@ TEST_P(JobFollow, TheLastLines) {
   }
 }
 
+// The terminal shows both: the stream that was written last comes last. busybox compares whole seconds.
+TEST_P(JobFollow, WhatWasWrittenLastComesLast) {
+  for (const char* command :
+       {"echo first; sleep 1.1; echo last >&2", "echo first >&2; sleep 1.1; echo last"}) {
+    SCOPED_TRACE(command);
+    const JobId id = start(command);
+    wait_end(id);
+    ssh::ExecRequest request;
+    request.command = "exec sh -s 2>&1";
+    request.input = follow_script(jobs_folder, {id, 0, 0, std::nullopt, false});
+    EXPECT_TRUE(connection->exec(request).out.ends_with("\nfirst\nlast\n"));
+  }
+}
+
 TEST_P(JobFollow, NoSuchJobIsAnError) {
   const std::string out = [&] {
     ssh::ExecRequest request;

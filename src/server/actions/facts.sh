@@ -231,8 +231,7 @@ tell_packages() { # KIND FOLDER
 
 found=$(
   eval "$activate" >/dev/null 2>&1
-  command -v python3 || command -v python
-  python3 -V 2>&1 || python -V 2>&1
+  new_python && command -v "$python" && echo "Python $python_version"
 )
 program=${found%%"$newline"*}
 version=${found#*"$newline"}

@@ -112,9 +112,17 @@ follow_job() {
     exit 0
   fi
   if [ "$5" = 0 ] || [ -n "$f_end" ]; then
-    what_is_there "$out_file" "$out" &
-    what_is_there "$err_file" "$err" >&2
-    wait
+    # The one that was written last comes last: a traceback after the lines before it.
+    # shellcheck disable=SC3013  # all shells here know -nt
+    if [ "$out_file" -nt "$err_file" ]; then
+      what_is_there "$err_file" "$err" >&2
+      [ ! -s "$err_file" ] || nap 0.05 # sshd reads the two pipes in turn
+      what_is_there "$out_file" "$out"
+    else
+      what_is_there "$out_file" "$out"
+      [ ! -s "$out_file" ] || [ ! -s "$err_file" ] || nap 0.05
+      what_is_there "$err_file" "$err" >&2
+    fi
     exit 0
   fi
   # From here on only the job's bytes may reach stderr, and no word of the shell or of tail.

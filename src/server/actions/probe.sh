@@ -109,18 +109,12 @@ EOF
 fi
 say "gpus $gpus"
 
-version=$(python3 -V 2>&1) || version=$(python -V 2>&1) || version=$(
+# The environment's first: a job runs with that one.
+version=$(
   eval "$activate" >/dev/null 2>&1
-  python3 -V 2>&1 || python -V 2>&1
-) || version=
-case $version in
-  'Python '[0-9]*)
-    version=${version#Python }
-    version=${version%%[!0-9.]*}
-    say "python $version"
-    ;;
-  *) say "python none" ;;
-esac
+  new_python && echo "$python_version"
+) || version=$(new_python && echo "$python_version") || version=none
+say "python $version"
 
 # "KEY FOLDER": the room on its file system, or on that of the nearest folder above it.
 tell_room() {

@@ -96,12 +96,10 @@ more_files() {
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without
 # a descriptor of the channel. Nobody waits for it. Its request holds a secret, so no argument has it.
 start_lifeline() {
-  python=python3
-  command -v python3 >/dev/null || python=$(
+  new_python || python=$(
     exec 2>/dev/null
-    command -v python && exit
     eval "$lifeline_activate" >/dev/null
-    command -v python3 || command -v python
+    new_python && command -v "$python"
   ) || return
   # for status.sh; for the owner only, as it proves who belongs to the launch
   # shellcheck disable=SC2154
