@@ -310,7 +310,7 @@ servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std:
   action.what = "removal of " + counted(ids.size(), "job");
   action.script = job_script(folder, "actions/clean.sh", known);
   call_each(action.script, "clean_one", ids);
-  action.script.call("say", {"end"});
+  action.script.call("clean_finish");
   action.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time
   return action;
 }

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Removes the folders of ended jobs: clean_one ID for each. It leaves alone what runs or may yet start, whatever the laptop
-# believes.
+# Removes the folders of ended jobs: clean_one ID for each, which decides, and clean_finish, which removes all of them by one rm. It leaves alone
+# what runs or may yet start, whatever the laptop believes.
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
+cleaned=
 
 clean_one() {
   case $1 in
@@ -65,10 +66,19 @@ clean_one() {
         ;;
     esac
   fi
-  if cl_why=$(rm -rf -- "${jobs:?}/$1" 2>&1) && ! [ -e "$jobs/$1" ]; then
-    drop_second "$1"
-    say "clean $1 removed"
-  else
-    say "clean $1 failed $(printf %s "${cl_why:-it is still there}" | head -n 1 | tr '\000-\037\177' '?')"
-  fi
+  cleaned="$cleaned $1"
+}
+
+clean_finish() {
+  # shellcheck disable=SC2086  # ids, which clean_one has checked
+  [ -z "$cleaned" ] || (cd -- "$jobs" && rm -rf -- $cleaned) 2>/dev/null
+  for cl_id in $cleaned; do
+    if ! [ -e "$jobs/$cl_id" ] || { cl_why=$(rm -rf -- "${jobs:?}/$cl_id" 2>&1) && ! [ -e "$jobs/$cl_id" ]; }; then
+      drop_second "$cl_id"
+      say "clean $cl_id removed"
+    else
+      say "clean $cl_id failed $(printf %s "${cl_why:-it is still there}" | head -n 1 | tr '\000-\037\177' '?')"
+    fi
+  done
+  say end
 }

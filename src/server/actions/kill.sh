@@ -301,6 +301,13 @@ record_survivors() {
   ) 2>/dev/null
 }
 
+# wake_lifeline ID: a lifeline that somebody has stopped (SIGSTOP) cannot see that its ranks have ended, and would stay for ever.
+wake_lifeline() {
+  wl_pid=
+  read -r wl_pid wl_start _ 2>/dev/null <"$jobs/$1/lifeline.pid" || return 0
+  ! alive "$wl_pid" "$wl_start" || [ "$st_state" != T ] || kill -s CONT "$wl_pid" 2>/dev/null
+}
+
 kill_finish() {
   blanks=$IFS
   final='' login=''
@@ -345,6 +352,7 @@ kill_finish() {
       put_result "$id" "signal ${last:-$signal} $now"
     fi
     leave_init_file "$jobs/$id" # where its supervisor is dead
+    wake_lifeline "$id"
     if [ -n "$had" ]; then
       # Two may end a job at once, such as a lifeline and who follows the launch. Then the signal was the other one's, which relies on
       # this record.

@@ -33,33 +33,37 @@ await_lifeline() {
   done
 }
 
-# status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID, and when the newer
-# one was written, into wrote_ID.
+# status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID; when the newer one was written, into
+# last_ID (seconds); and for status_moments when job.err, stop, died and result were written, into wrote_ID, stop_ID, died_ID and result_ID,
+# where this stat tells parts of a second.
 status_sizes() {
   [ -d "$jobs" ] && [ -z "$no_forks" ] || return 0
   cd "$jobs" || return 0
   sz_files=
   for sz_id; do
-    sz_files="$sz_files $sz_id/job.out $sz_id/job.err"
+    sz_files="$sz_files $sz_id/job.out $sz_id/job.err $sz_id/stop $sz_id/died $sz_id/result"
   done
   # shellcheck disable=SC2046,SC2086
-  set -- $(stat -L -c '%n %s %Y' $sz_files 2>/dev/null)
+  set -- $(stat -L -c '%n %s %.3Y' $sz_files 2>/dev/null)
   if [ $# -eq 0 ]; then
     for sz_file in $sz_files; do
-      [ -f "$sz_file" ] && set -- "$@" "$sz_file" "$(($(wc -c <"$sz_file")))" 0
+      [ -f "$sz_file" ] && set -- "$@" "$sz_file" "$(($(wc -c <"$sz_file")))" -
     done
   fi
   while [ $# -ge 3 ]; do
     case $1 in
       */job.out)
         store "out_${1%/*}" "$2"
-        store "wrote_${1%/*}" "$3"
+        store "last_${1%/*}" "${3%%[!0-9]*}"
         ;;
       */job.err)
         store "err_${1%/*}" "$2"
-        recall "wrote_${1%/*}"
-        [ "${recalled:-0}" -ge "$3" ] || store "wrote_${1%/*}" "$3"
+        store "wrote_${1%/*}" "$3"
+        sz_last=${3%%[!0-9]*}
+        recall "last_${1%/*}"
+        [ "${recalled:-0}" -ge "${sz_last:-0}" ] || store "last_${1%/*}" "$sz_last"
         ;;
+      */stop | */died | */result) store "${1#*/}_${1%/*}" "$3" ;;
     esac
     shift 3
   done
@@ -127,15 +131,20 @@ status_end() {
 # status_moments: when the job last wrote to its stderr and when it ended, or was told to, where this stat tells parts of a second: the first
 # failure of a launch is often less than a second ahead of the others.
 status_moments() {
-  [ -z "$no_forks" ] || return
-  sm_end=$f_dir/stop
-  [ -e "$sm_end" ] || sm_end=$f_dir/died
-  [ -e "$sm_end" ] || sm_end=$f_dir/result
-  # shellcheck disable=SC2046
-  set -- $(stat -L -c '%.3Y' "$f_dir/job.err" "$sm_end" 2>/dev/null)
-  case $#:$1:$2 in
+  recall "result_$1"
+  if [ -z "$recalled" ]; then # it has ended since all of them were looked at
+    [ -z "$no_forks" ] || return
+    status_sizes "$1"
+  fi
+  recall "wrote_$1"
+  sm_wrote=$recalled
+  for sm_name in stop died result; do
+    recall "${sm_name}_$1"
+    [ -z "$recalled" ] || break
+  done
+  case $sm_wrote:$recalled in
     *[!0-9.:]*) ;;
-    2:*.[0-9][0-9][0-9]:*.[0-9][0-9][0-9]) line="$line wrote=$1 done=$2" ;;
+    *.[0-9][0-9][0-9]:*.[0-9][0-9][0-9]) line="$line wrote=$sm_wrote done=$recalled" ;;
   esac
 }
 
@@ -259,7 +268,7 @@ status_one() {
       [ -z "$no_forks" ] || [ -n "$leftovers" ] || line="$line unseen=1"
       [ -z "$f_ended" ] || line="$line ended=$f_ended"
       if [ "$f_end $f_code" != 'exit 0' ] || [ -e "$f_dir/stop" ]; then
-        status_moments
+        status_moments "$1"
         [ -n "$no_forks" ] || ! tells_of_peer "$f_dir/job.err" || line="$line peer=1"
       fi
     fi
@@ -269,7 +278,7 @@ status_one() {
     stop_of "$1" && [ -n "$at" ] && line="$line stop=$number by=$by"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
-      recall "wrote_$1"
+      recall "last_$1"
       [ "${recalled:-0}" = 0 ] || line="$line wrote=$recalled.000"
       lifeline_of "$1"
       if [ -n "$lifeline" ]; then
