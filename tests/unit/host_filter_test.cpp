@@ -31,7 +31,7 @@ std::string excluded(const std::string& file, const std::string& text) {
   return shown(exclude_hosts(parse_hostfile(file, "hosts"), parse_host_filter(text, "--exclude")));
 }
 template <typename Call>
-std::string refusal(const Call& call) {
+std::string filter_refusal(const Call& call) {
   try {
     call();
   } catch (const Error& error) {
@@ -59,13 +59,14 @@ TEST(HostFilter, TheOrderStaysThatOfTheHosts) {
 
 TEST(HostFilter, WhatIsWrongIsNamed) {
   for (const char* text : {"", "a@", "@a", ":0", "a:", "a:x", "a:0,", "a:-1", "a:0-2", "a:99999", "[]"}) {
-    EXPECT_THAT(refusal([&] { parse_host_filter(text, "--include"); }), HasSubstr("--include")) << text;
+    EXPECT_THAT(filter_refusal([&] { parse_host_filter(text, "--include"); }), HasSubstr("--include"))
+        << text;
   }
-  EXPECT_THAT(refusal([] { included(workers, "worker-2"); }),
+  EXPECT_THAT(filter_refusal([] { included(workers, "worker-2"); }),
               HasSubstr("'worker-2' is none of this launch's servers (there are worker-0, worker-1)"));
-  EXPECT_THAT(refusal([] { included(workers, "worker-1:4"); }),
+  EXPECT_THAT(filter_refusal([] { included(workers, "worker-1:4"); }),
               HasSubstr("there is no GPU 4 on worker-1 (hosts:2 says that it has 4 slots)"));
-  EXPECT_THAT(refusal([] { excluded(workers, "worker-0@worker-1"); }), HasSubstr("no server is left"));
+  EXPECT_THAT(filter_refusal([] { excluded(workers, "worker-0@worker-1"); }), HasSubstr("no server is left"));
   EXPECT_EQ(parse_host_filter("[fd00::1]:0@[fd00::2]", "--include").back().name, "fd00::2");
 }
 
@@ -79,16 +80,19 @@ TEST(HostFilter, GpusAreThoseThatThereAre) {
   EXPECT_THAT(gpus("b:0", true, 4, {}), ElementsAre(1, 2, 3));
   EXPECT_THAT(gpus("b:2", true, 4, {2, 3}), ElementsAre(3));
   EXPECT_TRUE(gpus("b", false, 4, {2}).empty());
-  EXPECT_THAT(refusal([&] { gpus("b:4", false, 4, {}); }),
+  EXPECT_THAT(filter_refusal([&] { gpus("b:4", false, 4, {}); }),
               HasSubstr("there is no GPU 4 on b (it has 4 GPUs: 0 to 3)"));
-  EXPECT_THAT(refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("nvidia-smi lists none there"));
-  EXPECT_THAT(refusal([&] { gpus("b:0", false, 4, {2, 3}); }), HasSubstr("GPU 0 of b is not for jobs"));
-  EXPECT_THAT(refusal([&] { gpus("b:0", true, 1, {}); }), HasSubstr("no GPU of b is left"));
+  EXPECT_THAT(filter_refusal([&] { gpus("b:0", false, 0, {}); }), HasSubstr("nvidia-smi lists none there"));
+  EXPECT_THAT(filter_refusal([&] {
+                gpus("b:0", false, 4, {2, 3});
+              }),
+              HasSubstr("GPU 0 of b is not for jobs"));
+  EXPECT_THAT(filter_refusal([&] { gpus("b:0", true, 1, {}); }), HasSubstr("no GPU of b is left"));
   // Those of the hostfile's slots that are left; a GPU that is not there is named as it was typed.
   LaunchHost left =
       exclude_hosts(parse_hostfile("b slots=4\n", "hosts"), parse_host_filter("b:0", "--exclude"))[0];
   EXPECT_THAT(gpus_of(left, 8, {}), ElementsAre(1, 2, 3));
-  EXPECT_THAT(refusal([&] { gpus_of(left, 0, {}); }), HasSubstr("there is no GPU 0 on b"));
+  EXPECT_THAT(filter_refusal([&] { gpus_of(left, 0, {}); }), HasSubstr("there is no GPU 0 on b"));
 }
 
 }  // namespace
