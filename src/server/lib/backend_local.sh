@@ -164,7 +164,7 @@ line_end='
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs='' boxed='' hidden=''
+  real_jobs='' boxed='' hidden='' own_pids=''
   for rm_id; do
     ! box_of "$rm_id" || boxed="$boxed $rm_id"
     recall "boot_$rm_id"
@@ -448,7 +448,7 @@ family() {
     }'
 }
 
-# find_hidden: this user's processes that let nobody look into them, so that /proc says they are root's: into $hidden.
+# find_hidden: this user's processes that have another user's rights (setuid), so that /proc says they are that one's: into $hidden.
 find_hidden() {
   hidden=
   [ -n "$own_uid" ] || own_uid
@@ -594,7 +594,7 @@ local_suspects() {
   su_now=$now
   read_now # for $born
   now=$su_now
-  for su_pid in $hidden; do
+  for su_pid in $own_pids $hidden; do
     recall "own_$su_pid"
     if [ "${recalled%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$su_pid/environ" || ! stat_of "$su_pid"; then
       continue
