@@ -3,18 +3,18 @@
 
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
-#include "server/scripts.hpp"
+#include "support/paths.hpp"
 
 namespace remote::jobs {
 namespace {
 
 void expect_python(const std::string& text) {
   const TempFolder folder;
-  write_file_atomic(folder.path() / "lifeline.py", std::string(scripts::text("lifeline.py")));
   SubprocessSpec spec;
   spec.directory = folder.path();
+  spec.set_env = {{"PYTHONPATH", test::source_folder + std::string("/src/server/python")}};
   spec.argv = {
-      "python3", "-c",
+      "python3", "-B", "-c",
       "import _thread, lifeline, os, resource, socket, time\n"
       "os.mkdir('jobs')\n"
       "def hub(jobs):\n"
