@@ -12,21 +12,19 @@ void expect_python(const std::string& text) {
   const TempFolder folder;
   SubprocessSpec spec;
   spec.directory = folder.path();
+  spec.set_env = {{"PYTHONPATH", test::source_folder + std::string("/src/server/python")}};
   spec.argv = {
       "python3", "-B", "-c",
-      "import sys; sys.path.insert(0, '" +
-          (std::filesystem::path(test::source_folder) / "src/server/python").string() +
-          "')\n"
-          "import _thread, lifeline, os, resource, socket, time\n"
-          "os.mkdir('jobs')\n"
-          "def hub(jobs):\n"
-          "  return lifeline.Lifeline({'token': ['x'], 'server': ['a'], 'servers': ['a', 'b'],\n"
-          "    'address': ['127.0.0.1'], 'port': ['0'], 'grace': ['0'], 'timeout': ['2'], 'jobs': jobs},\n"
-          "    os.path.abspath('jobs'), 'none')\n"
-          "def until(true):\n"
-          "  limit = time.monotonic() + 15\n"
-          "  while not true() and time.monotonic() < limit: time.sleep(0.05)\n"
-          "  assert true()\n" +
+      "import _thread, lifeline, os, resource, socket, time\n"
+      "os.mkdir('jobs')\n"
+      "def hub(jobs):\n"
+      "  return lifeline.Lifeline({'token': ['x'], 'server': ['a'], 'servers': ['a', 'b'],\n"
+      "    'address': ['127.0.0.1'], 'port': ['0'], 'grace': ['0'], 'timeout': ['2'], 'jobs': jobs},\n"
+      "    os.path.abspath('jobs'), 'none')\n"
+      "def until(true):\n"
+      "  limit = time.monotonic() + 15\n"
+      "  while not true() and time.monotonic() < limit: time.sleep(0.05)\n"
+      "  assert true()\n" +
           text};
   const ExecResult result = run_subprocess(std::move(spec));
   EXPECT_TRUE(result.status.success()) << result.err;
