@@ -325,7 +325,10 @@ TEST_F(CondaTest, AnUnreachableMirrorIsNamed) {
   config_.python.miniconda_url = "http://127.0.0.1:9/none.sh";
   const Error error = failure();
   EXPECT_EQ(error.reason(), "cannot download http://127.0.0.1:9/none.sh");
-  EXPECT_THAT(error.hint(), HasSubstr("miniconda_url"));
+  EXPECT_THAT(error.hint(), ::testing::AllOf(HasSubstr("miniconda_url"), HasSubstr("{manager: venv}"),
+                                             HasSubstr("{manager: system}")));
+  EXPECT_FALSE(fs::exists(conda()));
+  EXPECT_FALSE(fs::exists(conda().string() + ".unfinished"));
 }
 
 }  // namespace

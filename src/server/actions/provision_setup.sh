@@ -142,8 +142,11 @@ install_conda() {
   installer=$CONDA_ROOT.installer.$$.sh
   trap 'rm -f "$installer"' EXIT
   say step "downloading Miniconda"
-  download "$url" "$installer" || fail "cannot download $url" \
-    "can the server reach it? python.miniconda_url in configs.yaml names a mirror"
+  download "$url" "$installer" || {
+    rm -f "$CONDA_ROOT.unfinished" "$SCRIPTS/setup.unfinished" # nothing of a failed download stays
+    fail "cannot download $url" "in configs.yaml, python: {manager: venv} or {manager: system} needs no download; \
+miniconda_url names a mirror"
+  }
   if [ -n "$sum" ]; then
     found=$(sha256_of "$installer") || exit 1
     [ "${found%% *}" = "$sum" ] || fail "the installer from $url has SHA-256 ${found%% *}, not $sum" \
