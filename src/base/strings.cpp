@@ -90,7 +90,7 @@ std::string lower_case(std::string_view text) {
 }
 
 std::string counted(std::size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : thing.ends_with("ch") ? "es" : "s");
 }
 
 bool glob_match(const std::string& pattern, const std::string& name) {

@@ -19,7 +19,9 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/commands.hpp"
 #include "cli/commands/status.hpp"
 #include "cli/guide_words.hpp"
 #include "cli/help.hpp"
@@ -29,20 +31,7 @@
 
 namespace remote::cli {
 
-// Every command. Help has them in the order of help.cpp. Each is defined in the file of its name;
-// add_prepare adds also the steps of prepare, and add_launch all that start launches.
-using AddCommand = void(CLI::App& app, Context& context);
-AddCommand add_init, add_servers, add_prepare, add_run, add_shell, add_job_run, add_launch, add_job_list,
-    add_job_tail, add_job_kill, add_job_rsync, add_job_wait, add_authorize, add_job_clean, add_job_pull,
-    add_job_stacks, add_trust, add_sandbox, add_completion, add_status, add_check, add_top, add_report;
-
 namespace {
-
-constexpr AddCommand* commands[] = {add_init,       add_servers,  add_prepare,    add_run,      add_shell,
-                                    add_job_run,    add_launch,   add_status,     add_top,      add_job_list,
-                                    add_job_tail,   add_job_kill, add_job_rsync,  add_job_wait, add_authorize,
-                                    add_job_clean,  add_job_pull, add_job_stacks, add_trust,    add_sandbox,
-                                    add_completion, add_check,    add_report};
 
 // The handler needs something that outlives main's locals; set once, before the handler is installed.
 Cancel* signal_target() {
@@ -116,15 +105,16 @@ class Logging {
 };
 
 void add_global_options(CLI::App& app, Context& context) {
-  app.add_option("--project", context.options.project, "The project's folder (default: walk up from here)")
+  app.add_option("--project", context.options.project,
+                 "Project folder (default: this folder or one above it)")
       ->type_name("DIR");
-  app.add_option("--color", context.options.color, "When to colour the output")
+  app.add_option("--color", context.options.color, "Colors (default: auto)")
       ->check(CLI::IsMember({"auto", "always", "never"}));
-  app.add_flag("-v,--verbose", context.options.verbose, "Tell what is done, on stderr; -vv tells more");
-  app.add_flag("--quiet", context.options.quiet, "No notices, only data and errors");
+  app.add_flag("-v,--verbose", context.options.verbose, "Log to stderr (-vv: more)");
+  app.add_flag("--quiet", context.options.quiet, "Print only data and errors");
   app.add_flag("--json", context.options.json, "Print data as one JSON value");
-  app.add_flag("--jsonl", context.options.jsonl, "Print what happens as JSON events, one a line");
-  app.add_flag("--strict", context.options.strict, "Take an unknown key of configs.yaml for an error");
+  app.add_flag("--jsonl", context.options.jsonl, "Print events as JSON, one per line");
+  app.add_flag("--strict", context.options.strict, "Treat an unknown key in configs.yaml as an error");
 }
 
 void apply_global_options(Context& context) {
@@ -165,10 +155,8 @@ std::vector<std::string> option_names(const CLI::App& command) {
 
 std::vector<std::string> command_names(const CLI::App& command) {
   std::vector<std::string> names;
-  for (const CLI::App* sub : command.get_subcommands([](const CLI::App*) { return true; })) {
-    if (!sub->get_group().empty()) {
-      names.push_back(sub->get_name());
-    }
+  for (const CLI::App* sub : shown_commands(command)) {
+    names.push_back(sub->get_name());
   }
   return names;
 }
@@ -183,23 +171,51 @@ std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
   return std::nullopt;
 }
 
+// The line that does what another program calls by this word; "" for none.
+std::string line_for_other_word(const CLI::App& app, const std::string& word,
+                                const std::vector<std::string>& words) {
+  const std::string_view meant = &named_command(app) == &app ? command_for(word) : std::string_view();
+  if (meant.empty()) {
+    return "";
+  }
+  std::vector<std::string> line = {"remote"};
+  bool replaced = false;
+  for (const std::string& one : words) {
+    line.push_back(!replaced && one == word ? std::string(meant) : one);
+    replaced = replaced || one == word;
+  }
+  return shell_join(line);
+}
+
 // What the parser of the command line found wrong, for a person: names the command, and what was probably
 // meant.
-Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
+Error usage_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
   const CLI::App& command = named_command(app);
   const std::string name = full_name(command);
-  const std::string help = fmt::format("{} --help tells what it takes", name);
+  const std::string help = fmt::format("see `{} --help`", name);
   const auto refused = [&](const std::string& what, const std::string& near) {
     return Error::usage(name + " has no " + what, "", near.empty() ? help : near + " " + help);
   };
   const auto subcommands = command_names(command);
   if (const auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
+    if (const std::string line = line_for_other_word(app, *unknown, words); !line.empty()) {
+      return refused("command '" + *unknown + "'", fmt::format("use `{}`;", line));
+    }
+    if (*unknown == "rerun") {
+      return refused("command 'rerun'", "give the command line again: `remote job-list` shows it;");
+    }
     return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
   }
   if (const auto unknown = unknown_word(app, true)) {
+    // "-np 2" is read as letters: the word is what was typed.
+    const auto typed = std::ranges::find_if(words, [&](const std::string& word) {
+      return word == *unknown ||
+             (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));
+    });
+    const std::string option = typed == words.end() ? *unknown : *typed;
     const bool launches = command.get_name().ends_with("launch");
-    if (const std::string hint = launches ? hint_for_guides_option(*unknown) : ""; !hint.empty()) {
-      return refused("option " + *unknown, hint + ";");
+    if (const std::string hint = launches ? hint_for_guides_option(option) : ""; !hint.empty()) {
+      return refused("option " + option, hint + ";");
     }
     return refused("option " + *unknown,
                    did_you_mean(unknown->substr(0, unknown->find('=')), option_names(command)));
@@ -253,7 +269,7 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
     }
     context.options.jsonl = context.options.jsonl || std::ranges::find(words, "--jsonl") != words.end();
     begin_stream(app, context);
-    context.show(usage_error(app, error));
+    context.show(usage_error(app, error, words));
     return 2;
   }
 }
@@ -286,7 +302,7 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
 
 int run(const std::vector<std::string>& words, Environment environment) {
   Context context(std::move(environment));
-  CLI::App app("Turns plain SSH servers into one training machine.", "remote");
+  CLI::App app("Run distributed PyTorch on plain SSH servers.", "remote");
   app.set_version_flag("--version", "remote " REMOTE_VERSION);
   app.require_subcommand(0, 1);
   app.fallthrough();  // the global options may stand behind the subcommand too
@@ -296,10 +312,9 @@ int run(const std::vector<std::string>& words, Environment environment) {
   app.formatter_fn([width](const CLI::App* command, const std::string& name, CLI::AppFormatMode) {
     return help_text(*command, name, width);
   });
-  for (AddCommand* add : commands) {
-    add(app, context);
+  for (const Command& command : all_commands()) {
+    command.add(*app.add_subcommand(std::string(command.name), std::string(command.about)), context);
   }
-  add_help(app, context);
   add_manual(app);
   std::optional<Logging> logging;
   app.parse_complete_callback([&] {

@@ -10,4 +10,11 @@ namespace remote::cli {
 // "=VALUE".
 std::string hint_for_guides_option(std::string_view word);
 
+// The command of this program that does what others call by this name ("ps": job-list); "" for none.
+std::string_view command_for(std::string_view word);
+
+// The name of the launcher that a command starts ("torchrun", "accelerate launch"), which would start ranks
+// of its own; "" for none.
+std::string other_launcher(std::string_view command);
+
 }  // namespace remote::cli

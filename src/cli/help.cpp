@@ -9,59 +9,13 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
+#include "cli/commands.hpp"
 #include "cli/context.hpp"
 #include "cli/markdown.hpp"
 #include "cli/topics.hpp"
 
 namespace remote::cli {
 namespace {
-
-// In which group a command is shown, and examples of it. In the order of `remote --help`.
-struct Page {
-  std::string_view command;
-  std::string_view group;
-  std::string_view example;
-};
-
-constexpr Page pages[] = {
-    {"init", "Begin", "remote init --server gpu1=ubuntu@192.0.2.10\nremote init --from hosts"},
-    {"sandbox", "Begin", "remote sandbox up --nodes 2"},
-    {"servers", "Begin", "remote servers\nremote servers --verbose --server gpu1"},
-    {"check", "Begin",
-     "remote check\nremote check --server 'gpu*'\nremote check --fix\n"
-     "remote check --bandwidth --svg heat.svg\nremote check --burn 30"},
-    {"authorize", "Begin", "remote authorize --server gpu1 --generate"},
-    {"trust", "Begin", "remote trust"},
-    {"prepare", "Prepare the servers", "remote prepare"},
-    {"setup", "Prepare the servers", "remote setup --server 'gpu*'"},
-    {"rsync", "Prepare the servers", "remote rsync --dry-run\nremote rsync --delete --verify"},
-    {"update-packages", "Prepare the servers", "remote update-packages --force"},
-    {"run", "Run", "remote run --cmd nvidia-smi\nremote run --server gpu1 --cmd 'python -m pdb train.py'"},
-    {"shell", "Run", "remote shell gpu1"},
-    {"job-run", "Run", "remote job-run --server gpu1 --cmd 'python train.py' --tag try"},
-    {"torch-launch", "Run",
-     "remote torch-launch --cmd 'python train.py' --nproc-per-node 8\n"
-     "remote torch-launch --cmd 'python train.py' --server 'gpu*' --follow\n"
-     "remote torch-launch --hostfile hosts --include gpu1@gpu2:0,2 --cmd train.py\n"
-     "remote torch-launch --init-method file --init-dir /mnt/common --cmd train.py"},
-    {"helper-torch-launch", "Run", "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8"},
-    {"launch", "Run", "remote launch --cmd './solve input.txt' --nproc-per-node 4"},
-    {"status", "Jobs", "remote status"},
-    {"top", "Jobs", "remote top\nremote top --once --server 'gpu*'"},
-    {"job-list", "Jobs", "remote job-list --watch\nremote job-list --stopped --tag train.py"},
-    {"job-tail", "Jobs", "remote job-tail\nremote job-tail --job 4 --lines 20 --no-follow"},
-    {"job-wait", "Jobs", "remote job-wait --tag train.py && echo done"},
-    {"job-stacks", "Jobs", "remote job-stacks --job 4"},
-    {"report", "Jobs", "remote report\nremote report --launch 45 --watch"},
-    {"job-kill", "Jobs", "remote job-kill --job 4\nremote job-kill --tag train.py --grace 30"},
-    {"job-rsync", "Jobs", "remote job-rsync --delay 60"},
-    {"job-pull", "Jobs", "remote job-pull --job 4 checkpoints/"},
-    {"job-clean", "Jobs", "remote job-clean --older 7"},
-    {"completion", "Help", "remote completion zsh >_remote\nsource <(remote completion bash)"},
-    {"help", "Help", "remote help torch-launch\nremote help configs"},
-};
-
-constexpr std::string_view other_group = "Other";
 
 // Behind the examples of `completion`.
 constexpr std::string_view installing_completion =
@@ -70,11 +24,6 @@ constexpr std::string_view installing_completion =
     "  zsh   remote completion zsh >~/.zfunc/_remote\n"
     "        (with fpath+=(~/.zfunc) before compinit in ~/.zshrc)\n"
     "  fish  remote completion fish >~/.config/fish/completions/remote.fish\n";
-
-const Page* page_of(std::string_view command) {
-  const auto* const found = std::ranges::find(pages, command, &Page::command);
-  return found == std::end(pages) ? nullptr : found;
-}
 
 // The words of a text on lines that end at `width`; all but the first begin at `indent`.
 std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
@@ -136,41 +85,17 @@ std::string options(const CLI::App& command, std::size_t width) {
   return (arguments.empty() ? "" : "\nArguments:\n" + arguments) + (rest.empty() ? "" : title + rest);
 }
 
-std::string commands_of(const CLI::App& parent, std::string_view group, std::size_t width) {
-  std::string rows;
-  const auto add = [&](const CLI::App* sub) { rows += row(sub->get_name(), sub->get_description(), width); };
-  const auto all = parent.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
-  if (group != other_group) {
-    for (const Page& page : pages) {
-      const auto sub =
-          std::ranges::find(all, page.command, [](const CLI::App* one) { return one->get_name(); });
-      if (page.group == group && sub != all.end()) {
-        add(*sub);
-      }
-    }
-  } else {
-    for (const CLI::App* sub : all) {
-      if (parent.get_parent() != nullptr || page_of(sub->get_name()) == nullptr) {
-        add(sub);
-      }
-    }
-  }
-  return rows;
-}
-
-std::string command_groups(const CLI::App& parent, std::size_t width) {
+std::string commands(const CLI::App& parent, std::size_t width) {
   std::string text;
-  std::vector<std::string_view> groups;
-  for (const Page& page : pages) {
-    if (parent.get_parent() == nullptr && std::ranges::find(groups, page.group) == groups.end()) {
-      groups.push_back(page.group);
+  std::string_view group;
+  for (const CLI::App* sub : shown_commands(parent)) {
+    const Command* command = parent.get_parent() == nullptr ? find_command(sub->get_name()) : nullptr;
+    const std::string_view heading = command != nullptr ? command->group : "Commands";
+    if (heading != group) {
+      text += "\n" + std::string(heading) + ":\n";
+      group = heading;
     }
-  }
-  groups.push_back(other_group);
-  for (const std::string_view group : groups) {
-    if (const std::string rows = commands_of(parent, group, width); !rows.empty()) {
-      text += "\n" + std::string(parent.get_parent() == nullptr ? group : "Commands") + ":\n" + rows;
-    }
+    text += row(sub->get_name(), sub->get_description(), width);
   }
   return text;
 }
@@ -212,10 +137,10 @@ std::string see_also(const CLI::App& command, std::size_t width) {
 }
 
 // The command that these words name. Throws Error (usage).
-const CLI::App& find_command(const CLI::App& root, const std::vector<std::string>& words) {
+const CLI::App& named_by(const CLI::App& root, const std::vector<std::string>& words) {
   const CLI::App* command = &root;
   for (const std::string& word : words) {
-    const auto all = command->get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+    const auto all = shown_commands(*command);
     const auto found = std::ranges::find(all, word, [](const CLI::App* sub) { return sub->get_name(); });
     if (found == all.end()) {
       std::vector<std::string> names;
@@ -278,11 +203,15 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& command) {
   return shown;
 }
 
+std::vector<const CLI::App*> shown_commands(const CLI::App& command) {
+  return command.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
+}
+
 std::vector<std::string> examples_of(const CLI::App& command) {
-  const Page* page = command.get_parent() == nullptr || command.get_parent()->get_parent() != nullptr
-                         ? nullptr
-                         : page_of(command.get_name());
-  return page == nullptr ? std::vector<std::string>{} : split(page->example, '\n');
+  const CLI::App* parent = command.get_parent();
+  const Command* declared =
+      parent == nullptr || parent->get_parent() != nullptr ? nullptr : find_command(command.get_name());
+  return declared == nullptr ? std::vector<std::string>{} : split(declared->example, '\n');
 }
 
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
@@ -290,35 +219,31 @@ std::string help_text(const CLI::App& command, const std::string& name, std::siz
   if (command.get_parent() == nullptr) {
     return text + command_groups(command, width) + options(command, width) + topics(width) + "\n" +
            wrapped(
-               "remote help COMMAND, or remote COMMAND --help, tells what a command takes; remote help TOPIC "
-               "prints a page of the manual.",
+               "`remote help COMMAND` shows the options of a command, `remote help TOPIC` a page of the "
+               "manual.",
                0, width);
   }
   return text + command_groups(command, width) + options(command, width) + examples(command) +
          see_also(command, width) + "\n" +
-         wrapped(
-             "It also takes the options of every command: --project, --color, -v, --quiet, --json. remote "
-             "--help tells what they do.",
-             0, width);
+         wrapped("Options of every command (--project, --json, -v, …): see `remote --help`.", 0, width);
 }
 
 std::size_t help_width(const Context& context) {
   return std::clamp<std::size_t>(context.terminal.columns(), 40, 80);
 }
 
-void add_help(CLI::App& app, Context& context) {
+void add_help(CLI::App& command, Context& context) {
   const auto words = std::make_shared<std::vector<std::string>>();
-  CLI::App* command =
-      app.add_subcommand("help", "Show what a command does and takes, or a page of the manual");
-  command->add_option("command", *words, "The command, or a topic such as configs; none: all of them")
+  command.add_option("command", *words, "A command, or a topic such as configs (default: list all)")
       ->type_name("COMMAND");
-  command->callback([&app, &context, words] {
+  CLI::App& app = *command.get_parent();
+  command.callback([&app, &context, words] {
     if (words->size() == 1 && is_topic(words->front())) {
       const bool color = context.terminal.paint_out(ui::Style::bold, "x") != "x";
       context.terminal.out(markdown_to_text(topic_markdown(words->front()), help_width(context), color));
       return;
     }
-    const CLI::App& found = find_command(app, *words);
+    const CLI::App& found = named_by(app, *words);
     std::string name = app.get_name();
     for (const std::string& word : *words) {
       name += " " + word;

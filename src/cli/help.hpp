@@ -26,8 +26,7 @@ std::vector<const CLI::Option*> shown_options(const CLI::App& command);
 std::string option_name(const CLI::Option& option);
 std::string positional_name(const CLI::Option& option);
 std::vector<std::string> examples_of(const CLI::App& command);
-
-// `remote help [COMMAND|TOPIC]`.
-void add_help(CLI::App& app, Context& context);
+// The subcommands that are no secret.
+std::vector<const CLI::App*> shown_commands(const CLI::App& command);
 
 }  // namespace remote::cli

@@ -23,10 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<const CLI::App*> shown_commands(const CLI::App& command) {
-  return command.get_subcommands([](const CLI::App* sub) { return !sub->get_group().empty(); });
-}
-
 // "remote run" -> "remote-run", the name of its page.
 std::string page_name(std::string name) {
   std::ranges::replace(name, ' ', '-');

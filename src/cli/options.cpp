@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <filesystem>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -26,17 +27,16 @@ CLI::Option* add_names(CLI::App& command, Context& context, const std::string& o
 
 CLI::Option* add_server_option(CLI::App& command, Context& context, std::vector<std::string>& globs) {
   return add_names(command, context, "--server", globs, NameKind::servers, "NAME",
-                   "Only this server; may be repeated, and takes globs and a,b (default: all)");
+                   "Server: a name, a glob or a,b; repeatable (default: all)");
 }
 
 void EnvOptions::add(CLI::App& command) {
   // allow_extra_args(false): each use takes its two words and no more, and CLI11 does not read a value in
   // brackets as a list.
-  command.add_option("--env", words, "Sets a variable for the command: two words, repeatable")
+  command.add_option("--env", words, "Environment variable of the command; repeatable")
       ->type_name("NAME VALUE")
       ->allow_extra_args(false);
-  command
-      .add_option("-e", assignments, "The short form of --env; NAME alone takes the value that it has here")
+  command.add_option("-e", assignments, "The same in one word; NAME alone copies its value from here")
       ->type_name("NAME[=VALUE]")
       ->allow_extra_args(false);
 }
@@ -81,12 +81,27 @@ Env EnvOptions::collect(Context& context) const {
 
 void CommandOption::add(CLI::App& command, Context& context, const std::string& help,
                         const std::string& names) {
-  command.add_option(names, line, help + "; or give it as words behind the options: -- WORD WORD …")
-      ->type_name("C");
+  command.add_option(names, line, help + "; or as words: -- WORD…")->type_name("C");
   context.with_command.insert(&command);
 }
 
-std::optional<std::string> CommandOption::given(const Context& context, const std::string& name) const {
+namespace {
+
+// Commands run in the project's folder, wherever in it the user is.
+void tell_folder(Context& context) {
+  std::error_code ignored;
+  const std::filesystem::path root = std::filesystem::canonical(context.folder(), ignored);
+  const std::string below = current_folder().lexically_relative(root).string();
+  if (!below.empty() && below != "." && !below.starts_with("..")) {
+    context.terminal.notice(fmt::format("note: it runs in the project's folder, {}, not in {}",
+                                        visible_line(root.string()), visible_line(below)));
+  }
+}
+
+}  // namespace
+
+std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
+  tell_folder(context);
   if (line && context.command_words) {
     throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
   }
@@ -100,10 +115,16 @@ std::optional<std::string> CommandOption::given(const Context& context, const st
   if (words.empty() || trim(words.front()).empty()) {
     throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
   }
+  if (words.size() == 1 && context.command_words->marked &&
+      words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
+    context.terminal.warning(fmt::format(
+        "'{}' is taken as the name of one program; a line for the shell goes to --cmd, without the --",
+        visible_line(words.front(), 60)));
+  }
   return words.size() == 1 && !context.command_words->marked ? words.front() : shell_join(words);
 }
 
-std::string CommandOption::required(const Context& context, const std::string& name,
+std::string CommandOption::required(Context& context, const std::string& name,
                                     const std::string& hint) const {
   if (auto command = given(context, name)) {
     return std::move(*command);
@@ -129,18 +150,18 @@ void add_tag_option(CLI::App& command, Context& context, std::vector<std::string
 void add_launch_option(CLI::App& command, Context& context, std::vector<std::string>& launches,
                        const std::string& help) {
   add_names(command, context, "--launch", launches, NameKind::launches, "KEY|last",
-            help + "; KEY is that of any of its jobs");
+            help + " (KEY of any of its jobs)");
 }
 
 void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
   add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
-            "The job with this key, or whose id begins so; may be repeated");
-  add_launch_option(command, context, launches, "All jobs of this launch; may be repeated");
+            "Job: its key, the start of its id, or last; repeatable");
+  add_launch_option(command, context, launches, "All jobs of this launch; repeatable");
   add_tag_option(command, context, tags, tag_help);
 }
 
 void JobOptions::add_words(CLI::App& command, Context& context) {
-  context.completers[command.add_option("keys", words, "The same as --job KEY; 45-48 is a whole launch")
+  context.completers[command.add_option("keys", words, "The same as --job; 45-48 is a whole launch")
                          ->type_name("KEY")] = NameKind::jobs;
 }
 

@@ -14,27 +14,19 @@
 
 // What several commands share: how they are added, and options with the same meaning.
 //
-// To add a command, write src/cli/commands/NAME.cpp with `void add_NAME(CLI::App& app, Context& context)`,
-// which calls add_command() and binds the options, and put its name into the two lists in cli.cpp. A command
+// To add a command, write src/cli/commands/NAME.cpp with `void add_NAME(CLI::App& command, Context&
+// context)`, which calls arguments_of() and adds the options, and add a row to commands.cpp. A command
 // returns its exit code; only cli.cpp prints errors that were thrown, and only main ends the process.
 
 namespace remote::cli {
 
+// The arguments that the command's options fill in. `run` is called with them, and returns the exit code.
 template <typename Arguments>
-struct Command {
-  CLI::App& app;
-  Arguments& arguments;  // its options are bound to these
-};
-
-// Adds a subcommand: `run` is called with the arguments, and returns the exit code.
-template <typename Arguments>
-Command<Arguments> add_command(CLI::App& app, Context& context, const std::string& name,
-                               const std::string& help, int (*run)(Context&, const Arguments&),
-                               Arguments usual = {}) {
-  CLI::App* command = app.add_subcommand(name, help);
+Arguments& arguments_of(CLI::App& command, Context& context, int (*run)(Context&, const Arguments&),
+                        Arguments usual = {}) {
   const auto arguments = std::make_shared<Arguments>(std::move(usual));
-  command->callback([arguments, run, &context] { context.exit_code = run(context, *arguments); });
-  return {*command, *arguments};
+  command.callback([arguments, run, &context] { context.exit_code = run(context, *arguments); });
+  return *arguments;  // the callback keeps it
 }
 
 // --server NAME, repeatable, with globs and commas.
@@ -59,13 +51,13 @@ struct CommandOption {
 
   // `names`: "--cmd", and perhaps others.
   void add(CLI::App& command, Context& context,
-           const std::string& help = "The command, a line for a shell in the project's folder",
+           const std::string& help = "Command, a line for the server's shell",
            const std::string& names = "--cmd");
   // The line for the server's shell; nullopt where no command was given. Throws Error (usage) for an empty
   // one and for two. `name` is the subcommand's.
-  std::optional<std::string> given(const Context& context, const std::string& name) const;
+  std::optional<std::string> given(Context& context, const std::string& name) const;
   // The same; a usage error where no command was given. `hint`: what to give.
-  std::string required(const Context& context, const std::string& name, const std::string& hint) const;
+  std::string required(Context& context, const std::string& name, const std::string& hint) const;
 };
 
 // An option that takes a number of this unit within these bounds.
@@ -91,7 +83,7 @@ struct JobOptions {
   std::vector<std::string> tags;
 
   void add(CLI::App& command, Context& context,
-           const std::string& tag_help = "Jobs with this tag; with several, jobs that have all");
+           const std::string& tag_help = "Jobs with this tag; repeated, jobs with all of them");
   // The keys without an option: for commands that take no other words.
   void add_words(CLI::App& command, Context& context);
   // Whether jobs are named, by themselves or with their launch.

@@ -6,6 +6,14 @@
 
 namespace remote::cli {
 
+namespace {
+
+// Other programs' names of options: for those that have the second one.
+constexpr std::pair<std::string_view, std::string_view> other_names[] = {
+    {"--nproc", "--nproc-per-node"}, {"--chdir", "--workdir"}, {"--cwd", "--workdir"}, {"--tail", "--lines"}};
+
+}  // namespace
+
 const CLI::Option* find_option(const CLI::App* command, const std::string& name) {
   for (; command != nullptr; command = command->get_parent()) {
     if (const CLI::Option* option = command->get_option_no_throw(name)) {
@@ -103,6 +111,9 @@ class WordsReader {
     if (option == nullptr) {
       std::string dashed = name;
       std::replace(dashed.begin(), dashed.end(), '_', '-');
+      const auto* const other =
+          std::ranges::find(other_names, dashed, &std::pair<std::string_view, std::string_view>::first);
+      dashed = other != std::end(other_names) ? other->second : dashed;
       option = find_option(command_, dashed);
       name = option != nullptr ? dashed : name;
     }

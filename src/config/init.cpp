@@ -132,6 +132,9 @@ std::string new_config_text(const NewProject& project) {
       text += "    internal_address: " + yaml_text(*server.internal_address) + "\n";
     }
   }
+  if (!project.manager.empty()) {
+    text += "\npython: {manager: " + project.manager + "}\n";
+  }
   text += config_tail;
   parse(text, project.folder);
   return text;

@@ -24,6 +24,7 @@ struct NewProject {
   std::filesystem::path folder;
   std::optional<std::string> name;  // default: the folder's name
   std::vector<NewServer> servers;
+  std::string manager{};  // of the Python environment; "": the usual one
 };
 
 // "NAME=[USER@]HOST[:PORT]"; an IPv6 address as [ADDRESS] or [ADDRESS]:PORT. Throws Error (usage).

@@ -56,7 +56,8 @@ inline constexpr std::string_view config_tail = R"(
 #   miniconda_sha256: {}         # {x86_64: DIGEST, aarch64: DIGEST}
 
 # What launches do unless their command line says otherwise.
-# launch:
+launch:
+  rsync: true                    # copy what changed here first
 #   cmd: train.py
 #   nproc_per_node: auto
 #   env: {NCCL_DEBUG: WARN}
@@ -68,8 +69,7 @@ inline constexpr std::string_view config_tail = R"(
 #   init_method: env             # or tcp, file: sets INIT_METHOD
 #   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
-#   rsync: true                  # send the project first
-#   check: false                 # do not look first whether the servers are fit for it
+#   check: false                 # do not check the servers first
 #   follow: true
 
 # Packages of the servers' distribution, installed with `sudo -n`.

@@ -186,8 +186,12 @@ Section::Section(const YamlNode& node, Level level, std::string what, const std:
                  Warnings& warnings)
     : map_(&node), what_(std::move(what)), file_(file) {
   if (node.kind != YamlNode::Kind::map && node.kind != YamlNode::Kind::null) {
+    const std::string name = what_.substr(std::min(what_.find('\'') + 1, what_.size()));
+    const bool is_key =
+        level == Level::server && name.ends_with('\'') && knows(level, name.substr(0, name.size() - 1));
     throw error(node.mark, what_ + " takes keys with values (key: value), and has " + kind_of(node),
-                hint_for_map(level, node));
+                is_key ? "as a key of the server above, it begins in the same column as that one's other keys"
+                       : hint_for_map(level, node));
   }
   // A server has a dozen keys; aliases could give thousands of servers thousands of keys each.
   if (level == Level::server && node.entries.size() > 100) {
@@ -195,6 +199,20 @@ Section::Section(const YamlNode& node, Level level, std::string what, const std:
   }
   warn_of_unknown_keys(level, warnings);
 }
+
+namespace {
+
+// Whether a key is so near to one that decides where and how things run that to go on without it would do
+// something else than was meant.
+bool must_be_right(Level level, const YamlNode::Entry& entry) {
+  const std::vector<std::string> deciding =
+      level == Level::top ? std::vector<std::string>{"servers", "python", "container", "launch", "prologue"}
+      : level == Level::python ? std::vector<std::string>{"manager", "version", "environment"}
+                               : std::vector<std::string>{};
+  return !did_you_mean(plain_key(entry.key), deciding).empty();
+}
+
+}  // namespace
 
 void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
   for (const YamlNode::Entry& entry : map_->entries) {
@@ -205,13 +223,12 @@ void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
         continue;  // looking for the nearest key takes time
       }
       const std::string of = level == Level::top ? "" : " of " + what_;
-      if (warnings.strict()) {
-        const std::string help = advice(level, entry.key);
+      const std::string help = advice(level, entry.key);
+      if (warnings.strict() || (help.starts_with("; did you mean") && must_be_right(level, entry))) {
         throw error(entry.mark, "unknown key '" + printable(entry.key) + "'" + of,
                     help.empty() ? "take it out, or run without --strict" : help.substr(2));
       }
-      warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "'" + of + " is ignored" +
-                                   advice(level, entry.key));
+      warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "'" + of + " is ignored" + help);
     }
   }
 }

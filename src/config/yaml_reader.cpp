@@ -274,6 +274,45 @@ int line_of_syntax_error(const std::string& text) {
 }
 
 // yaml-cpp's words, where they help nobody, as a reason and a hint.
+// Where a quoted value begins that does not end in its line: yaml-cpp finds that out at the end of the file.
+std::optional<Mark> open_quote(const std::string& text) {
+  const std::vector<std::string> lines = split(text, '\n');
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
+    for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
+      const char quote = line[at];
+      const char before = at == 0 ? ' ' : line[at - 1];
+      if ((quote != '"' && quote != '\'') ||
+          std::string_view(" [{,").find(before) == std::string_view::npos) {
+        continue;
+      }
+      const std::size_t begin = at;
+      for (++at; at < line.size() && line[at] != quote; ++at) {
+        at += quote == '"' && line[at] == '\\' ? 1 : 0;
+      }
+      if (at >= line.size()) {
+        return Mark{static_cast<int>(i) + 1, static_cast<int>(begin) + 1};
+      }
+    }
+  }
+  return std::nullopt;
+}
+
+// Where this line begins, if it is further to the right than the one above, which has a value already.
+std::optional<Mark> indented_too_far(const std::string& text, int number) {
+  const std::vector<std::string> lines = split(text, '\n');
+  const auto line = static_cast<std::size_t>(number - 1);
+  if (number < 2 || line >= lines.size()) {
+    return std::nullopt;
+  }
+  const std::size_t here = lines[line].find_first_not_of(' ');
+  const std::size_t above = lines[line - 1].find_first_not_of(' ');
+  const bool has_value = lines[line - 1].find(": ") != std::string::npos;
+  return has_value && here != std::string::npos && above != std::string::npos && here > above
+             ? std::optional(Mark{number, static_cast<int>(here) + 1})
+             : std::nullopt;
+}
+
 Error syntax_error(const YAML::ParserException& error, const std::string& text, const std::string& file) {
   const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
   for (int line = mark.line; line >= mark.line - 1 && line >= 1; --line) {
@@ -304,8 +343,16 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
        {"an unknown escape in a \"…\" text", "write \\\\ for a backslash, or use '…' quotes"}},
   };
   const std::string raw = error.msg;
+  if (const auto begin = indented_too_far(text, mark.line); begin && raw.starts_with("illegal map value")) {
+    return config_error(file, *begin,
+                        "this line is indented more than the one above, which has a value already",
+                        "begin both in the same column");
+  }
   for (const auto& [theirs, ours] : words) {
     if (raw.starts_with(theirs)) {
+      if (const auto begin = open_quote(text); begin && std::string_view(ours.second) == "close the quotes") {
+        return config_error(file, *begin, ours.first, ours.second);
+      }
       return config_error(file, mark, ours.first, ours.second);
     }
   }

@@ -95,6 +95,20 @@ const Job* newest(const std::vector<const Job*>& jobs) {
   return found == jobs.end() ? nullptr : *found;
 }
 
+// The newest job that fits; throws where none does.
+const Job& find_last(const std::vector<Job>& jobs, const JobSelection& selection) {
+  std::vector<const Job*> fitting;
+  for (const Job& job : jobs) {
+    if (has_all(job, selection.tags) && (selection.hidden || !job.hidden)) {
+      fitting.push_back(&job);
+    }
+  }
+  if (const Job* job = newest(fitting)) {
+    return *job;
+  }
+  throw nothing_selected(jobs, {.tags = selection.tags});
+}
+
 // The newest launch of which a job fits.
 JobId find_last_launch(const std::vector<Job>& jobs, const JobSelection& selection) {
   std::vector<const Job*> ranks;
@@ -157,10 +171,15 @@ JobId find_launch(const std::vector<Job>& jobs, const std::string& name, const J
 
 std::vector<Job> select(const std::vector<Job>& jobs, const JobSelection& selection) {
   std::set<JobId> named;
-  for (const std::string& name : selection.names) {
-    named.insert(find_named(jobs, name).id);
-  }
   std::set<JobId> launches;
+  for (const std::string& name : selection.names) {
+    const Job& job = name == "last" ? find_last(jobs, selection) : find_named(jobs, name);
+    if (name == "last" && job.launch) {
+      launches.insert(*job.launch);
+    } else {
+      named.insert(job.id);
+    }
+  }
   for (const std::string& name : selection.launches) {
     launches.insert(find_launch(jobs, name, selection));
   }

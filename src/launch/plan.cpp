@@ -131,6 +131,9 @@ std::vector<std::string> tags_of(const LaunchSpec& spec, bool master) {
 }
 
 int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env) {
+  if (text == "cpu") {  // as torchrun has it
+    return std::max(cpus, 1);
+  }
   if (text == "auto" || text == "gpu") {
     const auto visible = std::find_if(env.rbegin(), env.rend(),
                                       [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });

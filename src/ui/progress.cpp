@@ -44,7 +44,8 @@ std::string describe(const Transfer& transfer, std::size_t columns) {
         "  ";
   }
   text += megabytes(static_cast<double>(transfer.bytes)) + "  " + megabytes(transfer.bytes_per_second) + "/s";
-  return transfer.left.empty() ? text : text + "  " + transfer.left + " left";
+  return transfer.left.find_first_not_of("0:") == std::string::npos ? text
+                                                                    : text + "  " + transfer.left + " left";
 }
 
 }  // namespace

@@ -12,6 +12,23 @@ constexpr std::size_t gap = 2;          // spaces between columns
 constexpr std::size_t narrowest = 6;    // a column is not cut below this
 constexpr std::size_t still_said = 10;  // nor one that gives way, until all must
 
+// The text in at most so many columns, with "…" in the middle: "python train.py … --epochs 10".
+std::string elide(std::string_view text, std::size_t width) {
+  constexpr std::size_t worth_it = 15;  // of less, an end says nothing
+  if (display_width(text) <= width || width < worth_it) {
+    return shorten(text, width);
+  }
+  const auto inside = [](char c) {
+    return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
+  };  // of a character
+  std::size_t at = text.size();
+  for (std::size_t next = at; next-- > 0 && display_width(text.substr(next)) <= width / 3;) {
+    at = inside(text[next]) ? at : next;
+  }
+  const std::string_view end = text.substr(at);
+  return shorten(text, width - display_width(end)) + std::string(end);
+}
+
 }  // namespace
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -78,7 +95,8 @@ std::string Table::render(std::optional<std::size_t> width, const Paint& paint) 
     std::size_t blanks = 0;  // due before the next text, so that no line ends with blanks
     for (std::size_t i = 0; i < columns_.size(); ++i) {
       const Cell& cell = cell_of(i);
-      const std::string shown = shorten(cell.text, cells[i]);
+      const std::string shown =
+          columns_[i].keeps_end ? elide(cell.text, cells[i]) : shorten(cell.text, cells[i]);
       const std::size_t used = display_width(shown);
       const std::size_t padding = cells[i] > used ? cells[i] - used : 0;
       if (columns_[i].right_aligned) {

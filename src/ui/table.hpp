@@ -27,9 +27,15 @@ struct Column {
     gives_way = true;
     return std::move(*this);
   }
+  // Where it is cut, it keeps its beginning and its end.
+  Column elided() && {
+    keeps_end = true;
+    return std::move(*this);
+  }
   std::string title;
   bool right_aligned = false;
   bool gives_way = false;
+  bool keeps_end = false;
 };
 
 // Rows under a header line, in columns as wide as their widest cell, two spaces between them, no blanks at

@@ -84,7 +84,7 @@ if command -v zsh >/dev/null; then
     words=(remote --project ""); CURRENT=3; PREFIX=""; _remote
     words=(remote completion f); CURRENT=3; PREFIX=f; _remote' zsh "$work/_remote" 2>&1)
   same "zsh" "compdef _remote remote
-init:Make this folder a project: create .remote/configs.yaml
+init:Make this folder a project
 files 
 files -/
 fish:" "$got"

@@ -114,15 +114,15 @@ TEST_F(CommandInit, QuietSaysNothing) {
 TEST_F(CommandInit, AsksOnATerminalUntilTheAnswersAreRight) {
   const CommandResult result =
       init({}, screen("a/b\nmodel\n../x\nfirst\nu@h:0\nu@h:22\nfirst\nsecond\n[::1]\n\n"
-                      "~/none\n"));
+                      "~/none\npoetry\nsystem\n"));
   EXPECT_EQ(result.code, 0) << result;
   EXPECT_EQ(result.out, "");
   EXPECT_THAT(result.err, StartsWith("Name of the project [my project]: "));
   for (const char* words :
        {"warning:\033[0m this cannot be the name: ",
         "Name of the first server, such as first-server (Enter: none yet): ",
-        "warning:\033[0m a server's name has letters",
-        "Its address, [USER@]HOST[:PORT]: ", "error:\033[0m server 'first'",
+        "warning:\033[0m a server's name has letters", "Its address, [USER@]HOST[:PORT] (USER: ubuntu, ",
+        "it is one of these four words", "error:\033[0m server 'first'",
         "Name of the next server (Enter: no more): ", "there is a server of this name already",
         "Private key file (Enter: the agent and the keys in ~/.ssh): ", "there is no file ~/none yet",
         "next: remote prepare\n"}) {
@@ -136,7 +136,7 @@ TEST_F(CommandInit, AsksOnATerminalUntilTheAnswersAreRight) {
 }
 
 TEST_F(CommandInit, EnterTakesTheFoldersNameAndNoServers) {
-  EXPECT_EQ(init({}, screen("\n\n")).code, 0);
+  EXPECT_EQ(init({}, screen("\n\n\n")).code, 0);
   EXPECT_EQ(config().name, "my project");
   EXPECT_TRUE(config().servers.empty());
 }

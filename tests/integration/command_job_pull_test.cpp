@@ -30,11 +30,11 @@ class CommandJobPull : public ::testing::Test {
 
 TEST_F(CommandJobPull, BringsFilesAndFoldersByTheirNames) {
   EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}),
-              Ends(0, "", "3 files (0.0 MB) from a in " + to.string() + "\n"));
+              Ends(0, "", "3 files (12 bytes) from a in " + to.string() + "\n"));
   EXPECT_EQ(here("out/a b/x [1].pt"), "one\n");
   EXPECT_EQ(here("odd *.txt"), "two\n");
   EXPECT_TRUE(fs::is_symlink(to / "out/latest"));
-  EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}), Ends(0, "", "all of it is here already\n"));
+  EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}), Ends(0, "", "already up to date\n"));
 }
 
 TEST_F(CommandJobPull, WhatALinkLeadsToComesAndSoDoesAFoldersContent) {
@@ -61,11 +61,10 @@ TEST_F(CommandJobPull, WhatIsNewerHereStaysUnlessForced) {
   ASSERT_EQ(pull({"--job", "1", "odd *.txt"}).code, 0);
   write_file_atomic(to / "odd *.txt", "mine\n");
   fs::last_write_time(to / "odd *.txt", fs::file_time_type::clock::now() + std::chrono::hours(1));
-  EXPECT_THAT(
-      pull({"--job", "1", "odd *.txt"}),
-      Ends(1, "",
-           "warning: odd *.txt: left alone, it is newer here (--force brings it all the same)\nnothing was "
-           "brought\n"));
+  EXPECT_THAT(pull({"--job", "1", "odd *.txt"}),
+              Ends(1, "",
+                   "warning: odd *.txt: not changed, it is newer here (--force replaces it)\nnothing was "
+                   "copied\n"));
   EXPECT_EQ(here("odd *.txt"), "mine\n");
   EXPECT_EQ(pull({"--job", "1", "odd *.txt", "--force"}).code, 0);
   EXPECT_EQ(here("odd *.txt"), "two\n");

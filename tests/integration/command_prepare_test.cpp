@@ -57,7 +57,7 @@ TEST_F(CommandPrepare, WhatIsNewerThereStaysUnlessOverwriteIsGiven) {
                       fs::file_time_type::clock::now() + std::chrono::hours(1));
   const CommandResult kept = world.run({"rsync"});
   EXPECT_EQ(kept.code, 0);
-  EXPECT_THAT(kept.err, AllOf(HasSubstr("a: left alone, newer on the server:\n    train.py\n"),
+  EXPECT_THAT(kept.err, AllOf(HasSubstr("a: not changed, newer on the server:\n    train.py\n"),
                               HasSubstr("hint: send them too with --overwrite\n"),
                               HasSubstr("2 servers synced but for what is newer there\n")));
   EXPECT_EQ(on("a", "train.py"), "changed there\n");

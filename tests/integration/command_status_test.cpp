@@ -31,7 +31,7 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
               ElementsAre(HasSubstr("STATE"), HasSubstr("4 running"), HasSubstr("failed exit 3")));
   EXPECT_THAT(first.lines()[1], HasSubstr("1-4  running"));
   EXPECT_EQ(first.err,
-            "proj: 4 unfinished jobs on 2 servers, 1 job ended since the last time\n"
+            "proj: 1 launch unfinished on 2 servers, 1 job ended since last time\n"
             "to follow rank 0: remote job-tail --launch 1\n"
             "to see why job 5 on a failed: remote job-tail --job 5\n");
   const CommandResult second = world.run({"status"});
@@ -39,7 +39,7 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
   EXPECT_EQ(world.run({"job-kill", "--job", "1", "--job", "2", "--job", "3", "--job", "4"}).code, 0);
   const CommandResult third = world.run({"status"});
   EXPECT_THAT(third.out, AllOf(HasSubstr("1-4"), Not(HasSubstr("exit 3"))));
-  EXPECT_THAT(third.err, HasSubstr("nothing runs on 2 servers, 4 jobs ended since the last time\n"
+  EXPECT_THAT(third.err, HasSubstr("nothing runs on 2 servers, 1 launch ended since last time\n"
                                    "to train: remote torch-launch --rsync -- train.py\n"));
   EXPECT_EQ(world.run({"status"}).out, "");
 }

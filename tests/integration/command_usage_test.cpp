@@ -41,10 +41,10 @@ TEST(CommandUsage, HelpStaysWithin80ColumnsAndHasGroupsAndExamples) {
   const CommandResult all = world.run({"help"});
   EXPECT_EQ(all.out, world.run({"--help"}).out);
   EXPECT_THAT(words_of(all.out),
-              AllOf(HasSubstr(" Prepare the servers: prepare Setup, rsync and update-packages on "
-                              "all servers side by side setup "),
+              AllOf(HasSubstr(" Prepare the servers: prepare Run setup, rsync and update-packages on all "
+                              "servers setup "),
                     HasSubstr(" Jobs: ")));
-  EXPECT_THAT(words_of(all.out), HasSubstr(" --project DIR The project's folder"));
+  EXPECT_THAT(words_of(all.out), HasSubstr(" --project DIR Project folder"));
   std::vector<std::vector<std::string>> commands = {
       {"sandbox", "up"}, {"sandbox", "down"}, {"sandbox", "status"}};
   for (const std::string& line : split(all.out.substr(0, all.out.find("Topics of remote help:")), '\n')) {
@@ -73,10 +73,10 @@ TEST(CommandUsage, HelpStaysWithin80ColumnsAndHasGroupsAndExamples) {
 
 TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {
   CommandWorld world;
-  EXPECT_THAT(world.run({"job-lits"}),
-              Ends(2, "",
-                   "error: remote has no command 'job-lits'\n hint: did you mean 'job-list'? remote "
-                   "--help tells what it takes\n"));
+  EXPECT_THAT(
+      world.run({"job-lits"}),
+      Ends(2, "",
+           "error: remote has no command 'job-lits'\n hint: did you mean 'job-list'? see `remote --help`\n"));
   EXPECT_THAT(world.run({"job-tail", "--jbo", "1"}),
               Refused("remote job-tail has no option --jbo\n hint: did "
                       "you mean '--job'?"));

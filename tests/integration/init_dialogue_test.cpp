@@ -52,7 +52,7 @@ TEST(InitDialogue, AsksOnATerminal) {
   const auto [screen, code] =
       init_on_terminal(folder.path(),
                        "a/b\nmy project\n../x\nfirst\nu@h:0\nu@h:22\nfirst\nsecond\n[::1]\n\n"
-                       ".remote/key\n");
+                       ".remote/key\nvenv\n");
   EXPECT_EQ(code, 0) << screen;
   const Config config = load(folder.path());
   EXPECT_EQ(config.name, "my project");
@@ -60,6 +60,7 @@ TEST(InitDialogue, AsksOnATerminal) {
   EXPECT_EQ(config.servers[0].username, "u");
   EXPECT_EQ(config.servers[1].hostname, "::1");
   EXPECT_EQ(config.servers[1].private_key, folder.path() / ".remote/key");
+  EXPECT_EQ(config.python.manager, PythonManager::venv);
   EXPECT_THAT(screen, HasSubstr("this cannot be the name"));
   EXPECT_THAT(screen, HasSubstr("the port must be a number"));
   EXPECT_THAT(screen, HasSubstr("of this name already"));

@@ -361,6 +361,13 @@ servers:
 
 TEST(Config, SyntaxErrorsAreReadable) {
   EXPECT_THAT(failure("name: 'abc\nservers:\n"), HasSubstr("a quoted text has no end"));
+  EXPECT_THAT(failure("name: p\nservers:\n  a:\n    hostname: \"h\n    port: 1\n  b:\n    hostname: h2\n"),
+              AllOf(StartsWith("4:15: "), HasSubstr("a quoted text has no end")));
+  EXPECT_THAT(failure("servers:\n  a:\n    hostname: h\n     username: u\n"),
+              AllOf(StartsWith("4:6: "), HasSubstr("indented more than the one above")));
+  EXPECT_THAT(failure("servers:\n  a:\n   hostname: h\n  username: u\n"),
+              AllOf(StartsWith("4:13: "), HasSubstr("same column")));
+  EXPECT_THAT(failure("pyhton: {manager: venv}\n"), HasSubstr("did you mean 'python'?"));
   EXPECT_THAT(failure("name: x\n\tservers: {}\n"),
               AllOf(StartsWith("2:1: "), HasSubstr("tab in the indentation")));
   EXPECT_THAT(failure("name: a: b\n"), AllOf(StartsWith("1:8: "), HasSubstr("a ':' where no key can stand")));

@@ -71,15 +71,13 @@ int run_authorize(Context& context, const AuthorizeRequest& request) {
 
 }  // namespace
 
-void add_authorize(CLI::App& app, Context& context) {
-  const auto [command, request] =
-      add_command(app, context, "authorize",
-                  "Put a public key on the servers, and prove the login with it alone", run_authorize);
+void add_authorize(CLI::App& command, Context& context) {
+  auto& request = arguments_of(command, context, run_authorize);
   command
       .add_option("--key", request.key,
-                  "The key (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")
+                  "Key to install (default: the server's private_key or IdentityFile, else ~/.ssh/id_*)")
       ->type_name("FILE.pub");
-  command.add_flag("--generate", request.generate, "Make the key when there is none");
+  command.add_flag("--generate", request.generate, "Create the key if there is none");
   add_server_option(command, context, request.servers);
 }
 

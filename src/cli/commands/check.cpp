@@ -135,24 +135,21 @@ int run_check(Context& context, const CheckArguments& arguments) {
 
 }  // namespace
 
-void add_check(CLI::App& app, Context& context) {
-  const auto [command, arguments] = add_command(
-      app, context, "check", "Say whether the servers are fit for a run, and what mends them", run_check);
+void add_check(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_check);
   add_server_option(command, context, arguments.request.servers);
   command.add_flag("--deep", arguments.request.deep,
-                   "Also import torch, and compare the libraries that it has loaded by their contents");
+                   "Also import torch and compare the libraries that it loads");
   command.add_flag("--bandwidth", arguments.request.bandwidth,
-                   "Measure how fast they send to each other: each pair for a second");
+                   "Measure the bandwidth between the servers, one second for each pair");
   add_number_option(command, "--burn", arguments.request.burn_s,
-                    "Let all devices compute, and all ranks exchange data, for about so long (torch)",
-                    "SECONDS", 1, 3600);
-  command.add_option("--svg", arguments.svg, "Draw the bandwidth into this file, as a heat map")
-      ->type_name("FILE");
+                    "Run all devices under load for this time, with torch", "SECONDS", 1, 3600);
+  command.add_option("--svg", arguments.svg, "Write the bandwidth as a heat map")->type_name("FILE");
   command.add_flag(
       "--fix", arguments.fix,
-      "Run on the servers what mends it without harm and without root, after asking, and print the rest as a "
-      "script for each server");
-  command.add_flag("--yes", arguments.yes, "With --fix: do not ask");
+      "Run the harmless fixes that need no root, after asking; print the rest as a script for each "
+      "server");
+  command.add_flag("--yes", arguments.yes, "Do not ask (with --fix)");
 }
 
 }  // namespace remote::cli

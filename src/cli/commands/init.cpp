@@ -76,7 +76,9 @@ std::vector<config::NewServer> ask_servers(Context& context) {
     }
     for (bool made = false; !made;) {
       try {
-        servers.push_back(config::make_new_server(name, ask(context, "Its address, [USER@]HOST[:PORT]: ")));
+        servers.push_back(config::make_new_server(
+            name, ask(context,
+                      "Its address, [USER@]HOST[:PORT] (USER: ubuntu, unless ~/.ssh/config names one): ")));
         made = true;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::usage) {
@@ -85,6 +87,21 @@ std::vector<config::NewServer> ask_servers(Context& context) {
         context.show(error);
       }
     }
+  }
+}
+
+std::string ask_manager(Context& context) {
+  context.terminal.notice(
+      "Python on the servers: conda downloads Miniconda; venv uses the servers' own python3; uv uses uv; "
+      "system installs nothing");
+  for (;;) {
+    const std::string answer = ask(context, "conda, venv, uv or system [conda]: ");
+    for (const char* manager : {"", "conda", "venv", "uv", "system"}) {
+      if (answer == manager) {
+        return answer;
+      }
+    }
+    context.terminal.warning("it is one of these four words");
   }
 }
 
@@ -199,6 +216,9 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
   if (asks && !key && options.from.empty() && !project.servers.empty()) {
     key = ask(context, "Private key file (Enter: the agent and the keys in ~/.ssh): ");
   }
+  if (asks && !options_given) {
+    project.manager = ask_manager(context);
+  }
   if (key && !key->empty()) {
     std::error_code ignored;
     if (!fs::exists(expand_home(*key), ignored)) {
@@ -239,8 +259,16 @@ int init(Context& context, const InitOptions& options) {
   for (const std::string& file : result.existing) {
     context.terminal.notice("kept " + file + ": it exists already");
   }
+  const auto without_user =
+      std::ranges::find_if(project.servers, [](const config::NewServer& server) { return !server.username; });
+  if (!result.created.empty() && without_user != project.servers.end()) {
+    context.terminal.notice(
+        fmt::format("user on {}: the one that ~/.ssh/config names, else ubuntu; to change "
+                    "it, set username in .remote/configs.yaml",
+                    without_user->name));
+  }
   if (!result.created.empty() && project.servers.empty()) {
-    context.terminal.notice("next: add your servers to .remote/configs.yaml, or try `remote sandbox up`");
+    context.terminal.notice("next: add your servers to .remote/configs.yaml, or run `remote sandbox up`");
   } else if (!result.created.empty()) {
     context.terminal.notice("next: remote prepare");
   }
@@ -249,20 +277,20 @@ int init(Context& context, const InitOptions& options) {
 
 }  // namespace
 
-void add_init(CLI::App& app, Context& context) {
-  const auto [command, options] =
-      add_command(app, context, "init", "Make this folder a project: create .remote/configs.yaml", init);
-  command.add_option("--name", options.name, "The project's name (default: the folder's)")->type_name("NAME");
-  command.add_option("--server", options.servers, "A server, as NAME=[USER@]HOST[:PORT] (repeatable)")
+void add_init(CLI::App& command, Context& context) {
+  auto& options = arguments_of(command, context, init);
+  command.add_option("--name", options.name, "Project name (default: the folder's name)")->type_name("NAME");
+  command.add_option("--server", options.servers, "Server as NAME=[USER@]HOST[:PORT]; repeatable")
       ->type_name("NAME=ADDRESS")
       ->allow_extra_args(false);
   command
       .add_option(
           "--from", options.from,
-          "Take the servers from a hostfile, an ssh_config, an Ansible inventory, SkyPilot's SSH node "
-          "pools or dstack's SSH fleet")
+          "File with servers: a hostfile, an ssh_config, an Ansible inventory, SkyPilot's SSH node pools or "
+          "dstack's SSH fleet")
       ->type_name("FILE");
-  command.add_option("--key", options.key, "The private key file for the servers")->type_name("FILE");
+  command.add_option("--key", options.key, "Private key of the servers (default: the agent, then ~/.ssh)")
+      ->type_name("FILE");
 }
 
 }  // namespace remote::cli

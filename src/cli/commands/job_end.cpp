@@ -24,6 +24,7 @@ struct KillArguments {
   JobOptions jobs;
   std::string signal = "TERM";
   int grace = 10;
+  bool all = false;
   bool yes = false;
 };
 
@@ -159,6 +160,7 @@ int kill(Context& context, const KillArguments& arguments) {
 struct CleanArguments {
   JobOptions jobs;
   std::optional<double> older;
+  bool all = false;
   bool yes = false;
 };
 
@@ -246,28 +248,29 @@ int clean(Context& context, const CleanArguments& arguments) {
 
 }  // namespace
 
-void add_job_kill(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-kill", "End jobs, and prove that nothing of them is left", kill);
+void add_job_kill(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, kill);
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
-  CLI::Option* signal = command.add_option("--signal", arguments.signal, "The first signal (default: TERM)");
+  CLI::Option* signal =
+      command.add_option("--signal", arguments.signal, "First signal to send (default: TERM)");
   signal->type_name("S");
   context.completers[signal] = NameKind::signals;
-  add_number_option(command, "--grace", arguments.grace, "Seconds until KILL follows (default: 10)",
-                    "SECONDS", 0, 86400);
-  command.add_flag("--yes", arguments.yes, "Do not ask before ending all unfinished jobs");
+  add_number_option(command, "--grace", arguments.grace, "Seconds before KILL (default: 10)", "SECONDS", 0,
+                    86400);
+  command.add_flag("-a,--all", arguments.all, "All unfinished jobs (the default)");
+  command.add_flag("-y,--yes", arguments.yes, "Do not ask");
 }
 
-void add_job_clean(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-clean", "Remove ended jobs, here and on the servers", clean);
+void add_job_clean(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, clean);
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
-  command.add_option("--older", arguments.older, "Only jobs that ended this many days ago or earlier")
+  command.add_option("--older", arguments.older, "Only jobs that ended at least this many days ago")
       ->type_name("DAYS")
       ->check(CLI::Range(0.0, 100000.0));
-  command.add_flag("--yes", arguments.yes, "Do not ask before removing");
+  command.add_flag("-a,--all", arguments.all, "All finished jobs (the default)");
+  command.add_flag("-y,--yes", arguments.yes, "Do not ask");
 }
 
 }  // namespace remote::cli

@@ -13,6 +13,7 @@
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/prepare_words.hpp"
 #include "ui/progress.hpp"
 
 namespace remote::cli {
@@ -73,8 +74,7 @@ void print(Context& context, const PullArguments& arguments, const Job& job, con
     context.terminal.warning(visible_line(warning));
   }
   for (const std::string& name : report.newer) {
-    context.terminal.warning(
-        fmt::format("{}: left alone, it is newer here (--force brings it all the same)", name));
+    context.terminal.warning(fmt::format("{}: not changed, it is newer here (--force replaces it)", name));
   }
   if (context.options.json) {
     const nlohmann::ordered_json value = {
@@ -84,12 +84,11 @@ void print(Context& context, const PullArguments& arguments, const Job& job, con
     return;
   }
   if (report.changed.empty()) {
-    context.terminal.notice(report.newer.empty() ? "all of it is here already" : "nothing was brought");
+    context.terminal.notice(report.newer.empty() ? "already up to date" : "nothing was copied");
     return;
   }
-  const double megabytes = static_cast<double>(report.bytes) / 1e6;
-  context.terminal.notice(fmt::format("{} ({:.1f} MB) from {} in {}", counted(report.changed.size(), "file"),
-                                      megabytes, job.server, arguments.to));
+  context.terminal.notice(fmt::format("{} ({}) from {} in {}", counted(report.changed.size(), "file"),
+                                      size_text(report.bytes), job.server, arguments.to));
 }
 
 // The one job that they name: of a launch, its first rank; of several launches and jobs with a tag, the
@@ -142,31 +141,28 @@ int pull(Context& context, const PullArguments& arguments) {
 
 }  // namespace
 
-void add_job_rsync(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-rsync", "Bring the jobs' output into .remote/jobs", fetch);
+void add_job_rsync(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, fetch);
   add_server_option(command, context, arguments.servers);
-  add_number_option(command, "--delay", arguments.delay, "Again every N seconds, until Ctrl-C", "N", 0,
+  add_number_option(command, "--delay", arguments.delay, "Repeat every N seconds, until Ctrl-C", "N", 0,
                     86400);
-  add_launch_option(command, context, arguments.launches, "Only of this launch");
-  command.add_flag("--show-output", arguments.show_output, "Name the folders that the output goes to");
+  add_launch_option(command, context, arguments.launches, "Only the logs of this launch");
+  command.add_flag("--show-output", arguments.show_output, "Print the folder of each job");
 }
 
-void add_job_pull(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-pull", "Bring files that a job wrote from its server", pull);
+void add_job_pull(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, pull);
   arguments.jobs.add(command, context, "The newest launch or job with this tag");
   command
       .add_option(
           "words", arguments.words,
-          "Files or folders there, relative to the project; FOLDER/ means its content, and a name with * ? "
-          "or [ ] that is not there is a pattern. Without --job, --launch or --tag, the job's key stands "
-          "before them")
+          "Job and its files, relative to the project there: FOLDER/ copies the content, 'ckpt/*.pt' a "
+          "pattern. No KEY with --job, --launch or --tag")
       ->type_name("[KEY] PATH")
       ->required();
-  command.add_option("--to", arguments.to, "The folder here that they come into (default: the current one)")
+  command.add_option("--to", arguments.to, "Folder to copy to (default: the current folder)")
       ->type_name("DIR");
-  command.add_flag("--force", arguments.force, "Also in place of files that are newer here");
+  command.add_flag("--force", arguments.force, "Replace files that are newer here");
 }
 
 }  // namespace remote::cli

@@ -22,6 +22,7 @@ struct TailArguments {
   std::optional<int> rank;
   int lines = 20;
   bool no_follow = false;
+  bool follow = false;
   bool raw = false;
   std::optional<double> delay;  // labml_remote asks again and again; following needs none
 };
@@ -37,16 +38,18 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   if (all) {
     return project.with_launch(project.jobs({.selection = selection, .some = true, .ask = false}));
   }
-  std::vector<Job> chosen;
-  if (!selection.names.empty()) {
-    chosen = project.jobs(
-        {.selection = {.names = selection.names, .tags = selection.tags}, .some = true, .ask = false});
+  // A launch stands for its first rank; a rank that is named by its key, for itself.
+  JobSelection jobs{.names = {}, .launches = {}, .tags = selection.tags};
+  JobSelection launches{.names = {}, .launches = selection.launches, .tags = selection.tags};
+  for (const std::string& name : selection.names) {
+    (name == "last" ? launches : jobs).names.push_back(name);
   }
-  if (!selection.launches.empty()) {
-    for (const Batch& batch :
-         by_launch(project.jobs({.selection = {.launches = selection.launches, .tags = selection.tags},
-         .some = true,
-         .ask = false}))) {
+  std::vector<Job> chosen;
+  if (!jobs.names.empty()) {
+    chosen = project.jobs({.selection = jobs, .some = true, .ask = false});
+  }
+  if (!launches.names.empty() || !launches.launches.empty()) {
+    for (const Batch& batch : by_launch(project.jobs({.selection = launches, .some = true, .ask = false}))) {
       const Job& first = first_rank(batch);
       if (std::ranges::find(chosen, first.id, &Job::id) == chosen.end()) {
         chosen.push_back(first);
@@ -90,7 +93,9 @@ int tail(Context& context, const TailArguments& arguments) {
                             arguments.raw);
   }
   std::vector<Job> jobs = choose(context.project(), arguments.jobs, arguments.all);
-  if (!arguments.all && arguments.jobs.selection().names.empty()) {
+  const JobSelection selection = arguments.jobs.selection();
+  const bool by_key = std::ranges::any_of(selection.names, [](const auto& name) { return name != "last"; });
+  if (!arguments.all && !by_key) {
     request.rank = 0;
     if (jobs.size() == 1 && jobs.front().launch) {
       request.first_rank_only = true;
@@ -104,13 +109,40 @@ int tail(Context& context, const TailArguments& arguments) {
   return follow_on_screen(context, jobs, request, arguments.raw);
 }
 
-int wait(Context& context, const JobOptions& options) {
+struct WaitArguments {
+  JobOptions jobs;
+  std::string since;
+};
+
+// Leaves the jobs from this one on: of a launch, from its first one. `since`: a key, the start of an id, or
+// last, for the newest of the jobs.
+void leave_since(Project& project, const WaitArguments& arguments, std::vector<Job>& jobs) {
+  const std::vector<Job> from = project.with_launch(
+      project.jobs({.selection = {.names = {arguments.since}, .launches = {}, .tags = arguments.jobs.tags},
+                    .some = true,
+                    .ask = false}));
+  const int key = std::ranges::min_element(from, {}, &Job::key)->key;
+  std::erase_if(jobs, [&](const Job& job) { return job.key < key; });
+}
+
+int wait(Context& context, const WaitArguments& arguments) {
+  const JobOptions& options = arguments.jobs;
   std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
                                                   .some = options.named(),
                                                   .unfinished_only = !options.named(),
                                                   .ask = false});
   if (!options.named()) {  // it is not waited for what an ended one has left behind
     std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
+  }
+  if (!arguments.since.empty()) {
+    leave_since(context.project(), arguments, jobs);
+  } else if (!options.tags.empty()) {
+    const std::vector<Batch> batches = by_launch(jobs);
+    const auto before = static_cast<std::size_t>(std::ranges::count_if(batches, has_ended));
+    if (batches.size() > 1 && before > 0) {
+      context.terminal.notice(fmt::format(
+          "{} of them had ended before and count, too; --since last waits for the newest alone", before));
+    }
   }
   EndTeller ends(context.terminal, jobs);
   const auto take = [&](const Job& job) {
@@ -147,33 +179,35 @@ int wait(Context& context, const JobOptions& options) {
 
 }  // namespace
 
-void add_job_tail(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-tail", "Show and follow the output of jobs", tail);
+void add_job_tail(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, tail);
   arguments.jobs.add(command, context, "The newest running job with this tag (default: master)");
   arguments.jobs.add_words(command, context);
   CLI::Option* all =
-      command.add_flag("--all", arguments.all, "All ranks of the launch, each line with its rank");
-  command.add_option("--rank", arguments.rank, "This rank of the launch alone")
+      command.add_flag("-a,--all", arguments.all, "All ranks of the launch, each line with its rank");
+  command.add_option("--rank", arguments.rank, "Only this rank of the launch")
       ->type_name("N")
       ->check(CLI::Range(0, 999999))
       ->excludes(all);
-  add_number_option(command, "--lines", arguments.lines, "Begin with the last N lines (default: 20)", "N", 0,
-                    1000000000);
+  add_number_option(command, "-n,--lines", arguments.lines, "Lines to start with, from the end (default: 20)",
+                    "N", 0, 1000000000);
   command
       .add_option("--delay", arguments.delay, "Accepted for labml_remote's command lines; 0 is --no-follow")
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
+  command.add_flag("--no-follow", arguments.no_follow, "Stop at the end of the output so far");
   command.add_flag("--raw", arguments.raw,
                    "Pass all escape sequences to the terminal (default: color and movement in a line)");
-  command.add_flag("--no-follow", arguments.no_follow, "Stop at the end of what is there");
+  command.add_flag("-f,--follow", arguments.follow, "Follow until the job ends (the default)");
 }
 
-void add_job_wait(CLI::App& app, Context& context) {
-  const auto [command, jobs] =
-      add_command(app, context, "job-wait", "Wait until jobs end; exit code 0 only if all succeeded", wait);
-  jobs.add(command, context);
-  jobs.add_words(command, context);
+void add_job_wait(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, wait);
+  arguments.jobs.add(command, context);
+  arguments.jobs.add_words(command, context);
+  command
+      .add_option("--since", arguments.since, "Only jobs from this one on; last: the newest with these tags")
+      ->type_name("KEY|last");
 }
 
 }  // namespace remote::cli

@@ -22,6 +22,7 @@ namespace {
 struct ListArguments {
   bool rsync = false;
   bool stopped = false;
+  bool failed = false;
   bool hidden = false;
   bool offline = false;
   bool watch = false;
@@ -31,7 +32,7 @@ struct ListArguments {
   TableOptions table;
 
   // Whether it lists all jobs that fit, and not the unfinished ones and what ended lately.
-  bool all() const { return stopped || !launches.empty(); }
+  bool all() const { return stopped || failed || !launches.empty(); }
 };
 
 // What ended lately is listed too, but no more than so many launches and jobs.
@@ -102,6 +103,17 @@ Listing look(Context& context, const ListArguments& arguments) {
   request.patience = std::chrono::seconds(arguments.patience);
   Listing listing;
   listing.jobs = project.jobs(request);
+  if (arguments.failed) {
+    std::vector<Batch> batches = by_launch(listing.jobs);
+    std::erase_if(batches, [](const Batch& batch) {
+      return std::ranges::none_of(
+          batch, [](const Job& job) { return job.state == JobState::failed || job.state == JobState::lost; });
+    });
+    listing.jobs.clear();
+    for (const Batch& batch : batches) {
+      listing.jobs.insert(listing.jobs.end(), batch.begin(), batch.end());
+    }
+  }
   if (arguments.rsync) {
     context.show(project.fetch_logs(listing.jobs));
   }
@@ -208,22 +220,21 @@ int run_list(Context& context, const ListArguments& arguments) {
 
 }  // namespace
 
-void add_job_list(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-list", "List launches and jobs, as the servers have them now", run_list);
-  add_launch_option(command, context, arguments.launches, "This launch, also when it has ended");
+void add_job_list(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_list);
+  add_launch_option(command, context, arguments.launches, "This launch, finished or not");
   command.add_flag("--ranks", arguments.table.ranks, "A row for each rank of a launch");
-  command.add_flag("--ids", arguments.table.ids, "Also the beginnings of the ids");
-  command.add_flag("--stopped", arguments.stopped,
-                   "All jobs that have ended too (without it, those of the last day; none in JSON)");
-  command.add_flag("--hidden", arguments.hidden, "Hidden jobs too");
-  command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
-  command.add_flag("--watch", arguments.watch, "Show it anew every two seconds, until Ctrl-C");
-  command.add_flag("--rsync", arguments.rsync, "Also bring their output into .remote/jobs");
-  add_number_option(command, "--patience", arguments.patience,
-                    "Seconds that a server may take to connect, and be silent (default: 3)", "SECONDS", 1,
-                    3600);
-  add_tag_option(command, context, arguments.tags, "Jobs with this tag; with several, jobs that have all");
+  command.add_flag("--ids", arguments.table.ids, "Show the start of each id");
+  command.add_flag("-a,--all,--stopped", arguments.stopped,
+                   "All finished jobs too (default: those of the last day; none in JSON)");
+  command.add_flag("--failed", arguments.failed, "Only launches and jobs that failed");
+  command.add_flag("--hidden", arguments.hidden, "Show hidden jobs too");
+  command.add_flag("--offline", arguments.offline, "Do not ask the servers");
+  command.add_flag("--watch", arguments.watch, "Refresh every two seconds, until Ctrl-C");
+  command.add_flag("--rsync", arguments.rsync, "Also copy their logs into .remote/jobs");
+  add_number_option(command, "--patience", arguments.patience, "Seconds to wait for a server (default: 3)",
+                    "SECONDS", 1, 3600);
+  add_tag_option(command, context, arguments.tags, "Jobs with this tag; repeated, jobs with all of them");
 }
 
 }  // namespace remote::cli

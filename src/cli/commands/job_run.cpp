@@ -149,30 +149,26 @@ int run_job(Context& context, const JobArguments& arguments) {
 
 }  // namespace
 
-void add_job_run(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-run", "Start a command as a job that outlives the connection", run_job);
+void add_job_run(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_job);
   arguments.command.add(command, context);
-  CLI::Option* server = command.add_option("--server", arguments.request.server,
-                                           "Where it runs (default: the only server, else you are asked)");
+  CLI::Option* server =
+      command.add_option("--server", arguments.request.server, "Server to run on (default: the only one)");
   server->type_name("S");
   context.completers[server] = NameKind::servers;
   arguments.env.add(command);
   add_image_option(command, arguments.request.image);
-  add_new_tag_option(command, arguments.request.tags, "A word to find the job by; repeatable");
+  add_new_tag_option(command, arguments.request.tags, "Tag of the job; repeatable");
   arguments.slurm.add(command, context);
-  command
-      .add_option(
-          "--array", arguments.array,
-          "On a login node of Slurm: a job for each of these numbers, which is its SLURM_ARRAY_TASK_ID")
+  command.add_option("--array", arguments.array, "Slurm: one job for each number (SLURM_ARRAY_TASK_ID)")
       ->type_name("0-9");
   // For programs that need the id before the job starts (labml_remote's API); not in the help.
   command.add_option("--id", arguments.id)->group("");
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,
-                   "Let job-stacks read the Python stacks without py-spy, on signal 50");
-  command.add_flag("--follow", arguments.follow,
-                   "Show its output until it ends; Ctrl-C only ends the following");
-  command.add_flag("--rsync", arguments.rsync, "Send the project to that server first");
+                   "Let job-stacks read Python stacks without py-spy (signal 50)");
+  command.add_flag("-f,--follow", arguments.follow,
+                   "Show its output until it ends; Ctrl-C leaves the job running");
+  command.add_flag("--rsync", arguments.rsync, "Copy the project to the server first");
 }
 
 }  // namespace remote::cli

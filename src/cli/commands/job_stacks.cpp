@@ -251,13 +251,11 @@ int run_stacks(Context& context, const StacksArguments& arguments) {
 
 }  // namespace
 
-void add_job_stacks(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "job-stacks",
-                  "Show where all ranks stand in their Python code, equal ones together", run_stacks);
+void add_job_stacks(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_stacks);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
   arguments.jobs.add_words(command, context);
-  command.add_flag("--threads", arguments.threads, "All threads, not the main ones alone");
+  command.add_flag("--threads", arguments.threads, "Show all threads (default: the main thread)");
 }
 
 }  // namespace remote::cli

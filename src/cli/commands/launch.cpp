@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <CLI/App.hpp>
@@ -10,6 +11,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
+#include "cli/guide_words.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
@@ -103,6 +105,7 @@ struct Launch {
   LaunchRequest request;
   bool follow = false;
   bool rsync = false;
+  bool ask_rsync = false;     // nobody said whether to copy the project first
   bool one_a_server = false;  // nobody said how many
 };
 
@@ -116,6 +119,28 @@ TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchD
     options.max_restarts = options.max_restarts ? options.max_restarts : usual.torchrun.max_restarts;
   }
   return options;
+}
+
+// A launcher as the command would start its ranks once for each rank.
+void refuse_other_launcher(const std::string& name, const LaunchRequest& request) {
+  const std::string other = other_launcher(request.command);
+  const bool one_each = request.nproc == "1" ||
+                        (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
+                          return host.slots == 1;
+                        }));
+  if (other.empty() || one_each) {
+    return;
+  }
+  const bool mpi = other.starts_with("mpi") || other.starts_with("orte") || other.starts_with("prte");
+  throw Error::usage(
+      fmt::format("remote {}: {} starts ranks itself, and would run once for every rank", name, other), "",
+      fmt::format("`remote {} {}-- {}` starts the ranks without it; --nproc-per-node 1 runs {} once on "
+                  "each server",
+                  name,
+                  mpi               ? "--launcher mpi "
+                  : other == "srun" ? ""
+                                    : "--launcher torchrun ",
+                  name == "launch" ? "./program" : "train.py", other));
 }
 
 // The command line wins over `launch:` of configs.yaml.
@@ -141,6 +166,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
       arguments.kind == Kind::any && !nproc &&
       std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
   request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
+  refuse_other_launcher(arguments.name, request);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
@@ -158,10 +184,59 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   const bool one_value = context.options.json && !context.stream;
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
+  launch.ask_rsync = !arguments.rsync && !usual.rsync && !arguments.dry_run && !context.options.json &&
+                     context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   request.check = arguments.check.value_or(usual.check.value_or(true));
   request.await_lifelines = !launch.follow;  // following tells it too
   request.tell_changes = !launch.rsync;
   return launch;
+}
+
+// What a sync would send to these servers.
+std::set<std::string> changed_here(Context& context, const std::vector<std::string>& servers) {
+  PrepareRequest request;
+  request.servers = servers;
+  request.setup = false;
+  request.packages = false;
+  request.dry_run = true;
+  const auto usual = std::exchange(context.on_event, [&](const Event& event) {
+    if (std::holds_alternative<NewHostKey>(event) || std::holds_alternative<KeyProblem>(event)) {
+      context.show(event);
+    }
+  });
+  std::set<std::string> changed;
+  for (const PrepareResult& result : context.project().prepare(request)) {
+    if (!result.error) {  // else the launch reports it
+      changed.insert(result.report.files.changed.begin(), result.report.files.changed.end());
+    }
+  }
+  context.on_event = usual;
+  return changed;
+}
+
+// Copies the project before a launch: where nobody said so, after a yes to what has changed.
+void copy_first(Context& context, const std::vector<std::string>& servers, const Launch& launch) {
+  try {
+    if (launch.ask_rsync) {
+      const std::set<std::string> changed = changed_here(context, servers);
+      if (changed.empty()) {
+        return;
+      }
+      const auto answer =
+          context.terminal.ask(fmt::format("{} changed since the last sync ({}). Copy first? [Y/n] ",
+                                           counted(changed.size(), "file"),
+                                           join(first_lines({changed.begin(), changed.end()}, 3), ", ")),
+                               context.cancel);
+      context.cancel.check();
+      if (answer && !answer->empty() && !is_yes(answer)) {
+        return;
+      }
+    }
+    send_project(context, servers);
+  } catch (const Interrupted&) {
+    context.terminal.notice("interrupted before the launch: no rank was started");
+    throw;
+  }
 }
 
 int run_launch(Context& context, const LaunchArguments& arguments) {
@@ -177,13 +252,13 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     }
     return 0;
   }
-  if (launch.rsync) {
+  if (launch.rsync || launch.ask_rsync) {
     launch::resolve_nproc(request.nproc, 0, 1, {});  // what is wrong is said before anything is sent
     std::vector<std::string> servers = request.servers;
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);
     }
-    send_project(context, servers);
+    copy_first(context, servers, launch);
   }
   std::vector<Job> started;
   bool unsaved = false;
@@ -232,91 +307,96 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
 
 void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
   command
-      .add_option("--rdzv,--rdzv-backend", options.rendezvous,
-                  "torchrun: how its agents find each other (default: static; c10d with --nnodes MIN:MAX and "
-                  "--max-restarts)")
+      .add_option(
+          "--rdzv,--rdzv-backend", options.rendezvous,
+          "torchrun: how its agents meet (default: static; c10d with --nnodes MIN:MAX or --max-restarts)")
       ->check(CLI::IsMember({"static", "c10d"}));
   command
       .add_option("--nnodes", options.nodes,
-                  "torchrun: go on as long as MIN servers are left; MAX is the number of servers")
+                  "torchrun: continue while MIN servers are left; MAX is the number of servers")
       ->type_name("MIN:MAX");
   add_number_option(command, "--max-restarts", options.max_restarts,
-                    "torchrun: start all workers again after a failure, so many times (default: 0; 3 with "
-                    "--nnodes MIN:MAX)",
+                    "torchrun: restarts of all workers after a failure (default: 0; 3 with --nnodes MIN:MAX)",
                     "N", 0, 1000000);
 }
 
-void add(CLI::App& app, Context& context, Kind kind, const std::string& name, const std::string& help) {
-  const auto [command, arguments] = add_command(app, context, name, help, run_launch);
+// How the ranks are started and watched.
+void add_running_options(CLI::App& command, LaunchArguments& arguments) {
+  add_launcher_option(command, arguments.launcher);
+  add_torchrun_options(command, arguments.torchrun);
+  command
+      .add_option("--mpi-agent", arguments.mpi_agent,
+                  "mpi: how mpirun reaches the other servers: the launch's own connections (default), or the "
+                  "servers' ssh")
+      ->check(CLI::IsMember({"lifeline", "ssh"}));
+  arguments.init_method.add(command);
+  command
+      .add_option("--on-failure", arguments.on_failure,
+                  "What to do with the other ranks when one fails (default: kill)")
+      ->check(CLI::IsMember({"kill", "leave"}));
+  add_number_option(command, "--failure-grace", arguments.failure_grace_s,
+                    "Seconds for the other ranks to exit after a failure (default: 5)", "SECONDS", 0, 86400);
+  add_number_option(command, "--lost-after", arguments.lost_after_s,
+                    "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
+                    86400);
+  command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
+  command.add_flag("--verify-sync", arguments.request.verify_sync,
+                   "Start only if every server has the same files as this machine");
+  add_switch(command, "--enable-stacks,!--no-stacks", arguments.request.enable_stacks,
+             arguments.kind == Kind::any
+                 ? "Let job-stacks read Python stacks without py-spy (signal 50)"
+                 : "Let job-stacks read Python stacks without py-spy (signal 50; the default)");
+  add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+  add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");
+  add_switch(command, "--check,!--no-check", arguments.check,
+             "Check the servers before starting (the default)");
+}
+
+void add(CLI::App& command, Context& context, Kind kind) {
+  auto& arguments = arguments_of(command, context, run_launch);
   arguments.kind = kind;
-  arguments.name = name;
+  arguments.name = command.get_name();
   LaunchRequest& request = arguments.request;
   request.python = kind != Kind::any;
-  arguments.command.add(command, context, "What every rank runs, a line for a shell in the project's folder",
+  arguments.command.add(command, context, "Command of every rank, a line for the server's shell",
                         "--cmd,--python-cmd");
   command
       .add_option(
           "--nproc-per-node", arguments.nproc,
-          std::string("Ranks a server; auto (or gpu): one a GPU that CUDA_VISIBLE_DEVICES leaves, else one a "
-                      "core (default: ") +
+          std::string(
+              "Ranks on each server; auto: one for each visible GPU, else for each core; cpu: one for "
+              "each core (default: ") +
               (kind == Kind::any ? "1)" : "auto)"))
       ->type_name("N|auto");
   arguments.slurm.add(command, context);
-  add_number_option(command, "--nodes", request.nodes,
-                    "On a login node of Slurm: how many nodes (default: 1)", "N", 1, 100000);
+  add_number_option(command, "--nodes", request.nodes, "Slurm: number of nodes (default: 1)", "N", 1, 100000);
   add_number_option(command, "--master-port", request.master_port,
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
   add_image_option(command, request.image);
-  add_new_tag_option(command, request.tags, "Instead of the words of the command; repeatable");
+  add_new_tag_option(command, request.tags,
+                     "Tag of its jobs (default: the words of the command); repeatable");
   arguments.hosts.add(command, add_server_option(command, context, request.servers));
   if (kind == Kind::helper) {
-    command.add_flag("--use-env", arguments.use_env,
-                     "Do not append --local_rank=N: the ranks read LOCAL_RANK");
+    command.add_flag("--use-env", arguments.use_env, "Do not append --local_rank=N; ranks read LOCAL_RANK");
   } else {
     command.add_flag("--local-rank-arg", request.local_rank_arg, "Append --local_rank=N to the command");
-    command.add_flag("--use-env", arguments.use_env, "The default here; for labml_remote's command lines");
+    command.add_flag("--use-env", arguments.use_env,
+                     "Accepted for labml_remote's command lines; this is the default");
   }
-  add_launcher_option(command, arguments.launcher);
-  add_torchrun_options(command, arguments.torchrun);
-  command
-      .add_option(
-          "--mpi-agent", arguments.mpi_agent,
-          "mpi: how its mpirun reaches the other servers: by the launch's own connections (lifeline, the "
-          "default), or by the ssh that the servers have")
-      ->check(CLI::IsMember({"lifeline", "ssh"}));
-  arguments.init_method.add(command);
-  command
-      .add_option("--on-failure", arguments.on_failure, "When a rank fails: kill the others, or leave them")
-      ->check(CLI::IsMember({"kill", "leave"}));
-  add_number_option(command, "--failure-grace", arguments.failure_grace_s,
-                    "After a failure, the seconds that the other ranks get to exit (default: 5)", "SECONDS",
-                    0, 86400);
-  add_number_option(
-      command, "--lost-after", arguments.lost_after_s,
-      "Seconds of silence after which a server counts as lost, and the ranks elsewhere end (default: 60)",
-      "SECONDS", 2, 86400);
-  command.add_flag("--dry-run", arguments.dry_run, "Show what would be started, and start nothing");
-  command.add_flag("--verify-sync", request.verify_sync,
-                   "Start only if every server has the project as it is here, compared by content");
-  add_switch(command, "--enable-stacks,!--no-stacks", request.enable_stacks,
-             kind == Kind::any ? "Let job-stacks read the Python stacks without py-spy, on signal 50"
-                               : "The default here: job-stacks reads the Python stacks without py-spy, on "
-                                 "signal 50; a torch without libuv does without it, and the verdict knows "
-                                 "torchrun's workers");
-  add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
-  add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Send the project to these servers first");
-  add_switch(command, "--check,!--no-check", arguments.check,
-             "Look first whether the servers are fit for it (the default)");
+  add_running_options(command, arguments);
 }
 
 }  // namespace
 
-void add_launch(CLI::App& app, Context& context) {
-  add(app, context, Kind::torch, "torch-launch", "Start a distributed PyTorch run");
-  add(app, context, Kind::helper, "helper-torch-launch",
-      "The same, appending --local_rank=N as labml_remote does");
-  add(app, context, Kind::any, "launch", "The same ranks for a command that is not Python");
+void add_torch_launch(CLI::App& command, Context& context) {
+  add(command, context, Kind::torch);
+}
+void add_helper_torch_launch(CLI::App& command, Context& context) {
+  add(command, context, Kind::helper);
+}
+void add_launch(CLI::App& command, Context& context) {
+  add(command, context, Kind::any);
 }
 
 }  // namespace remote::cli

@@ -11,21 +11,17 @@
 namespace remote::cli {
 
 void HostOptions::add(CLI::App& command, CLI::Option* servers) {
-  CLI::Option* hostfile =
-      command.add_option("--hostfile", hostfile_,
-                         "The servers in the order of their ranks, as MPI and DeepSpeed have it: a line is "
-                         "HOST or HOST slots=N");
+  CLI::Option* hostfile = command.add_option(
+      "--hostfile", hostfile_, "Hostfile of MPI or DeepSpeed: lines of HOST or HOST slots=N, in rank order");
   hostfile->type_name("FILE")->excludes(servers);
-  command.add_option("-H,--host", hosts_, "The same on the command line: a,b or a:2,b:2")
+  command.add_option("-H,--host", hosts_, "Servers and their ranks: a,b or a:2,b:2")
       ->type_name("HOSTS")
       ->excludes(servers)
       ->excludes(hostfile);
-  CLI::Option* include =
-      command.add_option("--include", include_,
-                         "Of these hosts, else of all servers, only SERVER[:GPU,…]@SERVER…, as DeepSpeed has "
-                         "it: b:0,2 means GPUs 0 and 2 of b");
+  CLI::Option* include = command.add_option(
+      "--include", include_, "Servers or GPUs to use, as DeepSpeed writes them: SERVER[:GPU,…]@SERVER…");
   include->type_name("SPEC")->excludes(servers);
-  command.add_option("--exclude", exclude_, "All of them but those")
+  command.add_option("--exclude", exclude_, "Servers or GPUs to leave out")
       ->type_name("SPEC")
       ->excludes(servers)
       ->excludes(include);
@@ -71,13 +67,12 @@ void InitMethodOptions::add(CLI::App& command) {
   command
       .add_option(
           "--init-method", method_,
-          "Set INIT_METHOD for init_process_group(): tcp: tcp://MASTER_ADDR:MASTER_PORT; file: a file "
-          "that all servers share, fresh for each launch; env: do not (default)")
+          "Value of INIT_METHOD for init_process_group(): tcp://… of the master, or a file on a shared "
+          "folder; env sets none (default)")
       ->check(CLI::IsMember({"env", "tcp", "file"}));
   command
       .add_option("--init-dir", dir_,
-                  "The folder for that file, one that all servers share (default: that of the jobs, in the "
-                  "project's)")
+                  "Shared folder for --init-method file (default: the project's jobs folder)")
       ->type_name("DIR");
 }
 
@@ -100,10 +95,9 @@ void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& us
 }
 
 void SlurmOptions::add(CLI::App& command, Context& context) {
-  command.add_flag("--requeue", requeue_,
-                   "On a login node of Slurm: run it again when a node fails or it is preempted");
-  CLI::Option* option = command.add_option(
-      "--after", after_, "On a login node of Slurm: begin when this job has succeeded; repeatable");
+  command.add_flag("--requeue", requeue_, "Slurm: run again if a node fails or the job is preempted");
+  CLI::Option* option =
+      command.add_option("--after", after_, "Slurm: start when this job has succeeded; repeatable");
   option->type_name("KEY")->take_all()->allow_extra_args(false);
   context.completers[option] = NameKind::jobs;
 }
@@ -120,10 +114,7 @@ std::vector<Job> SlurmOptions::jobs_before(Context& context) const {
 }
 
 void add_image_option(CLI::App& command, std::optional<std::string>& image) {
-  command
-      .add_option(
-          "--image", image,
-          "Run in a container of this image, in place of the one in configs.yaml; none: in no container")
+  command.add_option("--image", image, "Container image, or none (default: the image in configs.yaml)")
       ->type_name("IMAGE");
 }
 

@@ -122,14 +122,13 @@ int run_report(Context& context, const ReportArguments& arguments) {
 
 }  // namespace
 
-void add_report(CLI::App& app, Context& context) {
-  const auto [command, arguments] = add_command(
-      app, context, "report", "Make one HTML page about a launch: what happened, and why", run_report);
+void add_report(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_report);
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
-  command.add_option("--out", arguments.out, "The file (default: .remote/reports/launch-KEY.html)")
+  command.add_option("--out", arguments.out, "File to write (default: .remote/reports/launch-KEY.html)")
       ->type_name("FILE");
-  command.add_flag("--offline", arguments.offline, "Do not ask the servers: what is known here");
+  command.add_flag("--offline", arguments.offline, "Do not ask the servers");
   command.add_flag("--watch", arguments.watch,
                    "Write the page every 3 s until the launch ends; it reloads itself");
 }

@@ -169,17 +169,15 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
 
 }  // namespace
 
-void add_run(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "run", "Run a command on the servers and show its output", run_on_servers);
+void add_run(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_on_servers);
   arguments.command.add(command, context);
   add_server_option(command, context, arguments.request.servers);
   arguments.env.add(command);
   CLI::Option* tty = command.add_flag(
-      "--tty", arguments.tty,
-      "Give the command a terminal (default: on one server, where stdin and stdout are one)");
-  command.add_flag("--no-tty", arguments.no_tty, "Give it none")->excludes(tty);
-  command.add_flag("--silent", arguments.silent, "Do not show what it prints");
+      "--tty", arguments.tty, "Give the command a terminal (default: on one server, from a terminal)");
+  command.add_flag("--no-tty", arguments.no_tty, "Give the command no terminal")->excludes(tty);
+  command.add_flag("--silent", arguments.silent, "Do not show the output");
 }
 
 }  // namespace remote::cli

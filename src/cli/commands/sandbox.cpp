@@ -156,27 +156,24 @@ void sandbox_status(Context& context) {
 
 }  // namespace
 
-void add_sandbox(CLI::App& app, Context& context) {
-  CLI::App* sandbox = app.add_subcommand("sandbox", "Practice servers on this machine: real sshd processes");
-  sandbox->require_subcommand(1);
+void add_sandbox(CLI::App& sandbox, Context& context) {
+  sandbox.require_subcommand(1);
 
-  const auto [up, up_arguments] =
-      add_command(*sandbox, context, "up", "Start them; those that run already stay as they are", sandbox_up);
-  add_number_option(up, "--nodes", up_arguments.options.nodes, "How many (default: those there are, else 2)",
-                    "N", 1, 1000);
-  add_number_option(
-      up, "--max-sessions", up_arguments.options.max_sessions,
-      "Sessions that one connection may have, of those started now (default: 10, as sshd has it)", "N", 0,
-      10000);
+  CLI::App& up = *sandbox.add_subcommand("up", "Start the practice servers that are not running");
+  auto& up_arguments = arguments_of(up, context, sandbox_up);
+  add_number_option(up, "--nodes", up_arguments.options.nodes,
+                    "Number of servers (default: as before, else 2)", "N", 1, 1000);
+  add_number_option(up, "--max-sessions", up_arguments.options.max_sessions,
+                    "Sessions for each connection (default: 10, as for sshd)", "N", 0, 10000);
 
   up.add_flag("--sample", up_arguments.sample,
-              "Write train.py too, a small training; `remote torch-launch` then runs it");
+              "Also write train.py, a small training for `remote torch-launch`");
 
-  const auto [down, arguments] = add_command(
-      *sandbox, context, "down", "End them and everything that was started in them", sandbox_down);
-  down.add_flag("--purge", arguments.purge, "Remove their homes, keys and ports too");
+  CLI::App& down = *sandbox.add_subcommand("down", "Stop them and everything started in them");
+  auto& arguments = arguments_of(down, context, sandbox_down);
+  down.add_flag("--purge", arguments.purge, "Also remove their homes, keys and ports");
 
-  CLI::App* status = sandbox->add_subcommand("status", "List them");
+  CLI::App* status = sandbox.add_subcommand("status", "List them");
   status->callback([&context] { sandbox_status(context); });
 }
 

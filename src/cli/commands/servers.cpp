@@ -135,12 +135,8 @@ int run_servers(Context& context, const std::vector<std::string>& globs) {
 
 }  // namespace
 
-void add_servers(CLI::App& app, Context& context) {
-  const auto [command, globs] = add_command(
-      app, context, "servers",
-      "Show which servers are reached, their GPUs and jobs; with --verbose how each is reached, and "
-      "where each setting came from",
-      run_servers);
+void add_servers(CLI::App& command, Context& context) {
+  auto& globs = arguments_of(command, context, run_servers);
   add_server_option(command, context, globs);
 }
 

@@ -59,11 +59,9 @@ int run_shell(Context& context, const ShellArguments& arguments) {
 
 }  // namespace
 
-void add_shell(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "shell",
-                  "Open your login shell on a server, in the project's folder and environment", run_shell);
-  context.completers[command.add_option("server", arguments.server, "The server (default: the only one)")
+void add_shell(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_shell);
+  context.completers[command.add_option("server", arguments.server, "Server (default: the only one)")
                          ->type_name("SERVER")] = NameKind::servers;
   arguments.env.add(command);
 }

@@ -23,6 +23,8 @@
 namespace remote::cli {
 namespace {
 
+constexpr std::size_t most_shown = 10;  // launches and jobs that are shown
+
 // What runs, and then what ended, each by key.
 std::vector<TableRow> rows_of(const ProjectStatus& status) {
   std::vector<Job> jobs = status.unfinished;
@@ -35,6 +37,20 @@ std::vector<TableRow> rows_of(const ProjectStatus& status) {
   }
   std::ranges::stable_sort(rows, {}, &TableRow::dim);
   return rows;
+}
+
+// "2 launches and 1 job"
+std::string counted_launches(const std::vector<Job>& jobs) {
+  std::size_t launches = 0;
+  std::size_t others = 0;
+  for (const Batch& batch : by_launch(jobs)) {
+    ++(batch.front().launch ? launches : others);
+  }
+  const std::string of_launches = counted(launches, "launch");
+  if (launches == 0 || others == 0) {
+    return launches == 0 ? counted(others, "job") : of_launches;
+  }
+  return of_launches + " and " + counted(others, "job");
 }
 
 nlohmann::ordered_json json_of(const std::vector<Job>& jobs) {
@@ -67,15 +83,22 @@ int show_status(Context& context) {
     return 0;
   }
   if (!rows.empty()) {
-    context.terminal.out(job_table(context, rows, {}));
+    std::vector<TableRow> shown = rows;
+    // What runs, and the newest of what ended.
+    const auto ended = static_cast<std::size_t>(std::ranges::count_if(rows, &TableRow::dim));
+    const std::size_t hidden = ended - std::min(ended, most_shown);
+    const auto first = shown.end() - static_cast<std::ptrdiff_t>(ended);
+    shown.erase(first, first + static_cast<std::ptrdiff_t>(hidden));
+    context.terminal.out(job_table(context, shown, {}));
+    if (hidden > 0) {
+      context.terminal.notice(fmt::format("{} more that ended: remote job-list --stopped", hidden));
+    }
   }
   context.terminal.notice(fmt::format(
       "{}: {} on {}{}", project.name(),
-      status.unfinished.empty() ? "nothing runs" : counted(status.unfinished.size(), "unfinished job"),
+      status.unfinished.empty() ? "nothing runs" : counted_launches(status.unfinished) + " unfinished",
       counted(static_cast<std::size_t>(status.servers), "server"),
-      status.ended.empty()
-          ? ""
-          : fmt::format(", {} ended since the last time", counted(status.ended.size(), "job"))));
+      status.ended.empty() ? "" : fmt::format(", {} ended since last time", counted_launches(status.ended))));
   for (const NextStep& one : next) {
     context.terminal.notice(fmt::format("{}: {}", one.why, one.command));
   }
@@ -99,11 +122,9 @@ int show_no_project(Context& context) {
   return 2;
 }
 
-void add_status(CLI::App& app, Context& context) {
+void add_status(CLI::App& command, Context& context) {
   struct None {};
-  add_command<None>(app, context, "status",
-                    "Show what runs, what ended since the last time, and what to do next",
-                    [](Context& given, const None&) { return show_status(given); });
+  arguments_of<None>(command, context, [](Context& given, const None&) { return show_status(given); });
 }
 
 }  // namespace remote::cli

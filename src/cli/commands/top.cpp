@@ -56,15 +56,13 @@ int run_top(Context& context, const TopArguments& arguments) {
 
 }  // namespace
 
-void add_top(CLI::App& app, Context& context) {
-  const auto [command, arguments] = add_command(
-      app, context, "top",
-      "Show all servers live: GPUs and who has them, load, disk, and jobs with their last lines", run_top);
+void add_top(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_top);
   add_server_option(command, context, arguments.servers);
-  add_number_option(command, "--interval", arguments.interval,
-                    "Seconds from one look to the next (default: 2)", "SECONDS", 1, 3600);
+  add_number_option(command, "--interval", arguments.interval, "Seconds between refreshes (default: 2)",
+                    "SECONDS", 1, 3600);
   command.add_flag("--once", arguments.once,
-                   "Print it once (so it is with --json, or where stdout is no terminal)");
+                   "Print once and exit (default with --json or without a terminal)");
 }
 
 }  // namespace remote::cli

@@ -48,13 +48,11 @@ int run_trust(Context& context, const TrustArguments& arguments) {
 
 }  // namespace
 
-void add_trust(CLI::App& app, Context& context) {
-  const auto [command, arguments] =
-      add_command(app, context, "trust",
-                  "Allow what this project's configuration and links make this machine do", run_trust);
+void add_trust(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_trust);
   command.add_flag("--yes", arguments.yes, "Do not ask");
-  command.add_flag("--folder", arguments.folder, "Use the project although others can change its folder");
-  command.add_flag("--forget", arguments.forget, "Take back all that this project was allowed");
+  command.add_flag("--folder", arguments.folder, "Use the project even though others can change its folder");
+  command.add_flag("--forget", arguments.forget, "Take back everything that this project was allowed");
 }
 
 }  // namespace remote::cli

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "cli/help.hpp"
 #include "cli/options.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/words.hpp"
@@ -20,12 +21,6 @@
 
 namespace remote::cli {
 namespace {
-
-std::vector<const CLI::App*> subcommands(const CLI::App& app) {
-  // CLI11 hides what is in the group "".
-  return app.get_subcommands(
-      [](const CLI::App* sub) { return !sub->get_group().empty() && !sub->get_name().empty(); });
-}
 
 // "{auto,always,never}" of a type name such as "TEXT:{auto,always,never}".
 std::vector<Completion::Word> choices(const CLI::Option& option) {
@@ -122,7 +117,7 @@ void take(Position& at, const std::string& word) {
       at.values_left = static_cast<std::size_t>(std::max(0, wanted));
     }
   } else {
-    for (const CLI::App* sub : subcommands(*at.command)) {
+    for (const CLI::App* sub : shown_commands(*at.command)) {
       if (at.positionals == 0 && sub->check_name(word)) {
         at.command = sub;
         return;
@@ -265,7 +260,7 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
     return complete_value(*positional, start, "", sources);
   }
   if (at.positionals == 0) {
-    for (const CLI::App* sub : subcommands(*at.command)) {
+    for (const CLI::App* sub : shown_commands(*at.command)) {
       if (sub->get_name().starts_with(start)) {
         completion.words.push_back({sub->get_name(), sub->get_description()});
       }
@@ -297,14 +292,12 @@ std::string project_on_line(const std::vector<std::string>& words) {
   return plain;
 }
 
-void add_completion(CLI::App& app, Context& context) {
+void add_completion(CLI::App& command, Context& context) {
   auto shell = std::make_shared<std::string>();
-  CLI::App* command = app.add_subcommand("completion", "Print the completion script of a shell");
-  command->add_option("shell", *shell, "The shell")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  command->callback([shell, &context] { context.terminal.out(completion_script("remote." + *shell)); });
+  command.add_option("shell", *shell, "The shell")->required()->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  command.callback([shell, &context] { context.terminal.out(completion_script("remote." + *shell)); });
 
+  CLI::App& app = *command.get_parent();
   CLI::App* complete = app.add_subcommand("__complete", "")->group("");
   complete->prefix_command();    // the words of the line are taken as they are,
   complete->fallthrough(false);  // also those that look like global options

@@ -246,7 +246,7 @@ bool show_server(Context& context, const PrepareResult& result, const PrepareReq
   for (const std::string& warning : report.files.warnings) {
     context.terminal.warning(name + visible_line(warning));
   }
-  show_names(context, name + "left alone, newer on the server:", report.files.newer);
+  show_names(context, name + "not changed, newer on the server:", report.files.newer);
   if (request.dry_run) {
     show_names(context, name + "would send:", report.files.changed);
   }
@@ -285,9 +285,11 @@ ui::Transfer as_transfer(const TransferProgress& progress) {
     transfer.total = std::max(progress.bytes, progress.bytes * 100 / static_cast<unsigned>(progress.percent));
   }
   transfer.bytes_per_second = progress.bytes_per_second;
-  transfer.left = progress.percent > 0 && progress.percent < 100
+  // At the end it is what has passed; and rsync says zero while files follow that it has not counted yet.
+  transfer.left = progress.percent > 0 && progress.percent < 100 &&
+                          progress.left.find_first_not_of("0:") != std::string::npos
                       ? progress.left
-                      : std::string();  // then it is what has passed
+                      : std::string();
   return transfer;
 }
 

@@ -44,6 +44,8 @@ ui::Style style_of(const TableRow& row) {
   return ui::Style::plain;
 }
 
+constexpr std::size_t longest_reason = 32;
+
 std::int64_t begin_of(const Job& job) {
   return job.started_at.value_or(job.created_at);
 }
@@ -69,13 +71,15 @@ std::string duration(const Batch& batch, std::int64_t now) {
   return begin && end && known ? format_duration(*end - *begin) : "-";
 }
 
-// Why a launch is without a lifeline is a warning of its own.
+// A reason of any length would push the other columns off the screen; `job-list --json` has it whole. Why a
+// launch is without a lifeline is a warning of its own.
 Job brief(Job job) {
   if (job.reason.kind == JobReason::Kind::no_lifeline || job.reason.kind == JobReason::Kind::lifeline_dead) {
     job.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
   } else if (job.reason.kind == JobReason::Kind::lifeline_restarted) {
     job.reason = {.kind = JobReason::Kind::other, .text = "lifeline restarted"};
   }
+  job.reason.text = ui::shorten(visible_line(job.reason.text), longest_reason);
   return job;
 }
 
@@ -92,12 +96,28 @@ std::string id_text(const Batch& batch, const TableOptions& options) {
   return (first.launch && !options.ranks ? *first.launch : first.id).text().substr(0, shown_digits);
 }
 
-// The tags that all of them have.
+// Whether a command has this word, alone or as the end of a path.
+bool has_word(const std::string& command, const std::string& tag) {
+  if (tag.find(' ') != std::string::npos) {
+    return command.find(tag) != std::string::npos;
+  }
+  constexpr std::string_view around = "'\"();&|";
+  return std::ranges::any_of(split_words(command), [&](const std::string& text) {
+    std::string_view word = text;
+    word.remove_prefix(std::min(word.find_first_not_of(around), word.size()));
+    word = word.substr(0, word.find_last_not_of(around) + 1);
+    return word == tag || word.ends_with("/" + tag);
+  });
+}
+
+// The tags that all of them have and a person gave: the usual ones are the words of the command, and these.
 std::string tags_text(const Batch& batch) {
   std::vector<std::string> tags = batch.front().tags;
-  for (const Job& job : batch) {
-    std::erase_if(tags, [&](const std::string& tag) { return !job.has_tag(tag); });
-  }
+  std::erase_if(tags, [&](const std::string& tag) {
+    return tag == "distributed" || tag == "torch" || tag == "master" ||
+           has_word(batch.front().command, tag) ||
+           std::ranges::any_of(batch, [&](const Job& job) { return !job.has_tag(tag); });
+  });
   return join(tags, ",");
 }
 
@@ -115,7 +135,7 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                                  {"STARTED", true},
                                  {"TIME", true},
                                  ui::Column("TAGS").yielding(),
-                                 ui::Column("COMMAND").yielding()});
+                                 ui::Column("COMMAND").yielding().elided()});
   ui::Table table(columns);
   const std::int64_t now = now_seconds();
   for (const TableRow& row : rows) {

@@ -97,7 +97,8 @@ std::string size_text(std::uint64_t bytes) {
   const auto number = static_cast<double>(bytes);
   return bytes >= 1'000'000'000 ? fmt::format("{:.1f} GB", number / 1e9)
          : bytes >= 1'000'000   ? fmt::format("{:.1f} MB", number / 1e6)
-                                : fmt::format("{:.1f} kB", number / 1e3);
+         : bytes >= 1'000       ? fmt::format("{:.1f} kB", number / 1e3)
+                                : counted(bytes, "byte");
 }
 
 std::string SameFailures::seen_on(const std::string& server, const ServerFailed& failure) {
