@@ -70,7 +70,7 @@
     remote_fail "what was sent of the server's side of remote did not arrive whole"
   fi
   rm "$remote_new/archive"
-  : >"$remote_new/used"
+  true >"$remote_new/used"
   if [ -z "$remote_temporary" ]; then
     remote_keep "$remote_cache"
     remote_check || remote_fail "$remote_program cannot be used: look at its owner and its mode"

@@ -25,21 +25,28 @@ actions/pairs.sh|eval "$activate" >/dev/null 2>&1
 actions/probe.sh|eval "$activate" >/dev/null 2>&1
 actions/run.sh|eval "$environment" || exit 127
 actions/shell.sh|eval "$environment" || echo "remote: cannot enter the Python environment" >&2
+actions/slurm_stacks.sh|--nodes=1 --ntasks=1 --nodelist="$so_node" sh -c 'remote_program=$0 && . "$0/main.sh"' "$kept" 2>"$so_err") || exit
 actions/stacks.sh|eval "$activate" >/dev/null
 actions/start.sh|eval "$lifeline_activate" >/dev/null
-actions/start.sh|pr_found=$(cd "$jobs/.bin" && ls -ld .. . $pr_names && echo && cat $pr_names && echo end) 2>/dev/null || return 1
-lib/activate.sh|eval "$__text"
-lib/activate.sh|eval "[ -n \"\${$__name+set}\" ]" || echo "unset $__name"
-lib/activate.sh|{ eval "$1"; } >&2 || exit
 lib/backend_slurm_state.sh|ls -a "$f_dir" >/dev/null 2>&1
 lib/container_job.sh|eval "br_value=\${$br_name-}"
 lib/job.sh|eval "$1"
 lib/job.sh|eval "set --
+lib/keep.sh|ko_modes=$(cd "$kept" && ls -ld . .. ../..) || return 1
+lib/keep.sh|set -- $(cd "$1" && ls -ldn main.sh */*.sh */*.py)
 lib/lib.sh|eval "$1=\$2"
 lib/lib.sh|eval "recalled=\${$1-}"
 lib/mpi_rank.sh|exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
+lib/prologue.sh|eval "$__text"
+lib/prologue.sh|eval "[ -n \"\${$__name+set}\" ]" || echo "unset $__name"
+lib/prologue.sh|{ eval "$1"; } >&2 || exit
+lib/provision.sh|eval "$prologue"
 lib/shell_rc.sh|if [ "$PATH" != "$REMOTE_SHELL_PATH" ]; then eval "$remote_environment"; fi
 lib/slurm_job.sh|eval "kv_rest=\${$kv_name-}"
+lib/steps.sh|:*) eval "${remote_line#:} $remote_words" ;;
+lib/steps.sh|=*) eval "${remote_line#=}=${remote_words# }" ;;
+lib/steps.sh|eval "case \$remote_$((remote_step + 1)) in -*) ;; *) false ;; esac" || break
+lib/steps.sh|eval "remote_line=\$remote_$remote_step"
 END
 }
 
