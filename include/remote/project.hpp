@@ -69,7 +69,7 @@ struct RunRequest {
   std::string command;  // a line for the server's shell, run in the project's folder and environment
   std::vector<std::string> servers{};  // names or globs; none: all
   Env env{};
-  OnOutput on_output{};
+  OnOutput on_output{};  // an Error that it throws ends that server's part, as its error
   std::function<void(std::size_t, const ServerRun&)> on_ended{};  // all of its output was handed over before
   // Gives the command a terminal; its output is then one stream, `out`. Goes with one server only: else Error
   // (usage). The command ends by SIGHUP when this side goes away.

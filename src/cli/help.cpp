@@ -217,13 +217,13 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
   std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage_line(command, name);
   if (command.get_parent() == nullptr) {
-    return text + command_groups(command, width) + options(command, width) + topics(width) + "\n" +
+    return text + commands(command, width) + options(command, width) + topics(width) + "\n" +
            wrapped(
                "`remote help COMMAND` shows the options of a command, `remote help TOPIC` a page of the "
                "manual.",
                0, width);
   }
-  return text + command_groups(command, width) + options(command, width) + examples(command) +
+  return text + commands(command, width) + options(command, width) + examples(command) +
          see_also(command, width) + "\n" +
          wrapped("Options of every command (--project, --json, -v, …): see `remote --help`.", 0, width);
 }

@@ -1,5 +1,9 @@
 // A command in the foreground of one or several servers, and a shell on one.
 
+#include <memory>
+#include <mutex>
+#include <optional>
+
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
@@ -47,6 +51,40 @@ ExitStatus run_on(Core& core, const config::Server& server, const RunRequest& re
   }
 }
 
+// What the program's callback has thrown, by server. Any thread.
+class Thrown {
+ public:
+  explicit Thrown(std::size_t servers) : errors_(servers) {}
+  void keep(std::size_t index, const Error& error) {
+    const std::lock_guard lock(mutex_);
+    errors_[index] = error;
+  }
+  void rethrow(std::size_t index) const {
+    const std::lock_guard lock(mutex_);
+    if (errors_[index]) {
+      throw Error(*errors_[index]);
+    }
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::optional<Error>> errors_;
+};
+
+// The callback as one whose Error ends its server's part alone.
+OnOutput ending_one(const OnOutput& output, const std::shared_ptr<Thrown>& thrown) {
+  if (!output) {
+    return {};
+  }
+  return [output, thrown](std::size_t index, OutputStream stream, std::string_view data) {
+    try {
+      output(index, stream, data);
+    } catch (const Error& error) {
+      thrown->keep(index, error);
+    }
+  };
+}
+
 }  // namespace
 
 std::vector<ServerRun> run(Core& core, const RunRequest& request) {
@@ -58,7 +96,8 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
     throw Error::usage("cannot run", fmt::format("{} servers cannot share a terminal", servers.size()),
                        "name one server");
   }
-  const OnOutput output = core.on_caller(request.on_output);
+  const auto thrown = std::make_shared<Thrown>(servers.size());
+  const OnOutput output = core.on_caller(ending_one(request.on_output, thrown));
   const auto on_ended = core.on_caller(request.on_ended);
   std::vector<ServerRun> results;
   for (const config::Server& server : servers) {
@@ -67,11 +106,17 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
   servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
     ssh::Sink sink;
     if (output) {
-      sink = [&output, index](ssh::Stream stream, std::string_view data) { output(index, stream, data); };
+      sink = [&output, &thrown, index](ssh::Stream stream, std::string_view data) {
+        thrown->rethrow(index);
+        output(index, stream, data);
+      };
     }
     ServerRun& result = results[index];
     try {
-      result.status = run_on(core, server, request, sink);
+      const ExitStatus status = run_on(core, server, request, sink);
+      core.settle();
+      thrown->rethrow(index);
+      result.status = status;
     } catch (const Error& error) {
       result.error = error.on(server.name);
     }

@@ -99,7 +99,7 @@ class TerminalRun {
     if (login_.over() && !script_ran_.over()) {
       data = script_ran_.strip(data, [this](std::string_view line) {
         if (trim(line) == server::program_needed) {
-          unsent_ = server::program_installation() + request_;
+          unsent_ += server::program_installation() + request_;  // behind the request, which it throws away
         }
         return is_mark(line, "run");
       });

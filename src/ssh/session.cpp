@@ -7,6 +7,7 @@
 #include <libssh/server.h>  // ssh_send_keepalive
 
 #include "base/log.hpp"
+#include "server/program.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -64,6 +65,11 @@ void Session::flush_before_end() {
 void Session::throw_lost() const {
   log_info(server(), "connection lost: {}", lost_);
   throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
+}
+
+// As it will be opened: a script is the server's program (open_program).
+void Session::expect(const std::string& command) {
+  expected_.push_back(command == script_command ? server::program_command() : command);
 }
 
 std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {

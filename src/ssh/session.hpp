@@ -28,7 +28,7 @@ class Session final : public Connection {
   std::unique_ptr<Channel> open(const std::string& command, Sink sink) override;
   std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
                                             Sink sink) override;
-  void expect(const std::string& command) override { expected_.push_back(command); }
+  void expect(const std::string& command) override;
   // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
   std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;

@@ -90,7 +90,8 @@ TEST(CommandJobRun, AServerThatIsNotReachedIsAnErrorAndNothingIsRecorded) {
 
 TEST(CommandJobRun, WhenTheAnswerIsLostTheJobIsFoundAgain) {
   CommandWorld world;
-  world.servers().set_faults({.after = 1});
+  ASSERT_EQ(world.run({"job-run", "--server", "a", "--cmd", "true"}).code, 0);  // it has the program now
+  world.servers().set_faults({.after = world.servers().commands() + 1});
   const CommandResult result = world.run({"--json", "job-run", "--server", "a", "--cmd", "sleep 1000"});
   EXPECT_EQ(result.code, 1);
   EXPECT_THAT(result.err, HasSubstr("error: a: "));

@@ -93,6 +93,7 @@ TEST_F(HostileAgent, AServerMayListTheOneKeyAndSignALoginAtTheOneServerAndNothin
   const auto connection = client.connector()->connect(sshd.server(client.key()), Cancel());
   connection->forward_agent(agent.socket(), {ssh::login_permission(wire_form(client.key()), "ada", "HOST")});
   ssh::ExecRequest request;
+  request.command = "sh -s";
   request.input = asker;
   for (const auto& [word, key] : {std::pair{"OWN", client.key()}, {"OTHER", other}}) {
     request.input.replace(request.input.find(word), std::string_view(word).size(), hex(wire_form(key)));

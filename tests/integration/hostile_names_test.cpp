@@ -5,6 +5,7 @@
 #include "jobs/stacks.hpp"
 #include "servers/probe.hpp"
 #include "support/processes.hpp"
+#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // Names that others on a server choose: paths of open files, arguments, variables, names of processes and of
@@ -121,11 +122,10 @@ TEST_P(HostileNames, OfAUserIsNotBelieved) {
   for (const auto& entry : fs::recursive_directory_iterator(place())) {
     fs::permissions(entry.path(), fs::perms::all);
   }
-  ssh::ExecRequest request;
-  request.command =
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
-  request.input = kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input();
-  const KillReply reply = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
+  const ssh::ExecRequest request = test::program_as(
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
+      kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input());
+  const KillReply reply = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
   ASSERT_FALSE(reply.survivors.empty());
   EXPECT_NE(reply.survivors[0].find("(sleep, user ?, state S)"), std::string::npos) << reply.survivors[0];
   EXPECT_FALSE(fs::exists(servers.home("a").string() + ".taken"));

@@ -333,8 +333,12 @@ TEST_F(Hostile, ALaunchThatIsInterruptedEndsTheRanksThatDidStart) {
   const fs::path mark = folder_.path() / "asked";
   // A file for each command: the shell of the next one is made ready beside the one before.
   const std::string input = shell_quote((folder_.path() / "input").string()) + ".$$";
-  answer("cat >" + input + "; if grep -q start_begin " + input + "; then echo $$ >" +
-         shell_quote(mark.string()) + "; exec sleep 1000; fi; exec sh -s <" + input);
+  answer(
+      "exec 3<&0; while IFS= read -r line; do printf '%s\\n' \"$line\"; case $line in .*) break ;; esac; "
+      "done >" +
+      input + "; if grep -q start_begin " + input + "; then echo $$ >" + shell_quote(mark.string()) +
+      "; exec sleep 1000; fi; mkfifo " + input + ".fifo; { cat " + input + "; exec cat <&3; } >" + input +
+      ".fifo & sh -c \"$SSH_ORIGINAL_COMMAND\" <" + input + ".fifo; status=$?; kill $!; exit $status");
   const auto started_on_good = [&] {
     std::error_code error;
     for (const auto& job : fs::directory_iterator(server_folder("good") / ".jobs", error)) {

@@ -2,6 +2,8 @@
 
 #include "base/subprocess.hpp"
 #include "servers/python_env.hpp"
+#include "servers/shell_text.hpp"
+#include "support/paths.hpp"
 
 namespace remote::servers {
 namespace {
@@ -15,7 +17,10 @@ struct PackagesScript : ::testing::Test {
   static std::string shell(const std::string& text) {
     SubprocessSpec spec;
     spec.argv = {"sh", "-s"};
-    spec.set_env = {{"HOME", "/ho me"}, {"PATH", "/usr/bin:/bin"}, {"PYTHONPATH", ""}};
+    spec.set_env = {{"HOME", "/ho me"},
+                    {"PATH", "/usr/bin:/bin"},
+                    {"PYTHONPATH", ""},
+                    {"remote_program", test::source_folder + std::string("/src/server")}};
     const ExecResult result = run_subprocess(spec, text);
     EXPECT_EQ(result.err, "");
     return result.out;
@@ -29,8 +34,8 @@ TEST_F(PackagesScript, OptionsArriveExactly) {
   config.python.index_url = "https://user:pass$1@mirror/simple";
   config.python.no_index = true;
   const std::string out =
-      shell(provision_variables(config, config.servers[0]).text() + packages_variables(config).text() +
-            "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
+      shell(shell_text(provision_variables(config, config.servers[0])) +
+            shell_text(packages_variables(config)) + "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
   EXPECT_EQ(out,
             "--no-index\n--find-links\n/ho me/my pro'ject/my wheels\n--find-links\nhttps://host/wheels/\n"
             "--find-links\n/abs/it's\n--find-links\n/ho me/w\n--constraint\n/ho me/my pro'ject/limits.txt\n"

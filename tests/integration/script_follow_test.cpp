@@ -4,6 +4,7 @@
 #include <remote/error.hpp>
 
 #include "ssh/program_channel.hpp"
+#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // How follow.sh follows jobs, under every sh that servers have.
@@ -134,10 +135,9 @@ TEST_P(JobFollow, WhatWasWrittenLastComesLast) {
     SCOPED_TRACE(command);
     const JobId id = start(command);
     wait_end(id);
-    ssh::ExecRequest request;
-    request.command = "exec sh -s 2>&1";
-    request.input = follow_script(jobs_folder, {id, 0, 0, std::nullopt, false});
-    EXPECT_TRUE(connection->exec(request).out.ends_with("\nfirst\nlast\n"));
+    const auto request =
+        test::program_as("exec 2>&1;", follow_script(jobs_folder, {id, 0, 0, std::nullopt, false}));
+    EXPECT_TRUE(test::program_output(*connection, request).ends_with("\nfirst\nlast\n"));
   }
 }
 

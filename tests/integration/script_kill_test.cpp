@@ -6,6 +6,7 @@
 
 #include "base/subprocess.hpp"
 #include "support/processes.hpp"
+#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // What kill.sh ends and leaves alone, under every sh that servers have.
@@ -234,16 +235,15 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
     GTEST_SKIP() << "needs root, to be another user";
   }
   const JobId id = start("exec sleep 1000");
-  ssh::ExecRequest request;
-  request.command =
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
-  request.input = kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input();
+  const ssh::ExecRequest request = test::program_as(
+      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
+      kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input());
   for (const fs::path& path :
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
   }
   // a folder that is another's: nothing can be said, and nothing is done
-  const KillReply refused = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
+  const KillReply refused = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
   EXPECT_EQ(refused.outcome, KillReply::Outcome::refused);
   EXPECT_NE(refused.reason.find("no right to look into"), std::string::npos) << refused.reason;
   // a folder that may be read, processes that are another's
@@ -251,7 +251,7 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
     fs::permissions(entry.path(), fs::perms::all);
   }
   fs::permissions(place(), fs::perms::all);
-  const KillReply reply = read_answer<KillAnswer>(connection->exec(request).out).jobs.at(0);
+  const KillReply reply = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::survivors);
   EXPECT_EQ(reply.signalled, 0);
   ASSERT_FALSE(reply.survivors.empty());
@@ -269,26 +269,26 @@ class KillTimes : public JobKill {
     double all = -1;     // the whole action
     KillReply reply;
   };
-  Times times_of(const JobId& id, int grace, const std::string& by = "exec sh -s") {
+  Times times_of(const JobId& id, int grace, const std::string& before = "exec") {
     std::string script = kill_action(jobs_folder, {id}, SIGTERM, grace, "ada").script.input();
-    const std::string call = "\nkill_begin 15 ";
-    const std::size_t at = script.find(call);
+    const std::size_t at = script.find("\n:kill_begin\n");
     EXPECT_NE(at, std::string::npos);
     // nap takes hundredths off its text: 0.1 -> 10, 0.02 -> 2
-    script.insert(at + 1,
-                  "ticks=100000\n"
-                  "read_clock() { clock=$ticks; }\n"
-                  "nap() { tick=${1#0.}; case $tick in 0?) tick=${tick#0} ;; ?) tick=${tick}0 ;; esac\n"
-                  "ticks=$((ticks + tick)); sleep 0.02; }\n"
-                  "kill() { case \"$*\" in *CONT*) ;; *) echo \"sent $((ticks - 100000)) $*\" ;; esac\n"
-                  "command kill \"$@\"; }\n");
-    const std::size_t end = script.find("\nkill_finish\n", at);
+    script.insert(
+        at + 1,
+        servers::Script()
+            .append("ticks=100000\n"
+                    "read_clock() { clock=$ticks; }\n"
+                    "nap() { tick=${1#0.}; case $tick in 0?) tick=${tick#0} ;; ?) tick=${tick}0 ;; esac\n"
+                    "ticks=$((ticks + tick)); sleep 0.02; }\n"
+                    "kill() { case \"$*\" in *CONT*) ;; *) echo \"sent $((ticks - 100000)) $*\" ;; esac\n"
+                    "command kill \"$@\"; }\n")
+            .text());
+    const std::string call = "\n:kill_finish\n";
+    const std::size_t end = script.find(call, at);
     EXPECT_NE(end, std::string::npos);
-    script.insert(end + 13, "echo \"took $((ticks - 100000))\"\n");
-    ssh::ExecRequest request;
-    request.command = by;
-    request.input = script;
-    const std::string out = connection->exec(request).out;
+    script.insert(end + call.size(), servers::Script().append("echo \"took $((ticks - 100000))\"\n").text());
+    const std::string out = test::program_output(*connection, test::program_as(before, script));
     Times times;
     for (const std::string& line : split(out, '\n')) {
       const auto words = split_words(line);
@@ -338,8 +338,7 @@ TEST_P(KillTimes, WhatCannotBeKilledIsGivenUpTwoSecondsAfterTheGrace) {
   }
   fs::permissions(place(), fs::perms::all);
   const Times times = times_of(
-      id, 1,
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s");
+      id, 1, "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups");
   EXPECT_EQ(times.reply.outcome, KillReply::Outcome::survivors);
   EXPECT_GE(times.all, 1);
   EXPECT_LE(times.all, 1 + 2);

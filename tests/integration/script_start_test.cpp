@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "support/processes.hpp"
+#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // How start.sh starts jobs, under every sh that servers have.
@@ -56,10 +57,9 @@ std::string without_private_signals(std::string status) {
 
 TEST_P(JobStart, IgnoredSignalsAreNotHandedOn) {
   const StartRequest request{JobId::random(), "cat /proc/self/status", "", {}};
-  ssh::ExecRequest exec_request;
-  exec_request.command = "trap '' HUP INT TERM USR1; exec sh -s";
-  exec_request.input = start_action(jobs_folder, {request}).script.input();
-  EXPECT_EQ(read_answer<StartAnswer>(connection->exec(exec_request).out).jobs.at(0).outcome,
+  const ssh::ExecRequest exec_request = test::program_as("trap '' HUP INT TERM USR1; exec",
+                                                         start_action(jobs_folder, {request}).script.input());
+  EXPECT_EQ(read_answer<StartAnswer>(test::program_output(*connection, exec_request)).jobs.at(0).outcome,
             StartReply::Outcome::started);
   EXPECT_EQ(wait_end(request.id).result, ExitStatus::exited(0));
   if (GetParam() != test::ServerShell::busybox) {  // whose env cannot

@@ -2,6 +2,7 @@
 
 #include "base/subprocess.hpp"
 #include "support/processes.hpp"
+#include "support/program_as.hpp"
 #include "support/script_test.hpp"
 
 // Jobs whose folder cannot be seen any more, under every sh that servers have.
@@ -87,12 +88,11 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
   }
-  ssh::ExecRequest request;
-  request.command =
-      "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups sh -s";
   const auto as_nobody = [&](const auto& action) {
-    request.input = action.script.input();
-    return connection->exec(request).out;
+    return test::program_output(*connection,
+                                test::program_as("exec " + find_program("setpriv")->string() +
+                                                     " --reuid=65534 --regid=65534 --clear-groups",
+                                                 action.script.input()));
   };
   const std::vector<fs::path> barriers{place(), place() / ".jobs", folder(id)};
   for (std::size_t i = 0; i < barriers.size(); ++i) {

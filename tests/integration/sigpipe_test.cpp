@@ -64,9 +64,10 @@ TEST(Sigpipe, WithoutTheGuardEverythingIsAsBefore) {
 TEST(Sigpipe, AnRsyncThatEndsTooEarlyIsNoSignal) {
   // Takes nothing of what the server says, though the server goes on.
   const TempFolder bin;
-  write_file_atomic(
-      bin.path() / "rsync",
-      "#!/bin/sh\n$2 host sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done' </dev/null | :\n", 0755);
+  write_file_atomic(bin.path() / "rsync",
+                    "#!/bin/sh\n[ \"$1\" != --version ] || exec echo 'rsync  version 3.2.7  protocol version "
+                    "31'\n$2 host sh -c 'for i in 1 2 3 4 5; do echo $i; sleep 0.05; done' </dev/null | :\n",
+                    0755);
   EXPECT_EXIT(
       {
         test::LocalServers servers;

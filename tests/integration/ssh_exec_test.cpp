@@ -213,6 +213,7 @@ TEST_F(SshExec, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldTheCommand) 
   for (const bool knows_its_end : {false, true}) {
     std::string heard;
     ssh::ExecRequest request;
+    request.command = "sh -s";
     request.input = "sleep 300 & echo $! done; exit 3";
     request.sink = [&](ssh::Stream, std::string_view data) { heard += data; };
     request.timeout = 20s;
@@ -232,6 +233,7 @@ TEST_F(SshExec, WhatComesAfterTheCommandsEndIsPassedOn) {
   TestSshd sshd(client.public_key());
   const auto connection = connect(sshd);
   ssh::ExecRequest request;
+  request.command = "sh -s";
   request.input = "(for i in 1 2 3 4 5 6 7 8; do sleep 0.2; echo $i; done) & echo 0";
   EXPECT_EQ(connection->exec(request).out, "0\n1\n2\n3\n4\n5\n6\n7\n8\n");
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
+#include "server/program.hpp"
 #include "support/test_sshd.hpp"
 
 // libssh's server offers keyboard-interactive through these alone.
@@ -132,18 +133,33 @@ void write_all_to(ssh_channel channel, const std::string& text, bool err) {
   }
 }
 
-// Runs a command once all of its input has come.
+// Whether a request to the server's program is there up to its last line; those of our own end with a word.
+bool is_request(const std::string& input) {
+  const std::size_t line = input.find("\n.");
+  return line != std::string::npos && input.ends_with('\n');
+}
+
+// Runs a command once all of its input has come. The server's program is given to it unasked.
 void run_really(ssh_channel channel, const std::string& command, const std::filesystem::path& home) {
+  const bool program = command == server::program_command();
   std::string input;
   std::array<char, 4096> piece{};
   for (int count = 0; (count = ssh_channel_read(channel, piece.data(), piece.size(), 0)) > 0;) {
     input.append(piece.data(), static_cast<std::size_t>(count));
+    if (program && is_request(input)) {
+      input += server::program_installation() + input;
+      break;
+    }
   }
   SubprocessSpec spec;
   spec.argv = {"sh", "-c", command};
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
-  const ExecResult result = run_subprocess(std::move(spec), input);
+  ExecResult result = run_subprocess(std::move(spec), input);
+  const std::string needed = std::string(server::program_needed) + "\n";
+  if (const std::size_t at = result.out.find(needed); program && at != std::string::npos) {
+    result.out.erase(at, needed.size());
+  }
   write_all_to(channel, result.out, false);
   write_all_to(channel, result.err, true);
   ssh_channel_request_send_exit_status(channel, result.status.shell_code());
