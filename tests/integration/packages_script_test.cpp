@@ -33,9 +33,10 @@ TEST_F(PackagesScript, OptionsArriveExactly) {
   config.python.constraints = {"limits.txt"};
   config.python.index_url = "https://user:pass$1@mirror/simple";
   config.python.no_index = true;
-  const std::string out =
-      shell(shell_text(provision_variables(config, config.servers[0])) +
-            shell_text(packages_variables(config)) + "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
+  const std::string out = shell(shell_text(provision_variables(config, config.servers[0])) +
+                                shell_text(packages_variables(config)) +
+                                ". \"$remote_program/lib/pip_options.sh\"\n"
+                                "printf '%s\\n' \"$@\" \"$PIP_INDEX_URL\" \"$KIND\"");
   EXPECT_EQ(out,
             "--no-index\n--find-links\n/ho me/my pro'ject/my wheels\n--find-links\nhttps://host/wheels/\n"
             "--find-links\n/abs/it's\n--find-links\n/ho me/w\n--constraint\n/ho me/my pro'ject/limits.txt\n"

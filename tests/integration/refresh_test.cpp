@@ -105,7 +105,9 @@ TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
 }
 
 TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
-  const Job job = world.run("a", "exec sleep 300");
+  const Job job = world.run("a", "echo up; exec sleep 300");
+  ASSERT_TRUE(
+      test::eventually([&] { return world.file(job, "job.out") == "up\n"; }));  // it needs its folder no more
   const std::filesystem::path elsewhere = world.servers.home("a") / "elsewhere";
   std::filesystem::rename(world.folder(job), elsewhere);
   News news = refresh_all({job});

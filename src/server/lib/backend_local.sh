@@ -303,7 +303,12 @@ local_members() {
         lk_own=$round:$lk_id
         lk_more=1
       fi
-      add_children "$1"
+      # Once a look: one that starts children all the time would keep it going for ever.
+      recall "asked_$1"
+      if [ "$recalled" != $round ]; then
+        store "asked_$1" $round
+        add_children "$1"
+      fi
       lk_id=${lk_own#*:}
       recall "sup_$lk_id"
       lk_sup=$recalled
