@@ -58,7 +58,8 @@ std::vector<std::string> listed_by_rsync(const config::Config& config, const fs:
                                          bool follow) {
   const TempFolder empty;
   SubprocessSpec spec;
-  spec.argv = {"rsync", "-rn", "-8", "--no-human-readable", "--out-format=" + std::string(mark) + "%n"};
+  spec.argv = {ssh::local_rsync(cancel), "-rn", "-8", "--no-human-readable",
+               "--out-format=" + std::string(mark) + "%n"};
   for (const std::string& name : leave) {
     spec.argv.push_back("--exclude=/" + ssh::rsync_pattern(name));
   }

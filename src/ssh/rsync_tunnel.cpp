@@ -34,34 +34,6 @@ fs::path installed_helper() {
   return found ? fs::path(*found) : configured;
 }
 
-// The first rsync 3 of PATH and of the folders where macOS has it from Homebrew and MacPorts. The rsync that
-// comes with macOS (openrsync) lacks options that a sync needs; --version tells them apart.
-std::string local_rsync(const Cancel& cancel) {
-  const char* path = std::getenv("PATH");
-  std::string other;
-  for (const std::string& folder :
-       split(std::string(path == nullptr ? "" : path) + ":/opt/homebrew/bin:/usr/local/bin:/opt/local/bin",
-             ':')) {
-    const std::string program = (fs::absolute(folder) / "rsync").string();
-    if (folder.empty() || ::access(program.c_str(), X_OK) != 0) {
-      continue;
-    }
-    SubprocessSpec spec;
-    spec.argv = {program, "--version"};
-    spec.set_env = {{"LC_ALL", "C"}};
-    const std::string version = run_subprocess(spec, {}, cancel).out;
-    constexpr std::string_view genuine = "rsync  version ";
-    if (version.starts_with(genuine) && version[genuine.size()] >= '3') {
-      return program;
-    }
-    if (other.empty()) {
-      other = program + " is no rsync 3, but " + version.substr(0, version.find('\n'));
-    }
-  }
-  throw Error("cannot send files", other.empty() ? "rsync was not found on this machine" : other,
-              "install rsync 3: apt-get install rsync, or brew install rsync");
-}
-
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t piece = 65536;
@@ -345,6 +317,32 @@ std::optional<double> parse_rate(std::string_view text) {
 }
 
 }  // namespace
+
+std::string local_rsync(const Cancel& cancel) {
+  const char* path = std::getenv("PATH");
+  std::string other;
+  for (const std::string& folder :
+       split(std::string(path == nullptr ? "" : path) + ":/opt/homebrew/bin:/usr/local/bin:/opt/local/bin",
+             ':')) {
+    const std::string program = (fs::absolute(folder) / "rsync").string();
+    if (folder.empty() || ::access(program.c_str(), X_OK) != 0) {
+      continue;
+    }
+    SubprocessSpec spec;
+    spec.argv = {program, "--version"};
+    spec.set_env = {{"LC_ALL", "C"}};
+    const std::string version = run_subprocess(spec, {}, cancel).out;
+    constexpr std::string_view genuine = "rsync  version ";
+    if (version.starts_with(genuine) && version[genuine.size()] >= '3') {
+      return program;
+    }
+    if (other.empty()) {
+      other = program + " is no rsync 3, but " + version.substr(0, version.find('\n'));
+    }
+  }
+  throw Error("cannot send files", other.empty() ? "rsync was not found on this machine" : other,
+              "install rsync 3: apt-get install rsync, or brew install rsync");
+}
 
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
   return RsyncTunnel(connection, request, local_rsync(cancel)).run(cancel);

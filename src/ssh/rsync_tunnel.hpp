@@ -37,6 +37,11 @@ struct RsyncResult {
   std::string err;                          // the end of both sides' stderr
 };
 
+// The first rsync 3 of PATH and of the folders where macOS has it from Homebrew and MacPorts. The rsync that
+// comes with macOS (openrsync) lacks options that a sync needs; --version tells them apart. Throws Error when
+// there is none.
+std::string local_rsync(const Cancel& cancel);
+
 // Runs rsync to its end. Throws Error when there is no rsync on this machine, when the link breaks, and
 // Interrupted on cancel; rsync's own failure is in the result.
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel);
