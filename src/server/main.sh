@@ -12,21 +12,35 @@
 # Nothing runs before the last line is there, so a request that is cut off does nothing. No value is ever read as shell text.
 # shellcheck disable=SC2154
 
-remote_count=0 remote_line=''
+remote_count=0 remote_line='' remote_mode=''
+# A shell that cannot start a process ends, or goes on with an empty text.
+remote_cannot() {
+  # shellcheck source=src/server/lib/room.sh
+  . "$remote_program/lib/room.sh"
+  cannot_start
+}
+trap remote_cannot EXIT
 while IFS= read -r remote_line; do
   case $remote_line in
     [-=:\<]*) ;;
     '~~'*) remote_line=-$HOME${remote_line#'~~'} ;;
     %*)
       remote_line=-$(printf '%b.' "${remote_line#%}")
-      remote_line=${remote_line%.}
+      case $remote_line in
+        *.) remote_line=${remote_line%.} ;;
+        *) exit ;;
+      esac
       ;;
-    *) break ;;
+    *)
+      remote_mode=$remote_line
+      break
+      ;;
   esac
   remote_count=$((remote_count + 1))
   eval "remote_$remote_count=\$remote_line"
 done
-case $remote_line in
+trap - EXIT
+case $remote_mode in
   .null) exec </dev/null ;;
   .open) ;;
   .each)

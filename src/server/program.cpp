@@ -8,13 +8,17 @@ namespace remote::server {
 
 const std::string& program_text() {
   // remote_check: the version's folder and the one above are the login's own, closed to all others and no
-  // links, and its files are as long as they were. The output of ls has nine words a line. In case of need,
+  // links, and its files are as long as they were. Where no process can be started there is no ls (dash and
+  // ash end, bash goes on without): then owner and links alone are looked at, or a job that has taken all
+  // processes could not be ended. The output of ls has nine words a line. In case of need,
   // the request, which nobody can run yet, is read up to its end and thrown away.
   static const std::string text = fmt::format(
       R"sh(remote_digest={0} remote_program="$HOME/.cache/remote/{0}"; )sh"
+      R"sh(remote_none() {{ trap - EXIT; . "$remote_program/main.sh"; exit; }}; )sh"
       R"sh(remote_check() {{ [ -O "$remote_program/." ] && [ -O "$remote_program/.." ] || return; )sh"
       R"sh(if [ -L "$remote_program" ] || [ -L "$HOME/.cache/remote" ]; then return 1; fi; )sh"
-      R"sh(set -- $(cd "$remote_program" && LC_ALL=C ls -ldn . .. main.sh */*) 0; remote_total=0; )sh"
+      R"sh(trap remote_none EXIT; )sh"
+      R"sh(set -- $(cd "$remote_program" && LC_ALL=C ls -ldn . .. main.sh */*) 0; trap - EXIT; [ $# -gt 1 ] || return 0; remote_total=0; )sh"
       R"sh(while [ $# -gt 8 ]; do case $9$1 in .drwx------*|..drwx------*) ;; *[a-z]-rw*) remote_total=$((remote_total+$5)) ;; )sh"
       R"sh(*) return 1 ;; esac; shift 9; done; [ $remote_total = {1} ]; }} 2>/dev/null; )sh"
       R"sh(if remote_check; then true 2>/dev/null >"$remote_program/used"; . "$remote_program/main.sh"; )sh"

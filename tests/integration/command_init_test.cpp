@@ -27,7 +27,9 @@ TEST_F(CommandInit, MakesAProjectFromItsOptions) {
   EXPECT_THAT(result, Ends(0, "",
                            "warning: there is no file " + (world.project() / "key").string() +
                                " yet\ncreated .remote/.gitignore\ncreated .remote/exclude.txt\ncreated "
-                               ".remote/configs.yaml\nnext: remote prepare\n"));
+                               ".remote/configs.yaml\nuser on second: the one that ~/.ssh/config names, else "
+                               "ubuntu; to change it, "
+                               "set username in .remote/configs.yaml\nnext: remote prepare\n"));
   EXPECT_EQ(config().name, "my model");
   ASSERT_EQ(config().servers.size(), 2U);
   EXPECT_EQ(config().servers[0].name, "first");
@@ -43,7 +45,7 @@ TEST_F(CommandInit, MakesAProjectFromItsOptions) {
 
 TEST_F(CommandInit, WithoutServersSaysWhereTheyGo) {
   EXPECT_THAT(init({}), Ends(0, "",
-                             HasSubstr("next: add your servers to .remote/configs.yaml, or try `remote "
+                             HasSubstr("next: add your servers to .remote/configs.yaml, or run `remote "
                                        "sandbox up`\n")));
   EXPECT_EQ(config().name, "my project");
   EXPECT_TRUE(config().servers.empty());

@@ -30,7 +30,7 @@ class CommandJobPull : public ::testing::Test {
 
 TEST_F(CommandJobPull, BringsFilesAndFoldersByTheirNames) {
   EXPECT_THAT(pull({"--job", "1", "out", "odd *.txt"}),
-              Ends(0, "", "3 files (12 bytes) from a in " + to.string() + "\n"));
+              Ends(0, "", "3 files (20 bytes) from a in " + to.string() + "\n"));
   EXPECT_EQ(here("out/a b/x [1].pt"), "one\n");
   EXPECT_EQ(here("odd *.txt"), "two\n");
   EXPECT_TRUE(fs::is_symlink(to / "out/latest"));

@@ -14,6 +14,7 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "servers/probe.hpp"
+#include "support/paths.hpp"
 
 // probe.sh on the shells there are.
 
@@ -67,8 +68,9 @@ class ProbeScript : public ::testing::TestWithParam<const char*> {
   static ProbeAnswer ask(const ProbeRequest& request) {
     SubprocessSpec spec;
     spec.argv = split(GetParam(), ' ');
-    spec.argv.emplace_back("-s");
-    const ExecResult result = run_subprocess(spec, probe_action(request).script.text());
+    spec.argv.insert(spec.argv.end(), {"-c", ". \"$remote_program/main.sh\""});
+    spec.set_env = {{"remote_program", test::source_folder + std::string("/src/server")}};
+    const ExecResult result = run_subprocess(spec, probe_action(request).script.open_input());
     EXPECT_EQ(result.err, "");
     EXPECT_TRUE(result.status.success()) << result.status.describe();
     return parse_probe(result.out);

@@ -139,7 +139,7 @@ bool is_request(const std::string& input) {
   return line != std::string::npos && input.ends_with('\n');
 }
 
-// Runs a command once all of its input has come. The server's program is given to it unasked.
+// Runs a command once all of its input has come. It is given the server's program where it needs that.
 void run_really(ssh_channel channel, const std::string& command, const std::filesystem::path& home) {
   const bool program = command == server::program_command();
   std::string input;
@@ -147,7 +147,6 @@ void run_really(ssh_channel channel, const std::string& command, const std::file
   for (int count = 0; (count = ssh_channel_read(channel, piece.data(), piece.size(), 0)) > 0;) {
     input.append(piece.data(), static_cast<std::size_t>(count));
     if (program && is_request(input)) {
-      input += server::program_installation() + input;
       break;
     }
   }
@@ -155,10 +154,11 @@ void run_really(ssh_channel channel, const std::string& command, const std::file
   spec.argv = {"sh", "-c", command};
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
-  ExecResult result = run_subprocess(std::move(spec), input);
+  ExecResult result = run_subprocess(spec, input);
   const std::string needed = std::string(server::program_needed) + "\n";
-  if (const std::size_t at = result.out.find(needed); program && at != std::string::npos) {
-    result.out.erase(at, needed.size());
+  if (program && result.out.find(needed) != std::string::npos) {
+    result = run_subprocess(spec, input + server::program_installation() + input);
+    result.out.erase(result.out.find(needed), needed.size());
   }
   write_all_to(channel, result.out, false);
   write_all_to(channel, result.err, true);

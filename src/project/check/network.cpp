@@ -102,7 +102,8 @@ class Part {
         place_(place),
         found_{servers::PairsAnswer(request)},
         reader_(servers::reader_into(found_.answer)),
-        talk_(connection, "look at the network", servers::pairs_script(request).open_input(), reader_, cancel) {}
+        talk_(connection, "look at the network", servers::pairs_script(request).open_input(), reader_,
+              cancel) {}
 
   // `on_step` is told how many of how many steps of the measurement are done.
   Found take(const std::function<void(std::size_t, std::size_t)>& on_step) {
