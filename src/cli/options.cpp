@@ -101,7 +101,6 @@ void tell_folder(Context& context) {
 }  // namespace
 
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
-  tell_folder(context);
   if (line && context.command_words) {
     throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
   }
@@ -109,6 +108,9 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
+    if (line) {
+      tell_folder(context);
+    }
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -121,6 +123,7 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
         "'{}' is taken as the name of one program; a line for the shell goes to --cmd, without the --",
         visible_line(words.front(), 60)));
   }
+  tell_folder(context);
   return words.size() == 1 && !context.command_words->marked ? words.front() : shell_join(words);
 }
 

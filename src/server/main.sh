@@ -25,6 +25,7 @@ while IFS= read -r remote_line; do
     [-=:\<]*) ;;
     '~~'*) remote_line=-$HOME${remote_line#'~~'} ;;
     %*)
+      [ -z "${remote_alone-}" ] || remote_cannot # no process can be started, as was seen already
       remote_line=-$(printf '%b.' "${remote_line#%}")
       case $remote_line in
         *.) remote_line=${remote_line%.} ;;

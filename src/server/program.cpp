@@ -14,11 +14,11 @@ const std::string& program_text() {
   // the request, which nobody can run yet, is read up to its end and thrown away.
   static const std::string text = fmt::format(
       R"sh(remote_digest={0} remote_program="$HOME/.cache/remote/{0}"; )sh"
-      R"sh(remote_none() {{ trap - EXIT; . "$remote_program/main.sh"; exit; }}; )sh"
+      R"sh(remote_none() {{ trap - EXIT; remote_alone=1; . "$remote_program/main.sh"; exit; }}; )sh"
       R"sh(remote_check() {{ [ -O "$remote_program/." ] && [ -O "$remote_program/.." ] || return; )sh"
       R"sh(if [ -L "$remote_program" ] || [ -L "$HOME/.cache/remote" ]; then return 1; fi; )sh"
       R"sh(trap remote_none EXIT; )sh"
-      R"sh(set -- $(cd "$remote_program" && LC_ALL=C ls -ldn . .. main.sh */*) 0; trap - EXIT; [ $# -gt 1 ] || return 0; remote_total=0; )sh"
+      R"sh(set -- $(cd "$remote_program" && LC_ALL=C ls -ldn . .. main.sh */*) 0; trap - EXIT; [ $# -gt 1 ] || remote_none; remote_total=0; )sh"
       R"sh(while [ $# -gt 8 ]; do case $9$1 in .drwx------*|..drwx------*) ;; *[a-z]-rw*) remote_total=$((remote_total+$5)) ;; )sh"
       R"sh(*) return 1 ;; esac; shift 9; done; [ $remote_total = {1} ]; }} 2>/dev/null; )sh"
       R"sh(if remote_check; then true 2>/dev/null >"$remote_program/used"; . "$remote_program/main.sh"; )sh"

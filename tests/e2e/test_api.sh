@@ -23,7 +23,7 @@ cmake --build "$work/api/build" >"$work/out" 2>&1 || fail "sample/api does not b
 train="$work/api/build/train"
 
 # Its version stands in a header and in its pkg-config file.
-version=$(remote --version | sed 's/remote //')
+version=$("$REMOTE" --version | sed "s/remote //")
 macros=$(printf '#include <remote/version.hpp>\nREMOTE_VERSION_MAJOR.REMOTE_VERSION_MINOR.REMOTE_VERSION_PATCH\n' |
   c++ -E -P -I"$prefix/include" -x c++ - | tr -d ' \n')
 [ "$macros" = "$version" ] || fail "version.hpp says $macros, the program $version"

@@ -19,8 +19,8 @@ each_home() { # each_home: what must hold for every server now
   printf '%s\n' "$homes" | while IFS= read -r home; do
     file="$home/.ssh/authorized_keys"
     [ "$(grep -cF "$blob" "$file")" = 1 ] || fail "$file has not the key once"
-    [ "$(stat -c %a "$home/.ssh")" = 700 ] || fail "permissions of $home/.ssh"
-    [ "$(stat -c %a "$file")" = 600 ] || fail "permissions of $file"
+    [ "$(stat -L -c %a "$home/.ssh")" = 700 ] || fail "permissions of $home/.ssh"
+    [ "$(stat -L -c %a "$file")" = 600 ] || fail "permissions of $file"
   done
 }
 code 0 authorize --key "$work/keys/second.pub"

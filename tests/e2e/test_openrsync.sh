@@ -27,7 +27,8 @@ PATH="$work/macos:$PATH" remote rsync >"$work/out" 2>"$work/err" || fail "the rs
 
 # Nothing but the other one: all programs of PATH are there but rsync.
 for folder in $(printf %s "$PATH" | tr : ' '); do
-  [ -d "$folder" ] && find -L "$folder" -maxdepth 1 -type f ! -name rsync -exec ln -sf {} "$work/only/" \;
+  # find ends with 1 for a link in a circle
+  [ ! -d "$folder" ] || find -L "$folder" -maxdepth 1 -type f ! -name rsync -exec ln -sf -t "$work/only" {} + 2>/dev/null || true
 done
 ln -s "$work/macos/rsync" "$work/only/rsync"
 got=0

@@ -111,7 +111,7 @@ class LabmlTest(unittest.TestCase):
             """)
 
     def test_commands_and_scripts(self):
-        self.assertEqual(SERVERS["node-1"].command("echo $A; basename $PWD", {"A": "b"}, is_eval=True),
+        self.assertEqual(SERVERS["node-1"].command("echo $A; basename \"$PWD\"", {"A": "b"}, is_eval=True),
                          (0, "b\n" + SERVERS["node-1"].project_name, ""))
         with self.assertRaises(RuntimeError):
             SERVERS["node-1"].command("exit 3", {}, ui_mode=UIMode.none, is_background=False, is_eval=False)
