@@ -58,8 +58,8 @@ until_true tail_has
 pgrep -af remote_c10d >"$work/ps"
 endpoint=$(sed -n 's/.*--rdzv_endpoint=\([^ ]*\).*/\1/p;q' "$work/ps")
 job=$(grep -l wait.py "$sandbox"/node-1/home/*/.jobs/*/job.sh | head -n 1)
-id=$(tr ' ' '\n' <"$job" | sed -n "s/^PET_RDZV_ID='*\([0-9a-f]*\).*/\1/p")
-key=$(tr ' ' '\n' <"$job" | sed -n "s/^REMOTE_RENDEZVOUS_KEY='*\([0-9a-f]*\).*/\1/p")
+id=$(tr ' ' '\n' <"$job" | sed -n "s/^'*PET_RDZV_ID='*\([0-9a-f]*\).*/\1/p")
+key=$(tr ' ' '\n' <"$job" | sed -n "s/^'*REMOTE_RENDEZVOUS_KEY='*\([0-9a-f]*\).*/\1/p")
 [ "${#id} ${#key}" = '32 64' ] || fail "id $id, key $key"
 if grep -qe "$id" -e "$key" "$work/ps"; then
   fail 'the id or the key is to be seen in ps'

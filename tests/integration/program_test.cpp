@@ -144,6 +144,7 @@ TEST_P(Program, NothingRunsOfWhatIsCutOff) {
        {std::size_t{0}, request.size() - 1, request.size() + 3, request.size() + 1000,
         request.size() + 20'000, request.size() + installation - 1, request.size() + installation,
         all.size() - 1}) {
+    fs::remove_all(cache());
     EXPECT_EQ(run_cut(all.substr(0, size)).find("ran"), std::string::npos) << size;
     EXPECT_FALSE(fs::exists(servers.home("a") / "ran")) << size;
   }

@@ -209,6 +209,7 @@ TEST_P(JobTools, FindsWhatFitsAPattern) {
 }
 
 TEST_P(JobTools, TellsTheLastLinesOfStderr) {
+  exec(servers::Script().input());  // it has the program now
   const auto last = [&](const std::string& text) {
     std::ofstream(servers.home("a") / "job.err") << text;
     return exec(servers::Script().add("actions/last_stderr.sh").append("folder=~; last_stderr 2").input());
