@@ -28,7 +28,7 @@ cat >wait.py <<'PY'
 import time
 
 print("here", flush=True)
-time.sleep(60)
+time.sleep(600)
 PY
 cat >"$work/stranger.py" <<'PY'
 import base64

@@ -182,7 +182,10 @@ kill_all() {
       [ -n "$members" ] || return
     fi
     if [ "$clock" -ge "$deadline" ]; then
-      [ "$ending" = 9 ] && [ -n "$final" ] && return
+      if [ "$ending" = 9 ] && [ -n "$final" ]; then
+        look all # a look may take long, and what it saw have ended since
+        return
+      fi
       ending=9
       final=1
       deadline=$((clock + after_kill)) # for processes: with the pauses not more than 2 s
