@@ -188,11 +188,12 @@ kill_all() {
       fi
       ending=9
       final=1
-      deadline=$((clock + after_kill)) # for processes: with the pauses not more than 2 s
       pause=0.02
       look all
       [ -z "$no_forks" ] || freeze
       send 9
+      read_clock # looks may take long
+      deadline=$((clock + after_kill)) # for processes: with the pauses not more than 2 s
     fi
     idle=$((idle + 1))
     if [ -z "$members" ] && [ $((idle % 5)) != 0 ]; then
