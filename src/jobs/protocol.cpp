@@ -152,8 +152,7 @@ std::string percent_encode(std::string_view text) {
 }
 
 servers::Script job_script(const RemoteFolder& folder, std::string_view file,
-                           const std::vector<Backend>& known,
-                           std::initializer_list<std::string_view> /*parts*/) {
+                           const std::vector<Backend>& known) {
   servers::Script script;
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
   std::string names;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <string>
@@ -27,8 +26,7 @@ namespace remote::jobs {
 // NAME_signal and NAME_members (docs/protocol.md, Backends).
 struct Backend {
   std::string_view name;  // lower-case letters
-  // Lines "#part start", "#part state" and "#part end" (for signal and members) divide it, so that an action
-  // sends only what it needs. What stands before the first such line goes with every action.
+  // Its functions, of a backend that is no part of the server's program (a test's); else empty.
   std::string_view script;
 };
 
@@ -231,11 +229,9 @@ std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_
 
 // ---- What these and other actions on jobs share
 
-// What an action's script begins with: $project and $jobs, lib.sh, of the backends these parts, and the
-// action's functions.
+// What an action's request begins with: $project, $jobs, the names of the backends, and the action's file.
 servers::Script job_script(const RemoteFolder& folder, std::string_view file,
-                           const std::vector<Backend>& known = {},
-                           std::initializer_list<std::string_view> parts = {});
+                           const std::vector<Backend>& known = {});
 
 // Adds FUNCTION ID for each of the jobs.
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids);

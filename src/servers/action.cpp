@@ -84,7 +84,7 @@ Script& Script::set_path(std::string_view name, std::string_view path) {
   return *this;
 }
 
-Script& Script::add(std::string_view file, std::initializer_list<std::string_view> /*parts*/) {
+Script& Script::add(std::string_view file) {
   text_ += line_of('<', file);
   return *this;
 }

@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,20 +12,20 @@
 #include "servers/answer.hpp"
 #include "ssh/connection.hpp"
 
-// One kind of action on a server: a text for `sh -s` is composed from src/server and quoted values, one exec
-// runs it, and its answer is read into a struct.
+// One kind of action on a server: a request to the server's program is composed of values, files and calls,
+// one exec runs it (docs/protocol.md, Requests), and its answer is read into a struct.
 
 namespace remote::servers {
 
-// Composes the text: assignments, the files of src/server, and calls of their functions.
+// Composes the request: variables, files of src/server, and calls of their functions. Values are data.
 class Script {
  public:
   // NAME='VALUE'
   Script& set(std::string_view name, std::string_view value);
   // The same for a path on the server: "~/x" is in the home folder.
   Script& set_path(std::string_view name, std::string_view path);
-  // The file of src/server, or these parts of it (lean_script).
-  Script& add(std::string_view file, std::initializer_list<std::string_view> parts = {});
+  // Sources the file of src/server.
+  Script& add(std::string_view file);
   // FUNCTION 'WORD'…
   Script& call(std::string_view function, const std::vector<std::string>& words = {});
   // The same for paths, as set_path() takes them.
@@ -35,8 +34,8 @@ class Script {
   Script& append(std::string_view text);
 
   const std::string& text() const { return text_; }
-  // As the stdin of `sh -s`: one compound command, so that nothing of it runs when it arrives cut short, with
-  // /dev/null as the stdin of its commands.
+  // As the program's stdin: nothing of it runs when it arrives cut short. Its commands have /dev/null as
+  // stdin.
   std::string input() const;
   // The same for a script that sees to its stdin itself.
   std::string open_input() const;
@@ -47,10 +46,6 @@ class Script {
  private:
   std::string text_;
 };
-
-// A script without the comments and blank lines that are for us only. Lines "#part NAME" divide it: of its
-// parts only these are in the text, and what stands before the first such line.
-std::string lean_script(std::string_view script, std::initializer_list<std::string_view> parts = {});
 
 // What an action needs beside its answer.
 struct ActionRequest {

@@ -8,8 +8,6 @@
 # many servers are asked at once, and practice servers share one machine.
 # shellcheck disable=SC2154  # the variables above
 # shellcheck source=src/server/lib/room.sh
-
-
 . "$remote_program/lib/room.sh"
 # shellcheck source=src/server/lib/python.sh
 . "$remote_program/lib/python.sh"
