@@ -105,11 +105,11 @@ TEST_P(KillTorchrun, LeavesNothing) {
   // -r and -t of a rank that does not exist: without them torch 1.13 fails under Python 3.11.
   // With what a launch gives to torch: torchrun of Debian 13 does not run without it.
   const auto jobs = world.run_all(
-      {jobs::enable_stacks_text(".jobs") +
-       fmt::format(
-           "exec /usr/bin/python3 -m torch.distributed.run --nnodes=1 --node_rank=0 --nproc_per_node=2 "
-           "--master_addr=127.0.0.1 --master_port={} --monitor_interval=0.1 -r 9:1 -t 9:1 work.py",
-           test::free_port())});
+      {fmt::format(
+          "exec /usr/bin/python3 -m torch.distributed.run --nnodes=1 --node_rank=0 --nproc_per_node=2 "
+          "--master_addr=127.0.0.1 --master_port={} --monitor_interval=0.1 -r 9:1 -t 9:1 work.py",
+          test::free_port())},
+      jobs::enable_stacks_text(".jobs"));
   const auto workers = [&] {
     std::vector<pid_t> pids = world.processes(jobs[0].id.text());
     std::erase_if(pids, [](pid_t pid) {

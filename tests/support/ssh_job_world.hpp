@@ -89,7 +89,7 @@ struct SshJobWorld {
     direct.servers.at(0).port = sshd.port();
     return direct;
   }
-  std::vector<Job> run_all(const std::vector<std::string>& commands) {
+  std::vector<Job> run_all(const std::vector<std::string>& commands, const std::string& activate = "") {
     std::vector<jobs::NewJob> entries;
     for (const std::string& command : commands) {
       jobs::NewJob entry;
@@ -98,6 +98,7 @@ struct SshJobWorld {
       entry.job.command = command;
       entry.job.remote_folder = {"~/proj", ".jobs"};
       entry.process.command = command;
+      entry.process.activate = activate;
       entries.push_back(std::move(entry));
     }
     jobs::StartResult result = jobs::start(direct_config(), store, *connector, std::move(entries), Cancel());
