@@ -23,9 +23,11 @@ FollowRequest Followed::request(const FollowOptions& options) const {
   FollowRequest request;
   request.id = job.id;
   request.follow = options.follow;
-  request.wait_only = silent;
+  request.wait_only = silent && options.follow;
   request.rank = rank;
-  if (positioned || !options.lines) {
+  if (silent) {
+    request.lines = 0;
+  } else if (positioned || !options.lines) {
     request.out_offset = out.offset;
     request.err_offset = err.offset;
   } else {
