@@ -23,11 +23,9 @@ FollowRequest Followed::request(const FollowOptions& options) const {
   FollowRequest request;
   request.id = job.id;
   request.follow = options.follow;
-  request.wait_only = silent && options.follow;
+  request.wait_only = silent;
   request.rank = rank;
-  if (silent) {
-    request.lines = 0;
-  } else if (positioned || !options.lines) {
+  if (positioned || !options.lines) {
     request.out_offset = out.offset;
     request.err_offset = err.offset;
   } else {

@@ -6,8 +6,8 @@ command -v iperf3 >/dev/null || skip 'iperf3 is not installed'
 
 # shellcheck disable=SC2016  # each host's shell is to expand it
 hosts 4 '
-  rate=400mbit
-  [ "$1" != 3 ] || rate=100mbit
+  rate=80mbit # a busy machine still fills it
+  [ "$1" != 3 ] || rate=20mbit
   tc qdisc add dev eth0 root tbf rate $rate burst 64kb latency 20ms || touch "$2/no-tbf"
   [ "$1" != 4 ] || mount --bind /dev/null "$(command -v iperf3)"'
 [ ! -e "$work/no-tbf" ] || skip 'this kernel cannot slow an interface down (tbf)'
@@ -34,9 +34,9 @@ flow() { picks "[f['$3'] for s in d if s['server'] == 'node-$1' for f in s['fact
 [ "$(flow 4 1 method)" = own ] || fail 'who measured on a host without iperf3?'
 [ "$(flow 3 1 outlier)" = True ] || fail "node-3 is slow: $(flow 3 1 gbit_s)"
 [ "$(flow 1 3 outlier)" = False ] || fail "node-1 is not slow: $(flow 1 3 gbit_s)"
-[ "$(picks "all(0.3 < f['gbit_s'] < 0.45 and f['latency_us'] > 0 for s in d for f in s['facts']['network']['bandwidth']['to'] if s['server'] != 'node-3')")" = True ] || fail 'the speeds are not what tbf allows'
+[ "$(picks "all(0.06 < f['gbit_s'] < 0.09 and f['latency_us'] > 0 for s in d for f in s['facts']['network']['bandwidth']['to'] if s['server'] != 'node-3')")" = True ] || fail 'the speeds are not what tbf allows'
 picks "'\n'.join(c['detail'] for s in d for c in s['checks'] if s['server'] == 'node-3' and c['name'] == 'bandwidth')" >"$work/lines"
-grep -q 'Gbit/s to node-1, where the median of all is 0.3' "$work/lines" || fail "node-3: $(cat "$work/lines")"
+grep -q 'Gbit/s to node-1, where the median of all is 0.07' "$work/lines" || fail "node-3: $(cat "$work/lines")"
 
 # By hand, the other way round than the order of the test would make it easy.
 ip netns exec host2 timeout 20 iperf3 -s -1 -p 5201 >"$work/iperf" &
@@ -51,8 +51,8 @@ python3 -c 'import sys, xml.dom.minidom as x; assert len(x.parse(sys.argv[1]).ge
 # GPUs ask for more than that.
 sed -i 's/^\( *\)port: 2222$/&\n\1gpus: 1/' .remote/configs.yaml
 "$REMOTE" check --bandwidth --server node-1,node-2 >"$work/out" 2>"$work/err" || true
-grep -q 'bandwidth-gpu: only 0.3.* both have GPUs: below 10 Gbit/s a run waits for the network; .*eth0' "$work/out" || fail 'GPUs behind a slow network'
-grep -q '^1 node-1 .* 0.3' "$work/out" || fail 'the matrix'
+grep -q 'bandwidth-gpu: only 0.07.* both have GPUs: below 10 Gbit/s a run waits for the network; .*eth0' "$work/out" || fail 'GPUs behind a slow network'
+grep -q '^1 node-1 .* 0.07' "$work/out" || fail 'the matrix'
 
 # ---- wrong usage, and an interruption ------------------------------------------------------------------
 code 2 check --svg "$work/x.svg"

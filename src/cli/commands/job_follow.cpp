@@ -97,7 +97,7 @@ int tail(Context& context, const TailArguments& arguments) {
   const bool by_key = std::ranges::any_of(selection.names, [](const auto& name) { return name != "last"; });
   if (!arguments.all && !by_key) {
     request.rank = 0;
-    if (jobs.size() == 1 && jobs.front().launch) {
+    if (request.follow && jobs.size() == 1 && jobs.front().launch) {  // the verdict waits for all of them
       request.first_rank_only = true;
       for (Job& job : context.project().with_launch(jobs)) {
         if (job.id != jobs.front().id && !is_final(job.state)) {
