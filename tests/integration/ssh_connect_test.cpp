@@ -107,7 +107,7 @@ TEST_F(SshConnect, AServerThatSaysNothingTimesOut) {
   EXPECT_THAT(try_connect(*connector, somewhere(mute.port())),
               HasSubstr("no SSH server answered within 1 s"));
   EXPECT_GE(Clock::now() - start, 900ms);
-  EXPECT_LT(Clock::now() - start, 3s);
+  EXPECT_LT(Clock::now() - start, 9s) << "otherwise it is 10 s";
 }
 
 TEST_F(SshConnect, WhoIsInAHurryGivesUpSooner) {
@@ -154,7 +154,7 @@ TEST_F(SshConnect, CancelEndsAConnectionAttempt) {
   } catch (const Interrupted&) {
     SUCCEED();
   }
-  EXPECT_LT(Clock::now() - start, 2s);
+  EXPECT_LT(Clock::now() - start, 9s) << "otherwise it is 10 s";
 }
 
 TEST_F(SshConnect, SixtyFourFirstConnectionsLeaveAWellFormedFile) {

@@ -397,7 +397,7 @@ TEST_F(SshExec, CancelInterruptsACommand) {
   } catch (const Interrupted&) {
     SUCCEED();
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 20s);
   EXPECT_EQ(run(*connection, "echo still here").out, "still here\n");
 }
 
@@ -418,7 +418,7 @@ TEST_F(SshExec, PumpWakesForOtherDescriptors) {
     connection->pump(10s, also);
   }
   EXPECT_NE(also[0].revents & POLLIN, 0);
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 3s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 9s);
 }
 
 TEST_F(SshExec, LeavesNoDescriptorBehind) {

@@ -96,7 +96,7 @@ TEST_F(SshJump, SaysWhenTheBastionCannotReachTheServer) {
     EXPECT_NE(error.reason().find("cannot reach it"), std::string::npos) << error.what();
     EXPECT_NE(error.reason().find("refused"), std::string::npos) << error.what();
   }
-  EXPECT_LT(std::chrono::steady_clock::now() - start, 5s);
+  EXPECT_LT(std::chrono::steady_clock::now() - start, 9s) << "otherwise it is 10 s";
 }
 
 TEST_F(SshJump, NamesTheBastionThatIsDown) {
