@@ -325,7 +325,7 @@ TEST_F(Environments, NoPipStaysBehindWhenTheProgramIsInterruptedOrGone) {
     spec.new_session = true;
     Subprocess program(spec);
     pollfd slot{listener.get(), POLLIN, 0};
-    ASSERT_EQ(::poll(&slot, 1, 60000), 1) << "pip does not come";
+    ASSERT_EQ(::poll(&slot, 1, 300000), 1) << "pip does not come";
     const UniqueFd pip(::accept(listener.get(), nullptr, nullptr));
     EXPECT_THAT(pips(), Not(IsEmpty()));
     program.kill(signal);
