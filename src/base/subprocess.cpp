@@ -142,9 +142,17 @@ Subprocess::Subprocess(const SubprocessSpec& spec) {
   plan.connect(in.read, 0);
   plan.connect(out.write, 1);
   plan.connect(err.write, 2);
+  int next = 3;
   for (const auto& [ours, theirs] : spec.pass_fds) {
     ::posix_spawn_file_actions_adddup2(&plan.actions, ours, theirs);
+    next = std::max(next, theirs + 1);
   }
+#ifdef __GLIBC_PREREQ
+#if __GLIBC_PREREQ(2, 34)
+  // What another thread, or a library, has open that is not close-on-exec: that of a connection, say.
+  ::posix_spawn_file_actions_addclosefrom_np(&plan.actions, next);
+#endif
+#endif
   const int error =
       ::posix_spawn(&pid_, program->c_str(), &plan.actions, &plan.attributes, argv.data(), env.data());
   if (error != 0) {

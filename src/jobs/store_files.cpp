@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <set>
 #include <system_error>
 
 #include <dirent.h>
@@ -175,9 +176,12 @@ void FileBatch::commit(bool all_or_none) {
     throw;
   }
   if (sync_ == Sync::names) {
+    // Also those that name the folders, which may be new.
+    std::set<fs::path> folders{folder_, folder_.parent_path()};
     for (const File& file : files_) {
-      sync_folder(file.path.parent_path());
+      folders.insert(file.path.parent_path());
     }
+    std::ranges::for_each(folders, sync_folder);
   }
   if (watch.seconds() > 0.05) {
     log_info("", "writing {} in {} took {}", counted(files_.size(), "file"), folder_.string(), watch.text());

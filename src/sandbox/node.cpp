@@ -40,12 +40,16 @@ sockaddr_in loopback(int port) {
 }
 
 UniqueFd tcp_socket() {
+#ifdef SOCK_CLOEXEC
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+#else
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
+  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+#endif
   if (!fd) {
     throw Error("cannot make a socket", std::generic_category().message(errno),
                 "is the limit of open files reached? see ulimit -n");
   }
-  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
   return fd;
 }
 

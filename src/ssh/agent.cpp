@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/strings.hpp"
+#include "ssh/tcp.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -29,12 +30,11 @@ constexpr char sign_request = 13;
 UniqueFd local_socket(const std::string& path, sockaddr_un& address) {
   address = {};
   address.sun_family = AF_UNIX;
-  UniqueFd fd(path.size() < sizeof address.sun_path ? ::socket(AF_UNIX, SOCK_STREAM, 0) : -1);
-  if (fd) {
-    std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-    ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  if (path.size() >= sizeof address.sun_path) {
+    return UniqueFd();
   }
-  return fd;
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return stream_socket(AF_UNIX);
 }
 
 // Reads exactly `size` bytes; false at the end, on an error, when `stop` becomes readable, or past the limit.
@@ -246,7 +246,12 @@ void AgentFilter::run() {
       return;
     }
     if (fds[0].revents != 0) {
+#ifdef SOCK_CLOEXEC
+      const UniqueFd client(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+#else
       const UniqueFd client(::accept(listener_.get(), nullptr, nullptr));
+      ::fcntl(client.get(), F_SETFD, FD_CLOEXEC);
+#endif
       if (client) {
         serve(client.get());
       }

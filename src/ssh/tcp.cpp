@@ -107,12 +107,7 @@ void watch_link(int fd) {
 
 // 0 when connected, else an errno.
 int connect_one(const addrinfo& address, const Patience& patience, UniqueFd& fd) {
-#ifdef SOCK_CLOEXEC
-  fd.reset(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-#else
-  fd.reset(::socket(address.ai_family, SOCK_STREAM, 0));
-  ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
-#endif
+  fd = stream_socket(address.ai_family);
   if (!fd) {
     return errno;
   }
@@ -155,6 +150,18 @@ std::string hint_for(int error, const std::string& where) {
 std::string host_and_port(const std::string& host, int port) {
   return host.find(':') != std::string::npos ? fmt::format("[{}]:{}", host, port)
                                              : fmt::format("{}:{}", host, port);
+}
+
+UniqueFd stream_socket(int family) {
+#ifdef SOCK_CLOEXEC
+  return UniqueFd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+#else
+  UniqueFd fd(::socket(family, SOCK_STREAM, 0));
+  if (fd) {
+    ::fcntl(fd.get(), F_SETFD, FD_CLOEXEC);
+  }
+  return fd;
+#endif
 }
 
 TcpLink connect_tcp(const std::string& host, int port, const Patience& patience) {

@@ -7,6 +7,9 @@
 
 namespace remote::ssh {
 
+// A socket that no program inherits; none, with errno, where there is no room for it.
+UniqueFd stream_socket(int family);
+
 // A TCP connection that stands.
 struct TcpLink {
   UniqueFd fd;          // non-blocking, TCP_NODELAY, with the system's own checks for a dead link

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <thread>
 
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#ifdef __linux__
+#include <sys/inotify.h>
+#endif
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -55,6 +59,30 @@ TEST_F(StoreFaults, WhoWaitsForTheLockCanBeInterrupted) {
   std::vector<Job> jobs{job};
   EXPECT_THROW(store.add(jobs), Interrupted);
 }
+
+#ifdef __linux__
+// A record is on the disk only when the folder that names its folder is: that one is opened, to be synced,
+// after the record's folder was made.
+TEST_F(StoreFaults, TheFolderThatNamesARecordIsSynced) {
+  make_folders(folder_);
+  const UniqueFd watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  ASSERT_GE(::inotify_add_watch(watch.get(), folder_.c_str(), IN_CREATE | IN_OPEN), 0);
+  auto jobs = make_jobs(1);
+  store_.add(jobs);
+  alignas(inotify_event) std::array<char, 16384> data{};
+  const ssize_t count = ::read(watch.get(), data.data(), data.size());
+  bool made = false;
+  bool synced = false;
+  for (ssize_t at = 0; at < count;) {
+    const auto& event = *reinterpret_cast<const inotify_event*>(data.data() + at);
+    made = made || (event.mask == (IN_CREATE | IN_ISDIR) && event.name == jobs[0].id.text());
+    synced = synced || (made && event.mask == (IN_OPEN | IN_ISDIR) && event.len == 0);
+    at += static_cast<ssize_t>(sizeof event + event.len);
+  }
+  EXPECT_TRUE(made);
+  EXPECT_TRUE(synced);
+}
+#endif
 
 TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   auto jobs = make_jobs(6);
