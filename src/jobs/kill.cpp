@@ -1,11 +1,33 @@
 #include "jobs/kill.hpp"
 
+#include <algorithm>
+
+#include "base/clock.hpp"
 #include "jobs/places.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
+#include "jobs/transitions.hpp"
 
 namespace remote::jobs {
 namespace {
+
+// A job that this kill has ended. Where its folder took no note of that, the server knows only that it is
+// gone.
+Job as_killed(const Job& before, Job now, const KillRequest& order) {
+  if (is_final(before.state) || (now.state != JobState::lost && now.state != JobState::failed)) {
+    return now;
+  }
+  StatusReply told;
+  told.phase = StatusReply::Phase::ended;
+  told.result = now.result.value_or(ExitStatus::signalled(order.signal));
+  told.stop_signal = order.signal;
+  told.stop_by = order.by;
+  const std::int64_t moment = now_seconds();
+  Job job = apply_status(before, told, {moment, moment, std::nullopt}, Starter::alive);
+  job.ended_at = now.ended_at.value_or(moment);
+  job.leftovers = now.leftovers;
+  return job;
+}
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store& store, const JobsAt& place,
                                        const std::vector<Backend>& known, const KillRequest& order,
@@ -23,7 +45,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
                                       static_cast<int>(order.grace.count()), order.by, known, claim),
                           cancel);
   std::vector<KillResult::Entry> entries;
-  for (const Job& job : ask_over(connection, store, place.jobs, cancel, known)) {
+  for (Job& job : ask_over(connection, store, place.jobs, cancel, known)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
@@ -31,6 +53,9 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
     }
     // What is not there any more, but once ran there, was started.
     const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
+    if (reply->outcome == KillReply::Outcome::killed) {
+      job = as_killed(*std::ranges::find(place.jobs, job.id, &Job::id), std::move(job), order);
+    }
     entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
                        reply->survivors, reply->reason, reply->suspects});
   }

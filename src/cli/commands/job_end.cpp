@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <csignal>
 #include <optional>
+#include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -114,6 +115,21 @@ void tell_the_others(Context& context, const std::vector<Job>& ended) {
 // The unfinished jobs that fit; those that are named also when they have ended.
 std::vector<Job> jobs_to_kill(Context& context, const KillArguments& arguments) {
   const JobSelection selection = arguments.jobs.selection();
+  bool hinted = false;
+  context.on_event = [&](const Event& event) {
+    context.show(event);
+    if (std::holds_alternative<StoreProblem>(event) && !std::exchange(hinted, true)) {
+      context.terminal.notice(
+          " hint: if the job of that record, whose folder is its id, still runs, stop it on its server: "
+          "remote run --server NAME --cmd 'read pid _ <.jobs/ID/pid && kill -- -$pid'");
+    }
+  };
+  struct Usual {
+    Context& context;
+    ~Usual() {
+      context.on_event = [&context = context](const Event& event) { context.show(event); };
+    }
+  } const usual{context};
   std::vector<Job> chosen = context.project().jobs(
       {.selection = selection, .unfinished_only = !arguments.jobs.by_name(), .ask = false});
   if (chosen.empty() && !arguments.jobs.tags.empty()) {  // a tag that no job has, ended or not, is a mistake
