@@ -15,11 +15,11 @@ namespace remote::launch {
 namespace {
 
 // What the launch itself sets, and what the supervisor tells a job's processes by.
-constexpr std::array<std::string_view, 8> reserved{"MASTER_PORT", "WORLD_SIZE",       "RANK",
-                                                   "LOCAL_RANK",  "LOCAL_WORLD_SIZE", "NODE_RANK",
-                                                   "GROUP_RANK",  "REMOTE_JOB_ID"};
+constexpr std::array<std::string_view, 11> reserved{
+    "MASTER_PORT", "WORLD_SIZE",       "RANK",      "LOCAL_RANK",      "LOCAL_WORLD_SIZE", "NODE_RANK",
+    "GROUP_RANK",  "GROUP_WORLD_SIZE", "ROLE_RANK", "ROLE_WORLD_SIZE", "REMOTE_JOB_ID"};
 // What the user may set in its place, for all ranks alike.
-constexpr std::array<std::string_view, 2> same_everywhere{"MASTER_ADDR", "RUN_UUID"};
+constexpr std::array<std::string_view, 3> same_everywhere{"MASTER_ADDR", "RUN_UUID", "TORCHELASTIC_RUN_ID"};
 
 void check_env(const Env& env, bool of_one_server) {
   for (const auto& [name, value] : env) {

@@ -34,6 +34,10 @@ std::vector<PlannedProcess> plan_ranks(const LaunchSpec& spec, const std::vector
       env.set("LOCAL_WORLD_SIZE", nodes[n].nproc);
       env.set("NODE_RANK", node_rank);
       env.set("GROUP_RANK", node_rank);
+      env.set("ROLE_RANK", rank);  // as torchrun has it with one role
+      env.set("ROLE_WORLD_SIZE", world_size);
+      env.set("GROUP_WORLD_SIZE", static_cast<int>(nodes.size()));
+      env.set("TORCHELASTIC_RUN_ID", spec.run_id);
       env.set("RUN_UUID", spec.run_id);
       add_common(env, spec, nodes[n]);
       process.env = env.take();

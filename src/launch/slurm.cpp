@@ -82,7 +82,8 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   Env common;
   for (auto& [name, value] : process.env) {
     const bool of_job = name == "MASTER_ADDR" && value == ranks.master_addr;
-    if (!of_job && (name == "RUN_UUID" || !is_reserved(name))) {
+    const bool of_agent = agents && name == "TORCHELASTIC_RUN_ID";  // torchrun sets it
+    if (!of_job && !of_agent && (name == "RUN_UUID" || !is_reserved(name))) {
       common.emplace_back(std::move(name), std::move(value));
     }
   }

@@ -247,6 +247,9 @@ TEST(Plan, RanksAreCountedOverServersOfDifferentSize) {
     EXPECT_EQ(value_of(process, "WORLD_SIZE"), "6");
     EXPECT_EQ(value_of(process, "LOCAL_RANK"), std::to_string(process.local_rank));
     EXPECT_EQ(value_of(process, "GROUP_RANK"), std::to_string(process.node_rank));
+    EXPECT_EQ(value_of(process, "ROLE_RANK"), std::to_string(process.rank));
+    EXPECT_EQ(value_of(process, "ROLE_WORLD_SIZE"), value_of(process, "WORLD_SIZE"));
+    EXPECT_EQ(value_of(process, "TORCHELASTIC_RUN_ID"), value_of(process, "RUN_UUID"));
     EXPECT_EQ(value_of(process, "CUDA_VISIBLE_DEVICES"), "(unset)");
   }
   EXPECT_EQ(plan.processes[5].server, "c");

@@ -100,7 +100,9 @@ TEST(SlurmPlan, HasOneProcessForAllRanks) {
   EXPECT_EQ(plan.processes[0].ranks, 4);
   EXPECT_EQ(plan.processes[0].command, "python train.py");
   for (const auto& [name, value] : plan.processes[0].env) {
-    EXPECT_TRUE(name == "RUN_UUID" || name == "OMP_NUM_THREADS" || name == "PYTHONUNBUFFERED") << name;
+    EXPECT_TRUE(name == "RUN_UUID" || name == "TORCHELASTIC_RUN_ID" || name == "OMP_NUM_THREADS" ||
+                name == "PYTHONUNBUFFERED")
+        << name;
   }
 }
 

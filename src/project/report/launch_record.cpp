@@ -24,7 +24,8 @@ constexpr std::uintmax_t most_record_bytes = 16U << 20U;
 constexpr std::size_t most_entries = 4096;  // servers, and steps: more would be too many for the page
 
 // What differs between the processes of a launch by its nature.
-constexpr std::array own_names{"RANK", "LOCAL_RANK", "NODE_RANK", "GROUP_RANK", "RUN_UUID"};
+constexpr std::array own_names{"RANK",      "LOCAL_RANK", "NODE_RANK",          "GROUP_RANK",
+                               "ROLE_RANK", "RUN_UUID",   "TORCHELASTIC_RUN_ID"};
 
 std::filesystem::path record_file(const jobs::Store& store, const JobId& id) {
   return store.job_folder(id) / "launch.json";

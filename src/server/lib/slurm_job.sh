@@ -48,7 +48,7 @@ keep_variables() (
   for kv_name in $(env | sed -n 's/^\([A-Z][A-Z0-9_]*\)=.*/\1/p'); do
     case $kv_name in
       SLURM_* | SLURMD_* | MASTER_ADDR | MASTER_PORT | RANK | WORLD_SIZE | LOCAL_RANK | LOCAL_WORLD_SIZE | NODE_RANK | GROUP_RANK | \
-        *_SOCKET_IFNAME | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ZE_AFFINITY_MASK) ;;
+        GROUP_WORLD_SIZE | ROLE_RANK | ROLE_WORLD_SIZE | *_SOCKET_IFNAME | *_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ZE_AFFINITY_MASK) ;;
       *) continue ;;
     esac
     eval "kv_rest=\${$kv_name-}"
@@ -129,7 +129,8 @@ one_process() {
   export NODE_RANK GROUP_RANK
   if [ "$1" = ranks ]; then
     RANK=$number WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID LOCAL_WORLD_SIZE=$2
-    export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
+    ROLE_RANK=$RANK ROLE_WORLD_SIZE=$WORLD_SIZE GROUP_WORLD_SIZE=$SLURM_JOB_NUM_NODES
+    export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE ROLE_RANK ROLE_WORLD_SIZE GROUP_WORLD_SIZE
   fi
   find_interface
   out=ranks/$number.out err=ranks/$number.err
