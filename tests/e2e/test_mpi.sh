@@ -94,6 +94,35 @@ grep -q 'ValueError: no such data' "$work/err" || fail "the verdict has not its 
 until_true nothing_left
 key=$((key + 2))
 
+# --- the same for one that calls sys.exit(), where that is how it ends; MPI_Finalize comes behind Python's own end
+cat >exits.py <<'PY'
+import os
+import sys
+import time
+
+
+class Finalize:
+    def __del__(self, sleep=time.sleep):
+        sleep(600)
+
+
+if os.environ["RANK"] != "3":
+    time.sleep(600)
+last = Finalize()
+try:
+    sys.exit(5)
+except SystemExit:
+    print("it goes on", flush=True)
+sys.exit(7)
+PY
+code 0 rsync
+got=0
+mpi 'python3 exits.py' --follow || got=$?
+[ "$got" = 1 ] || fail "exit code $got"
+grep -q 'rank 3 on node-2 failed first (exit 7' "$work/err" || fail "the verdict has not the code of sys.exit()"
+until_true nothing_left
+key=$((key + 2))
+
 # --- following from the first byte, through a link that breaks, until a kill that leaves nothing on either server
 cat >slow.sh <<'SH'
 echo "rank $RANK begins"

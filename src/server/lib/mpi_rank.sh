@@ -63,10 +63,9 @@ code=$?
 # When, in milliseconds where this server's date knows them.
 at=
 [ "$code" = 0 ] || at=$(date +%s%3N)
-# One that raised an exception and then hung until SIGALRM (sitecustomize.py).
+# One that raised an exception or called sys.exit(), and then hung until SIGALRM (sitecustomize.py).
 if [ "$code" = 142 ] && [ -f "raised.rank.$RANK" ]; then
-  code=1
-  read -r at <"raised.rank.$RANK"
+  read -r at code <"raised.rank.$RANK"
 fi
 rm -f "open.rank.$RANK" "raised.rank.$RANK"
 

@@ -11,7 +11,8 @@ Of torchrun's workers only the agent knows how they ended, and not even that kno
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
 agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
-Below mpirun, a rank that raised hangs in MPI_Finalize, which waits for the others: it has ten seconds to exit by itself.
+Below mpirun, a rank that raised, or called sys.exit() with a failure, hangs in MPI_Finalize, which waits for the others: it has
+ten seconds to exit by itself.
 
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
@@ -36,10 +37,11 @@ def _record_failures(folder):
     if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
         return
     rank = os.environ.get("RANK", "")
-    if "TORCHELASTIC_RUN_ID" not in os.environ or not rank.isdigit():
+    # of the variables of torchrun, the launcher ranks does not set this one
+    if "TORCHELASTIC_RESTART_COUNT" not in os.environ or not rank.isdigit():
         return
     with open("/proc/%d/environ" % os.getppid(), "rb") as file:
-        if b"\0TORCHELASTIC_RUN_ID=" in b"\0" + file.read():
+        if b"\0TORCHELASTIC_RESTART_COUNT=" in b"\0" + file.read():
             return  # a program that a worker has started
     failures = os.path.join(job, "failures")
 
@@ -76,30 +78,58 @@ def _record_failures(folder):
 
 
 def _end_failed_mpi_rank(_):
+    import atexit
     import os
     import sys
+    import threading
 
     rank = os.environ.get("RANK", "")
     if not rank.isdigit() or not ("OMPI_COMM_WORLD_RANK" in os.environ or "PMI_RANK" in os.environ):
         return
     path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # mpi_rank.sh reads it
     plain = sys.excepthook
+    plain_exit = sys.exit
+    last = []  # of sys.exit(): its code, and the frame of the whole program
+
+    def leave_soon(code):
+        import signal
+        import time
+
+        with open(path, "w") as file:
+            file.write("%d %d\n" % (time.time() * 1000, code))
+        # not a thread: MPI is finalized when Python has gone already
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(10)
 
     def hook(kind, value, trace):
         plain(kind, value, trace)
         try:
-            import signal
-            import time
-
-            with open(path, "w") as file:
-                file.write("%d\n" % (time.time() * 1000))
-            # not a thread: MPI is finalized when Python has gone already
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-            signal.alarm(10)
+            leave_soon(1)
         except Exception:
             pass
 
+    def leave(*code):
+        if threading.current_thread() is threading.main_thread():
+            frame = sys._getframe()
+            while frame.f_back is not None:
+                frame = frame.f_back
+            last[:] = [code[0] if code else None, frame]
+        plain_exit(*code)
+
+    def look_at_exit():
+        import opcode
+
+        # The program may have caught it: then its last step was to return.
+        if not last or opcode.opname[last[1].f_code.co_code[last[1].f_lasti]].startswith("RETURN"):
+            return
+        code = last[0] or 0
+        code = code & 255 if isinstance(code, int) else 1
+        if code:
+            leave_soon(code)
+
     sys.excepthook = hook
+    sys.exit = leave
+    atexit.register(look_at_exit)
 
 
 def _explain_breakpoint(_):
