@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
@@ -79,7 +80,8 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
     if ((result.key || result.locked) && ::stat(file.c_str(), &info) == 0 && info.st_uid == ::geteuid() &&
         (info.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
       result = {};  // as ssh does: who could read it may have taken it
-      result.problem = fmt::format("others may read it (mode {:04o}); chmod 600 it", info.st_mode & 07777U);
+      result.problem = fmt::format("others may read it (mode {:04o})", info.st_mode & 07777U);
+      result.hint = "chmod 600 " + shell_quote(file.string());
     }
   }
   one.tried = true;

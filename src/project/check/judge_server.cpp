@@ -45,8 +45,11 @@ Finding judge_project(const config::Config& config, const config::Server& server
             fmt::format("{} is not there, and {} cannot be written by this login", path, disk->path),
             Fix{Fix::Where::advice, "name a folder of this login's as remote_path in configs.yaml"}};
   }
+  // Where the environment is not there either, one command makes both.
   return {"project", CheckStatus::warn, path + " is not there yet",
-          Fix{Fix::Where::server, "mkdir -p " + remote_path_word(path), true}};
+          config.python.manager == config::PythonManager::system
+              ? Fix{Fix::Where::server, "mkdir -p " + remote_path_word(path), true}
+              : Fix{Fix::Where::here, "remote prepare --server " + server.name}};
 }
 
 Finding judge_environment(const config::Config& config, const config::Server& server,

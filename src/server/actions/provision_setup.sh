@@ -69,7 +69,7 @@ python_hint="install it (apt-get install python3), or set python: {manager: cond
   python_hint="install python$VERSION there, set another python.version, or use python: {manager: conda}"
 
 setup_system() {
-  python=$(find_python "$VERSION") || fail "there is no Python${VERSION:+ $VERSION} on this server" "$python_hint"
+  python=$(find_python "$VERSION") || fail "there is no Python ${VERSION:-3.6 or newer} on this server" "$python_hint"
   mkdir -p "$ENV_PREFIX" "$SCRIPTS/bin" || fail "cannot write to $SCRIPTS"
   rm -f "$SCRIPTS/bin/python"
   # Debian has python3 and no python; commands say python.
@@ -81,7 +81,7 @@ setup_system() {
 
 setup_venv() {
   can_keep_environment && return 0
-  python=$(find_python "$VERSION") || fail "there is no Python${VERSION:+ $VERSION} on this server" "$python_hint"
+  python=$(find_python "$VERSION") || fail "there is no Python ${VERSION:-3.6 or newer} on this server" "$python_hint"
   begin "$ENV_PREFIX"
   say step "making the environment with $python"
   "$python" -c 'import ensurepip, venv' || fail "this server's Python cannot make environments (no venv module)" \

@@ -109,22 +109,18 @@ lock_file() { # lock_file FILE
   flock 9
 }
 
-# A version such as 3.11 or 3.11.4, against an interpreter.
+# Whether an interpreter is at least 3.6, and of a version such as 3.11 or 3.11.4 where one is wanted.
 python_is() { # python_is PYTHON VERSION
   "$1" -c 'import sys
-want = sys.argv[1].split(".")
-sys.exit([str(n) for n in sys.version_info[:len(want)]] != want)' "$2"
+want = [n for n in sys.argv[1].split(".") if n]
+sys.exit(sys.version_info < (3, 6) or [str(n) for n in sys.version_info[:len(want)]] != want)' "$2" 2>/dev/null
 }
 
 find_python() { # find_python VERSION: prints the interpreter
-  if [ -n "$1" ]; then
-    command -v "python$1" && return 0
-    for candidate in python3 python; do
-      candidate=$(command -v "$candidate") && python_is "$candidate" "$1" && printf '%s\n' "$candidate" && return 0
-    done
-    return 1
-  fi
-  command -v python3 || command -v python
+  for candidate in ${1:+"python$1"} python3 python; do
+    candidate=$(command -v "$candidate") && python_is "$candidate" "$1" && printf '%s\n' "$candidate" && return 0
+  done
+  return 1
 }
 
 find_uv() {

@@ -1,0 +1,55 @@
+#!/bin/sh
+# job-kill where the job's folder or its record here tells nothing; a key file that others may read; a Python that is too old.
+# shellcheck disable=SC2016  # it is the servers that expand them
+. "${0%/*}/support.sh"
+source=${REMOTE_SOURCE_DIR:-${0%/*}/../..}
+code 0 sandbox up --nodes 1
+system_python
+code 0 rsync
+home=$(homes)
+jobs="$home/my project/.jobs"
+
+# --- the job's folder is gone: what job-kill calls killed, job-list calls so, too
+code 0 job-run --server node-1 --cmd "exec sleep $mark.1"
+until_true [ "$(processes 1)" = 1 ]
+rm -r "${jobs:?}/$(job 1 id)"
+code 0 job-kill 1
+grep -q '^job 1 on node-1: killed$' "$work/out" || fail "job-kill says something else"
+[ "$(processes 1)" = 0 ] || fail "it lives"
+[ "$(job 1 state) $(job 1 signal)" = 'killed SIGTERM' ] || fail "job-list calls it $(job 1 state) $(job 1 signal)"
+code 0 job-list --stopped
+grep -q 'killed SIGTERM by ' "$work/out" || fail "the table says something else"
+
+# --- the record here is damaged: job-kill says how to end the job, and that works
+code 0 job-run --server node-1 --cmd "exec sleep $mark.2"
+until_true [ "$(processes 2)" = 1 ]
+id=$(job 2 id)
+: >".remote/jobs/$id/job.json"
+code 0 job-kill --yes
+grep -q "^warning: .*/$id/job.json: it is empty" "$work/err" || fail "the damaged record is not named"
+sed -n "s/.* remote run --server NAME --cmd '\(.*\)'\$/\1/p" "$work/err" | sed "s/ID/$id/" >"$work/line"
+[ -s "$work/line" ] || fail "it does not say how to end its job"
+code 0 run --server node-1 --cmd "$(cat "$work/line")"
+until_true [ "$(processes 2)" = 0 ]
+
+# --- a key that others may read: one fact, one hint
+key=.remote/sandbox/id_ed25519
+chmod 644 $key
+code 1 run --server node-1 --cmd true
+[ "$(grep -c 'chmod 600' "$work/err")" = 1 ] || fail "the hint is not there once"
+grep -q "^ hint: chmod 600 .*id_ed25519'*\$" "$work/err" || fail "the hint is something else"
+grep -q 'others may read it (mode 0644)' "$work/err" || fail "the fact is not told"
+chmod 600 $key
+
+# --- only a Python from 3.6 on is one
+mkdir "$work/bin"
+printf '#!/bin/sh\nprintf "%%s" "$2" | grep -q "3, 6" || exit 0\nexit 1\n' >"$work/bin/python3"
+chmod +x "$work/bin/python3"
+found() {
+  PATH=$work/bin:$PATH PROJECT=x SCRIPTS=x MANAGER=venv ENV_PREFIX=x CONDA_ROOT=x PROJECT_KEY=x CONDA_GIVEN='' OTHER_PREFIX='' \
+    PROLOGUE_GIVEN='' sh -c '. "$1/src/server/lib/provision.sh"; find_python "$2"' sh "$source" "$1" | tail -n 1
+}
+printf '#!/bin/sh\nexec "%s" "$@"\n' "$(command -v python3)" >"$work/bin/python"
+chmod +x "$work/bin/python"
+[ "$(found '')" = "$work/bin/python" ] || fail "an old python3 is taken: $(found '')"
+[ "$(found 3)" = "$work/bin/python" ] || fail "an old python3 is taken as 3: $(found 3)"
