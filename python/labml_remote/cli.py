@@ -6,6 +6,9 @@ import sys
 from remote_launcher import RemoteError
 from remote_launcher._stream import find_binary
 
+# labml_remote ran these in the project's folder, wherever in it the user was.
+_IN_PROJECT = ("run", "job-run", "launch", "torch-launch", "helper-torch-launch")
+
 
 def main() -> None:
     """Becomes ``remote``."""
@@ -13,7 +16,10 @@ def main() -> None:
         binary = find_binary()
     except RemoteError as error:
         sys.exit(f"error: {error}")
-    os.execv(binary, ["remote", *sys.argv[1:]])
+    words = sys.argv[1:]
+    if words and words[0] in _IN_PROJECT and not any(word.startswith("--workdir") for word in words):
+        words[1:1] = ["--workdir", "."]
+    os.execv(binary, ["remote", *words])
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
-#include <filesystem>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -85,21 +84,6 @@ void CommandOption::add(CLI::App& command, Context& context, const std::string& 
   context.with_command.insert(&command);
 }
 
-namespace {
-
-// Commands run in the project's folder, wherever in it the user is.
-void tell_folder(Context& context) {
-  std::error_code ignored;
-  const std::filesystem::path root = std::filesystem::canonical(context.folder(), ignored);
-  const std::string below = current_folder().lexically_relative(root).string();
-  if (!below.empty() && below != "." && !below.starts_with("..")) {
-    context.terminal.notice(fmt::format("note: it runs in the project's folder, {}, not in {}",
-                                        visible_line(root.string()), visible_line(below)));
-  }
-}
-
-}  // namespace
-
 std::optional<std::string> CommandOption::given(Context& context, const std::string& name) const {
   if (line && context.command_words) {
     throw Error::usage(name, "both --cmd and a command behind the options are given", "keep one of them");
@@ -108,9 +92,6 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
     throw Error::usage(name, "--cmd is empty", "give the command");
   }
   if (!context.command_words) {
-    if (line) {
-      tell_folder(context);
-    }
     return line;
   }
   const std::vector<std::string>& words = context.command_words->words;
@@ -123,7 +104,6 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
         "'{}' is taken as the name of one program; a line for the shell goes to --cmd, without the --",
         visible_line(words.front(), 60)));
   }
-  tell_folder(context);
   return words.size() == 1 && !context.command_words->marked ? words.front() : shell_join(words);
 }
 

@@ -75,6 +75,7 @@ std::string job_text(const std::string& project, const StartRequest& request, co
   if (container && !container->container.workdir.empty()) {
     script.call("box_workdir", {container->container.workdir});
   }
+  script.append("job_workdir\n");
   // Longer commands do not fit into one argument of exec(2) (Linux: 128 KiB).
   constexpr std::size_t max_argument = 120'000;
   const std::string& command = request.process.command;

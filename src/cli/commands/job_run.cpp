@@ -64,6 +64,7 @@ struct JobArguments {
   SlurmOptions slurm;
   CommandOption command;
   EnvOptions env;
+  WorkdirOption workdir;
   bool follow = false;
   bool rsync = false;
 };
@@ -94,6 +95,7 @@ int run_job(Context& context, const JobArguments& arguments) {
   request.command =
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
   request.env = arguments.env.collect(context);
+  arguments.workdir.choose(context, request.env);
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
   if (!arguments.id.empty()) {
@@ -157,6 +159,7 @@ void add_job_run(CLI::App& command, Context& context) {
   server->type_name("S");
   context.completers[server] = NameKind::servers;
   arguments.env.add(command);
+  arguments.workdir.add(command);
   add_image_option(command, arguments.request.image);
   add_new_tag_option(command, arguments.request.tags, "Tag of the job; repeatable");
   arguments.slurm.add(command, context);

@@ -36,6 +36,7 @@ struct LaunchArguments {
   CommandOption command;
   std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
   EnvOptions env;
+  WorkdirOption workdir;
   HostOptions hosts;
   std::optional<std::string> launcher;
   TorchrunOptions torchrun;
@@ -157,6 +158,10 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.command = command ? *command : *usual.command;
   request.env = usual.env;
   request.env.insert(request.env.end(), env.begin(), env.end());
+  // labml_remote ran from the project's folder, and a command of configs.yaml means that, too
+  if (arguments.workdir.given() || (command && arguments.kind != Kind::helper)) {
+    arguments.workdir.choose(context, request.env);
+  }
   arguments.hosts.choose(context, usual.servers, arguments.nproc.has_value(), request);
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;
@@ -373,6 +378,7 @@ void add(CLI::App& command, Context& context, Kind kind) {
   add_number_option(command, "--master-port", request.master_port,
                     "Port of the rendezvous (default: a free one)", "PORT", 1, 65535);
   arguments.env.add(command);
+  arguments.workdir.add(command);
   add_image_option(command, request.image);
   add_new_tag_option(command, request.tags,
                      "Tag of its jobs (default: the words of the command); repeatable");

@@ -1,5 +1,8 @@
 #include "cli/commands/launch_options.hpp"
 
+#include <algorithm>
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "base/files.hpp"
@@ -111,6 +114,36 @@ std::vector<Job> SlurmOptions::jobs_before(Context& context) const {
   request.some = true;
   request.ask = false;
   return context.project().jobs(request);
+}
+
+void WorkdirOption::add(CLI::App& command) {
+  command
+      .add_option("--workdir", given_,
+                  "Working directory on the servers, in the project's folder (default: as here)")
+      ->type_name("DIR");
+}
+
+void WorkdirOption::choose(Context& context, Env& env) const {
+  if (given_ && given_->empty()) {
+    throw Error::usage("--workdir is empty", "", "--workdir . is the project's folder");
+  }
+  if (given_) {
+    env.emplace_back("REMOTE_WORKDIR", *given_);
+    return;
+  }
+  const bool chosen = std::ranges::count(env, "REMOTE_WORKDIR", &Env::value_type::first) > 0;
+  if (chosen || context.options.project) {
+    return;
+  }
+  std::error_code ignored;
+  const std::filesystem::path root = std::filesystem::canonical(context.folder(), ignored);
+  const std::filesystem::path below = current_folder().lexically_relative(root);
+  if (below.empty() || below == "." || *below.begin() == ".." || *below.begin() == ".remote") {
+    return;
+  }
+  env.emplace_back("REMOTE_WORKDIR", below.string());
+  context.terminal.notice(fmt::format("working directory: {} (--workdir . for the project's folder)",
+                                      visible_line(below.string())));
 }
 
 void add_image_option(CLI::App& command, std::optional<std::string>& image) {

@@ -58,6 +58,19 @@ class SlurmOptions {
   std::vector<std::string> after_;
 };
 
+// --workdir: where the command runs on the servers.
+class WorkdirOption {
+ public:
+  void add(CLI::App& command);
+  bool given() const { return given_.has_value(); }
+  // Sets REMOTE_WORKDIR, by default to the folder of the project in which the user is, and says so. Where
+  // --project names the project, that is its own folder.
+  void choose(Context& context, Env& env) const;
+
+ private:
+  std::optional<std::string> given_;
+};
+
 // --image
 void add_image_option(CLI::App& command, std::optional<std::string>& image);
 

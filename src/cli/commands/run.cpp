@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "cli/commands/launch_options.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/options.hpp"
 #include "cli/show/launches.hpp"
@@ -21,6 +22,7 @@ struct RunArguments {
   RunRequest request;
   CommandOption command;
   EnvOptions env;
+  WorkdirOption workdir;
   bool tty = false;
   bool no_tty = false;
   bool silent = false;
@@ -123,6 +125,7 @@ int run_on_servers(Context& context, const RunArguments& arguments) {
   RunRequest request = arguments.request;
   request.command = arguments.command.required(context, "run", "such as: remote run nvidia-smi");
   request.env = arguments.env.collect(context);
+  arguments.workdir.choose(context, request.env);
   const std::vector<std::string> names = context.project().server_names(request.servers);
   std::vector<OutputScreen> screens = screens_for(context, names);
   std::vector<Printed> printed(names.size());
@@ -174,6 +177,7 @@ void add_run(CLI::App& command, Context& context) {
   arguments.command.add(command, context);
   add_server_option(command, context, arguments.request.servers);
   arguments.env.add(command);
+  arguments.workdir.add(command);
   CLI::Option* tty = command.add_flag(
       "--tty", arguments.tty, "Give the command a terminal (default: on one server, from a terminal)");
   command.add_flag("--no-tty", arguments.no_tty, "Give the command no terminal")->excludes(tty);

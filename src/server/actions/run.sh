@@ -16,4 +16,5 @@ cd -- "$project" 2>/dev/null || {
 }
 eval "$environment" || exit 127
 prologue_is_well
+job_workdir
 job_command "$command"

@@ -179,7 +179,8 @@ box_activate() {
   HOME=$box_own_home
 }
 
-# box_workdir PATH: where the command runs, if not in the project's folder.
+# box_workdir PATH: where the command runs, if not in the project's folder and nobody said otherwise (job_workdir).
 box_workdir() {
+  [ -z "${REMOTE_WORKDIR-}" ] || return 0
   cd "$1" || job_fails "the container has no folder $1 (workdir in configs.yaml)"
 }

@@ -12,6 +12,16 @@ job_folder() {
   cd "$1" || job_fails 'cannot enter the project folder'
 }
 
+# job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.
+job_workdir() {
+  case ${REMOTE_WORKDIR-} in
+    '') return 0 ;;
+    '~'/*) cd "$HOME/${REMOTE_WORKDIR#'~/'}" 2>/dev/null && return ;;
+    *) CDPATH='' cd -- "$REMOTE_WORKDIR" 2>/dev/null && return ;;
+  esac
+  job_fails "the project has no folder $REMOTE_WORKDIR here: send it with \`remote rsync\`, or name another with --workdir"
+}
+
 # job_activate TEXT: sh text that enters the Python environment. It sees no positional parameters.
 job_activate() {
   eval "set --

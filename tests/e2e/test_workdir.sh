@@ -1,0 +1,83 @@
+#!/bin/sh
+# Where a command runs, and what a rank is told: run, job-run, launch and torch-launch in a folder of the project.
+# shellcheck disable=SC2016,SC2088  # it is the servers that expand them
+. "${0%/*}/support.sh"
+mkdir -p "sub/with space" other .remote
+echo 'import os; print("in", os.getcwd(), flush=True)' | tee sub/where.py "sub/with space/where.py" >where.py
+code 0 sandbox up --nodes 2
+system_python
+home=$(homes | head -n 1)
+code 0 rsync
+there="$home/my project"
+
+# in_folder PATH: that is what a command printed, below the project
+in_folder() { grep -qx "in $there$1" "$work/out" || fail "it does not run in '$1'"; }
+said() { grep -q "^working directory: $1 (--workdir \. for the project's folder)\$" "$work/err" || fail "it does not say '$1'"; }
+
+# --- the folder that the user is in, and says so
+cd sub
+code 0 run --server node-1 --cmd 'python3 where.py'
+in_folder /sub
+said sub
+code 0 job-run --server node-1 --follow -- python3 where.py
+in_folder /sub
+said sub
+for launcher in ranks torchrun; do
+  [ "$launcher" = ranks ] || python3 -c 'import torch' 2>/dev/null || continue
+  code 0 torch-launch --launcher "$launcher" --server node-1 --nproc-per-node 1 --no-check --follow -- python3 where.py
+  in_folder /sub
+  said sub
+done
+code 0 launch --server node-1 --no-check --follow --cmd 'python3 where.py'
+in_folder /sub
+said sub
+cd "with space"
+code 0 run --server node-1 --cmd 'python3 where.py'
+in_folder "/sub/with space"
+[ ! -e .remote ] || fail "something was made beside the user"
+cd ..
+
+# --- another folder, by the option or by the variable; nothing is said then
+code 0 run --workdir . --server node-1 --cmd 'python3 where.py'
+in_folder ''
+if grep -q 'working directory' "$work/err"; then fail "what was asked for is told"; fi
+code 0 run --workdir "sub/with space" --server node-1 --cmd 'python3 where.py'
+in_folder "/sub/with space"
+code 0 launch --workdir other --server node-1 --no-check --follow --cmd 'echo "in $(pwd)"'
+in_folder /other
+code 0 job-run --env REMOTE_WORKDIR other --server node-1 --follow --cmd 'echo "in $(pwd)"'
+in_folder /other
+code 0 run --workdir '~/' --server node-1 --cmd 'echo "at $(pwd)"'
+[ "$(cat "$work/out")" = "at $home" ] || fail "it is not the home folder"
+code 2 run --workdir '' --server node-1 --cmd true
+# a CDPATH does not lead elsewhere
+code 0 run --env CDPATH "$home/my project/sub" --workdir "sub/with space" --server node-1 --cmd 'echo "in $(pwd)"'
+in_folder "/sub/with space"
+
+# --- the project's own folder: where --project names the project, and for labml_remote's commands
+code 0 --project .. run --server node-1 --cmd 'python3 where.py'
+in_folder ''
+code 0 helper-torch-launch --use-env --server node-1 --nproc-per-node 1 --no-check --follow --cmd "python3 where.py"
+in_folder ''
+source=${REMOTE_SOURCE_DIR:-$(dirname "$0")/../..}
+if [ -d "$source/python" ]; then
+  REMOTE_BINARY=$REMOTE PYTHONPATH=$source/python python3 -m labml_remote run --server node-1 --cmd 'python3 where.py' \
+    >"$work/out" 2>"$work/err" || fail "labml_remote run"
+  in_folder ''
+fi
+
+# --- a folder that is not there
+mkdir new && cd new
+code 127 run --server node-1 --cmd true
+grep -q 'the project has no folder sub/new here: send it with' "$work/err" || fail "it does not say what is missing"
+cd ../..
+
+# --- what each rank is told, as torchrun does with one role
+code 0 launch --nproc-per-node 2 --no-check --cmd \
+  'echo "$ROLE_RANK of $ROLE_WORLD_SIZE on $GROUP_WORLD_SIZE, ${TORCHELASTIC_RUN_ID:+id} ${TORCHELASTIC_RESTART_COUNT-none}"'
+code 0 job-wait --launch last
+code 0 job-tail --no-follow --launch last --all
+for rank in 0 1 2 3; do
+  grep -q "$rank of 4 on 2, id none" "$work/out" || fail "rank $rank is told something else"
+done
+code 2 launch --env ROLE_RANK 3 --cmd true
