@@ -126,6 +126,18 @@ class Core {
   Callbacks callbacks_;
 };
 
+// At the end of a scope: waits until the callbacks that refer to what is in it have been run.
+class SettledAtTheEnd {
+ public:
+  explicit SettledAtTheEnd(Core& core) : core_(core) {}
+  SettledAtTheEnd(const SettledAtTheEnd&) = delete;
+  SettledAtTheEnd& operator=(const SettledAtTheEnd&) = delete;
+  ~SettledAtTheEnd() { core_.settle(); }
+
+ private:
+  Core& core_;
+};
+
 // How a callback's argument is kept until the calling thread gets it.
 template <typename Argument>
 struct Kept {

@@ -201,8 +201,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   for (const Part& part : parts) {
     ++open[part.job];
   }
-  // What the callbacks below refer to lives until they have all been run.
-  const std::unique_ptr<Core, decltype([](Core* one) { one->settle(); })> settled(&core);
+  const SettledAtTheEnd settled(core);
   events.output = core.on_caller(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
     first.note(parts[index].job);
     output.take(index, stream, data);

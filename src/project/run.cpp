@@ -103,6 +103,7 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
   for (const config::Server& server : servers) {
     results.push_back({server.name, std::nullopt, std::nullopt});
   }
+  const SettledAtTheEnd settled(core);  // for who gives callbacks that refer to what is its own
   servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t index) {
     ssh::Sink sink;
     if (output) {
