@@ -56,8 +56,7 @@ std::string sent_state(const Core& core, const config::Server& server, const ssh
 
 // A server that does not answer must not hold up what the others have said.
 ssh::ConnectLimit connect_limit(const Core& core) {
-  constexpr int usual = 10;
-  return core.config.connect_timeout_s == usual ? ssh::ConnectLimit(5) : std::nullopt;
+  return core.config.connect_timeout_s == 0 ? ssh::ConnectLimit(4) : std::nullopt;  // 0: not given
 }
 
 Asked ask(Core& core, const config::Server& server) {
