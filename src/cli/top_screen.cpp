@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <csignal>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
+#include <thread>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/show/jobs.hpp"
@@ -33,10 +40,53 @@ std::string plain_message(std::string_view message) {
   return std::string(trim(text));
 }
 
+// What is asked of servers, on a thread of its own: the keys are read meanwhile, whatever a server does.
+// The destructor gives it up.
+class Asking {
+ public:
+  // Shows an answer, on the thread that draws.
+  using Show = std::function<void()>;
+  // `wake` is readable for the thread that draws when the answer is there.
+  Asking(int wake, std::function<Show(const Cancel&)> ask)
+      : thread_([this, wake, ask = std::move(ask)] {
+          try {
+            show_ = ask(cancel_);
+          } catch (const Interrupted&) {
+            show_ = [] {};
+          }
+          done_ = true;
+          static_cast<void>(!::write(wake, "a", 1));  // where the pipe is full, it is known already
+        }) {}
+  ~Asking() { cancel_.cancel(); }
+  Asking(const Asking&) = delete;
+  Asking& operator=(const Asking&) = delete;
+
+  bool done() const { return done_; }
+  // Waits for the answer.
+  const Show& answer() {
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+    return show_;
+  }
+
+ private:
+  Cancel cancel_;
+  Show show_;
+  std::atomic<bool> done_ = false;
+  std::jthread thread_;
+};
+
 class TopScreen {
  public:
   TopScreen(Context& context, const TopScreenRequest& request)
-      : context_(context), request_(request), names_(context.project().server_names(request.servers)) {
+      : context_(context),
+        request_(request),
+        names_(context.project().server_names(request.servers)),
+        woken_(make_pipe()) {
+    for (const UniqueFd* end : {&woken_.read, &woken_.write}) {
+      ::fcntl(end->get(), F_SETFL, O_NONBLOCK);
+    }
     for (const std::string& name : names_) {
       samples_.emplace_back().server = name;
     }
@@ -44,7 +94,22 @@ class TopScreen {
 
   void run() {
     begin();
-    Keyboard keyboard(context_);
+    {
+      Keyboard keyboard(context_);
+      show(keyboard);
+    }
+    if (ending_) {  // the screen is gone; Ctrl-C ends the waiting
+      context_.terminal.notice(std::string(trim(note_)));
+      ending_->answer()();
+      context_.cancel.check();
+      context_.terminal.notice(note_);
+    }
+  }
+
+ private:
+  enum class Mode { servers, text, follow, confirm };
+
+  void show(Keyboard& keyboard) {
     const TerminalSide side = keyboard.side();
     keyboard_ = &keyboard;
     if (context_.terminal.stdin_is_terminal()) {
@@ -53,19 +118,20 @@ class TopScreen {
     }
     inputs_.push_back(side.resized);
     resized_ = side.resized;
-    context_.on_event = [this](const Event& event) {
-      note_ = plain_message(context_.terminal.captured([&] { context_.show(event); }));
+    inputs_.push_back(woken_.read.get());
+    context_.on_event = [this](const Event& event) {  // on the thread of any Asking
+      const std::lock_guard lock(events_mutex_);
+      events_.push_back(event);
+      static_cast<void>(!::write(woken_.write.get(), "e", 1));
     };
     context_.terminal.set_cancel(context_.cancel);  // a screen that stands still must not hold back a signal
     ui::FullScreen screen(context_.terminal.out_descriptor());
     screen_ = &screen;
     draw();
     watch();
+    reading_.reset();
     keyboard.finish();
   }
-
- private:
-  enum class Mode { servers, text, follow, confirm };
 
   // Whoever is asked for a password is asked before the screen is there. It comes as soon as all servers have
   // answered; one that takes longer than two seconds, and asks for nothing, does not keep it back.
@@ -107,7 +173,7 @@ class TopScreen {
     if (now - drawn_ < std::chrono::milliseconds(200) && ++skipped_ < samples_.size()) {
       return;
     }
-    if (mode_ == Mode::follow) {
+    if (mode_ == Mode::follow && !reading_) {
       read_output();
     }
     draw();
@@ -142,10 +208,13 @@ class TopScreen {
 
   bool on_wake() {
     std::array<char, 256> bytes{};
-    while (::read(resized_, bytes.data(), bytes.size()) > 0) {
+    for (const int sign : {resized_, woken_.read.get()}) {
+      while (::read(sign, bytes.data(), bytes.size()) > 0) {
+      }
     }
+    take_answers();
     bool ended = false;
-    if (inputs_.size() > 1 &&
+    if (has_keys() &&
         context_.terminal.stdin_input(std::chrono::seconds(0)) != ui::Terminal::Input::nothing_yet) {
       const ssize_t count = ::read(context_.terminal.input(), bytes.data(), bytes.size());
       ended = count <= 0;
@@ -161,6 +230,36 @@ class TopScreen {
       draw();
     }
     return !ended;
+  }
+
+  bool has_keys() const { return inputs_.size() > 2; }
+
+  void take_answers() {
+    std::vector<Event> events;
+    {
+      const std::lock_guard lock(events_mutex_);
+      events.swap(events_);
+    }
+    for (const Event& event : events) {
+      note_ = plain_message(context_.terminal.captured([&] { context_.show(event); }));
+    }
+    for (std::unique_ptr<Asking>* asking : {&reading_, &ending_}) {
+      if (*asking && (*asking)->done()) {
+        const std::unique_ptr<Asking> ended = std::move(*asking);
+        ended->answer()();
+      }
+    }
+  }
+  void ask(std::unique_ptr<Asking>& asking, std::function<Asking::Show(const Cancel&)> work) {
+    asking.reset();  // an earlier question, whose answer nobody waits for
+    asking = std::make_unique<Asking>(woken_.write.get(),
+                                      [this, work = std::move(work)](const Cancel& cancel) -> Asking::Show {
+                                        try {
+                                          return work(cancel);
+                                        } catch (const Error& error) {
+                                          return [this, text = error.message()] { note_ = text; };
+                                        }
+                                      });
   }
 
   // False ends the command.
@@ -186,6 +285,7 @@ class TopScreen {
       if (key == TopKey::leave) {
         mode_ = Mode::servers;
         top_ = 0;
+        reading_.reset();
       }
       return true;
     }
@@ -228,6 +328,8 @@ class TopScreen {
     } else {
       mode_ = Mode::follow;
       title_ = describe(*job) + ": " + job->command;
+      text_.clear();
+      reading_.reset();
       read_output();
     }
   }
@@ -239,7 +341,7 @@ class TopScreen {
     top_ = 0;
   }
 
-  // Whether the job's server does not answer; then it is not asked here, where the keys are read.
+  // Whether the job's server does not answer; then it is not asked for more.
   bool silent(const Job& job) {
     const auto found = std::ranges::find(samples_, job.server, &ServerSample::server);
     const auto interval_s = std::chrono::ceil<std::chrono::seconds>(request_.interval).count();
@@ -262,23 +364,28 @@ class TopScreen {
     if (silent(*job)) {
       return;
     }
-    FollowRequest request;
-    request.lines = static_cast<int>(context_.terminal.rows());
-    request.follow = false;
-    std::array<std::string, 2> output;
-    request.on_output = [&](std::size_t, OutputStream stream, std::string_view data) {
-      append_end(output[stream == OutputStream::out ? 0 : 1], data);
-    };
-    const FollowResult result = context_.project().follow({*job}, request);
-    text_.clear();
-    for (const std::string& stream : output) {
-      for (const std::string& line : split(last_lines(stream, context_.terminal.rows()), '\n')) {
-        text_.push_back(line.substr(line.rfind('\r') == std::string::npos ? 0 : line.rfind('\r') + 1));
+    ask(reading_, [this, job = *job, rows = context_.terminal.rows()](const Cancel& cancel) -> Asking::Show {
+      FollowRequest request;
+      request.lines = static_cast<int>(rows);
+      request.follow = false;
+      std::array<std::string, 2> output;
+      request.on_output = [&](std::size_t, OutputStream stream, std::string_view data) {
+        append_end(output[stream == OutputStream::out ? 0 : 1], data);
+      };
+      const FollowResult result = context_.project().follow({job}, request, cancel);
+      std::vector<std::string> text;
+      for (const std::string& stream : output) {
+        for (const std::string& line : split(last_lines(stream, rows), '\n')) {
+          text.push_back(line.substr(line.rfind('\r') == std::string::npos ? 0 : line.rfind('\r') + 1));
+        }
       }
-    }
-    for (const Error& error : result.errors) {
-      note_ = error.message();
-    }
+      return [this, text, errors = result.errors] {
+        text_ = text;
+        for (const Error& error : errors) {
+          note_ = error.message();
+        }
+      };
+    });
   }
 
   void read_stacks(const Job& job) {
@@ -286,9 +393,16 @@ class TopScreen {
       return;
     }
     note_ = "asking for stacks …";
-    draw();
-    note_.clear();
-    const StacksResult result = context_.project().stacks({job});
+    ask(reading_, [this, job](const Cancel& cancel) -> Asking::Show {
+      const StacksResult result = context_.project().stacks({job}, cancel);
+      return [this, job, lines = lines_of(result)] {
+        note_.clear();
+        show_text("Stacks of " + describe(job), lines);
+      };
+    });
+  }
+
+  static std::vector<std::string> lines_of(const StacksResult& result) {
     std::vector<std::string> lines;
     for (const RankStack& one : result.ranks) {
       lines.push_back(
@@ -310,12 +424,16 @@ class TopScreen {
     if (lines.empty()) {
       lines.emplace_back("nothing of it runs");
     }
-    show_text("Stacks of " + describe(job), std::move(lines));
+    return lines;
   }
 
   // Asks about the job, or about its launch; what is to be ended is fixed now, whatever the screen shows
   // later.
   void ask_before_kill(const Job& job, bool launch) {
+    if (ending_) {
+      note_ = fmt::format("still ending {} …", describe(to_end_));
+      return;
+    }
     std::vector<Job> others = job.launch ? context_.project().with_launch({job}) : std::vector<Job>();
     std::erase_if(others, [&](const Job& other) { return other.id == job.id || is_final(other.state); });
     to_end_ = {job};
@@ -330,13 +448,14 @@ class TopScreen {
   void kill() {
     const std::string what = describe(to_end_);
     note_ = fmt::format("ending {} …", what);
-    draw();
-    const KillResult result = context_.project().kill(to_end_, {});
-    note_ = result.errors.empty() ? fmt::format("{}: {}", what, outcome_of(result))
-                                  : result.errors.front().message();
-    if (others_ > 0) {
-      note_ += fmt::format("; {} (X ends {})", others_go_on(), others_ == 1 ? "it" : "them");
-    }
+    const std::string others =
+        others_ > 0 ? fmt::format("; {} (X ends {})", others_go_on(), others_ == 1 ? "it" : "them") : "";
+    ask(ending_, [this, what, others, jobs = to_end_](const Cancel& cancel) -> Asking::Show {
+      const KillResult result = context_.project().kill(jobs, {}, cancel);
+      const std::string text = result.errors.empty() ? fmt::format("{}: {}", what, outcome_of(result))
+                                                     : result.errors.front().message();
+      return [this, text = text + others] { note_ = text; };
+    });
   }
 
   std::string others_go_on() const {
@@ -417,8 +536,7 @@ class TopScreen {
       return line_of(trim(note_), ui::Style::yellow);
     }
     const std::string more = below_ > 0 ? counted(below_, "line") + " below   " : "";
-    const bool keys = inputs_.size() > 1;
-    const char* text = !keys ? "Ctrl-C ends it"
+    const char* text = !has_keys() ? "Ctrl-C ends it"
                        : mode_ == Mode::servers
                            ? "arrows choose   f follow   s stacks   x end job   X launch   ? help   q quit"
                            : "q back";
@@ -465,6 +583,11 @@ class TopScreen {
   std::size_t below_ = 0;  // how many lines there are behind the last
   std::chrono::steady_clock::time_point drawn_;
   std::size_t skipped_ = 0;
+  Pipe woken_;  // written where an answer or an event has come
+  std::mutex events_mutex_;
+  std::vector<Event> events_;
+  std::unique_ptr<Asking> reading_;  // the output or the stacks of a job
+  std::unique_ptr<Asking> ending_;
 };
 
 }  // namespace

@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -42,8 +44,8 @@ class State {
  private:
   friend class Core;
   ssh::Connector& connector();
-  // Questions to the program and news of the connections, which all calls share, are for the innermost of
-  // the calls that are under way: another one may wait for it, in a callback. Any thread.
+  // Questions to the program and news of the connections, which all calls share, are for the newest of the
+  // calls that are under way: another one may wait for it, in a callback. Any thread.
   template <typename Answer>
   Answer ask(const std::function<Answer()>& question);
   void put(std::function<void()> news);
@@ -53,9 +55,9 @@ class State {
   std::mutex connector_mutex_;
   std::unique_ptr<ssh::Connector> connector_;  // made when it is first asked for
   std::mutex calls_mutex_;
-  std::vector<Core*> calls_;                // the innermost one last
+  std::vector<Core*> calls_;                // the newest one last
   std::deque<std::function<void()>> news_;  // that nobody has taken yet
-  int asking_ = 0;                          // how many questions the calling thread is at
+  std::multiset<std::thread::id> asking_;   // the threads that are at a question
 };
 
 // One call of a Project: what its steps work with. Everything may be used by any thread, where nothing else
@@ -194,10 +196,17 @@ template <typename Answer>
 Answer State::ask(const std::function<Answer()>& question) {
   const std::function<Answer()> counted = [this, &question] {
     struct Asking {
-      int& count;
-      explicit Asking(int& given) : count(given) { ++count; }
-      ~Asking() { --count; }
-    } const asking(asking_);
+      State& state;
+      std::multiset<std::thread::id>::iterator at;
+      explicit Asking(State& given) : state(given) {
+        const std::lock_guard lock(state.calls_mutex_);
+        at = state.asking_.insert(std::this_thread::get_id());
+      }
+      ~Asking() {
+        const std::lock_guard lock(state.calls_mutex_);
+        state.asking_.erase(at);
+      }
+    } const asking(*this);
     return question();
   };
   return answer_of<Answer>(counted, [this](std::function<void()> ask_now) { put(std::move(ask_now)); });

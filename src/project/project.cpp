@@ -64,7 +64,10 @@ Core::Core(State& state, const std::optional<Cancel>& own)
       state_(state),
       own_(own),
       store(state.store_folder, {}, stop_),
-      in_question_(state.asking_ > 0) {
+      in_question_([&] {
+        const std::lock_guard lock(state.calls_mutex_);
+        return state.asking_.contains(std::this_thread::get_id());
+      }()) {
   const std::lock_guard lock(state_.calls_mutex_);
   state_.calls_.push_back(this);
 }
@@ -72,6 +75,9 @@ Core::Core(State& state, const std::optional<Cancel>& own)
 Core::~Core() {
   const std::lock_guard lock(state_.calls_mutex_);
   std::erase(state_.calls_, this);
+  if (!state_.news_.empty() && !state_.calls_.empty()) {  // that came when this call was at its end
+    state_.calls_.back()->callbacks_.wake();
+  }
 }
 
 ssh::Connector& Core::connector() {

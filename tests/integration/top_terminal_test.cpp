@@ -9,6 +9,8 @@
 #include <sys/socket.h>
 
 #include "base/files.hpp"
+#include "base/log.hpp"
+#include "sandbox/processes.hpp"
 #include "support/program_on_terminal.hpp"
 #include "support/test_sandbox.hpp"
 #include "support/waiting.hpp"
@@ -39,6 +41,14 @@ class TopTerminal : public ::testing::Test {
     EXPECT_EQ(program.settings().c_lflag, program.first_settings().c_lflag);
     EXPECT_EQ(program.settings().c_iflag, program.first_settings().c_iflag);
     EXPECT_EQ(program.settings().c_oflag, program.first_settings().c_oflag);
+  }
+
+  // A job on node-1 that has written "hello" and runs.
+  static void start_job(test::TestSandbox& sandbox) {
+    test::ProgramOnTerminal program({"--project", sandbox.project().string(), "job-run", "--server", "node-1",
+                                     "--cmd", "echo hello; exec sleep 1000"},
+                                    sandbox.home(0));
+    ASSERT_EQ(program.end(), 0) << program.screen();
   }
 
   static std::unique_ptr<test::TestSandbox> sandbox_;
@@ -98,6 +108,60 @@ TEST_F(TopTerminal, IsNotHeldUpByASilentServer) {
   program.type("q");
   EXPECT_EQ(program.end(), 0);
   expect_restored(program);
+}
+
+TEST_F(TopTerminal, ShowsOutputAndStacksAndEndsAJob) {
+  test::TestSandbox sandbox(1);
+  sandbox.write_config();
+  start_job(sandbox);
+  test::ProgramOnTerminal program({"--project", sandbox.project().string(), "top", "--interval", "1"},
+                                  sandbox.home(0));
+  ASSERT_TRUE(program.shows("echo hello")) << program.screen();
+  program.type("jf");
+  EXPECT_TRUE(program.shows("hello")) << program.screen();
+  EXPECT_TRUE(program.shows("q back")) << program.screen();
+  program.type("qs");
+  EXPECT_TRUE(program.shows("Stacks of job 1")) << program.screen();
+  program.type("qxy");
+  EXPECT_TRUE(program.shows("it is ended")) << program.screen();
+  program.type("q");
+  EXPECT_EQ(program.end(), 0);
+  expect_restored(program);
+}
+
+// The server had answered, and then says nothing more: the keys are read all the same.
+TEST_F(TopTerminal, ReadsKeysWhileAServerIsSilent) {
+  test::TestSandbox sandbox(1);
+  sandbox.write_config();
+  start_job(sandbox);
+  struct Silence {
+    explicit Silence(pid_t sshd) {
+      for (const sandbox::Process& one : sandbox::with_descendants(sandbox::list_processes(), {sshd})) {
+        ::kill(one.pid, SIGSTOP);
+        stopped.push_back(one.pid);
+      }
+    }
+    ~Silence() {
+      for (const pid_t pid : stopped) {
+        ::kill(pid, SIGCONT);
+      }
+    }
+    std::vector<pid_t> stopped;
+  };
+  for (const auto& [asks, shows] : {std::pair("f", "q back"), std::pair("s", "asking for stacks")}) {
+    test::ProgramOnTerminal program({"--project", sandbox.project().string(), "top", "--interval", "1"},
+                                    sandbox.home(0));
+    ASSERT_TRUE(program.shows("echo hello")) << program.screen();
+    program.type("j");
+    const Silence silence(sandbox.servers().at(0).pid);
+    program.type(asks);
+    ASSERT_TRUE(program.shows(shows)) << program.screen();
+    const Stopwatch watch;
+    program.type("qq");
+    EXPECT_EQ(program.end(), 0);
+    EXPECT_LT(watch.seconds(), 5) << asks;
+    expect_restored(program);
+  }
 }
 
 }  // namespace
