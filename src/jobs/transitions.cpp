@@ -37,7 +37,7 @@ std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& r
 }
 
 JobReason stop_reason(const StatusReply& reply) {
-  constexpr std::string_view after_rank = "rank ";  // see lifeline.py
+  constexpr std::string_view after_rank = "rank ";  // see lifeline_policy.py
   constexpr std::string_view after_loss = "loss of ";
   const std::string_view by = reply.stop_by;
   if (by.starts_with(after_rank)) {

@@ -1,4 +1,4 @@
-// The loop of lifeline.py, played with from within Python.
+// The loop of lifeline.py and what it decides, played with from within Python.
 #include <gtest/gtest.h>
 
 #include "base/files.hpp"
@@ -8,6 +8,11 @@
 namespace remote::jobs {
 namespace {
 
+void expect_success(SubprocessSpec spec) {
+  const ExecResult result = run_subprocess(std::move(spec));
+  EXPECT_TRUE(result.status.success()) << result.err;
+}
+
 void expect_python(const std::string& text) {
   const TempFolder folder;
   SubprocessSpec spec;
@@ -15,7 +20,7 @@ void expect_python(const std::string& text) {
   spec.set_env = {{"PYTHONPATH", test::source_folder + std::string("/src/server/python")}};
   spec.argv = {
       "python3", "-B", "-c",
-      "import _thread, lifeline, os, resource, socket, time\n"
+      "import _thread, lifeline, lifeline_job, os, resource, socket, time\n"
       "os.mkdir('jobs')\n"
       "def hub(jobs):\n"
       "  return lifeline.Lifeline({'token': ['x'], 'server': ['a'], 'servers': ['a', 'b'],\n"
@@ -26,8 +31,13 @@ void expect_python(const std::string& text) {
       "  while not true() and time.monotonic() < limit: time.sleep(0.05)\n"
       "  assert true()\n" +
           text};
-  const ExecResult result = run_subprocess(std::move(spec));
-  EXPECT_TRUE(result.status.success()) << result.err;
+  expect_success(std::move(spec));
+}
+
+TEST(LifelinePolicy, DecidesAsItShould) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_policy.py")};
+  expect_success(std::move(spec));
 }
 
 // Looking at 20 jobs takes eight seconds here: it neither holds up the watching of the other servers, nor
@@ -38,16 +48,16 @@ TEST(LifelineLoop, SlowStorageHidesNoDeadServer) {
       "  os.mkdir('jobs/%d' % number)\n"
       "  start = open('/proc/self/stat').read().rpartition(') ')[2].split()[19]\n"
       "  open('jobs/%d/supervisor' % number, 'w').write('%d %s x\\n' % (os.getpid(), start))\n"
-      "plain = lifeline.read_words\n"
+      "plain = lifeline_job.read_words\n"
       "def slow(path):\n"
       "  time.sleep(0.1)\n"
       "  return plain(path)\n"
       "this = hub([word for n in range(20) for word in (str(n), str(n))])\n"
-      "this.last_heard['b'] = time.monotonic()\n"
+      "this.policy.last_heard['b'] = time.monotonic()\n"
       "began = time.monotonic()\n"
-      "lifeline.read_words = slow\n"
+      "lifeline_job.read_words = slow\n"
       "_thread.start_new_thread(this.run, ())\n"
-      "until(lambda: this.by == 'loss of b')\n"
+      "until(lambda: this.policy.by == 'loss of b')\n"
       "assert time.monotonic() - began < 5, time.monotonic() - began\n"
       "os._exit(0)\n");
 }
@@ -56,7 +66,7 @@ TEST(LifelineLoop, AtTheLimitOfOpenFilesItSaysSoAndGoesOn) {
   expect_python(
       "os.mkdir('jobs/0')\n"
       "this = hub(['0', '0'])\n"
-      "this.timeout = 60\n"
+      "this.policy.timeout = 60\n"
       "this.listen()\n"
       "peers = [socket.create_connection(this.listener.getsockname()) for _ in range(2)]\n"
       "resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))\n"
@@ -71,7 +81,7 @@ TEST(LifelineLoop, AtTheLimitOfOpenFilesItSaysSoAndGoesOn) {
       "assert open('jobs/0/lifeline').read() == 'unreachable: cannot accept connections: Too many open "
       "files\\n'\n"
       "for fd in full: os.close(fd)\n"
-      "this.last_heard['b'] = time.monotonic()\n"
+      "this.policy.last_heard['b'] = time.monotonic()\n"
       "this.listen = lambda: None\n"
       "_thread.start_new_thread(this.run, ())\n"
       "until(lambda: len(this.links) == 2 and not this.deaf_until)\n"

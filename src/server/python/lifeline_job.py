@@ -1,0 +1,134 @@
+"""The jobs of a launch on this server, as their folders tell."""
+import _thread
+import os
+import stat
+import time
+
+
+def read_words(path):
+    """The blank-separated words of a file's first line; none for a file that is not there."""
+    try:
+        with open(path, "rb") as file:
+            line = file.readline()
+    except OSError:
+        return []
+    return line.decode(errors="replace").split() if line.endswith(b"\n") else []
+
+
+def read_second(name):
+    """The same of a file in the second place, as second_file() of lib.sh."""
+    for place in ("/var/tmp", "/tmp", "/dev/shm"):
+        folder = "%s/remote-%d" % (place, os.getuid())
+        path = os.path.join(folder, name)
+        try:
+            infos = os.lstat(folder), os.lstat(path)
+        except OSError:
+            continue
+        if all(info.st_uid == os.geteuid() and not stat.S_ISLNK(info.st_mode) for info in infos):
+            return read_words(path)
+    return []
+
+
+def lives(pid, start):
+    """Whether that very process lives: as alive() of lib.sh."""
+    try:
+        with open("/proc/%d/stat" % int(pid), "rb") as file:
+            fields = file.read().rpartition(b") ")[2].decode().split()
+    except (OSError, ValueError):
+        return False
+    return len(fields) > 19 and fields[19] == start and fields[0] not in "ZXx"
+
+
+def remove_init_file(job_folder):
+    """Removes the launch's shared file, as leave_init_file() of init_file.sh, whichever jobs are not known to have ended."""
+    try:
+        with open(os.path.join(job_folder, "init_file"), "rb") as file:
+            path = file.read().split(b"\n")[1]
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
+    except (OSError, IndexError):
+        return
+    try:
+        with open("/proc/self/fd/%d/launch" % folder, "rb") as file:
+            if path.rpartition(b"/.remote-init-")[2] != file.read().strip():
+                return
+        for name in os.listdir(folder):
+            if name in ("store", "launch") or name.startswith("ended."):
+                os.unlink(name, dir_fd=folder)
+        os.rmdir(path)
+    except OSError:
+        pass
+    finally:
+        os.close(folder)
+
+
+class Job:
+    """One job of this server, as its folder tells."""
+
+    def __init__(self, folder, job_id, rank):
+        self.folder = os.path.join(folder, job_id)
+        self.id = job_id
+        self.rank = rank
+        self.ended = False
+        self.failed = False
+        self.supervisor = self.main = ()
+        # The supervisor holds .alive open for writing: its end comes as an end of file, at once and for nothing.
+        try:
+            self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
+        except OSError:
+            self.fifo = None
+
+    def result(self):
+        words = read_words(os.path.join(self.folder, "result")) or read_second(self.id + ".result")
+        return words if len(words) >= 2 else None  # the time may be missing
+
+    def look(self):
+        """Whether it has ended, and the failure in words, or None. It reads files, which may take its time; it changes nothing that others read."""
+        result = self.result()
+        if result is None:
+            if read_words(os.path.join(self.folder, "backend")):
+                return False, None  # not `local`: its processes need not be on this machine
+            # Where the folder is not to be seen any more, what it told before counts.
+            seen = os.path.isdir(self.folder)
+            self.supervisor = read_words(os.path.join(self.folder, "supervisor")) or self.supervisor
+            self.main = read_words(os.path.join(self.folder, "pid")) or self.main
+            if seen and len(self.supervisor) < 3:
+                return False, None
+            if any(len(process) > 1 and lives(*process[:2]) for process in (self.supervisor, self.main)):
+                return False, None
+            if not seen:
+                return True, None  # removed
+            result = self.result() or ["gone", "0", str(int(time.time()))]
+        stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
+        if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
+            return True, None
+        return True, " ".join(result)
+
+
+class Looker:
+    """Looks at jobs in a thread of its own: files may lie on slow storage, and who watches the other servers must not wait for them."""
+
+    def __init__(self):
+        self.ready, self.wake = os.pipe()
+        self.began = 0.0
+        self.busy = False
+        self.found = []
+
+    def begin(self, jobs):
+        """Nothing while it still looks."""
+        if not self.busy:
+            self.busy = True
+            self.began = time.monotonic()
+            _thread.start_new_thread(self.look, (jobs,))
+
+    def look(self, jobs):
+        try:
+            self.found = [(job,) + job.look() for job in jobs]
+        finally:
+            os.write(self.wake, b".")
+
+    def take(self):
+        """What was found, as (job, ended, failure)."""
+        os.read(self.ready, 1)
+        self.busy = False
+        found, self.found = self.found, []
+        return found

@@ -1,0 +1,183 @@
+"""What the lifeline of a launch decides, of what it hears and of how its jobs are. It opens nothing, and is told the time."""
+from lifeline_orders import quote, unquote
+
+FIRST_SECONDS = 1.5  # so long a hub that is not there yet is no news
+NEWS_SECONDS = 3  # and so long a member
+KILL_ROUNDS = 3
+
+
+class Policy:
+    """`jobs` have `id`, `rank`, `ended` and `failed`; `broadcast(text)` sends a message to all others, `write(name, text)` puts a file into each
+    job's folder."""
+
+    def __init__(self, request, jobs, now, broadcast, write):
+        self.own = request["server"][0]
+        self.hub = request["servers"][0]
+        self.is_hub = self.own == self.hub
+        self.others = [name for name in request["servers"] if name != self.own]
+        self.address = request["address"][0]
+        self.port = int(request["port"][0])
+        self.grace = float(request["grace"][0])
+        self.timeout = float(request["timeout"][0])
+        # Of an elastic launch: how many servers it needs. 0: all of them, and nothing may fail.
+        self.needed = int(request.get("needed", ["0"])[0])
+        self.beat = min(5.0, self.timeout / 6)
+        self.time_to_come = min(30.0, self.timeout)  # for the first connection
+        self.jobs = jobs
+        self.start = now
+        self.broadcast = broadcast
+        self.write = write
+        self.last_heard = {}  # of servers that have been here
+        self.gone = {}  # servers that have said good bye, or are lost
+        self.failed_there = set()  # the hub's: servers where a job has failed
+        self.left = set()  # the hub's, of an elastic launch: servers that it has gone on without
+        self.by = None  # why the jobs are to be ended, once they are
+        self.own_left = False  # an elastic launch goes on without this server
+        self.left_by = ""  # why
+        self.end_at = 0.0
+        self.kills = 0
+
+    def jobs_have_ended(self):
+        return all(job.ended for job in self.jobs)
+
+    def is_late(self, now):
+        """Whether who has not come by now will not."""
+        return now - self.start > self.time_to_come
+
+    def end(self, by, now):
+        """From now on the jobs of the launch are to be ended, after a grace unless a server is lost; the first reason counts."""
+        if self.by is None:
+            self.by = by
+            self.end_at = now + (0 if by.startswith("loss of ") else self.grace)
+            self.broadcast("end " + quote(by))
+
+    def leave_out(self, name, by, now):
+        """The hub's: an elastic launch goes on without a server, as long as it has enough others."""
+        self.left.add(name)
+        self.broadcast("without %s %s" % (quote(name), quote(by)))
+        self.write("left", "%s %s" % (quote(name), quote(by)))
+        if len(self.others) + 1 - len(self.left) < self.needed:
+            self.end(by, now)
+
+    # ---- what is heard
+
+    def welcome(self, name, order):
+        """The hub's: the messages for a member that has said hello. `order`: what mpirun has sent it before."""
+        messages = ["welcome"]
+        if self.by is not None:
+            messages.append("end " + quote(self.by))
+        if name in self.left:
+            messages.append("without %s %s" % (quote(name), quote("loss of " + name)))
+        if order is not None:
+            messages.append(order)  # the first one counts there
+        return messages
+
+    def hear(self, name, word, rest, now):
+        """A message of a peer that has proved itself."""
+        if word == "end" and name in self.left:
+            pass  # cut off from the others, its agent may have given up
+        elif word == "end":
+            self.end(unquote(rest), now)
+        elif word == "left" and self.is_hub:
+            self.leave_out(name, unquote(rest), now)
+        elif word == "without" and not self.is_hub:
+            self.write("left", rest)
+            if unquote(rest.partition(" ")[0]) == self.own:
+                # It was silent for too long and is back: what it has would meet the others, who have begun anew.
+                self.own_left = True
+                self.left_by = "loss of " + self.own
+        elif word == "ended" and self.is_hub:
+            self.failed_there.add(name)
+        elif word == "bye":
+            self.gone[name] = "bye"
+        self.last_heard[name] = now
+
+    def notice_silence(self, now):
+        for name, heard in self.last_heard.items():
+            if name not in self.gone and now - heard > self.timeout:
+                self.gone[name] = "lost"
+                if self.needed and self.is_hub:
+                    self.leave_out(name, "loss of " + name, now)
+                else:
+                    self.end("loss of " + name, now)
+
+    def forgive(self, late):
+        """This process was stopped for so long, or its whole server: that is nobody's silence."""
+        for name in self.last_heard:
+            self.last_heard[name] += late
+
+    # ---- its own jobs
+
+    def note_end(self, job, failure, now):
+        """A job of this server has ended; `failure` in words, or None."""
+        job.ended = True
+        if failure is None:
+            return
+        job.failed = True
+        self.broadcast("ended %d %s" % (job.rank, failure))
+        by = "rank %d" % job.rank
+        # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
+        # agent on the first server nobody finds the others any more.
+        if self.needed and not self.is_hub and failure.split()[0] in ("signal", "gone"):
+            self.broadcast("left " + quote(by))
+            self.own_left = True
+            self.left_by = by
+        else:
+            self.end(by, now)
+
+    def jobs_to_kill(self, now):
+        """The ids of those to be ended now: what is left of this server's jobs, and what a failed one has left behind."""
+        if self.own_left and self.kills == 0:
+            pass  # what the agent has left behind would train on
+        elif self.by is None or now < self.end_at or self.kills >= KILL_ROUNDS:
+            return []
+        ids = [job.id for job in self.jobs if not job.ended or (job.failed and self.kills == 0)]
+        self.kills = self.kills + 1 if ids else KILL_ROUNDS
+        return ids
+
+    # ---- how it is
+
+    def status(self, now, listening, linked, deaf, refused):
+        """For the file `lifeline`; None: nothing new. `refused`: why there is no connection, or since when."""
+        if self.is_hub:
+            missing = [name for name in self.others if name not in self.last_heard]
+            if self.others and not listening:
+                return "unreachable: cannot listen: " + refused
+            if deaf:
+                return "unreachable: cannot accept connections: " + refused
+            if missing and now - self.start > min(NEWS_SECONDS, self.time_to_come):
+                return "waiting for " + ", ".join(missing)
+            return None if missing else "ok"
+        if self.hub in self.last_heard:
+            return "ok" if linked else "cut off from %s since %s" % (self.hub, refused)
+        if refused and now - self.start > min(FIRST_SECONDS, self.time_to_come):
+            return "unreachable: %s at %s:%d: %s" % (self.hub, self.address, self.port, refused)
+        return None
+
+    def silent(self, now):
+        """The hub's: members that have not come in their time."""
+        return [name for name in self.others if name not in self.last_heard] if self.is_late(now) else []
+
+    def unreached(self, now, listening, refused):
+        """The hub's: why an order to a server will never get there, by its name."""
+        why = {name: "server %s is lost" % name for name in self.gone}
+        if not listening:
+            why.update((name, "this server cannot listen: " + refused) for name in self.others)
+        else:
+            why.update(
+                (name, "server %s does not reach this one at %s port %d" % (name, self.address, self.port)) for name in self.silent(now)
+            )
+        return why
+
+    def is_over(self, now, listening, greeted):
+        """Whether there is nothing left to do. `greeted`: something that is proved has come over a connection that stands."""
+        if not self.jobs_have_ended():
+            return self.kills >= KILL_ROUNDS
+        if self.by is not None and self.kills < KILL_ROUNDS:
+            return False
+        if not self.is_hub:
+            # a failure has to get through, and good bye too; to a hub that never was there it cannot
+            return greeted or self.hub in self.gone or (self.hub not in self.last_heard and self.is_late(now))
+        # The hub stays as long as others need it. Those that never came get their time to come.
+        silent = self.silent(now)
+        return not listening or all(name in self.gone or name in silent for name in self.others)
