@@ -39,7 +39,13 @@ std::string format_local_time(std::int64_t seconds) {
   const std::time_t time = seconds;
   std::tm parts{};
   ::localtime_r(&time, &parts);
-  return fmt::format("{:02}:{:02}:{:02}", parts.tm_hour, parts.tm_min, parts.tm_sec);
+  std::string zone = "UTC";
+  if (const long minutes = parts.tm_gmtoff / 60; minutes != 0) {
+    zone += fmt::format("{}{}", minutes < 0 ? '-' : '+', std::abs(minutes) / 60);
+    zone += minutes % 60 == 0 ? "" : fmt::format(":{:02}", std::abs(minutes) % 60);
+  }
+  return fmt::format("{:04}-{:02}-{:02} {:02}:{:02}:{:02} {}", parts.tm_year + 1900, parts.tm_mon + 1,
+                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, zone);
 }
 
 std::string format_duration(std::int64_t seconds) {

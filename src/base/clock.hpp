@@ -17,7 +17,7 @@ std::int64_t now_milliseconds();
 std::string format_utc(std::int64_t seconds);
 std::optional<std::int64_t> parse_utc(std::string_view text);
 
-// "14:03:11" in the laptop's time zone.
+// "2026-11-21 14:03:11 UTC+1" in the laptop's time zone.
 std::string format_local_time(std::int64_t seconds);
 
 // "5s", "12m", "3h 04m", "2d 5h": for tables.

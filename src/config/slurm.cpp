@@ -63,34 +63,39 @@ std::string read_option(const Section& section, const Found<std::string>& found)
   if (option.starts_with(mark)) {
     option = std::string(trim(std::string_view(option).substr(mark.size())));
   }
-  if (!is_printable_ascii(option) || !option.starts_with('-') || option.size() < 2 ||
-      option.find_first_of(shell_signs) != std::string::npos) {
-    throw section.unfit("sbatch", found,
-                        "each item is an option of sbatch in ASCII, such as --mem=32G, without quotes, '#', "
-                        "'$' and backslashes");
-  }
-  // What follows the option in another word is its value, and nothing else.
-  const std::string word = option.substr(0, option.find(' '));
-  const std::string value(trim(std::string_view(option).substr(word.size())));
-  if (value.starts_with('-') || value.find(' ') != std::string::npos) {
-    throw section.unfit("sbatch", found, "each item is one option; write the next one as an item of its own");
-  }
-  // One without a value may have other options behind it in the same word: -Hn4 is -H -n 4.
-  constexpr std::string_view without_value = "HIOQRVWXhksuv";
-  if (word.size() > 2 && word[1] != '-' && without_value.find(word[1]) != std::string_view::npos) {
-    throw section.unfit("sbatch", found, "write each option as an item of its own, or by its long name");
-  }
-  if (const auto meant = meant_of(set_by_launch, word)) {
-    throw section.unfit("sbatch", found, "remote sets " + std::string(*meant) + " itself");
-  }
-  if (const auto meant = meant_of(other_than_submit, word)) {
-    throw section.unfit("sbatch", found,
-                        "with " + std::string(*meant) + ", there would be no job that remote could find");
+  if (const auto problem = sbatch_problem(option)) {
+    throw section.unfit("sbatch", found, *problem);
   }
   return option;
 }
 
 }  // namespace
+
+std::optional<std::string> sbatch_problem(const std::string& option) {
+  if (!is_printable_ascii(option) || !option.starts_with('-') || option.size() < 2 ||
+      option.find_first_of(shell_signs) != std::string::npos) {
+    return "each item is an option of sbatch in ASCII, such as --mem=32G, without quotes, '#', '$' and "
+           "backslashes";
+  }
+  // What follows the option in another word is its value, and nothing else.
+  const std::string word = option.substr(0, option.find(' '));
+  const std::string value(trim(std::string_view(option).substr(word.size())));
+  if (value.starts_with('-') || value.find(' ') != std::string::npos) {
+    return "each item is one option; write the next one as an item of its own";
+  }
+  // One without a value may have other options behind it in the same word: -Hn4 is -H -n 4.
+  constexpr std::string_view without_value = "HIOQRVWXhksuv";
+  if (word.size() > 2 && word[1] != '-' && without_value.find(word[1]) != std::string_view::npos) {
+    return "write each option as an item of its own, or by its long name";
+  }
+  if (const auto meant = meant_of(set_by_launch, word)) {
+    return "remote sets " + std::string(*meant) + " itself";
+  }
+  if (const auto meant = meant_of(other_than_submit, word)) {
+    return "with " + std::string(*meant) + ", there would be no job that remote could find";
+  }
+  return std::nullopt;
+}
 
 std::optional<Slurm> read_slurm(const Section& section) {
   const auto scheduler = section.text("scheduler");

@@ -237,6 +237,8 @@ Json to_json(const Job& job) {
   Json object = Json::object();
   Writer fields(object, false);
   visit_fields(job, fields);
+  const bool writes = job.state == JobState::running && job.failed_ms;  // see transitions.hpp
+  object["last_output_at"] = json_of(writes ? std::optional(*job.failed_ms / 1000) : std::nullopt);
   return object;
 }
 

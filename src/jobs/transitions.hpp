@@ -14,6 +14,9 @@
 //   starting, running -> lost                          the server tells that nothing is left, and no result
 //   lost -> running, succeeded, failed, killed         only by a later and explicit answer of the server
 //
+// Job::failed_ms is when a job failed, of one that was killed when it was told to stop, and of one that runs
+// when it last wrote to its output.
+//
 // No other way leads out of a final state. `unknown` is shown, never stored: silence changes nothing.
 
 namespace remote::jobs {

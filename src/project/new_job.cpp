@@ -2,6 +2,7 @@
 
 #include "project/new_job.hpp"
 
+#include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
@@ -45,11 +46,18 @@ StartResult start(Core& core, const JobRequest& request) {
   if (trim(request.command).empty()) {
     throw Error::usage("cannot start a job", "the command is empty", "give the command that the job runs");
   }
-  const config::Server server = core.one_server(request.server, "cannot start a job", "a job");
-  if (!server.slurm && (request.requeue || !request.after.empty() || !request.array.empty())) {
+  config::Server server = core.one_server(request.server, "cannot start a job", "a job");
+  Env env = request.env;
+  if (server.slurm) {
+    server.slurm = take_options(*server.slurm, env);
+  }
+  const bool options =
+      std::ranges::any_of(env, [](const auto& variable) { return chooses_option(variable.first); });
+  if (!server.slurm && (options || request.requeue || !request.after.empty() || !request.array.empty())) {
     throw Error::usage("cannot start a job",
                        fmt::format("{} goes with Slurm only, and server '{}' has no scheduler",
-                                   request.requeue         ? "requeueing"
+                                   options                 ? "an option of sbatch"
+                                   : request.requeue       ? "requeueing"
                                    : request.array.empty() ? "a job to wait for"
                                                            : "an array",
                                    server.name),
@@ -63,8 +71,8 @@ StartResult start(Core& core, const JobRequest& request) {
     container = servers::ready_container(*core.connector().connect(server, core.cancel()), core.config,
                                          server, *wanted, core.cancel());
   }
-  jobs::NewJob job = new_job(core.config, server, request.command, job_env(server, request.env),
-                             request.enable_stacks, container);
+  jobs::NewJob job =
+      new_job(core.config, server, request.command, job_env(server, env), request.enable_stacks, container);
   job.job.command = launch::mask_command(request.command);
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);

@@ -1,5 +1,6 @@
 // A command in the foreground of one or several servers, and a shell on one.
 
+#include <algorithm>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -8,6 +9,7 @@
 
 #include "base/strings.hpp"
 #include "project/core.hpp"
+#include "project/slurm.hpp"
 #include "servers/fanout.hpp"
 #include "servers/logs.hpp"
 #include "servers/python_env.hpp"
@@ -134,8 +136,19 @@ ServerRun shell(Core& core, const ShellRequest& request) {
   const config::Server server = core.one_server(request.server, "shell", "a shell");
   ServerRun result{server.name, std::nullopt, std::nullopt};
   try {
-    const servers::ProcessSpec process{"", servers::activation(core.config, server),
-                                       job_env(server, request.env)};
+    Env env = request.env;
+    const auto wanted = std::ranges::find(env, allocate_variable, &Env::value_type::first);
+    if (wanted != env.end()) {
+      if (!server.slurm) {
+        throw Error::usage("shell",
+                           fmt::format("server '{}' has no scheduler to give it a node", server.name),
+                           "set scheduler: slurm for the login node in configs.yaml");
+      }
+      std::vector<std::string> options = sbatch_options(*server.slurm);
+      options.push_back(wanted->second);
+      wanted->second = join(options, " ");
+    }
+    const servers::ProcessSpec process{"", servers::activation(core.config, server), job_env(server, env)};
     const auto connection = core.connector().connect(server, core.cancel());
     const auto output = core.on_caller(request.on_output);
     const auto sink = [&](ssh::Stream, std::string_view data) {

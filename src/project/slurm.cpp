@@ -1,10 +1,12 @@
 #include "project/slurm.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "config/section.hpp"
 #include "jobs/places.hpp"
 #include "jobs/start.hpp"
 #include "launch/command.hpp"
@@ -83,8 +85,11 @@ std::optional<config::Server> login_of(const Core& core, const LaunchRequest& re
   const auto login =
       std::ranges::find_if(servers, [](const config::Server& one) { return one.slurm.has_value(); });
   if (login == servers.end()) {
-    if (request.nodes || request.requeue || !request.after.empty()) {
-      const std::string what = request.nodes     ? "a number of nodes"
+    const bool options =
+        std::ranges::any_of(request.env, [](const auto& variable) { return chooses_option(variable.first); });
+    if (options || request.nodes || request.requeue || !request.after.empty()) {
+      const std::string what = options           ? "an option of sbatch"
+                               : request.nodes   ? "a number of nodes"
                                : request.requeue ? "requeueing"
                                                  : "a job to wait for";
       throw refusal(what + " goes with Slurm only, and no server of this launch has a scheduler",
@@ -120,6 +125,48 @@ std::vector<std::string> sbatch_options(const config::Slurm& settings) {
   return options;
 }
 
+namespace {
+
+// Variables by which a request chooses options of sbatch: those that sbatch itself reads, and SBATCH_OPTION
+// for any.
+constexpr std::array<std::pair<std::string_view, std::string_view>, 8> option_variables{
+    {{"SBATCH_PARTITION", "--partition="},
+     {"SBATCH_ACCOUNT", "--account="},
+     {"SBATCH_TIMELIMIT", "--time="},
+     {"SBATCH_QOS", "--qos="},
+     {"SBATCH_CONSTRAINT", "--constraint="},
+     {"SBATCH_RESERVATION", "--reservation="},
+     {"SBATCH_GPUS_PER_NODE", "--gpus-per-node="},
+     {"SBATCH_OPTION", ""}}};
+
+}  // namespace
+
+config::Slurm take_options(config::Slurm settings, Env& env) {
+  for (const auto& [name, value] : env) {
+    const auto known =
+        std::ranges::find(option_variables, name, &std::pair<std::string_view, std::string_view>::first);
+    if (known == option_variables.end()) {
+      continue;
+    }
+    const std::string option = std::string(known->second) + value;
+    if (const auto problem = config::sbatch_problem(option)) {
+      throw Error::usage("cannot give sbatch " + visible_line(option), *problem,
+                         "`man sbatch` has its options");
+    }
+    if (name == "SBATCH_GPUS_PER_NODE") {  // "4", or "a100:4"
+      settings.gpus_per_node = parse_number<int>(value.substr(value.rfind(':') + 1));
+    }
+    settings.options.push_back(option);
+  }
+  std::erase_if(env, [](const auto& variable) { return chooses_option(variable.first); });
+  return settings;
+}
+
+bool chooses_option(std::string_view name) {
+  return std::ranges::find(option_variables, name, &std::pair<std::string_view, std::string_view>::first) !=
+         option_variables.end();
+}
+
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
@@ -129,14 +176,15 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   spec.launcher = request.launcher;
   spec.run_id = JobId::random().text();
   spec.env = request.env;
+  const config::Slurm settings = take_options(*login.slurm, spec.env);
   spec.tags = request.tags;
   spec.local_rank_arg = request.local_rank_arg;
   spec.torch = request.python;
   launch::SlurmSpec slurm;
-  slurm.options = sbatch_options(*login.slurm);
+  slurm.options = sbatch_options(settings);
   slurm.login = login.name;
   slurm.nodes = request.nodes.value_or(1);
-  slurm.nproc = launch::slurm_nproc(request.nproc, login.slurm->gpus_per_node.value_or(0), login.name);
+  slurm.nproc = launch::slurm_nproc(request.nproc, settings.gpus_per_node.value_or(0), login.name);
   slurm.master_port = request.master_port.value_or(0);
   slurm.requeue = request.requeue;
   slurm.container = container_on_slurm(login, request.image);

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "jobs/start.hpp"
@@ -15,8 +16,16 @@ namespace remote::project {
 // where the request does not go with what it names.
 std::optional<config::Server> login_of(const Core& core, const LaunchRequest& request);
 
+// A shell's request has its options of srun in this variable.
+inline constexpr std::string_view allocate_variable = "REMOTE_ALLOCATE";
+
 // What all jobs of a login node say to sbatch: "--partition=gpu", ….
 std::vector<std::string> sbatch_options(const config::Slurm& settings);
+
+// The settings with the options that variables of a request choose (SBATCH_PARTITION and so on), which are
+// taken out of it. Throws Error (usage).
+config::Slurm take_options(config::Slurm settings, Env& env);
+bool chooses_option(std::string_view variable);
 
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);

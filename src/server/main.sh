@@ -45,6 +45,9 @@ case $remote_mode in
   .null) exec </dev/null ;;
   .open) ;;
   .each)
+    # shellcheck source=src/server/lib/gpus.sh
+    . "$remote_program/lib/gpus.sh"
+    find_gpu_programs # once, and not for each look
     while :; do
       (
         exec </dev/null

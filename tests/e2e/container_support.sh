@@ -244,7 +244,7 @@ try_shared_file() {
 try_failure() {
   code 1 launch --follow --nproc-per-node 2 --failure-grace 0 -- \
     sh -c 'if [ $RANK = 2 ]; then echo the cause >&2; exit 5; fi; sleep 300'
-  for text in 'rank 2 on node-2 failed first (exit 5, ..:..:..' '  the cause' '3 others were ended after it'; do
+  for text in 'rank 2 on node-2 failed first (exit 5, ....-..-.. ..:..:.. UTC' '  the cause' '3 others were ended after it'; do
     grep -q "$text" "$work/err" || fail "the verdict does not say: $text"
   done
   until_true no_container

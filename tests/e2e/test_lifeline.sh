@@ -24,7 +24,7 @@ code 0 job-list --stopped --ranks
 # ---- the verdict of one who follows
 code 1 launch --cmd 'if [ $RANK = 3 ]; then echo "the cause" >&2; exit 7; fi; sleep 300' --nproc-per-node 2 \
   --failure-grace 0 --follow
-for text in 'rank 3 on .* failed first (exit 7, ..:..:..' '  the cause' '3 others were ended after it'; do
+for text in 'rank 3 on .* failed first (exit 7, ....-..-.. ..:..:.. UTC' '  the cause' '3 others were ended after it'; do
   grep -q "$text" "$work/err" || fail "the verdict does not say: $text"
 done
 

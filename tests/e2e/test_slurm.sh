@@ -83,6 +83,27 @@ printed 'task 4
 '
 code 2 job-run --array 3-1 --cmd true
 
+# --- out of memory, by slurmstepd's word
+code 0 job-run --cmd 'echo "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8.batch" >&2; kill -KILL $$'
+key=$(of_jobs 'd[-1]["key"]')
+code 1 job-wait --job "$key"
+reason_has "$key" 'out of memory' || fail "out of memory is not told: $(job "$key" reason)"
+
+# --- options of sbatch for one start, and when it is expected
+code 0 job-run --tag options --partition short --time 7 --sbatch '--comment=mine --begin=now+1hour' --cmd true
+key=$(of_jobs 'd[-1]["key"]')
+[ "$(squeue -h -j "$(number_of "$key")" -o '%P %l %k')" = 'short 7:00 mine' ] || fail "the options did not reach Slurm"
+until_true reason_has "$key" ', expected to start 20'
+code 0 job-kill --job "$key" --yes
+code 2 job-run --sbatch '--wrap=ls' --cmd true
+code 0 launch --nodes 1 --nproc-per-node 1 --gpus-per-node a100:2 --dry-run --cmd true
+grep -q '#SBATCH --gpus-per-node=a100:2' "$work/out" || fail "a type of GPU is lost"
+
+# --- a shell on a node
+printf 'echo "on $SLURMD_NODENAME of $SLURM_JOB_ID"\nexit\n' | timeout 60 script -qec "'$REMOTE' shell node-1 --allocate '--time=3'" /dev/null >"$work/out" 2>&1 ||
+  fail "no shell on a node: $(cat "$work/out")"
+grep -q 'on n[12] of [0-9]' "$work/out" || fail "the shell is not on a node: $(cat "$work/out")"
+
 # --- run again by Slurm
 code 0 job-run --requeue --tag again --cmd "echo begun >>begun; exec sleep $mark.8"
 until_true runs 8 1

@@ -64,7 +64,7 @@ code 0 rsync
 
 # told WHEN: the paragraph is the last that is said
 told() {
-  grep -q '^rank 2 on node-2 failed first (exit 1, ..:..:.., .* before the next): last lines of its stderr:$' "$work/err" ||
+  grep -q '^rank 2 on node-2 failed first (exit 1, ....-..-.. ..:..:.. UTC.*, .* before the next): last lines of its stderr:$' "$work/err" ||
     fail "another rank is blamed, $1"
   grep -q '^  ValueError: a bad batch$' "$work/err" || fail "the cause is not shown, $1"
   grep -q '^3 others aborted after it$' "$work/err" || fail "the others, $1"

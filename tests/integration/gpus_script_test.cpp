@@ -44,6 +44,18 @@ TEST_P(GpusScript, AnswersWithoutAnyProgram) {
   EXPECT_THAT(facts.tools, IsEmpty());
 }
 
+TEST_P(GpusScript, FindsAProgramOnThePathOfALoginShell) {
+  const fs::path home = servers.home("a");
+  std::ofstream(home / ".profile") << "echo welcome\nPATH=$HOME/site:$PATH\n";
+  const fs::path data = fs::path(test::source_folder) / "tests" / "data" / "gpus";
+  fs::create_directories(home / "site");
+  std::ofstream(home / "site" / "nvidia-smi") << "#!/bin/sh\nFAKE_GPUS='" + (data / "470").string() +
+                                                     "'\nexport FAKE_GPUS\nexec sh '" +
+                                                     (data / "nvidia-smi.sh").string() + "' \"$@\"\n";
+  fs::permissions(home / "site" / "nvidia-smi", fs::perms::owner_all);
+  EXPECT_EQ(ask().gpus.size(), 1U);
+}
+
 TEST_P(GpusScript, AsksAnOldDriverByTheOldNames) {
   use_driver("470");
   const GpuFacts facts = ask();

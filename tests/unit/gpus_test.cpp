@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "cli/show/gpus.hpp"
 #include "servers/gpu_vendors.hpp"
 #include "support/noise.hpp"
 
@@ -38,6 +39,19 @@ GpuFacts read(const std::string& text) {
 
 GpuFacts nvidia(const std::string& text, int code = 0, const std::string& more = "") {
   return read(answered("nvidia-fields", fields) + answered("nvidia-query", text, code) + more);
+}
+
+TEST(Gpus, AreInUseAlsoWhereNoProcessIsSeen) {
+  Gpu gpu{.memory_total = 80ULL << 30U, .memory_used = 600ULL << 20U, .utilisation = 0.0};
+  EXPECT_FALSE(cli::in_use(gpu)) << "a driver takes as much";
+  gpu.utilisation = 100;  // percent
+  EXPECT_TRUE(cli::in_use(gpu));
+  gpu.utilisation.reset();
+  gpu.memory_used = 31ULL << 30U;
+  EXPECT_TRUE(cli::in_use(gpu));
+  GpuFacts facts;
+  facts.gpus = {gpu, gpu};
+  EXPECT_EQ(cli::in_short(facts), "2 of 2, 62.0 GiB of 160 GiB");
 }
 
 TEST(Gpus, ReadsOneOfNvidia) {

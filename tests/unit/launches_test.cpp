@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/ranges.hpp"
+#include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
 #include "ui/full_screen.hpp"
 
@@ -53,6 +54,24 @@ TEST(Launches, TheirStateIsThatOfWhatMatters) {
   EXPECT_EQ(state_text({rank(0, killed), rank(1, failed)}), "rank 1 failed exit 3");
   EXPECT_EQ(count_text({rank(0), rank(1, starting), rank(2, failed), rank(3, killed)}),
             "1 running, 1 starting, 2 ended");
+}
+
+TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
+  Batch batch{rank(0), rank(1)};
+  for (Job& job : batch) {
+    job.checked_at = 1000;
+    job.failed_ms = 700'000;
+  }
+  EXPECT_EQ(silence_of(batch), 300);
+  EXPECT_EQ(state_text(batch), "running, silent for 5m 00s");
+  EXPECT_EQ(age_of_output(batch[0]), "5m 00s ago");
+  EXPECT_THAT(silent_notices({{batch, false}}),
+              ElementsAre("launch 45 has been silent for 5m 00s: remote job-stacks --launch 45"));
+  batch[1].failed_ms = 990'000;  // one writes, as usual
+  EXPECT_EQ(silence_of(batch), 0);
+  EXPECT_EQ(state_text(batch), "running");
+  batch[1].failed_ms.reset();
+  EXPECT_EQ(silence_of(batch), 0);
 }
 
 TEST(Launches, AJobThatRunsSeveralRanksCountsForEach) {

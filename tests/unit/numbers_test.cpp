@@ -61,13 +61,37 @@ TEST(Curves, StandOverTheStepWhereThereIsOneAlways) {
   EXPECT_THAT(curves[1].at, ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST(Curves, AStepThatBeginsAnewIsNoAxis) {
+TEST(Curves, AfterARestartTheStepsThatAreDoneOnceMoreCount) {
   CurveReader reader;
-  for (const int step : {0, 1, 2, 0, 1}) {
-    reader.take(fmt::format("step {} loss 1", step));
+  for (const int step : {0, 1, 2, 3, 2, 3, 4}) {
+    reader.take(fmt::format("step {} loss {}", step, step * 2));
+  }
+  EXPECT_EQ(reader.curves()[0].over, "step");
+  EXPECT_THAT(reader.curves()[0].at, ElementsAre(0, 1, 2, 3, 4));
+}
+
+TEST(Curves, AStepThatBeginsAnewInEachEpochIsNoAxis) {
+  CurveReader reader;
+  for (const int number : {0, 1, 2, 3}) {
+    reader.take(fmt::format("epoch {} step {} loss 1", number / 2, number % 2));
   }
   EXPECT_EQ(reader.curves()[0].over, "");
-  EXPECT_THAT(reader.curves()[0].at, ElementsAre(0, 1, 2, 3, 4));
+  EXPECT_THAT(reader.curves()[0].at, ElementsAre(0, 1, 2, 3));
+}
+
+TEST(Curves, LossesComeFirstAndWhatIsNotTheProgramsDoesNotCount) {
+  CurveReader reader;
+  for (int step = 0; step < 3; ++step) {
+    reader.take(fmt::format("acc 0.{}", step));
+    reader.take(fmt::format("acc 0.{} task 3 exitcode: 1", step));
+    reader.take(fmt::format("val_loss {}", step));
+    reader.take("WARNING:torch.distributed.run: attempt 3");
+    reader.take("remote: the workers begin anew, wave 3");
+  }
+  const std::vector<Curve> curves = reader.curves();
+  ASSERT_EQ(curves.size(), 2U);
+  EXPECT_EQ(curves[0].name, "val_loss");
+  EXPECT_EQ(curves[1].name, "acc");
 }
 
 TEST(Curves, StayBoundedAndKeepTheirEnds) {

@@ -46,6 +46,11 @@ TEST(ReportMoments, AreReadFromTheLinesOfBeginningsAnew) {
   EXPECT_EQ(torch->at_ms, *parse_utc("2026-11-21T07:30:00Z") * 1000 + 123);
   EXPECT_TRUE(torch->exact);
   EXPECT_EQ(torch->text, "restart 2");
+  EXPECT_EQ(
+      moment_in(
+          "remote: the workers begin anew (restart 2) at 2026-11-21T07:30:00.123Z after rank 3: signal 9")
+          ->text,
+      "restart 2 after rank 3: signal 9");
   const auto slurm = moment_in("remote: Slurm begins this job anew (restart 1) at 2026-11-21T07:30:00Z");
   ASSERT_TRUE(slurm);
   EXPECT_EQ(slurm->kind, Moment::Kind::requeued);

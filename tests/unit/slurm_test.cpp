@@ -120,6 +120,24 @@ TEST(SlurmPlan, KnowsHowManyRanksAutoMeansByTheConfigurationAlone) {
   EXPECT_THROW(slurm_nproc("many", 8, "cluster"), Error);
 }
 
+TEST(SlurmPlan, AStartChoosesOptionsOfItsOwn) {
+  Env env{{"A", "1"},
+          {"SBATCH_PARTITION", "gpu"},
+          {"SBATCH_GPUS_PER_NODE", "a100:2"},
+          {"SBATCH_OPTION", "--exclusive"}};
+  config::Slurm usual;
+  usual.partition = "cpu";
+  const config::Slurm settings = project::take_options(usual, env);
+  EXPECT_EQ(project::sbatch_options(settings),
+            (std::vector<std::string>{"--partition=cpu", "--gpus-per-node=2", "--partition=gpu",
+                                      "--gpus-per-node=a100:2", "--exclusive"}));
+  EXPECT_EQ(env, (Env{{"A", "1"}}));
+  for (const char* option : {"--nodes=3", "--wrap=ls", "--mem=$(id)", "-"}) {
+    Env bad{{"SBATCH_OPTION", option}};
+    EXPECT_THROW(project::take_options({}, bad), Error) << option;
+  }
+}
+
 TEST(SlurmConfig, ReadsALoginNode) {
   const config::Config config =
       cluster("    scheduler: slurm\n    partition: gpu\n    time: 30\n    sbatch: --mem=4G\n");

@@ -153,6 +153,11 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
   if (const std::string text = footer(listing); !text.empty()) {
     context.terminal.notice(text);
   }
+  if (!arguments.table.ranks) {
+    for (const std::string& notice : silent_notices(listing.rows)) {
+      context.terminal.notice(notice);
+    }
+  }
 }
 
 // A screen that is drawn anew. What events have to say stands below the table.
@@ -174,6 +179,9 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
     text += "\n\n" + (listing.rows.empty() ? "" : job_table(context, listing.rows, arguments.table));
     if (const std::string below = footer(listing); !below.empty()) {
       text += context.terminal.paint_out(ui::Style::dim, below) + "\n";
+    }
+    for (const std::string& notice : silent_notices(listing.rows)) {
+      text += notice + "\n";
     }
     std::vector<std::string> lines = split(text + notes, '\n');
     lines.pop_back();  // behind the last newline

@@ -96,6 +96,7 @@ int run_job(Context& context, const JobArguments& arguments) {
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
   request.env = arguments.env.collect(context);
   arguments.workdir.choose(context, request.env);
+  request.env.insert(request.env.end(), arguments.slurm.env().begin(), arguments.slurm.env().end());
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
   if (!arguments.id.empty()) {

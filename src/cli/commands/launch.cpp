@@ -162,6 +162,8 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   if (arguments.workdir.given() || (command && arguments.kind != Kind::helper)) {
     arguments.workdir.choose(context, request.env);
   }
+  const Env& of_slurm = arguments.slurm.env();
+  request.env.insert(request.env.end(), of_slurm.begin(), of_slurm.end());
   arguments.hosts.choose(context, usual.servers, arguments.nproc.has_value(), request);
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;

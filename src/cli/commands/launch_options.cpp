@@ -103,6 +103,42 @@ void SlurmOptions::add(CLI::App& command, Context& context) {
       command.add_option("--after", after_, "Slurm: start when this job has succeeded; repeatable");
   option->type_name("KEY")->take_all()->allow_extra_args(false);
   context.completers[option] = NameKind::jobs;
+  struct Named {
+    const char* name;
+    const char* variable;
+    const char* type;
+    const char* help;
+  };
+  constexpr Named all[] = {
+      {"--partition", "SBATCH_PARTITION", "NAME", "Slurm: the partition"},
+      {"--account", "SBATCH_ACCOUNT", "NAME", "Slurm: the account"},
+      {"--time", "SBATCH_TIMELIMIT", "TIME", "Slurm: the time limit (2:00:00)"},
+      {"--qos", "SBATCH_QOS", "NAME", "Slurm: the quality of service"},
+      {"--constraint", "SBATCH_CONSTRAINT", "FEATURES", "Slurm: features that the nodes must have"},
+      {"--reservation", "SBATCH_RESERVATION", "NAME", "Slurm: the reservation"},
+      {"--gpus-per-node", "SBATCH_GPUS_PER_NODE", "GPUS", "Slurm: GPUs per node: 4, or a100:4"}};
+  for (const Named& one : all) {
+    command
+        .add_option_function<std::string>(
+            one.name,
+            [this, variable = one.variable](const std::string& value) { env_.emplace_back(variable, value); },
+            one.help)
+        ->type_name(one.type);
+  }
+  command
+      .add_option_function<std::string>(
+          "--sbatch",
+          [this](const std::string& value) {
+            for (const std::string& word : split_words(value)) {
+              if (word.starts_with('-') || env_.empty() || env_.back().first != "SBATCH_OPTION") {
+                env_.emplace_back("SBATCH_OPTION", word);
+              } else {
+                env_.back().second += " " + word;  // "-p gpu"
+              }
+            }
+          },
+          "Slurm: more options of sbatch ('--exclusive --mem=32G')")
+      ->type_name("OPTIONS");
 }
 
 std::vector<Job> SlurmOptions::jobs_before(Context& context) const {

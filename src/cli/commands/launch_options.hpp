@@ -52,9 +52,12 @@ class SlurmOptions {
   bool requeue() const { return requeue_; }
   // The jobs of --after.
   std::vector<Job> jobs_before(Context& context) const;
+  // The variables that choose options of sbatch.
+  const Env& env() const { return env_; }
 
  private:
   bool requeue_ = false;
+  Env env_;
   std::vector<std::string> after_;
 };
 

@@ -1,5 +1,7 @@
 // `remote shell SERVER`: the login shell there, in the project's folder and environment.
 
+#include <optional>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
@@ -13,6 +15,7 @@ namespace {
 struct ShellArguments {
   std::string server;
   EnvOptions env;
+  std::optional<std::string> allocate;  // options of srun
 };
 
 // The server that is named, or the only one.
@@ -39,6 +42,9 @@ int run_shell(Context& context, const ShellArguments& arguments) {
   ShellRequest request;
   request.server = chosen_server(context, arguments.server);
   request.env = arguments.env.collect();
+  if (arguments.allocate) {
+    request.env.emplace_back("REMOTE_ALLOCATE", *arguments.allocate);
+  }
   context.terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back the end
   request.on_output = [&](std::string_view data) { context.terminal.out(data); };
   ServerRun result;
@@ -64,6 +70,10 @@ void add_shell(CLI::App& command, Context& context) {
   context.completers[command.add_option("server", arguments.server, "Server (default: the only one)")
                          ->type_name("SERVER")] = NameKind::servers;
   arguments.env.add(command);
+  command
+      .add_option("--allocate", arguments.allocate,
+                  "Slurm: open the shell on a node, with these options of srun ('' for none)")
+      ->type_name("OPTIONS");
 }
 
 }  // namespace remote::cli

@@ -99,6 +99,9 @@ int show_status(Context& context) {
       status.unfinished.empty() ? "nothing runs" : counted_launches(status.unfinished) + " unfinished",
       counted(static_cast<std::size_t>(status.servers), "server"),
       status.ended.empty() ? "" : fmt::format(", {} ended since last time", counted_launches(status.ended))));
+  for (const std::string& notice : silent_notices(rows)) {
+    context.terminal.notice(notice);
+  }
   for (const NextStep& one : next) {
     context.terminal.notice(fmt::format("{}: {}", one.why, one.command));
   }

@@ -110,7 +110,7 @@ Json jobs_of(const Report& report) {
     Json entry = jobs::to_json(job);
     entry["command"] = visible_line(job.command);
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
-    entry["failed_at_ms"] = or_null(job.failed_ms);
+    entry["failed_at_ms"] = or_null(is_final(job.state) ? job.failed_ms : std::nullopt);
     entry["ranks"] = ranks_of(job);
     entry["ended"] = is_final(job.state);
     all.push_back(std::move(entry));

@@ -8,8 +8,16 @@
     return made;
   };
   const at = id => document.getElementById(id);
-  const clock = seconds => new Date(seconds * 1000).toLocaleTimeString();
-  const exactClock = ms => new Date(ms).toLocaleTimeString([], {hour: "2-digit", minute: "2-digit", second: "2-digit", fractionalSecondDigits: 3});
+  // "2026-11-21 07:30:00 UTC+1", as all of remote writes times.
+  const stamp = (ms, fraction) => {
+    const day = new Date(ms), pad = (n, width) => String(n).padStart(width || 2, "0");
+    const zone = -day.getTimezoneOffset(), far = Math.abs(zone);
+    return `${day.getFullYear()}-${pad(day.getMonth() + 1)}-${pad(day.getDate())} ${pad(day.getHours())}:${pad(day.getMinutes())}:${pad(day.getSeconds())}` +
+      (fraction ? "." + pad(day.getMilliseconds(), 3) : "") +
+      " UTC" + (zone === 0 ? "" : (zone < 0 ? "-" : "+") + Math.floor(far / 60) + (far % 60 ? ":" + pad(far % 60) : ""));
+  };
+  const clock = seconds => stamp(seconds * 1000, false);
+  const exactClock = ms => stamp(ms, true);
   const duration = s => s < 90 ? Math.round(s) + " s" : s < 5400 ? Math.round(s / 60) + " min" : (s / 3600).toFixed(1) + " h";
   const figure = v => v === null || v === undefined ? "" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3).replace(/\.?0+e/, "e") : String(+v.toPrecision(5));
   const who = one => one.label ? one.label : one.rank === null || one.rank === undefined ? "job " + one.key : "rank " + one.rank;
@@ -23,7 +31,7 @@
     const all = JSON.parse(text);
     const seconds = instant => instant ? Date.parse(instant) / 1000 : null;
     all.made_at = seconds(all.made_at);
-    for (const job of all.jobs) for (const name of ["created_at", "started_at", "ended_at", "checked_at"]) job[name] = seconds(job[name]);
+    for (const job of all.jobs) for (const name of ["created_at", "started_at", "ended_at", "checked_at", "last_output_at"]) job[name] = seconds(job[name]);
     return all;
   };
   let text = at("data").textContent;
@@ -49,7 +57,7 @@
     }
     at("problems").hidden = data.problems.length === 0;
     at("problems").replaceChildren(...data.problems.map(text => element("li", text)));
-    at("made").textContent = "Made by remote " + data.version + ", " + new Date(data.made_at * 1000).toLocaleString() + ".";
+    at("made").textContent = "Made by remote " + data.version + ", " + clock(data.made_at) + ".";
   };
 
   const happened = {first_output: "wrote its first output", restarted: "began its workers anew", requeued: "was begun anew by Slurm",
@@ -135,13 +143,14 @@
 
   const showJobs = () => {
     const head = element("tr");
-    for (const name of ["", "Server", "State", "Exit", "Began", "Ran", "PID", "Command"]) head.append(element("th", name));
+    for (const name of ["", "Server", "State", "Exit", "Began", "Ran", "Last line", "PID", "Command"]) head.append(element("th", name));
     const rows = data.jobs.map(job => {
       const row = element("tr");
       const exit = job.exit_code !== null && job.exit_code !== undefined ? job.exit_code : job.signal || "";
       const ran = job.started_at && (job.ended_at || !job.ended) ? duration((job.ended_at || data.made_at) - job.started_at) : "";
       for (const text of [who(job), job.server, job.state + (job.reason ? " (" + job.reason + ")" : ""), exit,
-                          job.started_at ? clock(job.started_at) : "", ran, job.pid || ""]) row.append(element("td", text));
+                          job.started_at ? clock(job.started_at) : "", ran,
+                          job.last_output_at ? duration(data.made_at - job.last_output_at) + " ago" : "", job.pid || ""]) row.append(element("td", text));
       row.append(element("td", job.command, "command"));
       return row;
     });
@@ -262,7 +271,7 @@
     if (!all) return;
     const flows = all.servers.flatMap(one => one.to);
     const slow = flows.filter(flow => flow.outlier).length, median = all.servers[0].median_gbit_s;
-    at("measured").textContent = `Measured ${new Date(all.measured_at).toLocaleString()} by “remote check --bandwidth”: median ${figure(median)} Gbit/s` +
+    at("measured").textContent = `Measured ${clock(Date.parse(all.measured_at) / 1000)} by “remote check --bandwidth”: median ${figure(median)} Gbit/s` +
       (slow ? `; ${slow} of ${flows.length} under 70 % of it` : "") + ".";
     const head = element("tr");
     for (const name of ["From", "To", "Gbit/s", "µs", ""]) head.append(element("th", name));

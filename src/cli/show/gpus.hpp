@@ -16,7 +16,10 @@ nlohmann::json to_json(const Gpu& gpu);
 
 std::string name_of(GpuVendor vendor);  // "nvidia"
 
-// "2 of 8, 61.2 GiB of 640 GiB": how many have a process, and their memory; "-" where there are none.
+// Whether something uses it, also where it is not seen what: drivers and containers hide processes.
+bool in_use(const Gpu& gpu);
+
+// "2 of 8, 61.2 GiB of 640 GiB": how many are in use, and their memory; "-" where there are none.
 std::string in_short(const GpuFacts& facts);
 
 // "17 MiB", "39.6 GiB".

@@ -1,6 +1,7 @@
 #include "cli/show/job_table.hpp"
 
 #include <algorithm>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -123,6 +124,20 @@ std::string tags_text(const Batch& batch) {
 
 }  // namespace
 
+std::vector<std::string> silent_notices(const std::vector<TableRow>& rows) {
+  std::vector<std::string> notices;
+  std::set<int> told;
+  for (const TableRow& row : rows) {
+    const Job& job = first_rank(row.batch);
+    if (const std::int64_t silent = silence_of(row.batch); silent > 0 && told.insert(job.key).second) {
+      const char* what = job.launch ? "launch" : "job";
+      notices.push_back(fmt::format("{} {} has been silent for {}: remote job-stacks --{} {}", what, job.key,
+                                    format_duration(silent), what, job.key));
+    }
+  }
+  return notices;
+}
+
 std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                       const TableOptions& options) {
   std::vector<ui::Column> columns{{"KEY", true}};
@@ -133,9 +148,11 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
                                  "SERVER",
                                  options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS"),
                                  {"STARTED", true},
-                                 {"TIME", true},
-                                 ui::Column("TAGS").yielding(),
-                                 ui::Column("COMMAND").yielding().elided()});
+                                 {"TIME", true}});
+  if (options.ranks) {
+    columns.emplace_back("LAST LINE", true);
+  }
+  columns.insert(columns.end(), {ui::Column("TAGS").yielding(), ui::Column("COMMAND").yielding().elided()});
   ui::Table table(columns);
   const std::int64_t now = now_seconds();
   for (const TableRow& row : rows) {
@@ -151,9 +168,13 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
     if (options.ids) {
       cells.emplace_back(id_text(batch, options));
     }
-    cells.insert(cells.end(), {ui::Cell(state_text(batch), style_of(row)), server_names(batch),
-                               ranks_text(batch, options), format_duration(now - begin) + " ago",
-                               duration(batch, now), tags_text(batch), batch.front().command});
+    cells.insert(cells.end(),
+                 {ui::Cell(state_text(batch), style_of(row)), server_names(batch), ranks_text(batch, options),
+                  format_duration(now - begin) + " ago", duration(batch, now)});
+    if (options.ranks) {
+      cells.emplace_back(age_of_output(batch.front()));
+    }
+    cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
     for (ui::Cell& cell : cells) {
       cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
     }

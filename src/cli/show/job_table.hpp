@@ -19,6 +19,9 @@ struct TableOptions {
   bool ids = false;    // a column with the beginnings of the ids of jobs, and of launches in a launch's row
 };
 
+// What is silent for long, each with the command that shows where it is.
+std::vector<std::string> silent_notices(const std::vector<TableRow>& rows);
+
 // For stdout, with a newline at its end.
 std::string job_table(const Context& context, const std::vector<TableRow>& rows, const TableOptions& options);
 

@@ -1,8 +1,6 @@
 #include "cli/show/jobs.hpp"
 
 #include <algorithm>
-#include <array>
-#include <ctime>
 #include <set>
 
 #include <fmt/format.h>
@@ -33,18 +31,6 @@ std::string cause(const Job& job) {
   return text;
 }
 
-// "14:03:11" today, else "2026-11-21 14:03:11 CET".
-std::string moment_text(std::int64_t seconds) {
-  std::array<char, 64> text{};
-  const auto format = [&](const char* form, std::time_t time) {
-    std::tm parts{};
-    ::localtime_r(&time, &parts);
-    return std::string(text.data(), std::strftime(text.data(), text.size(), form, &parts));
-  };
-  return format("%F", seconds) == format("%F", now_seconds()) ? format_local_time(seconds)
-                                                              : format("%F %T %Z", seconds);
-}
-
 // ", 0.2 s before the next"
 std::string lead(const Verdict& verdict) {
   constexpr std::int64_t to_tenths = 10000;
@@ -68,7 +54,7 @@ std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
-    const std::string when = second ? ", " + moment_text(*second) : "";
+    const std::string when = second ? ", " + format_local_time(*second) : "";
     return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), first.server,
                        verdict.total > 1 ? " first" : "", cause(first), when, lead(verdict));
   }

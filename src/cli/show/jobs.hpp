@@ -31,8 +31,8 @@ int exit_code_of(const Job& job);
 std::string plan_text(const Plan& plan);
 nlohmann::ordered_json plan_json(const Plan& plan);
 
-// "rank 2 on node-2 failed first (exit 3, 14:03:11, 0.2 s before the next)", of a launch that did not
-// succeed.
+// "rank 2 on node-2 failed first (exit 3, 2026-11-21 14:03:11 UTC+1, 0.2 s before the next)", of a launch
+// that did not succeed.
 std::string verdict_headline(const Verdict& verdict);
 // What to try where the first failure's output shows what is missing; else "".
 std::string verdict_hint(const Verdict& verdict);

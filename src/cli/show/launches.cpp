@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
@@ -139,7 +140,7 @@ bool is_over(const Batch& batch) {
 }
 
 std::string state_text(const Batch& batch) {
-  if (batch.size() == 1 && !batch.front().launch) {
+  if (batch.size() == 1 && ranks_of(batch.front()) == 1 && silence_of(batch) == 0) {
     return state_text(batch.front());
   }
   const std::string wrong = trouble(batch);
@@ -160,7 +161,32 @@ std::string state_text(const Batch& batch) {
       text = state_text(odd == batch.end() ? *job : *odd);
     }
   }
+  if (const std::int64_t silent = silence_of(batch); silent > 0) {
+    text += ", silent for " + format_duration(silent);
+  }
   return wrong.empty() ? text : text + "; " + wrong;
+}
+
+std::int64_t silence_of(const Batch& batch) {
+  constexpr std::int64_t long_s = 120;
+  std::int64_t last = 0;
+  std::int64_t seen = 0;
+  for (const Job& job : batch) {
+    if (job.state == JobState::running) {
+      if (!job.failed_ms || !job.checked_at) {
+        return 0;
+      }
+      last = std::max(last, *job.failed_ms / 1000);
+      seen = std::max(seen, *job.checked_at);
+    }
+  }
+  return last > 0 && seen - last >= long_s ? seen - last : 0;
+}
+
+std::string age_of_output(const Job& job) {
+  return job.state == JobState::running && job.failed_ms && job.checked_at
+             ? format_duration(std::max<std::int64_t>(*job.checked_at - *job.failed_ms / 1000, 0)) + " ago"
+             : "";
 }
 
 std::string count_text(const Batch& batch) {

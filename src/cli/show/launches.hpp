@@ -29,6 +29,11 @@ std::string describe(const std::vector<Job>& jobs);
 
 // A batch's state and why, in few words: "running", "running; rank 2 failed exit 3", "rank 2 failed exit 3".
 std::string state_text(const Batch& batch);
+// For how many seconds none of its ranks has written anything, where that is long: 0 otherwise, and where it
+// is not known.
+std::int64_t silence_of(const Batch& batch);
+// "12s ago": when a running job last wrote; "" where that is not known.
+std::string age_of_output(const Job& job);
 // How many of its ranks are in which state: "3 running, 1 ended".
 std::string count_text(const Batch& batch);
 bool has_ended(const Batch& batch);

@@ -12,6 +12,7 @@
 #include "cli/context.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
@@ -132,9 +133,8 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
     }
   }
   if (all.empty()) {
-    constexpr std::uint64_t little = std::uint64_t{1} << 30U;
-    all.emplace_back(gpu.memory_used.value_or(0) > little ? "in use, not seen by whom" : "free",
-                     gpu.memory_used.value_or(0) > little ? Style::yellow : Style::dim);
+    all.emplace_back(in_use(gpu) ? "in use, no visible process" : "free",
+                     in_use(gpu) ? Style::yellow : Style::dim);
   }
   return all;
 }
@@ -214,7 +214,8 @@ TopLine job_line(const Context& context, const JobSample& one, const TopView& vi
   // Not so much of the command that nothing of the last line is seen.
   line.add(visible_line(job.command, view.width ? std::max<std::size_t>(*view.width / 3, 12) : 500));
   if (!trim(one.last_line).empty()) {
-    line.add(" | ", Style::dim).add(trim(one.last_line), Style::dim);
+    const std::string age = age_of_output(job);
+    line.add(age.empty() ? " | " : " | " + age + ": ", Style::dim).add(trim(one.last_line), Style::dim);
   }
   return line.end(job.id);
 }

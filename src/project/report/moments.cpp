@@ -85,13 +85,15 @@ std::optional<Moment> moment_in(std::string_view line) {
   line.remove_prefix(begin.size());
   const std::size_t close = line.find(") at ");
   const auto number = parse_number<int>(line.substr(0, close));
-  const auto at = close == std::string_view::npos ? std::nullopt : parse_instant(line.substr(close + 5));
-  if (!number || *number < 0 || !at) {
+  line = close == std::string_view::npos ? std::string_view() : line.substr(close + 5);
+  const std::string_view why = line.substr(std::min(line.find(' '), line.size()));  // " after rank 3: exit 1"
+  const auto at = parse_instant(line.substr(0, line.size() - why.size()));
+  if (!number || *number < 0 || !at || !(why.empty() || why.starts_with(" after rank "))) {
     return std::nullopt;
   }
   one.at_ms = *at;
   one.exact = one.kind == Moment::Kind::restarted;
-  one.text = fmt::format("restart {}", *number);
+  one.text = fmt::format("restart {}{}", *number, why);
   return one;
 }
 

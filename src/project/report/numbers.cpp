@@ -20,9 +20,18 @@ constexpr std::size_t longest_name = 40;
 constexpr std::array counters{"step", "global_step", "iteration", "iter", "it", "batch", "update", "epoch"};
 
 // Words before numbers that are no measurement.
-constexpr std::array no_names{"rank", "local_rank", "world_size", "pid",  "of",   "in",   "at",     "on",
-                              "for",  "after",      "port",       "gpu",  "cuda", "seed", "device", "node",
-                              "line", "version",    "python",     "from", "to",   "the",  "took",   "job"};
+constexpr std::array no_names{
+    "rank", "local_rank", "world_size", "pid",  "of",   "in",    "at",     "on",
+    "for",  "after",      "port",       "gpu",  "cuda", "seed",  "device", "node",
+    "line", "version",    "python",     "from", "to",   "the",   "took",   "job",
+    "code", "exitcode",   "exit_code",  "exit", "task", "errno", "signal", "restart"};
+
+// What launchers and torch's agents write among the program's own lines.
+constexpr std::array not_the_programs{"remote: ",    "WARNING:torch", "INFO:torch",
+                                      "ERROR:torch", "srun: ",        "slurmstepd: "};
+
+// Counters that go on over a whole training: where one goes back, a checkpoint was gone back to.
+constexpr std::array whole_counters{"step", "global_step", "iteration", "epoch"};
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
@@ -112,6 +121,10 @@ std::optional<double> number_at(std::string_view text, std::size_t& length) {
 
 }  // namespace
 
+bool is_loss(std::string_view name) {
+  return name.find("loss") != std::string_view::npos;
+}
+
 std::vector<NamedNumber> numbers_of(std::string_view line) {
   const std::string text = without_escapes(trim(line.substr(0, longest_line)));
   if (text.starts_with('{')) {
@@ -151,7 +164,11 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
 }
 
 void CurveReader::take(std::string_view line) {
+  if (std::ranges::any_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); })) {
+    return;
+  }
   const std::vector<NamedNumber> numbers = numbers_of(line);
+  const auto epoch = std::ranges::find(numbers, "epoch", &NamedNumber::name);
   const NamedNumber* over = nullptr;
   for (const char* counter : counters) {
     const auto found = std::ranges::find(numbers, counter, &NamedNumber::name);
@@ -164,7 +181,25 @@ void CurveReader::take(std::string_view line) {
     if (is_counter(number.name) || (!points_.contains(number.name) && points_.size() >= most_names)) {
       continue;
     }
-    add(points_[number.name], over, number.value);
+    Points& points = points_[number.name];
+    const bool next_epoch = epoch != numbers.end() && epoch->value > points.epoch;
+    points.epoch = epoch != numbers.end() ? epoch->value : points.epoch;
+    if (over != nullptr && over->name == points.over && !next_epoch &&
+        std::ranges::find(whole_counters, over->name) != whole_counters.end()) {
+      go_back(points, over->value);
+    }
+    add(points, over, number.value);
+  }
+}
+
+void CurveReader::go_back(Points& points, double to) {
+  if (points.at.empty() || points.at.back() <= to) {
+    return;
+  }
+  while (!points.at.empty() && points.at.back() >= to) {
+    points.at.pop_back();
+    points.index.pop_back();
+    points.values.pop_back();
   }
 }
 
@@ -200,7 +235,8 @@ std::vector<Curve> CurveReader::curves(std::size_t most) const {
       order.push_back(&one);
     }
   }
-  std::ranges::stable_sort(order, std::greater(), [](const auto* one) { return one->second.seen; });
+  std::ranges::stable_sort(order, std::greater(),
+                           [](const auto* one) { return std::pair(is_loss(one->first), one->second.seen); });
   std::vector<Curve> all;
   for (const auto* one : order) {
     if (all.size() == most) {

@@ -22,6 +22,9 @@ struct NamedNumber {
 // once: the last one counts.
 std::vector<NamedNumber> numbers_of(std::string_view line);
 
+// Whether it is what people look at first.
+bool is_loss(std::string_view name);
+
 // Makes curves of the numbers of one rank's lines. It holds at most about `most_points` points a curve, and
 // `most_names` names: whatever is printed, memory stays bounded.
 class CurveReader {
@@ -31,8 +34,8 @@ class CurveReader {
   explicit CurveReader(std::size_t most_points = 2000) : most_points_(most_points) {}
 
   void take(std::string_view line);
-  // The curves with two values at least; those with the most values first, at most `most`. Their rank and key
-  // are left to the caller.
+  // The curves with two values at least; losses first, then those with the most values, at most `most`. Their
+  // rank and key are left to the caller.
   std::vector<Curve> curves(std::size_t most = 12) const;
 
  private:
@@ -40,10 +43,13 @@ class CurveReader {
     std::vector<double> at;
     std::vector<double> index;
     std::vector<double> values;
-    std::string over;       // what `at` counts; "" once a value had none, or went back
+    std::string over;       // what `at` counts; "" once a value had none, or a part of the training began
+    double epoch = -1;      // of the last line that had one
     std::size_t every = 1;  // each so many-th is kept
     std::size_t seen = 0;
   };
+  // A training that was started again from a checkpoint does its steps once more: the later ones count.
+  static void go_back(Points& points, double to);
   void add(Points& points, const NamedNumber* over, double value) const;
 
   std::size_t most_points_;

@@ -210,8 +210,9 @@ Report report(Core& core, const ReportRequest& request) {
     outputs.tell(job, report);
   }
   find_moments(core, outputs.notes(), report);
-  std::ranges::stable_sort(report.curves, {},
-                           [](const Curve& curve) { return std::pair(curve.name, curve.rank); });
+  std::ranges::stable_sort(report.curves, {}, [](const Curve& curve) {
+    return std::tuple(!is_loss(curve.name), curve.name, curve.rank);
+  });
   return report;
 }
 

@@ -133,7 +133,7 @@ tell_logind
 
 say "user ${LOGNAME:-${USER:-unknown}}"
 [ ! -e "$root/var/lib/systemd/linger/${LOGNAME:-${USER:-unknown}}" ] || say 'linger yes'
-for program in rsync docker podman apptainer sbatch mpirun iperf3 nvidia-smi; do
+for program in rsync docker podman apptainer sbatch mpirun iperf3; do
   ! command -v "$program" >/dev/null 2>&1 || say "has $program"
 done
 
@@ -289,6 +289,7 @@ cd / || exit
 
 # What is last, behind what gpus.sh tells.
 end_facts() {
+  ! command -v nvidia-smi >/dev/null 2>&1 || say 'has nvidia-smi'
   answer=$(printf yes)
   [ "$answer" = yes ] || cannot_start
   trap - EXIT

@@ -18,6 +18,8 @@
 . "$remote_program/lib/python.sh"
 # shellcheck source=src/server/lib/logind.sh
 . "$remote_program/lib/logind.sh"
+# shellcheck source=src/server/lib/login_path.sh
+. "$remote_program/lib/login_path.sh"
 
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
@@ -97,7 +99,8 @@ tell_models() {
   done
 }
 
-gpus=0
+gpus=0 job_path=$PATH
+command -v nvidia-smi >/dev/null 2>&1 || add_login_path
 if command -v nvidia-smi >/dev/null 2>&1; then
   # A driver that hangs must not hold up the launch.
   limit=
@@ -116,6 +119,7 @@ EOF
 $found
 EOF
 fi
+PATH=$job_path
 say "gpus $gpus"
 
 # The environment's first: a job runs with that one.

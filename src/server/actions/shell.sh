@@ -19,17 +19,38 @@ if ! cd -- "$project" 2>/dev/null; then
 fi
 eval "$environment" || echo "remote: cannot enter the Python environment" >&2
 [ -z "${__failed-}" ] || echo "remote: the prologue in configs.yaml failed (exit code $__failed)" >&2
+# On a node of Slurm, which takes the environment along.
+run=''
+if [ -n "${REMOTE_ALLOCATE+set}" ]; then
+  # shellcheck source=src/server/lib/backend_slurm.sh
+  . "$remote_program/lib/backend_slurm.sh"
+  slurm_tools || {
+    echo 'remote: there is no srun on this server: is it the login node of a Slurm cluster?' >&2
+    exit 127
+  }
+  run="srun --pty $REMOTE_ALLOCATE"
+  unset REMOTE_ALLOCATE
+  set -f # the options are words
+fi
+# shellcheck disable=SC2086
 case ${SHELL##*/} in
   sh | dash | ash | ksh* | mksh | yash)
-    exec "$SHELL" -i
+    exec $run "$SHELL" -i
     ;;
   bash)
     REMOTE_SHELL_PATH=$PATH
     export REMOTE_SHELL_PATH remote_program
+    if [ -n "$run" ]; then # descriptors do not reach the node
+      REMOTE_SHELL_RC=$bash_rc
+      export REMOTE_SHELL_RC
+      # shellcheck disable=SC2016
+      exec $run "$SHELL" --norc -c 'exec 9<<<"$REMOTE_SHELL_RC"; unset REMOTE_SHELL_RC; exec "$0" --rcfile /dev/fd/9 -i' "$SHELL"
+    fi
     exec 9<<END
 $bash_rc
 END
     exec "$SHELL" --rcfile /dev/fd/9 -i
     ;;
 esac
-exec "$SHELL" -l
+# shellcheck disable=SC2086
+exec $run "$SHELL" -l

@@ -5,6 +5,8 @@
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
 # shellcheck source=src/server/lib/backend_slurm_state.sh
 . "$remote_program/lib/backend_slurm_state.sh"
+# shellcheck source=src/server/lib/login_path.sh
+. "$remote_program/lib/login_path.sh"
 slurm_rows='' slurm_asked='' slurm_trouble='' slurm_blanks=$IFS slurm_line_end='
 '
 
@@ -16,6 +18,7 @@ slurm_tools() {
     [ ! -r "$st_file" ] || . "$st_file" >/dev/null 2>&1 </dev/null
   done
   PATH=$PATH:/opt/slurm/bin:/usr/local/slurm/bin:/usr/slurm/bin:/usr/local/bin:/cm/shared/apps/slurm/current/bin
+  command -v squeue >/dev/null 2>&1 || add_login_path
   command -v squeue >/dev/null 2>&1
 }
 
@@ -60,7 +63,7 @@ slurm_ask() {
     return
   fi
   [ -n "$own_uid" ] || own_uid
-  if slurm_rows=$(slurm_call 2 squeue -h -r -t all -u "$own_uid" -o '%F|%K|%T|%N|%e|%r|%j' 2>&1); then
+  if slurm_rows=$(slurm_call 2 squeue -h -r -t all -u "$own_uid" -o '%F|%K|%T|%N|%e|%S|%r|%j' 2>&1); then
     read_clock
     slurm_asked=$clock
   else
@@ -79,11 +82,11 @@ slurm_id() {
   esac
 }
 
-# slurm_row ID: what Slurm says of the job, into $slurm_state, $slurm_nodes, $slurm_until and $slurm_why; fails when it does not know
+# slurm_row ID: what Slurm says of the job, into $slurm_state, $slurm_nodes, $slurm_until, $slurm_begin and $slurm_why; fails when it does not know
 # it. Its name finds it when its number could not be written down.
 slurm_row() {
   slurm_id "$1"
-  slurm_state='' slurm_nodes='' slurm_until='' slurm_why=''
+  slurm_state='' slurm_nodes='' slurm_until='' slurm_begin='' slurm_why=''
   set -f
   IFS=$slurm_line_end
   for sr_line in $slurm_rows; do
@@ -97,7 +100,7 @@ slurm_row() {
     # shellcheck disable=SC2086
     set -- "$1" $sr_line
     IFS=$slurm_line_end
-    [ $# -ge 6 ] || continue
+    [ $# -ge 7 ] || continue
     case $2:$4 in
       *[!0-9]*:* | :* | *:*[!A-Z_]* | *:) continue ;;
     esac
@@ -107,7 +110,7 @@ slurm_row() {
       *) sr_number=$2_$3 ;;
     esac
     [ "$sr_number" = "$slurm_number" ] || { [ -z "$slurm_number" ] && [ "$sr_name" = "remote-$1" ]; } || continue
-    slurm_number=$sr_number slurm_state=$4 slurm_nodes=$5 slurm_until=$6 slurm_why=${7-}
+    slurm_number=$sr_number slurm_state=$4 slurm_nodes=$5 slurm_until=$6 slurm_begin=$7 slurm_why=${8-}
     case $slurm_nodes in
       *[!A-Za-z0-9_.,\[\]-]*) slurm_nodes= ;;
     esac

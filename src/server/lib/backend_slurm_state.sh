@@ -30,7 +30,7 @@ slurm_says_end() {
 # slurm_keep_end ID: puts on record what Slurm calls its end, and who ended it where that was nobody of ours.
 slurm_keep_end() {
   slurm_note "$1" "$slurm_state $slurm_why"
-  if [ "$slurm_state" = CANCELLED ] && [ "$slurm_why" != DependencyNeverSatisfied ] && [ ! -e "$f_dir/stop" ]; then
+  if [ "$slurm_state" = CANCELLED ] && [ "$slurm_why" != DependencyNeverSatisfied ] && [ ! -e "$f_dir/stop" ] && ! slurm_oom; then
     (
       umask 077
       set -C
@@ -40,8 +40,21 @@ slurm_keep_end() {
   fi
 }
 
+# slurm_oom: whether Slurm ended it for want of memory, by its state or by what slurmstepd wrote to its stderr; that is noted.
+slurm_oom() {
+  [ ! -e "$f_dir/oom" ] || return 0
+  [ -z "$no_forks" ] && [ "$f_end $f_code" != 'exit 0' ] || return 1
+  so_state=
+  read -r so_state _ 2>/dev/null <"$f_dir/slurm.end"
+  [ "$so_state" = OUT_OF_MEMORY ] ||
+    tail -c 16384 "$f_dir/job.err" 2>/dev/null | LC_ALL=C grep -q -e 'slurmstepd: error:.*xceeded .*memory limit' \
+      -e 'slurmstepd: error:.*oom.kill' || return
+  (umask 077 && command : >"$f_dir/oom") 2>/dev/null
+}
+
 # slurm_reason: why it ended, where its exit code does not say that; from `slurm.end`, into $reason.
 slurm_reason() {
+  ! slurm_oom || return 0
   sn_state='' sn_why=''
   read -r sn_state sn_why 2>/dev/null <"$f_dir/slurm.end"
   case $sn_state in
@@ -112,6 +125,10 @@ slurm_state() {
         phase=queued
         reason="Slurm job $slurm_number, $slurm_state${slurm_why:+ ($slurm_why)}"
         [ "$slurm_state" != PENDING ] || reason="Slurm job $slurm_number${slurm_why:+, $slurm_why}"
+        # By the node's clock, without its seconds.
+        case $slurm_begin in
+          [0-9]*-*T*:*:[0-9][0-9]) reason="$reason, expected to start ${slurm_begin%:*}" ;;
+        esac
         return
         ;;
       running)

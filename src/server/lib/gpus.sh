@@ -6,6 +6,18 @@
 #   @remote1 gpu-pid PID USER OWN AGE JOB COMM   of a process that holds memory of a GPU; "-": not known
 # docs/protocol.md has them, too. Only builtins, awk, sed, tr, cut, stat and the vendors' programs are used.
 
+# shellcheck disable=SC2154
+# shellcheck source=src/server/lib/login_path.sh
+. "$remote_program/lib/login_path.sh"
+
+# find_gpu_programs: where no vendor's program is on the PATH, that of a login shell may have one.
+find_gpu_programs() {
+  for fg_program in nvidia-smi amd-smi rocm-smi xpu-smi; do
+    ! command -v $fg_program >/dev/null 2>&1 || return 0
+  done
+  add_login_path
+}
+
 # A driver that hangs must not hold up the rest.
 gpu_limit() {
   gl_limit=
@@ -168,6 +180,7 @@ tell_intel() {
 }
 
 tell_gpus() {
+  find_gpu_programs
   gpu_limit 10
   tell_nvidia "$1"
   tell_amd

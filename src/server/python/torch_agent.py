@@ -169,7 +169,7 @@ class Agent:
             return  # under Slurm the folder is that of all agents, and another one may have begun before
         with self.lock:
             self.began = time.time()
-            self.tell_restart(attempt[0])
+            self.tell_restart(attempt[0], self.first_failure())
             self.workers = []
             self.copy_the_rest()  # the new workers write to the same files
             for stream in self.streams:
@@ -182,11 +182,20 @@ class Agent:
         except OSError:
             pass
 
-    def tell_restart(self, number):
+    def first_failure(self):
+        """" after rank 3: signal 9": why the workers begin anew; "" where it was no failure here."""
+        try:
+            with open(os.path.join(self.job, "failures", "agent"), encoding="ascii", errors="replace") as file:
+                rank, kind, code = file.readline().split()[:3]
+            return " after rank %d: %s %d" % (int(rank), "signal" if kind == "signal" else "exit", int(code))
+        except (OSError, ValueError):
+            return ""
+
+    def tell_restart(self, number, why):
         """For the timeline of `remote report`: torch itself says nothing of it unless it is asked to."""
         at = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(self.began)) + ".%03dZ" % (self.began % 1 * 1000)
         try:
-            os.write(2, ("remote: the workers begin anew (restart %s) at %s\n" % (number, at)).encode())
+            os.write(2, ("remote: the workers begin anew (restart %s) at %s%s\n" % (number, at, why)).encode())
         except OSError:
             pass
 
