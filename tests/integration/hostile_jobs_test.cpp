@@ -1,7 +1,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/subprocess.hpp"
 #include "jobs/stacks.hpp"
 #include "server/program.hpp"
 #include "support/processes.hpp"
@@ -18,19 +17,13 @@ class HostileJobs : public test::ScriptTest {
  protected:
   // A process of the test's user, or of the user nobody, with these variables, until it is destroyed.
   static Subprocess process(const std::vector<std::string>& variables, bool nobody = false) {
-    SubprocessSpec spec;
-    spec.argv = {"env"};
+    std::vector<std::string> argv = {"env"};
     if (nobody) {
-      spec.argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env"};
+      argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env"};
     }
-    spec.argv.insert(spec.argv.end(), variables.begin(), variables.end());
-    spec.argv.insert(spec.argv.end(), {"/usr/bin/python3", "-c", python_that_waits});
-    spec.pipe_stdout = true;
-    spec.new_session = true;
-    Subprocess child(spec);
-    char byte = 0;
-    EXPECT_EQ(::read(child.stdout_fd.get(), &byte, 1), 1) << "it does not run";
-    return child;
+    argv.insert(argv.end(), variables.begin(), variables.end());
+    argv.insert(argv.end(), {"/usr/bin/python3", "-c", python_that_waits});
+    return test::started(std::move(argv));
   }
   // A py-spy that tells that it was run; its folder.
   fs::path traitor() {

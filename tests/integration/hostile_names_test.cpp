@@ -65,20 +65,8 @@ class HostileNames : public test::ScriptTest {
          path = path.parent_path()) {
       fs::permissions(path, fs::perms::all);
     }
-    SubprocessSpec spec;
-    spec.argv = {"/usr/bin/python3",
-                 "-c",
-                 crowd,
-                 std::to_string(seed),
-                 open.string(),
-                 id.text(),
-                 fs::canonical(folder(id) / "job.out").string()};
-    spec.pipe_stdout = true;
-    spec.new_session = true;
-    Subprocess child(spec);
-    char byte = 0;
-    EXPECT_EQ(::read(child.stdout_fd.get(), &byte, 1), 1) << "it does not run";
-    return child;
+    return test::started({"/usr/bin/python3", "-c", crowd, std::to_string(seed), open.string(), id.text(),
+                          fs::canonical(folder(id) / "job.out").string()});
   }
   static std::size_t children_of(pid_t parent) {
     return split_words(read_file_if_there(fmt::format("/proc/{0}/task/{0}/children", parent)).value_or(""))

@@ -4,6 +4,7 @@
 #include <optional>
 #include <system_error>
 
+#include <gtest/gtest.h>
 #include <remote/error.hpp>
 #include <unistd.h>
 
@@ -55,6 +56,17 @@ std::vector<pid_t> processes_with_variable_like(const std::string& beginning) {
     }
   }
   return pids;
+}
+
+Subprocess started(std::vector<std::string> argv) {
+  SubprocessSpec spec;
+  spec.argv = std::move(argv);
+  spec.pipe_stdout = true;
+  spec.new_session = true;
+  Subprocess child(spec);
+  char byte = 0;
+  EXPECT_EQ(::read(child.stdout_fd.get(), &byte, 1), 1) << "it does not run";
+  return child;
 }
 
 std::string undumpable_daemon(const std::string& pid_file) {

@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include "base/subprocess.hpp"
+
 namespace remote::test {
 
 // All of these read /proc. A process that is gone or belongs to somebody else has an empty command line and
@@ -22,6 +24,9 @@ std::string read_proc(pid_t pid, const std::string& name);
 std::vector<pid_t> processes_with(const std::string& variable);
 // The same where `beginning` is only how the variable's text begins.
 std::vector<pid_t> processes_with_variable_like(const std::string& beginning);
+
+// Starts a program in a session of its own, and waits until it has printed something.
+Subprocess started(std::vector<std::string> argv);
 
 // sh text of a daemon that nobody may look into, as ssh-agent makes itself: python3 leaves it behind, in a
 // session of its own and without a parent. It sleeps, and has its pid in a file of this name in the current
