@@ -54,6 +54,10 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
   set(SSH_OPTIONS_KNOWNHOSTS, "/dev/null");  // checked by host_keys.cpp
   set(SSH_OPTIONS_GLOBAL_KNOWNHOSTS, "/dev/null");
   set(SSH_OPTIONS_NODELAY, &yes);
+  if (target.compression.value) {
+    // Only once the user is known, and plainly where the server refuses it.
+    set(SSH_OPTIONS_COMPRESSION, "zlib@openssh.com,none");
+  }
   if (!host_key_algorithms.empty()) {
     set(SSH_OPTIONS_HOSTKEYS, host_key_algorithms.c_str());
   }

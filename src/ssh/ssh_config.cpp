@@ -24,7 +24,7 @@ constexpr int include_limit = 1000;  // files in all: one that includes itself t
 constexpr std::array keys{
     "hostname",     "user",           "port",           "identityfile",          "identityagent",
     "proxyjump",    "proxycommand",   "identitiesonly", "certificatefile",       "userknownhostsfile",
-    "hostkeyalias", "hashknownhosts", "connecttimeout", "stricthostkeychecking",
+    "hostkeyalias", "hashknownhosts", "connecttimeout", "stricthostkeychecking", "compression",
 };
 
 bool adds_up(std::string_view key) {

@@ -219,6 +219,7 @@ class Resolver {
       target.host_keys = {config::HostKeys::strict, "configs.yaml"};
     }
     take(options, "hashknownhosts", target.hash_known_hosts, is_yes);
+    take(options, "compression", target.compression, is_yes);
   }
 
   void read_proxy(Target& target, const Given& given, const HostOptions& options, const Tokens& tokens) {

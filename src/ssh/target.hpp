@@ -36,6 +36,7 @@ struct Target {
   config::Setting<std::string> host_key_alias;
   config::Setting<config::HostKeys> host_keys;
   config::Setting<bool> hash_known_hosts;
+  config::Setting<bool> compression;
   config::Setting<int> connect_timeout_s{10};
 
   // "user@host:port".

@@ -16,6 +16,7 @@
 
 #include "base/strings.hpp"
 #include "ssh/pool.hpp"
+#include "support/cut_proxy.hpp"
 #include "support/test_sshd.hpp"
 #include "support/waiting.hpp"
 
@@ -302,6 +303,27 @@ TEST_F(SshConnect, HashedEntriesAreReadAndWritten) {
   EXPECT_TRUE(run_subprocess(std::move(spec)).status.success());
   sshd.change_host_key();
   EXPECT_THAT(try_connect(*connector, sshd.server(client.key())), HasSubstr("changed"));
+}
+
+TEST_F(SshConnect, CompressesWhereSshConfigAsksForIt) {
+  constexpr std::size_t size = 300'000;
+  const TestSshd willing(client.public_key());
+  const TestSshd unwilling(client.public_key(), {"Compression no"});
+  const auto bytes = [&](const TestSshd& sshd, const std::string& setting) {
+    write_file_atomic(client.ssh_config(), "HashKnownHosts no\n" + setting);
+    const test::CutProxy proxy(sshd.port());
+    config::Server server = sshd.server(client.key());
+    server.port = proxy.port();
+    const auto connection = client.connector()->connect(server, Cancel());
+    ssh::ExecRequest request;
+    request.command = "head -c " + std::to_string(size) + " /dev/zero | tr '\\000' x";
+    EXPECT_EQ(connection->exec(request).out.size(), size);
+    return proxy.from_target();
+  };
+  EXPECT_GT(bytes(willing, ""), size);
+  EXPECT_GT(bytes(willing, "Compression no\n"), size);
+  EXPECT_LT(bytes(willing, "Compression yes\n"), size / 4);
+  EXPECT_GT(bytes(unwilling, "Compression yes\n"), size) << "a server that refuses it";
 }
 
 TEST_F(SshConnect, StrictRefusesANewKey) {
