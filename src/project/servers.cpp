@@ -107,6 +107,9 @@ std::vector<ServerSetting> describe(const config::Config& config, const config::
   }
   lines.push_back({"connect_timeout", fmt::format("{}", target.connect_timeout_s.value),
                    target.connect_timeout_s.origin, ""});
+  if (!target.compression.is_default()) {
+    lines.push_back({"compression", target.compression.value ? "yes" : "no", target.compression.origin, ""});
+  }
   add_project(lines, target, config, server);
   return lines;
 }

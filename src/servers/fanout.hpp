@@ -25,10 +25,14 @@ struct Outcome {
   bool ok() const { return value.has_value(); }
 };
 
+// Throws Error where this process may not open the files that connections to so many servers take.
+void need_open_files(std::size_t servers);
+
 // Calls `work(item, index)` for every item side by side, each on a thread of its own (at most `width` at
 // once), and returns the outcomes in the order of the items. `name` gives the server's name of an item, for
 // errors. Throws Interrupted, after all threads have ended, when one of them was. Threads: `work` runs on
-// several threads at once; what it shares needs its own protection.
+// several threads at once; what it shares needs its own protection. Throws Error before anything is begun
+// where this process may not open as many files.
 template <typename Item, typename Name, typename Work>
 auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work, std::size_t width = 256)
     -> std::vector<Outcome<std::invoke_result_t<Work, const Item&, std::size_t>>> {
@@ -53,6 +57,7 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   if (items.size() <= 1) {
     worker();
   } else {
+    need_open_files(items.size());
     log_info("", "{} servers side by side", items.size());
     std::vector<std::jthread> threads;
     const std::size_t count = std::min(width, items.size());
