@@ -92,7 +92,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     return parse_number<pid_t>(record.substr(0, record.find(' '))).value();
   }
   void until_told(const std::string& server, const JobId& id, const std::string& text) {
-    EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 20)) << told(server, id);
+    EXPECT_TRUE(test::eventually([&] { return told(server, id).find(text) == 0; }, 90)) << told(server, id);
   }
   std::vector<int> processes_of(const std::string& server) {
     return test::processes_with("HOME=" + servers.home(server).string());
