@@ -16,7 +16,7 @@ void need_open_files(std::size_t servers) {
   }
   throw Error(fmt::format("cannot connect to {} servers at once", servers),
               fmt::format("this machine allows {} open files, and {} are needed", limit.rlim_cur, needed),
-              "raise the hard limit (ulimit -Hn, /etc/security/limits.conf), or name fewer with --server")
+              "raise the hard limit (ulimit -Hn, /etc/security/limits.conf), or name fewer servers")
       .because(Cause::no_resources);
 }
 

@@ -56,7 +56,8 @@ TEST_F(CommandTop, ShowsGpusAndWhoHasThem) {
   EXPECT_THAT(result.out, HasSubstr("39.6 of 80.0 GiB"));
   EXPECT_THAT(result.out, HasSubstr("job " + std::to_string(job.key) + "  A100"));
   EXPECT_THAT(result.out, HasSubstr("free"));
-  EXPECT_THAT(result.out, HasSubstr("s ago: two \\x1b[2J")) << "what a job writes never reaches the terminal raw";
+  EXPECT_THAT(result.out, HasSubstr("s ago: two \\x1b[2J"))
+      << "what a job writes never reaches the terminal raw";
 }
 
 TEST_F(CommandTop, GivesJson) {
