@@ -32,7 +32,7 @@ until began 1; do
   [ $i -lt 400 ] || fail 'it does not begin again'
   sleep 0.1
 done
-again=$(date -d "$(sed -n 's/.*the workers begin anew .* at //p' "$work/err")" +%s)
+again=$(date -d "$(sed -n 's/.*the workers begin anew (restart [0-9]*) at \([^ ]*\).*/\1/p' "$work/err")" +%s)
 echo "its workers were started again $((again - cut)) s after the cut"
 [ $((again - cut)) -le $((lost_after + 5)) ] || fail 'that is late'
 sleep 5 # the cut-off server ends its ranks by itself

@@ -29,7 +29,7 @@ printf '%s, %s, 40512, python3\n%s, %s, 1024, [Not Found]\n' $uuid "$pid" GPU-00
 code 0 top --once
 grep -q '^  GPU 0 .* 97 %  *39.6 of 80.0 GiB .* job 1  A100' "$work/out" || fail "the job's GPU is not shown as its own"
 grep -q "^  GPU 1 .*: .* ($$)" "$work/out" || fail "the other process is not named"
-grep -q '^  job 1 .*running.* | step 1$' "$work/out" || fail "the job's last line is not shown"
+grep -q '^  job 1 .*running.* | [0-9]*s ago: step 1$' "$work/out" || fail "the job's last line is not shown"
 code 0 servers
 grep -Eq '^node-1 .* 2 of 2, 39.6 GiB of 160 GiB$' "$work/out" || fail "servers has no short form"
 code 0 top --json --server node-1
