@@ -36,8 +36,8 @@ if python3 -c 'import pyte' 2>/dev/null; then
     made="$work/pictures/${picture##*/}"
     python3 -c 'import sys, xml.etree.ElementTree as tree; tree.parse(sys.argv[1])' "$made" || fail "${picture##*/} is not made, or no XML"
     # The lines with a command are the same as those in the picture of the docs.
-    grep -o '>remote [a-z][^<]*' "$made" | sed 's/[0-9]*:[0-9]*:[0-9]*/TIME/' >"$work/made" || true
-    grep -o '>remote [a-z][^<]*' "$picture" | sed 's/[0-9]*:[0-9]*:[0-9]*/TIME/' >"$work/shown" || true
+    grep -o '>remote [a-z][^<]*' "$made" | sed 's/ [0-9-]* [0-9]*:[0-9]*:[0-9]* [^ ]*/ TIME/' >"$work/made" || true
+    grep -o '>remote [a-z][^<]*' "$picture" | sed 's/ [0-9-]* [0-9]*:[0-9]*:[0-9]* [^ ]*/ TIME/' >"$work/shown" || true
     cmp -s "$work/made" "$work/shown" || fail "${picture##*/} is older than docs/pictures/make"
   done
 fi
