@@ -8,10 +8,11 @@ system_python
 code 0 rsync
 home=$(homes)
 jobs="$home/my project/.jobs"
+run_now() { [ "$(processes "$1")" = "$2" ]; } # run_now NUMBER COUNT
 
 # --- the job's folder is gone: what job-kill calls killed, job-list calls so, too
 code 0 job-run --server node-1 --cmd "exec sleep $mark.1"
-until_true [ "$(processes 1)" = 1 ]
+until_true run_now 1 1
 rm -r "${jobs:?}/$(job 1 id)"
 code 0 job-kill 1
 grep -q '^job 1 on node-1: killed$' "$work/out" || fail "job-kill says something else"
@@ -22,7 +23,7 @@ grep -q 'killed SIGTERM by ' "$work/out" || fail "the table says something else"
 
 # --- the record here is damaged: job-kill says how to end the job, and that works
 code 0 job-run --server node-1 --cmd "exec sleep $mark.2"
-until_true [ "$(processes 2)" = 1 ]
+until_true run_now 2 1
 id=$(job 2 id)
 : >".remote/jobs/$id/job.json"
 code 0 job-kill --yes
@@ -30,7 +31,7 @@ grep -q "^warning: .*/$id/job.json: it is empty" "$work/err" || fail "the damage
 sed -n "s/.* remote run --server NAME --cmd '\(.*\)'\$/\1/p" "$work/err" | sed "s/ID/$id/" >"$work/line"
 [ -s "$work/line" ] || fail "it does not say how to end its job"
 code 0 run --server node-1 --cmd "$(cat "$work/line")"
-until_true [ "$(processes 2)" = 0 ]
+until_true run_now 2 0
 
 # --- a key that others may read: one fact, one hint
 key=.remote/sandbox/id_ed25519
