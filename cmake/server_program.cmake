@@ -10,4 +10,6 @@ function(remote_server_program out)
     COMMAND sh ${pack} ${PROJECT_SOURCE_DIR}/src/server ${out} ${files}
     DEPENDS ${paths} ${PROJECT_SOURCE_DIR}/src/server/install.sh ${pack}
     VERBATIM)
+  # For what another folder's CMakeLists.txt builds with it: that knows nothing of the command.
+  add_custom_target(remote_server_archive DEPENDS ${out})
 endfunction()

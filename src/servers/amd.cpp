@@ -14,7 +14,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-[[noreturn]] void refuse(std::string_view program, std::string_view why) {
+[[noreturn]] void refuse_answer(std::string_view program, std::string_view why) {
   throw Error(fmt::format("the answer of {} is not understood", program), std::string(why));
 }
 
@@ -25,7 +25,7 @@ Json parse(std::string_view program, const GpuOutput& output) {
   Json json = begin == std::string::npos ? Json(Json::value_t::discarded)
                                          : Json::parse(text.substr(begin), nullptr, false);
   if (json.is_discarded()) {
-    refuse(program, "it is no JSON");
+    refuse_answer(program, "it is no JSON");
   }
   return json;
 }
@@ -79,7 +79,7 @@ constexpr double most = 1e15;
 void read_rocm(const GpuOutput& output, GpuTool& tool, std::vector<Gpu>& gpus) {
   const Json json = parse("rocm-smi", output);
   if (!json.is_object()) {
-    refuse("rocm-smi", "it is no object");
+    refuse_answer("rocm-smi", "it is no object");
   }
   for (const auto& [key, card] : json.items()) {
     if (key == "system" && card.is_object()) {
@@ -116,13 +116,13 @@ std::vector<Json> devices(std::string_view program, const GpuOutput& output) {
     json = std::move(inner);
   }
   if (!json.is_array()) {
-    refuse(program, "it is no list");
+    refuse_answer(program, "it is no list");
   }
   std::vector<Json> found;
   for (Json& device : json) {
     const auto index = device.is_object() ? number_at(device, {"gpu"}, most_gpus) : std::nullopt;
     if (!index) {
-      refuse(program, "a device has no number");
+      refuse_answer(program, "a device has no number");
     }
     found.push_back(std::move(device));
   }
@@ -175,7 +175,7 @@ void read_amd(const GpuOutputs& outputs, GpuFacts& facts) {
   const auto first = outputs.find(older ? "rocm" : "amd-static");
   const auto second = outputs.find("amd-metric");
   if (first == outputs.end()) {
-    refuse(tool.program, "a part of it is missing");
+    refuse_answer(tool.program, "a part of it is missing");
   }
   tool.state = state_of(first->second);
   if (tool.state != GpuToolState::answered) {
