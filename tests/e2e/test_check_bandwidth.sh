@@ -25,42 +25,51 @@ nothing_left() { [ -z "$(left)" ]; }
 
 # flow FROM TO FIELD
 flow() { picks "[f['$3'] for s in d if s['server'] == 'node-$1' for f in s['facts']['network']['bandwidth']['to'] if f['to'] == 'node-$2'][0]"; }
-# What tbf allows, and which of the servers is slow. On a machine that is busy with something else a second's measurement may be far off.
-as_made() {
-  remote check --bandwidth --json --svg "$work/heat map.svg" || [ $? = 1 ] || fail 'the measurement'
-  until_true nothing_left
-  picks "[(s['server'], f['to'], f['method'], f['gbit_s'], f['outlier'], f['error']) for s in d for f in s['facts']['network']['bandwidth']['to']]" >"$work/flows"
-  [ "$(flow 3 1 outlier)" = True ] && [ "$(flow 1 3 outlier)" = False ] && [ "$(flow 1 2 method)" = iperf3 ] &&
-    [ "$(picks "all(0.03 < f['gbit_s'] < 0.09 and f['latency_us'] > 0 for s in d for f in s['facts']['network']['bandwidth']['to'] if s['server'] != 'node-3')")" = True ]
+# measures WORDS...: what the command measures is as made here. On a machine that is busy with something else a second may be far off: then it is
+# measured again, at most three times, by the same rules.
+measures() {
+  tries=1
+  until "$@"; do
+    [ $tries -lt 4 ] || fail "$*: $(cat "$work/flows")"
+    tries=$((tries + 1))
+  done
 }
-tries=1
-until as_made; do
-  [ $tries -lt 4 ] || fail "node-3 is slow, node-1 is not, and iperf3 measures between 1 and 2: $(cat "$work/flows")"
-  tries=$((tries + 1))
-done
+# What tbf allows, which of the servers is slow, and the same as by hand.
+all_pairs() {
+  remote check --bandwidth --json --svg "$work/heat map.svg" || [ $? = 1 ] || fail 'the measurement'
+  nothing_left || fail "there still is: $(left)"
+  picks "[(s['server'], f['to'], f['method'], f['gbit_s'], f['outlier'], f['error']) for s in d for f in s['facts']['network']['bandwidth']['to']]" >"$work/flows"
+  picks "'\n'.join(c['detail'] for s in d for c in s['checks'] if s['server'] == 'node-3' and c['name'] == 'bandwidth')" >"$work/lines"
+  cat "$work/lines" >>"$work/flows"
+  # By hand, the other way round than the order of the test would make it easy.
+  ip netns exec host2 timeout 20 iperf3 -s -1 -p 5201 >"$work/iperf" &
+  follower=$!
+  until_true sh -c 'ip netns exec host2 ss -Hltn | grep -q ":5201 "'
+  by_hand=$(ip netns exec host1 iperf3 -c 10.77.0.2 -p 5201 -t 2 -J | evaluate "d['end']['sum_received']['bits_per_second'] / 1e9")
+  follower_ends 0
+  echo "1 to 2 by hand: $by_hand" >>"$work/flows"
+  [ "$(flow 1 2 method)" = iperf3 ] && [ "$(flow 3 1 outlier)" = True ] && [ "$(flow 1 3 outlier)" = False ] &&
+    [ "$(picks "all(0.06 < f['gbit_s'] < 0.09 and f['latency_us'] > 0 for s in d for f in s['facts']['network']['bandwidth']['to'] if s['server'] != 'node-3')")" = True ] &&
+    grep -q 'Gbit/s to node-1, where the median of all is 0.07' "$work/lines" &&
+    [ "$(picks "abs($(flow 1 2 gbit_s) / $by_hand - 1) < 0.1")" = True ]
+}
+measures all_pairs
 grep -q '"median_gbit_s"' .remote/bandwidth.json || fail 'the result is not kept for reports'
 [ "$(picks "sum(len(s['facts']['network']['bandwidth']['to']) for s in d)")" = 12 ] || fail 'not all pairs were measured'
 [ "$(flow 1 4 method)" = own ] || fail 'who measured where there is no iperf3?'
 [ "$(flow 4 1 method)" = own ] || fail 'who measured on a host without iperf3?'
-picks "'\n'.join(c['detail'] for s in d for c in s['checks'] if s['server'] == 'node-3' and c['name'] == 'bandwidth')" >"$work/lines"
-grep -q 'Gbit/s to node-1, where the median of all is 0.0[3-8]' "$work/lines" || fail "node-3: $(cat "$work/lines")"
-
-# A busy machine gives either of them less than tbf allows; who reads megabytes for megabits is off by a factor of 8.
-# By hand, the other way round than the order of the test would make it easy.
-ip netns exec host2 timeout 20 iperf3 -s -1 -p 5201 >"$work/iperf" &
-follower=$!
-until_true sh -c 'ip netns exec host2 ss -Hltn | grep -q ":5201 "'
-by_hand=$(ip netns exec host1 iperf3 -c 10.77.0.2 -p 5201 -t 2 -J | evaluate "d['end']['sum_received']['bits_per_second'] / 1e9")
-follower_ends 0
-[ "$(picks "abs($(flow 1 2 gbit_s) / $by_hand - 1) < 0.6")" = True ] || fail "measured $(flow 1 2 gbit_s), by hand $by_hand"
 
 python3 -c 'import sys, xml.dom.minidom as x; assert len(x.parse(sys.argv[1]).getElementsByTagName("rect")) == 17' "$work/heat map.svg" || fail 'the heat map'
 
 # GPUs ask for more than that.
 sed -i 's/^\( *\)port: 2222$/&\n\1gpus: 1/' .remote/configs.yaml
-"$REMOTE" check --bandwidth --server node-1,node-2 >"$work/out" 2>"$work/err" || true
-grep -q 'bandwidth-gpu: only 0.0[3-8].* both have GPUs: below 10 Gbit/s a run waits for the network; .*eth0' "$work/out" || fail 'GPUs behind a slow network'
-grep -q '^1 node-1 .* 0.0[3-8]' "$work/out" || fail 'the matrix'
+slow_for_gpus() {
+  "$REMOTE" check --bandwidth --server node-1,node-2 >"$work/out" 2>"$work/err" || true
+  cp "$work/out" "$work/flows"
+  grep -q 'bandwidth-gpu: only 0.07.* both have GPUs: below 10 Gbit/s a run waits for the network; .*eth0' "$work/out" &&
+    grep -q '^1 node-1 .* 0.07' "$work/out"
+}
+measures slow_for_gpus
 
 # ---- wrong usage, and an interruption ------------------------------------------------------------------
 code 2 check --svg "$work/x.svg"
