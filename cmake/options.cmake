@@ -17,6 +17,11 @@ if(REMOTE_SANITIZE)
   target_compile_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE}
                          -fno-omit-frame-pointer -fno-sanitize-recover=all)
   target_link_options(remote_options INTERFACE -fsanitize=${REMOTE_SANITIZE})
+  if(REMOTE_SANITIZE MATCHES "address" AND CMAKE_SYSTEM_NAME STREQUAL "Linux")
+    # What the sanitizers note of each check holds addresses. At a fixed place these are right as linked; else a start of the
+    # program rewrites 60 MB of them, which is a third of the time that a short command takes.
+    target_link_options(remote_options INTERFACE $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:-no-pie>)
+  endif()
 endif()
 if(REMOTE_RELEASE)
   # Hardening as Debian has it, and paths that do not tell where it was built. All targets take it, also those without

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <climits>
 #include <string_view>
 
 #include <sys/resource.h>
@@ -11,7 +13,11 @@ namespace {
 void allow_open_files() {
   rlimit limit{};
   if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+#ifdef __APPLE__
+    limit.rlim_cur = std::min<rlim_t>(OPEN_MAX, limit.rlim_max);  // more is refused there
+#else
     limit.rlim_cur = limit.rlim_max;
+#endif
     ::setrlimit(RLIMIT_NOFILE, &limit);
   }
 }

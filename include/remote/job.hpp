@@ -119,6 +119,18 @@ struct RemoteFolder {
   friend auto operator<=>(const RemoteFolder&, const RemoteFolder&) = default;
 };
 
+// How much of what it was given a job of Slurm used, by Slurm's accounting.
+struct JobUsage {
+  int cpus = 0;         // 0: the accounting does not say
+  int cpu_percent = 0;  // of the time of all its CPUs
+  // The largest task's memory times the tasks of its step, which is the most that it can have been; 0 where
+  // that is not known.
+  int memory_mib = 0;
+  int requested_mib = 0;
+
+  friend bool operator==(const JobUsage&, const JobUsage&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -141,17 +153,21 @@ struct Job {
   // Of an elastic launch: how many of its jobs it needs to go on. Nothing: all.
   std::optional<int> needed;
   bool hidden = false;
+  // What starts and ends it on its server: "local", "slurm", or "labml" for a job of labml_remote. Nothing in
+  // the record of an older build, until the server says it.
+  std::optional<std::string> backend;
   RemoteFolder remote_folder;  // where it was started; configs.yaml may name another place by now
   std::int64_t created_at = 0;
   std::optional<std::int64_t> started_at;
   std::optional<std::int64_t> ended_at;
   std::optional<std::int64_t> checked_at;  // when its server last told about it
-  // Time of the failure, of a job that failed or was killed, in milliseconds since the epoch. A process that
-  // fails may need seconds to exit, so this can lie before ended_at. Not every server's clock allows it.
+  // In milliseconds since the epoch, by this machine's clock. Of an ended job: when it failed; may lie before
+  // ended_at, as a failing process may need seconds to exit. Of a running one: when it last wrote to stderr.
   std::optional<std::int64_t> failed_ms;
   // Of a job that failed: what it last wrote to its stderr says that another rank was gone, as gloo, NCCL and
   // torch say it. Its failure follows from another one, where there is another.
   bool after_peer = false;
+  std::optional<JobUsage> usage;  // of an ended job of Slurm, once that is known
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;

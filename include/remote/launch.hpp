@@ -91,6 +91,9 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
+  // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
+  std::string name{};
+  std::string note{};
 };
 
 // What configs.yaml says of launches, for those who make a LaunchRequest; launch() does not look at it.
@@ -178,7 +181,8 @@ struct Verdict {
 struct KillRequest {
   int signal = 15;                 // the first one, by Linux's numbers
   std::chrono::seconds grace{10};  // until KILL follows
-  std::string by{};                // who asks; default: user@host
+  // Who asks: by_user (`text`; default: user@host), by_launch, after_rank or after_loss.
+  JobReason by{.kind = JobReason::Kind::by_user};
 };
 struct KillResult {
   struct Entry {

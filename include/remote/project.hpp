@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -56,8 +57,8 @@ struct Hooks {
   std::filesystem::path rsync_helper{};
 };
 
-// Output of commands and jobs as it comes: the index of the server or job in the list that the call is about,
-// and bytes in pieces of any size. While it takes its time, output waits on the server.
+// Output of commands as it comes: the index of the server in the list that the call is about, and bytes in
+// pieces of any size. While it takes its time, output waits on the server.
 using OnOutput = std::function<void(std::size_t, OutputStream, std::string_view)>;
 
 struct ServerRun {
@@ -163,15 +164,37 @@ struct ProjectStatus {
   int servers = 0;      // how many configs.yaml has
 };
 
+// What a job writes, as it comes: bytes in pieces of any size, and none with those of two ranks. While a call
+// takes its time, output waits on the server.
+struct JobOutput {
+  std::size_t job = 0;        // by index into the jobs given
+  std::optional<int> rank{};  // whose it is; nullopt: no rank's, but what runs the ranks (torchrun's agent)
+  OutputStream stream = OutputStream::out;
+  std::string_view text{};
+  // With FollowRequest::fold, where a rank wrote it: all ranks that did, in order; `job` and `rank` are the
+  // first one's.
+  std::span<const int> ranks{};
+};
+
 struct FollowRequest {
-  std::optional<int> lines{};    // begin with the last lines; nullopt: from the first byte
+  std::optional<int> lines{};  // begin with the last lines; nullopt: from the first byte
+  // Without `lines`: begin with what was written so long ago, by the clock of each server. The moment is
+  // known to about 15 s, and then rather more is handed over; of a job without a lifeline (docs/protocol.md)
+  // only whether the output has grown since.
+  std::optional<std::chrono::seconds> since{};
   bool follow = true;            // false: stop at the end of what is there
   bool first_rank_only = false;  // hand over the output of rank 0 alone; wait for the others in silence
-  // Of a job that runs several ranks (Job::ranks): only the lines of this one, without their label "[RANK] ",
-  // and what the job itself says. With first_rank_only it is 0.
-  std::optional<int> rank{};
+  // Of jobs that run several ranks (Job::ranks): only the output of these, and what is no rank's; empty: of
+  // all. With first_rank_only it is rank 0.
+  std::vector<int> ranks{};
+  // Hand over only lines in which this is found, an extended regular expression of POSIX. Error (usage) for
+  // what is none.
+  std::string grep{};
+  // Of one launch: hand over a line once that several ranks write within 150 ms of each other; with `follow`
+  // false, whenever they wrote it. The order of each rank's lines stays.
+  bool fold = false;
   // Of a launch under Slurm, where one job runs all ranks and each has an output of its own: hand over all of
-  // them, by on_rank_output.
+  // them.
   bool each_rank = false;
   bool silent = false;               // hand over no output: wait for the ends
   bool judge = false;                // where the jobs are one launch, find out which of them failed first
@@ -181,9 +204,7 @@ struct FollowRequest {
   std::chrono::seconds lost_after{60};
   // End the ranks of this launch that still run so long after one of them has failed. nullopt: leave them.
   std::optional<std::chrono::seconds> end_others{};
-  OnOutput on_output{};  // by index into the jobs given
-  // With each_rank: by index into the jobs given, and by rank. What is no rank's own comes by on_output.
-  std::function<void(std::size_t, int, OutputStream, std::string_view)> on_rank_output{};
+  std::function<void(const JobOutput&)> on_output{};  // with grep or fold in whole lines
   // A server was reached, or is not waited for any more. May be told again.
   std::function<void(const std::string& server)> on_settled{};
   std::function<void(std::size_t, const Job&)> on_ended{};  // all of its output was handed over before

@@ -16,6 +16,12 @@
 
 namespace remote {
 
+// A project of the same user whose jobs run on a server, and which is not this one.
+struct OtherProject {
+  std::string folder;  // "~/name"; foreign text
+  int jobs = 0;
+};
+
 // What a Linux server says of itself in /proc. Absent: it does not tell.
 struct ServerLoad {
   int cpus = 1;                 // processors that are online
@@ -27,6 +33,7 @@ struct ServerLoad {
   // fill.
   std::optional<std::uint64_t> disk_total{};
   std::optional<std::uint64_t> disk_free{};
+  std::vector<OtherProject> others{};  // by folder
 };
 
 struct JobSample {

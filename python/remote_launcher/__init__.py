@@ -15,7 +15,7 @@ Objects may be used by one thread at a time. No thread is started, and no proces
 interrupted (Ctrl-C) ends the program that it has started and never a job.
 """
 
-from ._errors import RemoteError
+from ._errors import Cause, RemoteError
 from ._launch import Job, Launch, Line, Output, StackGroup, StackMember, Stacks, Thread, Verdict
 from ._project import CommandResult, Prepared, Project, Server
 from ._stream import Answer
@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Cause",
     "CommandResult",
     "Job",
     "Launch",

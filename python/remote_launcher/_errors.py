@@ -1,6 +1,32 @@
 """What is raised when something fails."""
 
+from enum import Enum
 from typing import Any, Mapping, Optional
+
+
+class Cause(str, Enum):
+    """Why something failed (docs/jsonl.md of the program). Equal to its word: ``error.cause == "timeout"``."""
+
+    OTHER = "other"
+    UNREACHABLE = "unreachable"
+    REFUSED = "refused"
+    TIMEOUT = "timeout"
+    AUTH = "auth"
+    HOST_KEY = "host_key"
+    PERMISSION = "permission"
+    NOT_FOUND = "not_found"
+    DISK_FULL = "disk_full"
+    NO_RESOURCES = "no_resources"
+    USAGE = "usage"
+    INTERRUPTED = "interrupted"
+
+    @classmethod
+    def _missing_(cls, value: object) -> "Cause":
+        """A word of a newer program."""
+        return cls.OTHER
+
+    def __str__(self) -> str:
+        return str(self.value)
 
 
 class RemoteError(RuntimeError):
@@ -12,7 +38,7 @@ class RemoteError(RuntimeError):
         reason: why; may be empty.
         hint: what to try, or None.
         usage: whether the call or the configuration is wrong, so that the same call cannot succeed.
-        cause: why, as one word: "unreachable", "timeout", "auth", "disk_full", … (docs/jsonl.md), or "other".
+        cause: why, as one word.
     """
 
     def __init__(
@@ -29,7 +55,7 @@ class RemoteError(RuntimeError):
         self.reason = reason
         self.hint = hint
         self.usage = usage
-        self.cause = cause or ("usage" if usage else "other")
+        self.cause = Cause(cause or ("usage" if usage else "other"))
         super().__init__(what, server, reason, hint, usage, self.cause)
 
     def __str__(self) -> str:

@@ -1,6 +1,7 @@
 """Jobs and launches: following, waiting, ending."""
 
 import html
+import math
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ class Line:
         stream: ``"out"`` or ``"err"``.
         text: without its newline; bytes that are no UTF-8 are U+FFFD.
         job: the job's key.
+        ranks: with ``fold``, all ranks that wrote this line; ``rank`` is the first.
     """
 
     rank: Optional[int]
@@ -46,6 +48,7 @@ class Line:
     stream: str
     text: str
     job: Optional[int] = None
+    ranks: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,7 +298,8 @@ class Launch:
         """Takes in an event; returns the line that it is."""
         name = event["event"]
         if name == "output":
-            return Line(event["rank"], event["server"], event["stream"], event["text"], event.get("job"))
+            ranks = tuple(event.get("ranks", ()))
+            return Line(event["rank"], event["server"], event["stream"], event["text"], event.get("job"), ranks)
         if name == "ended":
             ended = Job.of(event["job"])
             self.jobs = [ended if job.id == ended.id else job for job in self.jobs]
@@ -303,21 +307,40 @@ class Launch:
             self._verdict = event
         return None
 
-    def follow(self, rank: Optional[int] = None, lines: Optional[int] = None, follow: bool = True) -> Output:
-        """The output of all ranks, or of one, line by line as it comes.
+    def follow(
+        self,
+        rank: Union[int, Iterable[int], None] = None,
+        lines: Optional[int] = None,
+        follow: bool = True,
+        grep: Optional[str] = None,
+        fold: bool = False,
+        since: Union[float, str, None] = None,
+    ) -> Output:
+        """The output of all ranks, or of some, line by line as it comes.
 
         Args:
-            rank: only this rank's.
+            rank: only this rank's, or these ranks'.
             lines: begin with the last so many lines; None: with the first.
             follow: False stops at the end of what is there.
+            grep: only lines in which this is found, an extended regular expression of POSIX.
+            fold: a line that several ranks write at about the same time comes once, with its ``ranks``.
+            since: begin with what was written so many seconds ago, or an age or a day such as "10m" or "2026-11-21".
         """
-        words = ["job-tail", *self._selection(), "--lines", _FROM_THE_START if lines is None else str(lines)]
+        words = ["job-tail", *self._selection()]
+        if since is not None:
+            words += ["--since", since if isinstance(since, str) else "%ds" % math.ceil(since)]
+        if lines is not None or since is None:
+            words += ["--lines", _FROM_THE_START if lines is None else str(lines)]
         if rank is not None:
-            words += ["--rank", str(rank)]
+            words += ["--rank", str(rank) if isinstance(rank, int) else ",".join(map(str, rank))]
         elif self._is_launch:
             words += ["--all"]
         if not follow:
             words += ["--no-follow"]
+        if grep is not None:
+            words += ["--grep", grep]
+        if fold:
+            words += ["--fold"]
         return Output(self, words)
 
     def refresh(self) -> "Launch":

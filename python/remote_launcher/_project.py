@@ -209,6 +209,8 @@ class Project:
         python: bool = True,
         image: Optional[str] = None,
         options: Sequence[str] = (),
+        name: Optional[str] = None,
+        note: Optional[str] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
@@ -223,6 +225,8 @@ class Project:
             python: False for a command that is not Python (`remote launch`).
             image: run in a container of this image.
             options: more options of `remote torch-launch`.
+            name: the name of its record (:meth:`record`).
+            note: a note in it.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
@@ -232,6 +236,8 @@ class Project:
         words += ["--launcher", launcher] if launcher else []
         words += ["--rsync"] if rsync else []
         words += ["--image", image] if image else []
+        words += ["--name", name] if name else []
+        words += ["--note", note] if note else []
         answer = self.call(*words, *options, "--cmd", command)
         answer.check()
         return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
@@ -280,6 +286,34 @@ class Project:
             raise RemoteError(f"there is no job {key}", hint="Project.jobs(ended=True) has all of them", usage=True)
         launch = found.fields.get("launch")
         return Launch(self, [job for job in jobs if launch and job.fields.get("launch") == launch] or [found])
+
+    def history(
+        self, tags: Names = None, failed: bool = False, since: Optional[str] = None, sort: Optional[str] = None
+    ) -> List[Mapping[str, Any]]:
+        """The launches on record, the newest first, as ``remote history --json`` has them; also those whose jobs are gone.
+
+        Args:
+            tags: launches with all of these.
+            failed: only those that failed.
+            since: "7d", "12h", "2026-11-21".
+            sort: a number that the ranks printed, the lowest first.
+        """
+        words = [*_tags(tags), *(["--failed"] if failed else [])]
+        words += ["--since", since] if since else []
+        words += ["--sort", sort] if sort else []
+        return list(self.call("history", *words).check().value or [])
+
+    def record(self, launch: Union[int, str] = "last") -> Mapping[str, Any]:
+        """Everything on record about a launch, as ``remote show --json`` has it: by a key of its jobs, its name, or "last".
+
+        Raises:
+            RemoteError: there is no such launch.
+        """
+        return dict(self.call("show", str(launch)).check().value or {})
+
+    def note(self, launch: Union[int, str], text: str) -> None:
+        """Replaces the note of a launch."""
+        self.call("note", str(launch), "--", text).check()
 
     def submit(
         self, function: Callable[..., Any], *args: Any, servers: Union[int, str, Sequence[str]] = 1, nproc: int = 1, **kwargs: Any

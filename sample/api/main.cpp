@@ -1,5 +1,5 @@
-// Prepares the servers of a project, trains on two of them, follows rank 0, and says what became of the launch.
-// Usage: train PROJECT_FOLDER [COMMAND]
+// Prepares the servers of a project, trains on two of them, follows rank 0, and says what became of the
+// launch. Usage: train PROJECT_FOLDER [COMMAND]
 
 #include <chrono>
 #include <csignal>
@@ -16,12 +16,13 @@ void tell(const remote::Event& event) {
   if (const auto* failed = std::get_if<remote::PartFailed>(&event)) {
     std::cerr << failed->error.message() << '\n';
   } else if (const auto* launched = std::get_if<remote::Launched>(&event)) {
-    std::cerr << launched->result.jobs.size() << " ranks, master " << launched->result.plan.master_addr << '\n';
+    std::cerr << launched->result.jobs.size() << " ranks, master " << launched->result.plan.master_addr
+              << '\n';
   }
 }
 
-// What a command prints on a server, if it does within this time. Only this call is cancelled: the project can
-// be used as before.
+// What a command prints on a server, if it does within this time. Only this call is cancelled: the project
+// can be used as before.
 std::string ask(remote::Project& project, const std::string& server, const std::string& command,
                 std::chrono::seconds limit) {
   remote::Cancel cancel;
@@ -63,8 +64,8 @@ int train(remote::Project& project, const std::string& command) {
   remote::FollowRequest follow;
   follow.first_rank_only = true;
   follow.judge = true;
-  follow.on_output = [](std::size_t, remote::OutputStream stream, std::string_view text) {
-    (stream == remote::OutputStream::out ? std::cout : std::cerr) << text;
+  follow.on_output = [](const remote::JobOutput& output) {
+    (output.stream == remote::OutputStream::out ? std::cout : std::cerr) << output.text;
   };
   // A callback may call the project, which follows the others meanwhile.
   follow.on_ended = [&](std::size_t, const remote::Job& job) {
@@ -75,7 +76,8 @@ int train(remote::Project& project, const std::string& command) {
   const remote::Verdict& verdict = followed.verdict.value();
   std::cout << verdict.succeeded << " of " << verdict.total << " ranks succeeded\n";
   if (verdict.first) {
-    std::cout << "rank " << verdict.first->rank.value_or(0) << " on " << verdict.first->server << " failed first\n";
+    std::cout << "rank " << verdict.first->rank.value_or(0) << " on " << verdict.first->server
+              << " failed first\n";
   }
   return verdict.succeeded == verdict.total ? 0 : 1;
 }

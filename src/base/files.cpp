@@ -288,7 +288,9 @@ std::optional<FileLock> FileLock::try_lock(const fs::path& path) {
 }
 
 TempFolder::TempFolder(std::string_view prefix) {
-  std::string pattern = (fs::temp_directory_path() / prefix).string() + "XXXXXX";
+  std::error_code error;
+  const fs::path place = fs::temp_directory_path(error);
+  std::string pattern = ((error ? "/tmp" : place) / prefix).string() + "XXXXXX";
   if (::mkdtemp(pattern.data()) == nullptr) {
     throw file_error("create a temporary folder", pattern, errno);
   }

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/log.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 
 extern char** environ;
@@ -104,8 +105,7 @@ std::optional<std::filesystem::path> find_program(const std::string& name) {
   const std::string folders = std::string(path != nullptr ? path : "/usr/bin:/bin") + ":/usr/sbin:/sbin";
   for (const std::string& folder : split(folders, ':')) {
     const std::filesystem::path candidate = std::filesystem::path(folder.empty() ? "." : folder) / name;
-    std::error_code ignored;
-    if (::access(candidate.c_str(), X_OK) == 0 && !std::filesystem::is_directory(candidate, ignored)) {
+    if (::access(candidate.c_str(), X_OK) == 0 && !is_folder(candidate)) {
       return candidate;
     }
   }

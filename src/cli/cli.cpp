@@ -4,11 +4,13 @@
 #include <cerrno>
 #include <csignal>
 #include <exception>
+#include <iostream>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -18,6 +20,7 @@
 #include <spdlog/sinks/base_sink.h>
 #include <unistd.h>
 
+#include "base/error_of.hpp"
 #include "base/files.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
@@ -50,7 +53,8 @@ extern "C" void on_signal(int number) {
   errno = saved_errno;
 }
 
-// A token that SIGINT and SIGTERM cancel. A second SIGINT ends the process at once.
+// A token that SIGINT, SIGTERM and SIGHUP (the terminal is closed) cancel. A second SIGINT ends the process
+// at once.
 Cancel cancel_on_signals() {
   Cancel token = *signal_target();
   struct sigaction action {};
@@ -58,6 +62,10 @@ Cancel cancel_on_signals() {
   sigemptyset(&action.sa_mask);
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  if (::sigaction(SIGHUP, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) {  // nohup
+    ::sigaction(SIGHUP, &action, nullptr);
+  }
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;
   sigemptyset(&ignore.sa_mask);
@@ -171,25 +179,45 @@ std::optional<std::string> unknown_word(const CLI::App& app, bool option) {
   return std::nullopt;
 }
 
+bool is_server(Context& context, const std::string& name) {
+  try {
+    const std::vector<std::string> servers = context.project().server_names();
+    return std::ranges::find(servers, name) != servers.end();
+  } catch (const Error&) {
+    return false;  // what is wrong with the command line comes first
+  }
+}
+
 // The line that does what another program calls by this word; "" for none.
-std::string line_for_other_word(const CLI::App& app, const std::string& word,
+std::string line_for_other_word(Context& context, const CLI::App& app, const std::string& word,
                                 const std::vector<std::string>& words) {
   const std::string_view meant = &named_command(app) == &app ? command_for(word) : std::string_view();
   if (meant.empty()) {
     return "";
   }
-  std::vector<std::string> line = {"remote"};
-  bool replaced = false;
-  for (const std::string& one : words) {
-    line.push_back(!replaced && one == word ? std::string(meant) : one);
-    replaced = replaced || one == word;
+  const auto at = std::ranges::find(words, word);
+  std::vector<std::string> rest(at == words.end() ? at : at + 1, words.end());
+  if (meant == "run" || meant == "shell") {  // "exec -it SERVER -- COMMAND", "ssh SERVER COMMAND"
+    while (!rest.empty() && (rest.front() == "-it" || rest.front() == "-i" || rest.front() == "-t")) {
+      rest.erase(rest.begin());
+    }
+    if (rest.size() > 1 && is_server(context, rest.front())) {
+      rest.erase(rest.begin() + 1, rest.begin() + (rest[1] == "--" && rest.size() > 2 ? 2 : 1));
+      rest.insert(rest.begin(), {"remote", "run", "--server"});
+      rest.insert(rest.begin() + 4, "--");
+      return shell_join(rest);
+    }
   }
-  return shell_join(line);
+  rest.insert(rest.begin(), std::string(meant));
+  rest.insert(rest.begin(), words.begin(), at);
+  rest.insert(rest.begin(), "remote");
+  return shell_join(rest);
 }
 
 // What the parser of the command line found wrong, for a person: names the command, and what was probably
 // meant.
-Error usage_error(const CLI::App& app, const CLI::ParseError& error, const std::vector<std::string>& words) {
+Error usage_error(Context& context, const CLI::App& app, const CLI::ParseError& error,
+                  const std::vector<std::string>& words) {
   const CLI::App& command = named_command(app);
   const std::string name = full_name(command);
   const std::string help = fmt::format("see `{} --help`", name);
@@ -198,11 +226,11 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, const std::
   };
   const auto subcommands = command_names(command);
   if (const auto unknown = unknown_word(app, false); unknown && !subcommands.empty()) {
-    if (const std::string line = line_for_other_word(app, *unknown, words); !line.empty()) {
-      return refused("command '" + *unknown + "'", fmt::format("use `{}`;", line));
+    if (const std::string_view hint = hint_for_other_word(*unknown, words); !hint.empty()) {
+      return refused("command '" + *unknown + "'", std::string(hint) + ";");
     }
-    if (*unknown == "rerun") {
-      return refused("command 'rerun'", "give the command line again: `remote job-list` shows it;");
+    if (const std::string line = line_for_other_word(context, app, *unknown, words); !line.empty()) {
+      return refused("command '" + *unknown + "'", fmt::format("use `{}`;", line));
     }
     return refused("command '" + *unknown + "'", did_you_mean(*unknown, subcommands));
   }
@@ -213,8 +241,7 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, const std::
              (word.starts_with('-') && !word.starts_with("--") && word.ends_with(unknown->substr(1)));
     });
     const std::string option = typed == words.end() ? *unknown : *typed;
-    const bool launches = command.get_name().ends_with("launch");
-    if (const std::string hint = launches ? hint_for_guides_option(option) : ""; !hint.empty()) {
+    if (const std::string hint = hint_for_guides_option(command.get_name(), option); !hint.empty()) {
       return refused("option " + option, hint + ";");
     }
     return refused("option " + *unknown,
@@ -222,9 +249,12 @@ Error usage_error(const CLI::App& app, const CLI::ParseError& error, const std::
   }
   if (const auto unknown = unknown_word(app, false)) {
     const bool of_servers = command.get_option_no_throw("--server") != nullptr;
-    return Error::usage(fmt::format("{} takes no '{}'", name, *unknown), "",
-                        of_servers ? fmt::format("a server is named by --server {}; {}", *unknown, help)
-                                   : fmt::format("a value with blanks needs quotes; {}", help));
+    return Error::usage(
+        fmt::format("{} takes no '{}'", name, *unknown), "",
+        command.get_name() == "status"  ? fmt::format("use `remote job-list {}`; {}", *unknown, help)
+        : command.get_name() == "shell" ? "to run one command, write: remote run --server S -- COMMAND"
+        : of_servers                    ? fmt::format("a server is named by --server {}; {}", *unknown, help)
+                                        : fmt::format("a value with blanks needs quotes; {}", help));
   }
   if (!subcommands.empty() && error.get_name() == "RequiredError") {
     return Error::usage(fmt::format("{} needs a command", name), join(subcommands, ", "), help);
@@ -269,7 +299,7 @@ int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string
     }
     context.options.jsonl = context.options.jsonl || std::ranges::find(words, "--jsonl") != words.end();
     begin_stream(app, context);
-    context.show(usage_error(app, error, words));
+    context.show(usage_error(context, app, error, words));
     return 2;
   }
 }
@@ -292,6 +322,9 @@ int run_guarded(CLI::App& app, Context& context, const std::vector<std::string>&
   } catch (const Error& error) {
     context.show(error);
     return error.kind() == ErrorKind::usage ? 2 : 1;
+  } catch (const std::system_error& error) {  // a thread that the machine does not allow
+    context.show(error_of(error));
+    return 1;
   } catch (const std::exception& error) {
     context.show(Error("internal error", error.what(), "this is a bug of remote: please report it"));
     return 1;
@@ -330,9 +363,15 @@ int run(const std::vector<std::string>& words, Environment environment) {
 }
 
 int run(int argc, char** argv) {
-  Environment environment;
-  environment.cancel = cancel_on_signals();
-  return run({argv + 1, argv + argc}, std::move(environment));
+  try {
+    Environment environment;
+    environment.cancel = cancel_on_signals();
+    return run({argv + 1, argv + argc}, std::move(environment));
+  } catch (const Error& error) {
+    // So few files may be open (ulimit -n) that there is no terminal to say it on.
+    std::cerr << "error: " << error.message() << "\n hint: " << error.hint() << '\n';
+    return 1;
+  }
 }
 
 }  // namespace remote::cli

@@ -12,8 +12,8 @@ namespace remote::cli {
 // interrupted. May be called more than once; tests give an environment of their own.
 int run(const std::vector<std::string>& words, Environment environment);
 
-// The program: as above in the environment of this process. Installs handlers for SIGINT and SIGTERM and
-// ignores SIGPIPE; call it once, from the main thread, before other threads are started.
+// The program: as above in the environment of this process. Installs handlers for SIGINT, SIGTERM and SIGHUP
+// and ignores SIGPIPE; call it once, from the main thread, before other threads are started.
 int run(int argc, char** argv);
 
 }  // namespace remote::cli

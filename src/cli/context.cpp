@@ -12,6 +12,7 @@
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/show/events.hpp"
@@ -24,7 +25,10 @@ namespace {
 
 // The file of the program that runs. In a test that is the test, not `remote`.
 fs::path self_path() {
-#ifdef __APPLE__
+#ifdef __linux__
+  std::error_code error;
+  fs::path path = fs::read_symlink("/proc/self/exe", error);
+#else
   std::uint32_t size = 0;
   ::_NSGetExecutablePath(nullptr, &size);  // says how much it needs
   std::string buffer(size, '\0');
@@ -34,9 +38,6 @@ fs::path self_path() {
   }
   std::error_code error;
   fs::path path = fs::canonical(buffer.c_str(), error);
-#else
-  std::error_code error;
-  fs::path path = fs::read_symlink("/proc/self/exe", error);
 #endif
   if (error) {
     throw Error("cannot find this program's own file", error.message(), "is /proc mounted?");
@@ -229,17 +230,11 @@ void Context::confirm(const std::vector<Job>& jobs, const std::string& question,
 }
 
 fs::path current_folder() {
-  std::error_code error;
-  fs::path folder = fs::current_path(error);
-  if (error) {
-    throw Error("the current folder cannot be found", error.message(),
-                "it was probably removed or renamed; change to one that is there: cd ~");
-  }
-  return folder;
+  return remote::current_folder();
 }
 
 fs::path absolute_path(const fs::path& path) {
-  return path.is_absolute() ? path : current_folder() / path;
+  return remote::absolute_path(path);
 }
 
 std::string hint_of(const Error& error) {

@@ -4,7 +4,9 @@
 #include <array>
 #include <vector>
 
-#include "launch/command.hpp"
+#include <fmt/format.h>
+
+#include "base/command.hpp"
 
 namespace remote::cli {
 namespace {
@@ -12,10 +14,16 @@ namespace {
 struct GuideWord {
   std::string_view names;  // with "-" for "_", a blank around each
   std::string_view hint;
+  std::string_view commands = " torch-launch helper-torch-launch launch ";
 };
 
+constexpr std::string_view on_servers =
+    " run check prepare setup rsync update-packages servers top authorize ";
+constexpr std::string_view with_jobs =
+    " job-list job-kill job-tail job-wait job-clean job-stacks job-pull report ";
+
 // From the manual pages and --help of torchrun, mpirun and mpiexec (Open MPI, MPICH), deepspeed, sbatch,
-// docker and apptainer.
+// docker, kubectl, pdsh, top and apptainer.
 constexpr GuideWord guide_words[] = {
     {" --rdzv-endpoint --rdzv-id --rdzv-conf ",
      "leave it out: each launch has a rendezvous of its own on its first server; with --launcher torchrun, "
@@ -36,7 +44,10 @@ constexpr GuideWord guide_words[] = {
     {" --num-nodes -N ", "--server names the servers of a launch; on a login node of Slurm, --nodes N"},
     {" -x -genv -env ", "-e NAME=VALUE sets a variable for all ranks"},
     {" -hosts --host-list --hosts ", "-H a:2,b:2 names the servers and their ranks"},
-    {" -machinefile --machinefile -machine --machine-file -f -hostfile ", "--hostfile FILE"},
+    {" -machinefile --machinefile -machine --machine-file -hostfile ", "--hostfile FILE"},
+    {" -f ", "--follow shows rank 0 until all have ended; --hostfile FILE names the servers"},
+    {" -wd -wdir --wdir -D --working-dir -w ", "--workdir DIR is the working directory",
+     " torch-launch helper-torch-launch launch run job-run "},
     {" --mca -mca --prtemca ", "settings of mpirun are variables, too: -e OMPI_MCA_NAME=VALUE"},
     {" --bind-to -bind-to --map-by -map-by --rank-by -rank-by --report-bindings -report-bindings ",
      "leave it out: remote places the ranks, N on each server; with --launcher mpi, "
@@ -44,20 +55,37 @@ constexpr GuideWord guide_words[] = {
     {" --num-processes --num-machines --machine-rank --main-process-ip --main-process-port ",
      "--nproc-per-node N says how many ranks each server gets; remote sets the rest"},
     {" --allow-run-as-root ", "leave it out: it is given to mpirun where the login is root"},
-    {" -p --partition -A --account --time --gres --gpus-per-node --constraint -C --mem --cpus-per-task "
-     "--qos ",
-     "it belongs to the login node in configs.yaml: partition, account, time, gpus_per_node, constraint, or "
-     "any "
-     "line of sbatch: […]"},
+    {" -p -A -C -t --gres --mem --cpus-per-task --exclusive -G ",
+     "under Slurm: --partition, --account, --time, --constraint, --gpus-per-node, and --sbatch 'OPTIONS' for "
+     "all others"},
     {" --gpus -v --volume --mount --network --ipc --shm-size --nv --bind -B --rm -it ",
      "--image IMAGE runs the ranks in containers, with the network, IPC and GPUs of the server; more options "
      "are "
-     "`container: {args: […]}` in configs.yaml"},
+     "`container: {args: […]}` in configs.yaml. Under Slurm, --gpus-per-node asks for GPUs"},
+    {" -n -np --np --nproc --nproc-per-node --ntasks ",
+     "`remote torch-launch` and `remote launch` start ranks", " run job-run "},
+    {" -it -ti -i -t ", "--tty gives the command a terminal", " run "},
+    {" -d --detach ", "`remote job-run` starts what outlives the connection", " run "},
+    {" -d --detach ", "leave it out: a job outlives the connection", " job-run "},
+    {" -a --all ", "leave it out: without --server it is for all servers", on_servers},
+    {" -av -avz -z -r ", "leave it out: folders and times are always copied", " rsync "},
+    {" -H --host --hosts --node --nodes -w -s ", "--server NAME, also a,b or a glob", on_servers},
+    {" -H --host --hosts --node --nodes -s ", "--server NAME", " job-run "},
+    {" --server --host --node -s -w ", "jobs are named by their keys, --launch or --tag", with_jobs},
+    {" --server --host -s ", "the server is a word: remote shell SERVER", " shell "},
+    {" -n --limit ", "it lists what runs and what ended lately; --stopped lists all", " job-list "},
+    {" -q --format -o --output ", "--json prints data for programs", " job-list servers status top "},
+    {" -a --all --failed --stopped --hidden --ranks --tag --launch ", "`remote job-list` has it", " status "},
+    {" -a --all ", "leave it out: it is for all", " job-wait job-rsync job-stacks "},
+    {" --since ", "-n N begins with the last N lines", " job-tail "},
+    {" -f --force ", "--signal KILL kills at once; --yes does not ask", " job-kill "},
+    {" -f --force ", "--yes does not ask", " job-clean "},
+    {" -n -d -b --delay --batch ", "--once prints once; --interval SECONDS", " top "},
 };
 
-}  // namespace
-
-namespace {
+bool has_name(std::string_view names, std::string_view name) {
+  return names.find(fmt::format(" {} ", name)) != std::string_view::npos;
+}
 
 struct OtherCommand {
   std::string_view names;    // a blank around each
@@ -66,70 +94,149 @@ struct OtherCommand {
 
 // From docker, kubectl, git, systemd, rsync, scp, slurm and other launchers.
 constexpr OtherCommand other_commands[] = {
-    {" ps ls list jobs queue squeue ", "job-list"},
+    {" ps ls list jobs queue squeue sacct ", "job-list"},
     {" logs log tail follow attach cat ", "job-tail"},
-    {" kill stop cancel scancel terminate abort ", "job-kill"},
+    {" kill stop cancel scancel terminate abort down killall pkill ", "job-kill"},
+    {" describe inspect seff ", "show"},
     {" wait ", "job-wait"},
     {" stacks py-spy ", "job-stacks"},
-    {" rm clean prune ", "job-clean"},
+    {" rm clean prune delete ", "job-clean"},
     {" ssh login sh bash connect ", "shell"},
     {" exec cmd do ", "run"},
     {" start submit sbatch bg nohup ", "job-run"},
-    {" train torchrun srun mpirun fit ", "torch-launch"},
+    {" train torchrun srun mpirun mpiexec accelerate deepspeed fit ", "torch-launch"},
     {" pull cp scp get download fetch ", "job-pull"},
     {" push sync send upload ", "rsync"},
     {" install pip ", "update-packages"},
     {" provision deploy up ", "prepare"},
     {" doctor ping test diagnose ", "check"},
     {" hosts nodes info sinfo nvidia-smi ", "servers"},
-    {" watch htop monitor ", "top"},
+    {" watch htop monitor stats ", "top"},
 };
 
 }  // namespace
 
 std::string_view command_for(std::string_view word) {
-  const auto found = std::ranges::find_if(other_commands, [&](const OtherCommand& one) {
-    return one.names.find(" " + std::string(word) + " ") != std::string_view::npos;
-  });
+  const auto found = std::ranges::find_if(other_commands,
+                                          [&](const OtherCommand& one) { return has_name(one.names, word); });
   return found == std::end(other_commands) ? std::string_view() : found->command;
 }
 
-std::string other_launcher(std::string_view command) {
+std::string_view hint_for_other_word(std::string_view word, const std::vector<std::string>& words) {
+  if (has_name(" rerun restart resume retry ", word)) {
+    return "give the command line again: `remote job-list` shows it";
+  }
+  if (has_name(" cp scp ", word) &&
+      std::ranges::any_of(words, [](const std::string& one) { return one.find(':') != std::string::npos; })) {
+    return "`remote job-pull KEY PATH --to DIR` copies a job's files here, `remote rsync` the project to the "
+           "servers";
+  }
+  if (word == "salloc") {
+    return "`remote shell SERVER --allocate OPTIONS` opens a shell on a node of Slurm";
+  }
+  if (has_name(" config configs settings ", word)) {
+    return "`remote servers --verbose` shows the settings, `remote help configs` what they mean";
+  }
+  return word == "version" ? "use `remote --version`" : "";
+}
+
+namespace {
+
+// The launcher that is started where these words, from `at` on, are a command; "" for none.
+std::string launcher_at(const std::vector<std::string>& words, std::size_t at) {
   constexpr std::array<std::string_view, 12> launchers = {
       "torchrun", "deepspeed", "horovodrun", "mpirun",         "mpiexec",      "orterun",
       "prterun",  "srun",      "composer",   "mpirun.openmpi", "mpirun.mpich", "mpiexec.hydra"};
   constexpr std::array<std::string_view, 5> modules = {"torch.distributed.run", "torch.distributed.launch",
                                                        "accelerate.commands.launch", "deepspeed",
                                                        "deepspeed.launcher.runner"};
-  const std::vector<std::string> words = launch::shell_words(command);
-  std::size_t at = 0;
-  while (at < words.size() &&
-         (words[at] == "exec" || words[at] == "env" || words[at].find('=') != std::string::npos)) {
-    ++at;
-  }
-  if (at == words.size()) {
-    return "";
-  }
-  const std::string name = words[at].substr(words[at].rfind('/') + 1);
+  std::string name = words[at].substr(words[at].rfind('/') + 1);
   const std::string next = at + 1 < words.size() ? words[at + 1] : "";
   if (std::ranges::find(launchers, name) != launchers.end()) {
     return name;
   }
-  if ((name == "accelerate" && next == "launch") ||
+  if ((name == "accelerate" && next == "launch") || (name == "colossalai" && next == "run") ||
       ((name == "lightning" || name == "fabric") && next == "run")) {
     return name + " " + next;
   }
-  at += launch::is_python(name) ? 1 : 0;  // "python -m MODULE", or "-m MODULE" alone
+  at += is_python(name) ? 1 : 0;  // "python -u -m MODULE", or "-m MODULE" alone
+  while (at < words.size() && words[at] != "-m" && words[at].starts_with('-')) {
+    at += has_name(" -W -X ", words[at]) ? 2 : 1;
+  }
   const bool is_module = at + 1 < words.size() && words[at] == "-m" &&
                          std::ranges::find(modules, words[at + 1]) != modules.end();
   return is_module ? "-m " + words[at + 1] : "";
 }
 
-std::string hint_for_guides_option(std::string_view word) {
+// A program that starts the command behind it, and its options whose value is the next word, which may have
+// any name.
+struct Starter {
+  std::string_view names;
+  std::string_view options;
+};
+constexpr std::array starters = {
+    Starter{" exec nohup setsid command ", " -a "},
+    Starter{" env ", " -u --unset -C --chdir "},
+    Starter{" time ", " -f --format -o --output "},
+    Starter{" nice ionice ", " -n --adjustment -c --class --classdata "},
+    Starter{" numactl ", " -N -m -C -i --cpunodebind --membind --physcpubind --interleave "},
+    Starter{" conda mamba micromamba ", " -n --name -p --prefix -r --root-prefix --cwd "},
+    Starter{" uv ",
+            " -p --python -i --index-url --with --with-editable --with-requirements --project --directory "
+            "--extra --group --only-group --no-group --package --env-file "},
+    Starter{" poetry pipenv pdm pixi ", " -C --directory -P --project -p -e --environment --manifest-path "}};
+
+// Where the command begins that the starter at `at` starts; `at` where there is none.
+std::size_t behind_starter(const std::vector<std::string>& words, std::size_t at) {
+  const std::string name = words[at].substr(words[at].rfind('/') + 1);
+  const auto* starter =
+      std::ranges::find_if(starters, [&](const Starter& one) { return has_name(one.names, name); });
+  if (starter == starters.end()) {
+    return at;
+  }
+  ++at;
+  while (at < words.size() && (words[at].starts_with('-') || words[at] == "run")) {
+    const bool has_value = has_name(starter->options, words[at]);
+    if (words[at] == "-m" && !has_value) {
+      break;  // "uv run -m MODULE"
+    }
+    at += has_value ? 2 : 1;
+  }
+  return at;
+}
+
+}  // namespace
+
+std::string other_launcher(std::string_view command) {
+  const std::vector<std::string> words = shell_words(command);
+  bool begins = true;
+  for (std::size_t at = 0; at < words.size(); ++at) {
+    if (begins) {
+      for (std::size_t behind = behind_starter(words, at); behind != at; behind = behind_starter(words, at)) {
+        at = behind;
+        if (at >= words.size()) {
+          return "";
+        }
+      }
+      if (std::string found = launcher_at(words, at); !found.empty()) {
+        return found;
+      }
+      if (at + 2 < words.size() && has_name(" sh bash ", words[at]) && has_name(" -c -lc ", words[at + 1])) {
+        return other_launcher(words[at + 2]);
+      }
+    }
+    const std::string& word = words[at];  // a command also follows "X=1"
+    begins = word.ends_with(';') || has_name(" && || | & ; ( { do then else ! ", word) ||
+             (begins && word.find('=') != std::string::npos);
+  }
+  return "";
+}
+
+std::string hint_for_guides_option(std::string_view command, std::string_view word) {
   std::string name(word.substr(0, word.find('=')));
   std::ranges::replace(name, '_', '-');
   const auto found = std::ranges::find_if(guide_words, [&](const GuideWord& one) {
-    return one.names.find(" " + name + " ") != std::string_view::npos;
+    return has_name(one.names, name) && has_name(one.commands, command);
   });
   return found == std::end(guide_words) ? std::string() : std::string(found->hint);
 }

@@ -25,32 +25,13 @@ constexpr std::string_view installing_completion =
     "        (with fpath+=(~/.zfunc) before compinit in ~/.zshrc)\n"
     "  fish  remote completion fish >~/.config/fish/completions/remote.fish\n";
 
-// The words of a text on lines that end at `width`; all but the first begin at `indent`.
-std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
-  std::string out;
-  std::size_t at = indent;
-  for (const std::string& word : split_words(std::string(text))) {
-    const std::size_t size = ui::display_width(word);
-    if (at > indent && at + 1 + size > width) {
-      out += "\n" + std::string(indent, ' ');
-      at = indent;
-    } else if (at > indent) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += size;
-  }
-  return out + "\n";
-}
-
 // "  --name VALUE          what it does".
 std::string row(const std::string& left, std::string_view right, std::size_t width) {
   constexpr std::size_t column = 26;
   std::string out = "  " + left;
   const std::size_t size = ui::display_width(out);
   out += size + 2 > column ? "\n" + std::string(column, ' ') : std::string(column - size, ' ');
-  return out + wrapped(right, column, width);
+  return out + wrapped(right, column, width) + "\n";
 }
 
 // CLI11 adds to a type what may be given: "TEXT:{auto,never}", "N:INT in [1 - 9]".
@@ -133,7 +114,7 @@ std::string see_also(const CLI::App& command, std::size_t width) {
       pages_of_it.push_back("remote help " + std::string(topic.name));
     }
   }
-  return pages_of_it.empty() ? "" : "\n" + wrapped("See also: " + join(pages_of_it, ", "), 0, width);
+  return pages_of_it.empty() ? "" : "\n" + wrapped("See also: " + join(pages_of_it, ", "), 0, width) + "\n";
 }
 
 // The command that these words name. Throws Error (usage).
@@ -215,17 +196,19 @@ std::vector<std::string> examples_of(const CLI::App& command) {
 }
 
 std::string help_text(const CLI::App& command, const std::string& name, std::size_t width) {
-  std::string text = wrapped(command.get_description(), 0, width) + "\n" + usage_line(command, name);
+  std::string text = wrapped(command.get_description(), 0, width) + "\n\n" + usage_line(command, name);
   if (command.get_parent() == nullptr) {
     return text + commands(command, width) + options(command, width) + topics(width) + "\n" +
            wrapped(
                "`remote help COMMAND` shows the options of a command, `remote help TOPIC` a page of the "
                "manual.",
-               0, width);
+               0, width) +
+           "\n";
   }
   return text + commands(command, width) + options(command, width) + examples(command) +
          see_also(command, width) + "\n" +
-         wrapped("Options of every command (--project, --json, -v, …): see `remote --help`.", 0, width);
+         wrapped("Options of every command (--project, --json, -v, …): see `remote --help`.", 0, width) +
+         "\n";
 }
 
 std::size_t help_width(const Context& context) {

@@ -127,8 +127,8 @@ std::string today() {
 
 void write_manual(const CLI::App& app, const fs::path& folder) {
   const std::string date = today();
-  fs::create_directories(folder / "man1");
-  fs::create_directories(folder / "man5");
+  make_folders(folder / "man1");
+  make_folders(folder / "man5");
   write_file_atomic(folder / "man1" / "remote.1", manual_page(app, "remote", date));
   for (const CLI::App* command : shown_commands(app)) {
     const std::string name = "remote " + command->get_name();

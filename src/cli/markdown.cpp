@@ -1,204 +1,112 @@
 #include "cli/markdown.hpp"
 
-#include <algorithm>
-#include <cctype>
+#include <memory>
 
-#include "base/strings.hpp"
+#include <cmark-gfm-core-extensions.h>
+#include <cmark-gfm-extension_api.h>
+#include <cmark-gfm.h>
 
 namespace remote::cli {
 namespace {
 
 using Kind = MarkdownBlock::Kind;
 using Look = MarkdownSpan::Look;
+using Document = std::unique_ptr<cmark_node, decltype(&cmark_node_free)>;
 
-std::string without_comments(std::string_view text) {
-  std::string out;
-  while (true) {
-    const std::size_t begin = text.find("<!--");
-    const std::size_t end = begin == std::string_view::npos ? begin : text.find("-->", begin);
-    if (end == std::string_view::npos) {
-      return out + std::string(text);
-    }
-    out += text.substr(0, begin);
-    text.remove_prefix(end + 3);
-  }
+std::string literal(cmark_node* node) {
+  const char* const text = cmark_node_get_literal(node);
+  return text == nullptr ? "" : text;
 }
 
-// "- " or "12. " at the beginning; empty if there is none.
-std::string_view item_mark(std::string_view line) {
-  std::size_t digits = 0;
-  while (digits < line.size() && std::isdigit(static_cast<unsigned char>(line[digits])) != 0) {
-    ++digits;
+void add_span(Look look, std::string_view text, MarkdownText& to) {
+  if (to.empty() || to.back().look != look) {
+    to.push_back({look, ""});
   }
-  const bool numbered = digits > 0 && line.substr(digits).starts_with(". ");
-  if (numbered) {
-    return line.substr(0, digits + 1);
-  }
-  return line.starts_with("- ") || line.starts_with("* ") ? line.substr(0, 1) : std::string_view{};
+  to.back().text += text;
 }
 
-// The cells of "| a | b |". A bar in code, or behind a backslash, belongs to the cell.
-std::vector<std::string> cells_of(std::string_view line) {
-  std::vector<std::string> cells;
-  std::string cell;
-  bool code = false;
-  for (std::size_t i = 1; i < line.size(); ++i) {
-    if (line[i] == '\\' && i + 1 < line.size() && line[i + 1] == '|') {
-      cell += line[++i];
-    } else if (line[i] == '|' && !code) {
-      cells.emplace_back(trim(cell));
-      cell.clear();
-    } else {
-      code = line[i] == '`' ? !code : code;
-      cell += line[i];
-    }
-  }
-  return cells;
-}
-
-bool is_rule(const std::vector<std::string>& cells) {
-  return std::ranges::all_of(
-      cells, [](const std::string& cell) { return cell.find_first_not_of("-: ") == std::string::npos; });
-}
-
-class Reader {
- public:
-  std::vector<MarkdownBlock> read(std::string_view text) {
-    for (const std::string& line : split(without_comments(text), '\n')) {
-      take(line);
-    }
-    return std::move(blocks_);
-  }
-
- private:
-  void take(const std::string& line) {
-    const std::string_view bare = trim(line);
-    if (bare.starts_with("```")) {
-      in_code_ = !in_code_;
-      if (in_code_) {
-        code_indent_ = line.find('`');
-        blocks_.push_back({Kind::code, 0, "", "", {}});
+// The spans of what is inside `parent`.
+void read_text(cmark_node* parent, Look look, MarkdownText& to) {
+  for (cmark_node* node = cmark_node_first_child(parent); node != nullptr; node = cmark_node_next(node)) {
+    const cmark_node_type type = cmark_node_get_type(node);
+    if (type == CMARK_NODE_TEXT) {
+      add_span(look, literal(node), to);
+    } else if (type == CMARK_NODE_CODE) {
+      add_span(Look::code, literal(node), to);
+    } else if (type == CMARK_NODE_SOFTBREAK || type == CMARK_NODE_LINEBREAK) {
+      add_span(look, " ", to);
+    } else if (type == CMARK_NODE_STRONG) {
+      read_text(node, Look::bold, to);
+    } else if (type == CMARK_NODE_EMPH) {
+      read_text(node, Look::emphasis, to);
+    } else if (type == CMARK_NODE_LINK) {
+      read_text(node, look, to);
+      const std::string address = cmark_node_get_url(node);
+      if (address.starts_with("http")) {
+        add_span(look, " (" + address + ")", to);
       }
-      open_ = false;
-    } else if (in_code_) {
-      const std::size_t indent = std::min(code_indent_, line.find_first_not_of(' '));
-      blocks_.back().text += (indent == std::string::npos ? "" : line.substr(indent)) + "\n";
-    } else if (bare.empty()) {
-      open_ = false;
-    } else if (bare.starts_with('#')) {
-      const std::size_t level = bare.find_first_not_of('#');
-      blocks_.push_back({Kind::heading, level, std::string(trim(bare.substr(level))), "", {}});
-      open_ = false;
-    } else if (bare.starts_with("![") && bare.ends_with(')')) {
-      open_ = false;  // a picture
-    } else if (bare.starts_with('|')) {
-      take_row(cells_of(bare));
-    } else if (const std::string_view mark = item_mark(bare); !mark.empty()) {
-      blocks_.push_back({Kind::item,
-                         line.find_first_not_of(' ') / 2,
-                         std::string(trim(bare.substr(mark.size()))),
-                         std::string(mark),
-                         {}});
-      open_ = true;
-    } else if (open_) {
-      blocks_.back().text += " " + std::string(bare);
-    } else {
-      blocks_.push_back(
-          {Kind::paragraph, 0, std::string(bare.substr(bare.starts_with("> ") ? 2 : 0)), "", {}});
-      open_ = true;
     }
   }
-
-  void take_row(std::vector<std::string> cells) {
-    if (blocks_.empty() || blocks_.back().kind != Kind::table || !in_table()) {
-      blocks_.push_back({Kind::table, 0, "", "", {}});
-    }
-    if (!is_rule(cells)) {
-      blocks_.back().rows.push_back(std::move(cells));
-    }
-    open_ = false;
-  }
-  bool in_table() const { return !blocks_.empty() && blocks_.back().kind == Kind::table; }
-
-  std::vector<MarkdownBlock> blocks_;
-  bool open_ = false;  // the next line goes on with the last block
-  bool in_code_ = false;
-  std::size_t code_indent_ = 0;
-};
-
-// Takes one marked piece off the front of `text`; false if there is none.
-bool take_marked(std::string_view& text, std::string_view mark, Look look, std::vector<MarkdownSpan>& spans) {
-  if (!text.starts_with(mark)) {
-    return false;
-  }
-  const std::size_t end = text.find(mark, mark.size());
-  if (end == std::string_view::npos || end == mark.size()) {
-    return false;
-  }
-  std::string inner(text.substr(mark.size(), end - mark.size()));
-  if (look != Look::code) {
-    std::string plain;
-    for (const MarkdownSpan& span : read_spans(inner)) {
-      plain += span.text;
-    }
-    inner = plain;
-  }
-  spans.push_back({look, inner});
-  text.remove_prefix(end + mark.size());
-  return true;
 }
 
-bool take_link(std::string_view& text, std::vector<MarkdownSpan>& spans) {
-  if (!text.starts_with('[') && !text.starts_with("![")) {
-    return false;
+MarkdownText text_of(cmark_node* node) {
+  MarkdownText text;
+  read_text(node, Look::plain, text);
+  return text;
+}
+
+MarkdownBlock table_of(cmark_node* table) {
+  MarkdownBlock block{Kind::table};
+  for (cmark_node* row = cmark_node_first_child(table); row != nullptr; row = cmark_node_next(row)) {
+    auto& cells = block.rows.emplace_back();
+    for (cmark_node* cell = cmark_node_first_child(row); cell != nullptr; cell = cmark_node_next(cell)) {
+      cells.push_back(text_of(cell));
+    }
   }
-  const std::size_t begin = text.find('[');
-  const std::size_t middle = text.find("](");
-  const std::size_t end = middle == std::string_view::npos ? middle : text.find(')', middle);
-  if (end == std::string_view::npos ||
-      text.substr(begin + 1, middle - begin).find('[') != std::string_view::npos) {
-    return false;
+  return block;
+}
+
+// `depth`: in how many lists the parent is. `mark`: of the item whose first paragraph is still to come.
+void read_blocks(cmark_node* parent, std::size_t depth, std::string mark, std::vector<MarkdownBlock>& to) {
+  int number = cmark_node_get_type(parent) == CMARK_NODE_LIST ? cmark_node_get_list_start(parent) : 0;
+  for (cmark_node* node = cmark_node_first_child(parent); node != nullptr; node = cmark_node_next(node)) {
+    const cmark_node_type type = cmark_node_get_type(node);
+    if (type == CMARK_NODE_HEADING) {
+      to.push_back(
+          {Kind::heading, static_cast<std::size_t>(cmark_node_get_heading_level(node)), text_of(node)});
+    } else if (type == CMARK_NODE_PARAGRAPH) {
+      if (MarkdownText text = text_of(node); !text.empty()) {
+        to.push_back(mark.empty() ? MarkdownBlock{Kind::paragraph, 0, std::move(text)}
+                                  : MarkdownBlock{Kind::item, depth - 1, std::move(text), mark});
+        mark.clear();
+      }
+    } else if (type == CMARK_NODE_CODE_BLOCK) {
+      to.push_back({Kind::code, 0, {{Look::code, literal(node)}}});
+    } else if (type == CMARK_NODE_LIST) {
+      read_blocks(node, depth + 1, "", to);
+    } else if (type == CMARK_NODE_ITEM) {
+      const bool ordered = cmark_node_get_list_type(parent) == CMARK_ORDERED_LIST;
+      read_blocks(node, depth, ordered ? std::to_string(number++) + "." : "-", to);
+    } else if (type == CMARK_NODE_BLOCK_QUOTE) {
+      read_blocks(node, depth, "", to);
+    } else if (std::string_view(cmark_node_get_type_string(node)) == "table") {
+      to.push_back(table_of(node));
+    }
   }
-  for (MarkdownSpan& span : read_spans(text.substr(begin + 1, middle - begin - 1))) {
-    spans.push_back(std::move(span));
-  }
-  const std::string_view address = text.substr(middle + 2, end - middle - 2);
-  if (address.starts_with("http")) {
-    spans.push_back({Look::plain, " (" + std::string(address) + ")"});
-  }
-  text.remove_prefix(end + 1);
-  return true;
 }
 
 }  // namespace
 
 std::vector<MarkdownBlock> read_markdown(std::string_view text) {
-  return Reader().read(text);
-}
-
-std::vector<MarkdownSpan> read_spans(std::string_view text) {
-  std::vector<MarkdownSpan> spans;
-  bool word = false;  // the character before is one of a word: a star or underscore there is no mark
-  while (!text.empty()) {
-    if (take_marked(text, "``", Look::code, spans) || take_marked(text, "`", Look::code, spans) ||
-        (!word &&
-         (take_marked(text, "**", Look::bold, spans) || take_marked(text, "*", Look::emphasis, spans) ||
-          take_marked(text, "_", Look::emphasis, spans))) ||
-        take_link(text, spans)) {
-      word = true;
-      continue;
-    }
-    if (text.front() == '\\' && text.size() > 1 && std::ispunct(static_cast<unsigned char>(text[1])) != 0) {
-      text.remove_prefix(1);
-    }
-    if (spans.empty() || spans.back().look != Look::plain) {
-      spans.push_back({});
-    }
-    spans.back().text += text.front();
-    word = std::isalnum(static_cast<unsigned char>(text.front())) != 0;
-    text.remove_prefix(1);
-  }
-  return spans;
+  cmark_gfm_core_extensions_ensure_registered();
+  const std::unique_ptr<cmark_parser, decltype(&cmark_parser_free)> parser(
+      cmark_parser_new(CMARK_OPT_DEFAULT), &cmark_parser_free);
+  cmark_parser_attach_syntax_extension(parser.get(), cmark_find_syntax_extension("table"));
+  cmark_parser_feed(parser.get(), text.data(), text.size());
+  const Document document(cmark_parser_finish(parser.get()), &cmark_node_free);
+  std::vector<MarkdownBlock> blocks;
+  read_blocks(document.get(), 0, "", blocks);
+  return blocks;
 }
 
 }  // namespace remote::cli

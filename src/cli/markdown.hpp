@@ -5,21 +5,10 @@
 #include <string_view>
 #include <vector>
 
-// The Markdown that docs/ is written in, for `remote help TOPIC` and the manual pages: headings, paragraphs,
-// lists, tables and blocks of code; within a line code, bold, emphasis and links. HTML comments are left out.
+// The Markdown that docs/ is written in, for `remote help TOPIC` and the manual pages. libcmark-gfm reads it;
+// HTML and pictures are left out.
 
 namespace remote::cli {
-
-struct MarkdownBlock {
-  enum class Kind { heading, paragraph, item, table, code };
-  Kind kind = Kind::paragraph;
-  std::size_t level = 0;  // of a heading (from 1), of an item (how deep it is indented, from 0)
-  std::string text;       // with its marks, on one line; of code: the lines
-  std::string mark;       // of an item: "-" or "3."
-  std::vector<std::vector<std::string>> rows;  // of a table; the first is its head
-};
-
-std::vector<MarkdownBlock> read_markdown(std::string_view text);
 
 // A piece of a text that looks the same.
 struct MarkdownSpan {
@@ -27,10 +16,23 @@ struct MarkdownSpan {
   Look look = Look::plain;
   std::string text;
 };
+// A link is its words, with the address behind them where that is on the web.
+using MarkdownText = std::vector<MarkdownSpan>;
 
-// The text without its marks. A link becomes its words, with the address behind them where that is on the
-// web.
-std::vector<MarkdownSpan> read_spans(std::string_view text);
+struct MarkdownBlock {
+  enum class Kind { heading, paragraph, item, table, code };
+  Kind kind = Kind::paragraph;
+  std::size_t level = 0;                          // of a heading (from 1), of an item (its depth, from 0)
+  MarkdownText text{};                            // on one line; of code: one span, with all lines
+  std::string mark{};                             // of an item: "-" or "3."
+  std::vector<std::vector<MarkdownText>> rows{};  // of a table; the first is its head
+};
+
+std::vector<MarkdownBlock> read_markdown(std::string_view text);
+
+// The words of a text on lines that end at `width`, all but the first behind `indent` blanks: where the first
+// stands already.
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width);
 
 // For a terminal: lines of at most `width` columns, but for code. `color`: with bold headings and names.
 std::string markdown_to_text(std::string_view markdown, std::size_t width, bool color);

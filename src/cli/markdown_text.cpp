@@ -12,60 +12,42 @@ namespace {
 using Kind = MarkdownBlock::Kind;
 using Look = MarkdownSpan::Look;
 
-std::string plain(std::string_view text) {
+std::string plain(const MarkdownText& text) {
   std::string out;
-  for (const MarkdownSpan& span : read_spans(text)) {
+  for (const MarkdownSpan& span : text) {
     out += span.text;
   }
   return out;
 }
 
-// The words of a text on lines that end at `width`. The first begins at `first`, the others at `indent`.
-std::string wrapped(const std::string& text, std::size_t first, std::size_t indent, std::size_t width) {
-  std::string out(first, ' ');
-  std::size_t at = first;
-  bool begin = true;
-  for (const std::string& word : split_words(text)) {
-    const std::size_t size = ui::display_width(word);
-    if (!begin && at + 1 + size > width) {
-      out += "\n" + std::string(indent, ' ');
-      at = indent;
-    } else if (!begin) {
-      out += ' ';
-      ++at;
-    }
-    out += word;
-    at += size;
-    begin = false;
-  }
-  return out + "\n";
-}
-
 // What stands between the first and the last column of a row: "type: text; default: none".
-std::string middle_of(const MarkdownBlock& table, const std::vector<std::string>& row) {
-  std::vector<std::string> parts;
-  for (std::size_t i = 1; i + 1 < row.size() && i < table.rows.front().size(); ++i) {
+MarkdownText middle_of(const MarkdownBlock& table, const std::vector<MarkdownText>& row) {
+  MarkdownText text;
+  for (std::size_t i = 1; i + 1 < row.size(); ++i) {
     if (!row[i].empty()) {
-      parts.push_back(table.rows.front()[i] + ": " + row[i]);
+      const auto add = [&text](const MarkdownText& more) {
+        text.insert(text.end(), more.begin(), more.end());
+      };
+      add({{Look::plain, text.empty() ? "" : "; "}});
+      add(table.rows.front()[i]);
+      add({{Look::plain, ": "}});
+      add(row[i]);
     }
   }
-  return join(parts, "; ");
+  return text;
 }
 
 std::string table_text(const MarkdownBlock& table, std::size_t width, const auto& bold) {
   std::string out;
   for (std::size_t i = 1; i < table.rows.size(); ++i) {
     const auto& row = table.rows[i];
-    if (row.empty()) {
-      continue;
-    }
     const std::string middle = plain(middle_of(table, row));
     out += "  " + bold(plain(row.front())) + "\n";
     if (!middle.empty()) {
-      out += wrapped("(" + middle + ")", 6, 6, width);
+      out += std::string(6, ' ') + wrapped("(" + middle + ")", 6, width) + "\n";
     }
     if (row.size() > 1) {
-      out += wrapped(plain(row.back()), 6, 6, width);
+      out += std::string(6, ' ') + wrapped(plain(row.back()), 6, width) + "\n";
     }
   }
   return out;
@@ -79,9 +61,9 @@ std::string indented(const std::string& lines, std::size_t by) {
   return out.substr(0, out.size() - 1);
 }
 
-std::string roff_spans(std::string_view text) {
+std::string roff_spans(const MarkdownText& text) {
   std::string out;
-  for (const MarkdownSpan& span : read_spans(text)) {
+  for (const MarkdownSpan& span : text) {
     const std::string inner = roff_text(span.text);
     if (span.look == Look::plain) {
       out += inner;
@@ -109,7 +91,7 @@ std::string roff_table(const MarkdownBlock& table) {
     if (row.size() < 2) {
       continue;
     }
-    const std::string middle = middle_of(table, row);
+    const MarkdownText middle = middle_of(table, row);
     out += ".TP\n" + roff_spans(row.front()) + (middle.empty() ? "" : " (" + roff_spans(middle) + ")") +
            "\n" + (row.back().empty() ? "\\&" : roff_spans(row.back())) + "\n";
   }
@@ -123,6 +105,24 @@ std::string upper(std::string text) {
 }
 
 }  // namespace
+
+std::string wrapped(std::string_view text, std::size_t indent, std::size_t width) {
+  std::string out;
+  std::size_t at = indent;
+  for (const std::string& word : split_words(text)) {
+    const std::size_t size = ui::display_width(word);
+    if (at > indent && at + 1 + size > width) {
+      out += "\n" + std::string(indent, ' ');
+      at = indent;
+    } else if (at > indent) {
+      out += ' ';
+      ++at;
+    }
+    out += word;
+    at += size;
+  }
+  return out;
+}
 
 std::string markdown_to_text(std::string_view markdown, std::size_t width, bool color) {
   const auto bold = [color](const std::string& text) { return color ? "\033[1m" + text + "\033[0m" : text; };
@@ -139,18 +139,18 @@ std::string markdown_to_text(std::string_view markdown, std::size_t width, bool 
         out += bold(plain(block.text)) + "\n";
         break;
       case Kind::paragraph:
-        out += wrapped(plain(block.text), 0, 0, width);
+        out += wrapped(plain(block.text), 0, width) + "\n";
         break;
       case Kind::item: {
-        const std::size_t indent = 2 + block.level * 2;
-        out += wrapped(block.mark + " " + plain(block.text), indent, indent + block.mark.size() + 1, width);
+        const std::string head = std::string(2 + block.level * 2, ' ') + block.mark + " ";
+        out += head + wrapped(plain(block.text), head.size(), width) + "\n";
         break;
       }
       case Kind::table:
         out += table_text(block, width, bold);
         break;
       case Kind::code:
-        out += indented(block.text, 4);
+        out += indented(plain(block.text), 4);
         break;
     }
   }
@@ -208,7 +208,7 @@ std::string markdown_to_roff(std::string_view markdown) {
         out += roff_table(block);
         break;
       case Kind::code:
-        out += roff_code(block.text);
+        out += roff_code(plain(block.text));
         break;
     }
     after_heading = block.kind == Kind::heading;

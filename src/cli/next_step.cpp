@@ -5,12 +5,13 @@
 #include <optional>
 
 #include <fmt/format.h>
+#include <remote/verdict.hpp>
 
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
-#include "jobs/verdict.hpp"
 #include "sandbox/config.hpp"
 #include "sandbox/sandbox.hpp"
 
@@ -36,8 +37,7 @@ std::string config_file(const Project& project) {
 // Practice servers that configs.yaml names and that do not run.
 bool sandbox_is_down(Project& project) {
   const sandbox::Sandbox sandbox(project.folder());
-  std::error_code ignored;
-  if (!fs::is_directory(sandbox.folder(), ignored)) {
+  if (!is_folder(sandbox.folder())) {
     return false;
   }
   std::vector<sandbox::SandboxServer> practice;
@@ -79,10 +79,9 @@ std::optional<NextStep> settings_to_mend(Project& project) {
 // The file that is most likely meant to be trained with; train.py where none is.
 std::string script_of(const fs::path& folder) {
   std::vector<std::string> scripts;
-  std::error_code error;
-  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
-    if (entry->path().extension() == ".py") {
-      scripts.push_back(entry->path().filename().string());
+  for (const fs::path& file : entries_of(folder)) {
+    if (file.extension() == ".py") {
+      scripts.push_back(file.filename().string());
     }
   }
   for (const char* usual : {"train.py", "main.py"}) {
@@ -97,7 +96,7 @@ void add_failures(std::vector<NextStep>& steps, const ProjectStatus& status,
                   const std::vector<TableRow>& rows) {
   const auto add = [&](const Batch& batch) {
     // The job whose end explains those of the others.
-    const auto failed = jobs::verdict_of(batch).first;
+    const auto failed = verdict_of(batch).first;
     if (failed) {
       steps.push_back({fmt::format("to see why {} failed", describe(*failed)),
                        fmt::format("remote job-tail --job {}", failed->key)});

@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 
@@ -115,6 +116,23 @@ std::string CommandOption::required(Context& context, const std::string& name,
   throw Error::usage("remote " + name + ": --cmd is required", "", hint);
 }
 
+std::int64_t parse_since(const std::string& text) {
+  constexpr std::pair<char, std::int64_t> units[] = {
+      {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', std::int64_t{7} * 86400}};
+  for (const auto& [unit, seconds] : units) {
+    const auto count =
+        text.ends_with(unit) ? parse_number<int>(text.substr(0, text.size() - 1)) : std::nullopt;
+    if (count && *count >= 0) {
+      return now_seconds() - *count * seconds;
+    }
+  }
+  if (const auto day = parse_utc(text + "T00:00:00Z")) {
+    return *day;
+  }
+  throw Error::usage("--since '" + visible_line(text) + "' is no time", "",
+                     "give an age such as 12h, 7d or 2w, or a day such as 2026-11-21");
+}
+
 void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
                 const std::string& help) {
   command.add_flag_function(
@@ -125,22 +143,12 @@ void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const
   command.add_option("--tag", tags, help)->type_name("T")->allow_extra_args(false);
 }
 
-void add_tag_option(CLI::App& command, Context& context, std::vector<std::string>& tags,
-                    const std::string& help) {
-  add_names(command, context, "--tag", tags, NameKind::tags, "T", help);
-}
-
-void add_launch_option(CLI::App& command, Context& context, std::vector<std::string>& launches,
-                       const std::string& help) {
-  add_names(command, context, "--launch", launches, NameKind::launches, "KEY|last",
-            help + " (KEY of any of its jobs)");
-}
-
 void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
   add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
             "Job: its key, the start of its id, or last; repeatable");
-  add_launch_option(command, context, launches, "All jobs of this launch; repeatable");
-  add_tag_option(command, context, tags, tag_help);
+  add_names(command, context, "--launch", launches, NameKind::launches, "KEY|last",
+            "All jobs of this launch; repeatable (KEY of any of its jobs)");
+  add_names(command, context, "--tag", tags, NameKind::tags, "T", tag_help);
 }
 
 void JobOptions::add_words(CLI::App& command, Context& context) {
@@ -152,8 +160,8 @@ JobSelection JobOptions::selection() const {
   JobSelection selection{.names = {}, .launches = launches, .tags = tags};
   for (const auto* names : {&words, &keys}) {
     for (const std::string& name : *names) {
-      // as job-list shows a launch; ids have no '-'
-      const bool launch = name.find('-') != std::string::npos && !name.starts_with('-');
+      const std::size_t dash = name.find_first_not_of("0123456789");  // "45-48", as job-list shows a launch
+      const bool launch = dash != 0 && dash != std::string::npos && name[dash] == '-';
       (launch ? selection.launches : selection.names).push_back(name);
     }
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -67,6 +68,10 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
   command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
 }
 
+// Seconds since the epoch of a moment so long ago, "7d" or "12h", or of a day, "2026-11-21". Throws Error
+// (usage).
+std::int64_t parse_since(const std::string& text);
+
 // A flag and its contrary, such as "--follow,!--no-follow". Without either, `value` stays as it is; some
 // versions of CLI11 would set a std::optional<bool> to false then.
 void add_switch(CLI::App& command, const std::string& names, std::optional<bool>& value,
@@ -91,11 +96,5 @@ struct JobOptions {
   bool named() const { return by_name() || !tags.empty(); }
   JobSelection selection() const;
 };
-// --launch alone.
-void add_launch_option(CLI::App& command, Context& context, std::vector<std::string>& launches,
-                       const std::string& help);
-// --tag alone.
-void add_tag_option(CLI::App& command, Context& context, std::vector<std::string>& tags,
-                    const std::string& help);
 
 }  // namespace remote::cli

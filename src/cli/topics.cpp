@@ -24,6 +24,7 @@ constexpr TopicPage topic_pages[] = {
     {{"network", "how `check` tests the network between servers", "check"}, "network.md"},
     {{"watching", "the screen of `top` and its keys", "top"}, "top.md"},
     {{"reports", "what a report shows", "report"}, "report.md"},
+    {{"past-launches", "what is remembered of a launch", "history"}, "history.md"},
     {{"launchers", "launchers and schedulers", "launch"}, "launchers.md"},
     {{"ranks", "ranks started by remote itself", ""}, "ranks.md"},
     {{"torchrun", "ranks started by torchrun", ""}, "torchrun.md"},

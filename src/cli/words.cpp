@@ -3,14 +3,18 @@
 #include <algorithm>
 
 #include <CLI/App.hpp>
+#include <remote/exit_status.hpp>
 
 namespace remote::cli {
 
 namespace {
 
 // Other programs' names of options: for those that have the second one.
-constexpr std::pair<std::string_view, std::string_view> other_names[] = {
-    {"--nproc", "--nproc-per-node"}, {"--chdir", "--workdir"}, {"--cwd", "--workdir"}, {"--tail", "--lines"}};
+constexpr std::pair<std::string_view, std::string_view> other_names[] = {{"--nproc", "--nproc-per-node"},
+                                                                         {"--chdir", "--workdir"},
+                                                                         {"--cwd", "--workdir"},
+                                                                         {"--tail", "--lines"},
+                                                                         {"--wdir", "--workdir"}};
 
 }  // namespace
 
@@ -58,6 +62,9 @@ class WordsReader {
         }
       } else if (word.starts_with("--")) {
         take_option(word);
+      } else if (command_->get_option_no_throw("--signal") != nullptr && signal_number(word.substr(1))) {
+        line_.words.push_back("--signal=" + word.substr(1));  // -9, -KILL
+        ++at_;
       } else {
         const std::size_t values = values_of_letters(command_, word);
         copy(1 + values);

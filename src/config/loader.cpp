@@ -6,6 +6,7 @@
 
 #include <sys/stat.h>
 
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
 #include "config/trust.hpp"
@@ -131,7 +132,7 @@ std::string read_bounded(const fs::path& file) {
 
 Config parse(const std::string& text, const fs::path& project, bool strict) {
   Config config;
-  config.project = fs::absolute(project).lexically_normal();
+  config.project = absolute_path(project).lexically_normal();
   if (!config.project.has_filename() && config.project.has_relative_path()) {
     config.project = config.project.parent_path();  // "/x/y/" is "/x/y"
   }
@@ -159,13 +160,12 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
 }
 
 std::optional<fs::path> nearest_project(const fs::path& folder) {
-  for (fs::path one = fs::absolute(folder).lexically_normal();; one = one.parent_path()) {
+  for (fs::path one = absolute_path(folder).lexically_normal();; one = one.parent_path()) {
     // Also a file that cannot be looked at, or a link to nothing: the project above is another one.
     std::error_code error;
-    std::error_code ignored;
-    const fs::file_status file = fs::symlink_status(one / ".remote/configs.yaml", error);
-    const bool hidden = file.type() == fs::file_type::none && fs::is_directory(one / ".remote", ignored);
-    if (fs::exists(file) || hidden) {
+    const fs::file_status status = fs::symlink_status(one / ".remote/configs.yaml", error);
+    const bool hidden = status.type() == fs::file_type::none && is_folder(one / ".remote");
+    if (fs::exists(status) || hidden) {
       return one;
     }
     if (!one.has_relative_path()) {
@@ -178,17 +178,16 @@ fs::path find_project(const fs::path& start) {
   if (auto project = nearest_project(start)) {
     return std::move(*project);
   }
-  std::error_code ignored;
   throw Error::usage(
       "no project here",
-      fs::is_directory(start / ".remote", ignored)
+      is_folder(start / ".remote")
           ? "there is a folder .remote in " + start.string() + ", but no configs.yaml in it"
           : "there is no .remote/configs.yaml in " + start.string() + " or in a folder above it")
       .mended_by(Remedy::make_project);
 }
 
 Config load(const fs::path& project, bool strict) {
-  const std::string text = read_bounded(fs::absolute(project) / ".remote/configs.yaml");
+  const std::string text = read_bounded(absolute_path(project) / ".remote/configs.yaml");
   check_folder(project);
   Config config = parse(text, project, strict);
   struct stat info {};
@@ -227,7 +226,7 @@ std::vector<Server> select_servers(const Config& config, const std::vector<std::
     if (std::ranges::any_of(names, [&](const std::string& name) { return glob_match(glob, name); })) {
       continue;
     }
-    const std::string near = did_you_mean(glob, names);
+    const std::string near = glob == "all" ? "'*' is all of them" : did_you_mean(glob, names);
     constexpr std::size_t shown = 20;
     const std::size_t more = names.size() > shown ? names.size() - shown : 0;
     names.resize(names.size() - more);

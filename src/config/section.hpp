@@ -37,7 +37,7 @@ class Warnings {
 };
 
 // Where a key may stand; the tables of section.cpp go by it.
-enum class Level { top, server, python, launch, container };
+enum class Level { top, server, python, launch, container, history };
 const std::vector<std::string>& known_keys(Level level);
 
 // One map of the file, read key by key with the type that the caller expects. A key that is absent or has no

@@ -10,6 +10,7 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 
 namespace remote::config {
@@ -50,7 +51,7 @@ bool lies_in(const fs::path& path, const fs::path& folder) {
 }
 
 TrustStore::TrustStore(const fs::path& project)
-    : project_(resolved(fs::absolute(project))), file_(state_folder() / "trusted") {}
+    : project_(resolved(absolute_path(project))), file_(state_folder() / "trusted") {}
 
 std::string TrustStore::digest(const Demand& demand) const {
   return Sha256()
@@ -138,7 +139,7 @@ std::vector<Demand> demands_of(const Config& config) {
 }
 
 std::optional<Demand> folder_demand(const fs::path& project) {
-  const fs::path folder = resolved(fs::absolute(project));
+  const fs::path folder = resolved(absolute_path(project));
   std::vector<std::string> reasons;
   for (const fs::path& one : {folder, folder / ".remote", folder / ".remote/configs.yaml"}) {
     if (const std::string why = others_hand(one); !why.empty()) {

@@ -46,8 +46,7 @@ bool valid_server_name(const std::string& name) {
 std::optional<std::string> server_name_problem(const std::string& name) {
   return first_of({
       {name.size() > 100, "it is longer than 100 characters"},
-      {!valid_server_name(name),
-       "a server's name has letters, digits, '.', '_' and '-', and does not begin with '.' or '-'"},
+      {!valid_server_name(name), "a server's name has letters, digits, '_' and, not first, '.' and '-'"},
   });
 }
 

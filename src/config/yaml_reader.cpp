@@ -273,10 +273,15 @@ int line_of_syntax_error(const std::string& text) {
   return 0;
 }
 
-// yaml-cpp's words, where they help nobody, as a reason and a hint.
-// Where a quoted value begins that does not end in its line: yaml-cpp finds that out at the end of the file.
-std::optional<Mark> open_quote(const std::string& text) {
+// Where a quoted value begins that does not end in its line: yaml-cpp finds that out at the end of the file,
+// or behind the next such quote, which it takes for the end.
+std::optional<Mark> open_quote(const std::string& text, const std::string& found, const Mark& error) {
   const std::vector<std::string> lines = split(text, '\n');
+  const auto last = static_cast<std::size_t>(error.line - 1);
+  const std::string_view before_error =
+      error.line > 0 && last < lines.size()
+          ? trim(std::string_view(lines[last]).substr(0, static_cast<std::size_t>(error.column - 1)))
+          : std::string_view();
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const std::string& line = lines[i];
     for (std::size_t at = 0; at < line.size() && line[at] != '#'; ++at) {
@@ -291,7 +296,10 @@ std::optional<Mark> open_quote(const std::string& text) {
         at += quote == '"' && line[at] == '\\' ? 1 : 0;
       }
       if (at >= line.size()) {
-        return Mark{static_cast<int>(i) + 1, static_cast<int>(begin) + 1};
+        const bool is_it =
+            found.find(" in scalar") != std::string::npos || (i < last && before_error.ends_with(quote));
+        return is_it ? std::optional(Mark{static_cast<int>(i) + 1, static_cast<int>(begin) + 1})
+                     : std::nullopt;
       }
     }
   }
@@ -313,6 +321,7 @@ std::optional<Mark> indented_too_far(const std::string& text, int number) {
              : std::nullopt;
 }
 
+// yaml-cpp's words, where they help nobody, as a reason and a hint.
 Error syntax_error(const YAML::ParserException& error, const std::string& text, const std::string& file) {
   const Mark mark = error.mark.is_null() ? Mark{} : mark_of(error.mark);
   for (int line = mark.line; line >= mark.line - 1 && line >= 1; --line) {
@@ -320,6 +329,9 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
       return config_error(file, {line, 1}, "a tab in the indentation: YAML takes spaces only",
                           "replace the tabs at the start of the line by spaces");
     }
+  }
+  if (const auto begin = open_quote(text, error.msg, mark)) {
+    return config_error(file, *begin, "a quoted text has no end", "close the quotes");
   }
   if (const auto missing = find_missing_colon(text, mark.line, line_of_syntax_error)) {
     return config_error(file, missing->mark, missing->reason, missing->hint);
@@ -350,9 +362,6 @@ Error syntax_error(const YAML::ParserException& error, const std::string& text, 
   }
   for (const auto& [theirs, ours] : words) {
     if (raw.starts_with(theirs)) {
-      if (const auto begin = open_quote(text); begin && std::string_view(ours.second) == "close the quotes") {
-        return config_error(file, *begin, ours.first, ours.second);
-      }
       return config_error(file, mark, ours.first, ours.second);
     }
   }

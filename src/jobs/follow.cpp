@@ -6,14 +6,16 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <poll.h>
 
+#include "base/error_of.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 #include "jobs/follow_connection.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 
 // Workers: each follows jobs of one server over a connection of its own, and makes it anew when it breaks.
 
@@ -27,7 +29,7 @@ struct Sharing {
   const config::Server* server = nullptr;
   WaitingJobs waiting;
   std::mutex mutex;
-  std::list<std::jthread> workers;
+  std::list<JoiningThread> workers;
   std::atomic<bool> reached = false;  // once: from then on a link that cannot be made is a link that broke
   std::atomic<bool> failed = false;   // a worker gave up and said why
 };
@@ -87,7 +89,8 @@ void work(FollowTask& task, Sharing& sharing) {
         task.give_up(sharing.server->name, sharing.waiting,
                      Error(fmt::format("no answer for {} s; it is not waited for any more", silent.count()),
                            error.reason())
-                         .mended_by(Remedy::list_jobs));
+                         .mended_by(Remedy::list_jobs)
+                         .because(error.cause()));
         return;
       }
       // Once at once, then 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up is back soon. A link that was of
@@ -107,23 +110,25 @@ void work(FollowTask& task, Sharing& sharing) {
 }
 
 void start_worker(FollowTask& task, Sharing& sharing) {
+  // A worker ends by an error; what still waits may be another worker's.
+  const auto give_up = [&task, &sharing](const std::exception& error) {
+    sharing.failed = true;
+    task.fail(sharing.server->name, error_of(error));
+  };
   const std::lock_guard lock(sharing.mutex);
-  sharing.workers.emplace_back([&task, &sharing] {
-    // A worker ends by an error; what still waits may be another worker's.
-    const auto give_up = [&](const Error& error) {
-      sharing.failed = true;
-      task.fail(sharing.server->name, error);
-    };
-    try {
-      work(task, sharing);
-    } catch (const Interrupted&) {
-      // follow() says so when all workers have ended
-    } catch (const Error& error) {
-      give_up(error);
-    } catch (const std::exception& error) {
-      give_up(Error("cannot follow", error.what()).mended_by(Remedy::report_bug));
-    }
-  });
+  try {
+    sharing.workers.emplace_back([&task, &sharing, give_up] {
+      try {
+        work(task, sharing);
+      } catch (const Interrupted&) {
+        // follow() says so when all workers have ended
+      } catch (const std::exception& error) {
+        give_up(error);
+      }
+    });
+  } catch (const std::system_error& error) {  // this machine allows no more threads; those there are go on
+    give_up(error);
+  }
 }
 
 void follow_all(FollowTask& task) {
@@ -150,7 +155,7 @@ void follow_all(FollowTask& task) {
   for (const auto& [name, sharing] : by_server) {
     // A worker may start further ones while it is waited for: they are appended behind it.
     for (;;) {
-      std::jthread worker;
+      JoiningThread worker;
       {
         const std::lock_guard lock(sharing->mutex);
         if (sharing->workers.empty()) {

@@ -18,8 +18,9 @@
 namespace remote::jobs {
 
 struct FollowOptions {
-  std::optional<int> lines;                 // begin with the last lines; nullopt: from the first byte
-  bool follow = true;                       // false: stop at the end of what is there
+  std::optional<int> lines;                     // begin with the last lines; nullopt: from the first byte
+  std::optional<std::chrono::seconds> since{};  // begin with what was written so long ago
+  bool follow = true;                           // false: stop at the end of what is there
   std::vector<std::optional<int>> ranks{};  // by index: the rank of this job of Slurm that is shown; empty:
                                             // all of them show what the job itself writes
   std::vector<bool> silent;                 // by index: only wait for this job's end; empty: none

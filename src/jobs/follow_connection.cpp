@@ -1,15 +1,13 @@
 #include "jobs/follow_connection.hpp"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 
 #include <fmt/format.h>
-#include <poll.h>
 
 #include "base/clock.hpp"
 #include "base/log.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
 #include "jobs/verdict.hpp"
@@ -25,17 +23,17 @@ FollowRequest Followed::request(const FollowOptions& options) const {
   request.follow = options.follow;
   request.wait_only = silent;
   request.rank = rank;
-  if (positioned || !options.lines) {
+  if (positioned || (!options.lines && !options.since)) {
     request.out_offset = out.offset;
     request.err_offset = err.offset;
   } else {
     request.lines = options.lines;
+    request.since = options.since;
   }
   return request;
 }
 
 void Followed::take(ssh::Stream which, std::string_view data, const Output& output) {
-  end.heard();
   if (failure) {
     return;
   }
@@ -149,16 +147,12 @@ void FollowTask::done(const Followed& followed, const Job& now) {
 
 FollowConnection::Open FollowConnection::open_one(Followed& followed) {
   Open open;
-  const std::string request =
-      follow_script(followed.job.remote_folder, followed.request(task_.options),
-                    backends_of(server_of(task_.config, followed.job), {followed.job}));
+  const std::string request = follow_script(followed.job.remote_folder, followed.request(task_.options));
   open.begin = followed.bytes();
-  followed.end = {};
   log_info(connection_.server(), "following job {} from byte {} on", followed.job.key, open.begin);
-  open.channel =
-      ssh::open_program(connection_, request, [this, &followed](ssh::Stream stream, std::string_view data) {
-        followed.take(stream, data, task_.events.output);
-      });
+  open.flow = ssh::open_program(pump_, request, [this, &followed](ssh::Stream stream, std::string_view data) {
+    followed.take(stream, data, task_.events.output);
+  });
   return open;
 }
 
@@ -186,7 +180,7 @@ std::size_t FollowConnection::open_waiting() {
 
 // For a job that has to be opened again: waits a while where no new byte has come, while the others' output
 // goes on. Returns false, as finish() does.
-bool FollowConnection::again(Followed& followed, bool progress) const {
+bool FollowConnection::again(Followed& followed, bool progress) {
   using clock = std::chrono::steady_clock;
   followed.idle_rounds = progress ? 0 : followed.idle_rounds + 1;
   const auto until = clock::now() + milliseconds(std::min(100 * followed.idle_rounds, 2000));
@@ -195,9 +189,7 @@ bool FollowConnection::again(Followed& followed, bool progress) const {
     if (left.count() <= 0) {
       return false;
     }
-    std::array<pollfd, 1> also{{{task_.cancel.fd(), POLLIN, 0}}};
-    connection_.pump(left, also);
-    task_.cancel.check();
+    pump_.wait(left);
   }
 }
 
@@ -207,11 +199,8 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   servers::AnswerReader reader = servers::reader_into(answer);
   ExecResult ended;
   try {
-    ended =
-        servers::run_script(connection_,
-                            status_action(followed.job.remote_folder, {followed.job.id}, {}, false,
-                                          backends_of(server_of(task_.config, followed.job), {followed.job})),
-                            reader, task_.cancel);
+    ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
+                                reader, task_.cancel);
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const ssh::TooManyChannels&) {
@@ -230,8 +219,8 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
 // A channel came to its end. True when the job is done with; false when it has to be opened again.
 bool FollowConnection::finish(Open& open) {
   Followed& followed = *open.followed;
-  const auto status = open.channel->status();
-  open.channel.reset();  // its place is needed for the question
+  const auto status = open.flow->channel().status();
+  open.flow.reset();  // its place is needed for the question
   const bool progress = open.progress();
   if (!status) {
     return again(followed, progress);
@@ -273,7 +262,7 @@ bool FollowConnection::finish(Open& open) {
 }
 
 bool FollowConnection::ready(const Open& open) {
-  return open.followed->end.over(*open.channel) || open.followed->failure.has_value();
+  return open.flow->over() || open.followed->failure.has_value();
 }
 
 void FollowConnection::wait_until_ready() {
@@ -282,13 +271,7 @@ void FollowConnection::wait_until_ready() {
     if (std::any_of(open_.begin(), open_.end(), ready)) {
       return;
     }
-    milliseconds wait(60000);
-    for (Open& one : open_) {
-      wait = std::min(wait, one.followed->end.left(*one.channel).value_or(wait));
-    }
-    std::array<pollfd, 1> also{{{task_.cancel.fd(), POLLIN, 0}}};
-    connection_.pump(wait, also);
-    task_.cancel.check();
+    pump_.wait(milliseconds(60000));
   }
 }
 
@@ -297,7 +280,7 @@ void FollowConnection::settle(Open& open, bool& heard) {
   heard = heard || open.progress();
   try {
     if (open.followed->failure) {
-      open.channel.reset();
+      open.flow.reset();
       task_.fail(open.followed->job.server, *open.followed->failure);
     } else if (!finish(open)) {
       waiting_.give_back(std::move(open.followed));
@@ -337,14 +320,14 @@ bool FollowConnection::serve(const std::function<void()>& more_wanted, bool& hea
   } catch (const ssh::Unreachable&) {
     for (Open& one : open_) {
       heard = heard || one.progress();
-      one.channel.reset();
+      one.flow.reset();
       waiting_.give_back(std::move(one.followed));
     }
     open_.clear();
     throw;
   } catch (const Error& error) {
     for (Open& one : open_) {
-      one.channel.reset();
+      one.flow.reset();
       task_.fail(one.followed->job.server, error);
     }
     open_.clear();

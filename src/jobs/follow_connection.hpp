@@ -21,6 +21,7 @@
 #include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "ssh/connection.hpp"
+#include "ssh/pump.hpp"
 
 namespace remote::jobs {
 
@@ -43,7 +44,6 @@ struct Followed {
   bool positioned = false;  // the offsets count: from now on they are asked for, not lines
   StreamState out;
   StreamState err;
-  ssh::OutputEnd end;            // of the present channel
   bool silent = false;           // only its end is of interest
   std::optional<int> rank{};     // see FollowOptions::ranks
   int idle_rounds = 0;           // how often it was opened again without a new byte
@@ -131,7 +131,7 @@ struct FollowTask {
 class FollowConnection {
  public:
   FollowConnection(ssh::Connection& connection, WaitingJobs& waiting, FollowTask& task)
-      : connection_(connection), waiting_(waiting), task_(task) {}
+      : connection_(connection), waiting_(waiting), task_(task), pump_(connection, task.cancel) {}
 
   // Returns true when nothing waits and nothing is open any more, false when the server does not let even one
   // channel be opened. Calls `more_wanted` when the server opens channels for some of the jobs and refuses
@@ -142,7 +142,7 @@ class FollowConnection {
  private:
   struct Open {
     std::unique_ptr<Followed> followed;
-    std::unique_ptr<ssh::Channel> channel;
+    std::unique_ptr<ssh::Flow> flow;
     std::uint64_t begin = 0;  // Followed::bytes() when it was opened
 
     bool progress() const { return followed->bytes() > begin; }
@@ -155,11 +155,12 @@ class FollowConnection {
   void settle(Open& open, bool& heard);
   bool finish(Open& open);
   std::optional<StatusAnswer> ask(const Followed& followed);
-  bool again(Followed& followed, bool progress) const;
+  bool again(Followed& followed, bool progress);
 
   ssh::Connection& connection_;
   WaitingJobs& waiting_;
   FollowTask& task_;
+  ssh::Pump pump_;
   std::list<Open> open_;
 };
 

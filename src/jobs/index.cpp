@@ -1,12 +1,14 @@
 #include "jobs/index.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/decimal.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_fields.hpp"
 
@@ -69,6 +71,12 @@ class LineWriter {
     field("signal", value ? value->signal() : std::nullopt);
   }
   void reason(const char* /*name*/, const JobReason& value) { visit_fields_of_reason(value, *this); }
+  void usage(const char* name, const std::optional<JobUsage>& value) {
+    field(name, value.has_value());
+    if (value) {
+      visit_fields_of_usage(*value, *this);
+    }
+  }
   void mark(const char* name, bool value) { field(name, value); }
   void folder(const char* name, const Job& job) {
     field(name, job.remote_folder.project);
@@ -88,6 +96,13 @@ class LineWriter {
     put(values.size());
     for (const std::string& value : values) {
       field("", value);
+    }
+  }
+  void put(const std::vector<NamedNumber>& values) {
+    put(values.size());
+    for (const NamedNumber& number : values) {
+      field("", number.name);
+      field("", fmt::format("{}", number.value));
     }
   }
   template <typename Value>
@@ -122,6 +137,13 @@ class LineReader {
     }
   }
   void reason(const char* /*name*/, JobReason& value) { visit_fields_of_reason(value, *this); }
+  void usage(const char* name, std::optional<JobUsage>& value) {
+    bool known = false;
+    field(name, known);
+    if (known) {
+      visit_fields_of_usage(value.emplace(), *this);
+    }
+  }
   void mark(const char* name, bool& value) { field(name, value); }
   void folder(const char* name, Job& job) {
     field(name, job.remote_folder.project);
@@ -164,6 +186,14 @@ class LineReader {
       field("", values.emplace_back());
     }
   }
+  void take(std::string_view column, std::vector<NamedNumber>& values) {
+    std::size_t count = 0;
+    for (take(column, count); count > 0 && good_; --count) {
+      NamedNumber& number = values.emplace_back();
+      field("", number.name);
+      set(number.value, parse_decimal(next()));
+    }
+  }
   template <typename Value>
   void take(std::string_view column, std::optional<Value>& value) {
     if (!column.empty()) {
@@ -175,6 +205,22 @@ class LineReader {
   bool ended_ = false;
   bool good_ = true;
 };
+
+template <typename Value>
+std::string line_of(const Fingerprint& print, const Value& value) {
+  std::string line = fmt::format("{}\t{}\t{}", print.inode, print.mtime_ns, print.size);
+  LineWriter columns(line);
+  visit_fields(value, columns);
+  return fmt::format("{:016x}\t{}\n", checksum(line), line);
+}
+
+template <typename Value>
+std::optional<Value> value_of(const Index::Row& row) {
+  LineReader columns(row.columns);
+  Value value;
+  visit_fields(value, columns);
+  return columns.good() && columns.ended() ? std::optional(std::move(value)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -190,19 +236,19 @@ Fingerprint Fingerprint::of(const struct stat& info) {
 }
 
 std::string index_line(const Fingerprint& print, const Job& job) {
-  std::string line = fmt::format("{}\t{}\t{}", print.inode, print.mtime_ns, print.size);
-  LineWriter columns(line);
-  visit_fields(job, columns);
-  return fmt::format("{:016x}\t{}\n", checksum(line), line);
+  return line_of(print, job);
+}
+std::string index_line(const Fingerprint& print, const LaunchSummary& launch) {
+  return line_of(print, launch);
 }
 
-Index::Index(std::string text) : text_(std::move(text)) {
+Index::Index(std::string text, std::string_view header) : text_(std::move(text)) {
   std::string_view left = text_;
-  if (!left.starts_with(index_header)) {
+  if (!left.starts_with(header)) {
     bad_ = left.empty() ? 0 : 1;
     return;
   }
-  left.remove_prefix(index_header.size());
+  left.remove_prefix(header.size());
   rows_.reserve(left.size() / 256);
   while (!left.empty()) {
     const std::size_t end = left.find('\n');
@@ -222,11 +268,11 @@ Index::Index(std::string text) : text_(std::move(text)) {
     columns.field("inode", row.print.inode);
     columns.field("mtime", row.print.mtime_ns);
     columns.field("size", row.print.size);
-    row.job = columns.rest();
-    // The first fields of every job.
+    row.columns = columns.rest();
+    // The first fields of every job and launch.
     columns.field("key", row.key);
     const std::string_view id = columns.next();
-    columns.next();  // server
+    columns.next();  // server, or name
     columns.field("state", row.state);
     columns.field("processes_left", row.leftovers);
     if (!columns.good()) {
@@ -243,10 +289,10 @@ const Index::Row* Index::find(const JobId& id) const {
 }
 
 std::optional<Job> Index::job(const Row& row) {
-  LineReader columns(row.job);
-  Job job;
-  visit_fields(job, columns);
-  return columns.good() && columns.ended() ? std::optional(std::move(job)) : std::nullopt;
+  return value_of<Job>(row);
+}
+std::optional<LaunchSummary> Index::launch(const Row& row) {
+  return value_of<LaunchSummary>(row);
 }
 
 }  // namespace remote::jobs

@@ -6,13 +6,14 @@
 #include <string_view>
 #include <unordered_map>
 
+#include <remote/history.hpp>
 #include <remote/job.hpp>
 #include <sys/stat.h>
 
-// The text of the store's index: a header, and then a line for each job with everything that its job.json
-// says, so that listing thousands of jobs opens one file. Lines are only appended; of several lines about one
-// job, the last counts. A line has a checksum and the identity of the job.json that it speaks of, so a line
-// that is garbage, cut short or out of date is recognized, and that job.json is read instead.
+// The text of an index, of jobs or of launches: a header, and then a line for each job with everything that
+// its job.json says, so that listing thousands of jobs opens one file. Lines are only appended; of several
+// lines about one job, the last counts. A line has a checksum and the identity of the job.json that it speaks
+// of, so a line that is garbage, cut short or out of date is recognized, and that job.json is read instead.
 
 namespace remote::jobs {
 
@@ -27,8 +28,11 @@ struct Fingerprint {
   friend bool operator==(const Fingerprint&, const Fingerprint&) = default;
 };
 
-inline constexpr std::string_view index_header = "remote job index 6\n";  // the first line
+// The first lines.
+inline constexpr std::string_view index_header = "remote job index 8\n";
+inline constexpr std::string_view launch_index_header = "remote launch index 1\n";
 std::string index_line(const Fingerprint& print, const Job& job);
+std::string index_line(const Fingerprint& print, const LaunchSummary& launch);
 
 class Index {
  public:
@@ -39,11 +43,11 @@ class Index {
     int key = 0;
     // Whether the job is over, as is_over() has it.
     bool over() const { return is_final(state) && !leftovers; }
-    std::string_view job;  // all fields, for job()
+    std::string_view columns;  // all fields, for job() and launch()
   };
 
   // Takes any text; what is not a good line counts as `bad`.
-  explicit Index(std::string text);
+  explicit Index(std::string text, std::string_view header = index_header);
   Index(const Index&) = delete;  // rows point into the text
   Index& operator=(const Index&) = delete;
 
@@ -53,6 +57,7 @@ class Index {
 
   // The whole job of a row of this index; nullopt where the row is damaged after all.
   static std::optional<Job> job(const Row& row);
+  static std::optional<LaunchSummary> launch(const Row& row);
 
  private:
   std::string text_;

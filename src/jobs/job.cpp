@@ -7,6 +7,7 @@
 #include "base/clock.hpp"
 #include "base/hashing.hpp"
 #include "jobs/job_fields.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote {
 namespace {

@@ -4,7 +4,9 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 
+#include <remote/history.hpp>
 #include <remote/job.hpp>
 
 // The fields of a job, each named once: job.json and the index are written and read by visitors of this
@@ -13,11 +15,6 @@
 // unknown is a std::optional.
 
 namespace remote::jobs {
-
-// The sentence that stands for a job's reason, in listings and beside the typed reason in job.json:
-// "ended after rank 2", "SIGTERM by ada@laptop, exit 1", "" for none. May quote what a server said: show it
-// through visible_text().
-std::string reason_text(const JobReason& reason);
 
 // A kind's name in job.json and in the index: "after_rank".
 std::string_view kind_name(JobReason::Kind kind);
@@ -32,7 +29,16 @@ void visit_fields_of_reason(AnyReason& reason, Visitor& visit) {
   // last_state is of jobs whose server does not answer, which are never stored
 }
 
+template <typename AnyUsage, typename Visitor>
+void visit_fields_of_usage(AnyUsage& usage, Visitor& visit) {
+  visit.field("cpus", usage.cpus);
+  visit.field("cpu_percent", usage.cpu_percent);
+  visit.field("memory_mib", usage.memory_mib);
+  visit.field("requested_mib", usage.requested_mib);
+}
+
 template <typename AnyJob, typename Visitor>
+requires std::is_same_v<std::remove_const_t<AnyJob>, Job>
 void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("key", job.key, 1);
   visit.field("id", job.id);
@@ -58,6 +64,31 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("ranks", job.ranks, 1);
   visit.mark("labelled", job.labelled);
   visit.field("needed", job.needed, 1);
+  visit.usage("usage", job.usage);
+  visit.field("backend", job.backend);
+}
+
+// The first five columns are read as those of a job are (Index::Row).
+template <typename AnyLaunch, typename Visitor>
+requires std::is_same_v<std::remove_const_t<AnyLaunch>, LaunchSummary>
+void visit_fields(AnyLaunch& launch, Visitor& visit) {
+  visit.field("key", launch.first_key, 0);
+  visit.field("id", launch.id);
+  visit.field("name", launch.name);
+  visit.field("state", launch.state);
+  visit.field("failed_rank", launch.failed_rank, 0);
+  visit.field("last_key", launch.last_key, 0);
+  visit.field("note", launch.note);
+  visit.field("tags", launch.tags);
+  visit.field("command", launch.command);
+  visit.field("servers", launch.servers);
+  visit.field("ranks", launch.ranks, 0);
+  visit.result(launch.result);
+  visit.field("commit", launch.commit);
+  visit.field("clean", launch.clean);
+  visit.field("began_at", launch.began_at);
+  visit.field("ended_at", launch.ended_at);
+  visit.field("numbers", launch.numbers);
 }
 
 }  // namespace remote::jobs

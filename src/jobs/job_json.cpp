@@ -1,5 +1,7 @@
 #include "jobs/job_json.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <limits>
 
 #include <fmt/format.h>
@@ -9,7 +11,7 @@
 #include "base/clock.hpp"
 #include "base/json.hpp"
 #include "jobs/job_fields.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -35,6 +37,13 @@ Json json_of(const JobState& state) {
 }
 Json json_of(const JobReason::Kind& kind) {
   return kind_name(kind);
+}
+Json json_of(const std::vector<NamedNumber>& numbers) {
+  Json all = Json::object();
+  for (const NamedNumber& number : numbers) {
+    all[number.name] = number.value;
+  }
+  return all;
 }
 template <typename Value>
 Json json_of(const std::optional<Value>& value) {
@@ -62,6 +71,14 @@ class Writer {
       Writer fields(why, for_record_);
       visit_fields_of_reason(value, fields);
       object_["why"] = why;
+    }
+  }
+  void usage(const char* name, const std::optional<JobUsage>& value) {
+    Json& mine = object_[name] = nullptr;
+    if (value && (for_record_ || value->cpus > 0)) {
+      mine = Json::object();
+      Writer fields(mine, for_record_);
+      visit_fields_of_usage(*value, fields);
     }
   }
   void milliseconds(const char* name, const std::optional<std::int64_t>& value) {
@@ -149,6 +166,12 @@ class Reader {
                .text = text.value_or("")};
     }
   }
+  void usage(const char* name, std::optional<JobUsage>& value) const {
+    if (const Json* found = find(name); found != nullptr && found->is_object()) {
+      Reader fields(*found);
+      visit_fields_of_usage(value.emplace(), fields);
+    }
+  }
   void milliseconds(const char* name, std::optional<std::int64_t>& value) const {
     if (const Json* found = find(name)) {
       if (!found->is_number_integer() || *found < 0 || *found > latest_ms) {
@@ -212,6 +235,12 @@ class Reader {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
   }
 
+  static void take(const Json& json, std::vector<NamedNumber>& numbers, const char* name, int /*low*/) {
+    for (const auto& [word, value] : json.items()) {
+      take(value, numbers.emplace_back(NamedNumber{word}).value, name);
+    }
+  }
+
   const Json& object_;
 };
 
@@ -229,6 +258,27 @@ Job read_job(const Json& object) {
   Job job;
   visit_fields(job, fields);
   return job;
+}
+
+// What a list of launches has not.
+template <typename AnyLaunch, typename Visitor>
+void visit_details(AnyLaunch& launch, Visitor& visit) {
+  visit.field("launcher", launch.beginning.launcher);
+  visit.field("variables", launch.variables);
+  visit.field("remote", launch.version);
+  visit.field("branch", launch.branch);
+  visit.field("untracked", launch.untracked, 0);
+  visit.field("last_lines", launch.last_lines);
+}
+
+constexpr std::size_t most_entries = 65536;  // of a list in the record of a launch
+
+const Json& list_of(const Json& record, const char* name) {
+  const Json& list = record.at(name);
+  if (!list.is_array() || list.size() > most_entries) {
+    throw wrong(fmt::format("'{}' is no list, or too long", name));
+  }
+  return list;
 }
 
 }  // namespace
@@ -251,6 +301,60 @@ nlohmann::ordered_json record_json(const Job& job) {
 
 std::string to_json_text(const Job& job) {
   return dump_json(record_json(job));
+}
+
+Json to_json(const LaunchSummary& launch) {
+  Json object = Json::object();
+  Writer fields(object, true);
+  visit_fields(launch, fields);
+  return object;
+}
+
+Json to_json(const PastLaunch& launch) {
+  Json record{{"version", launch_record_version}};
+  Writer fields(record, true);
+  visit_fields<const LaunchSummary>(launch, fields);
+  visit_details(launch, fields);
+  record["patch"] = launch.patch.empty() ? Json(nullptr) : Json(launch.patch.string());
+  for (const char* list : {"setups", "steps", "jobs"}) {
+    record[list] = Json::array();
+  }
+  for (const ServerSetup& one : launch.beginning.servers) {  // facts as an array: their order counts
+    record["setups"].push_back(
+        {{"server", one.server}, {"facts", one.facts}, {"clock_ahead", one.clock_ahead}});
+  }
+  for (const LaunchStep& one : launch.beginning.steps) {
+    record["steps"].push_back(
+        {{"name", one.name}, {"server", one.server}, {"from_ms", one.from_ms}, {"to_ms", one.to_ms}});
+  }
+  for (const Job& job : launch.jobs) {
+    record["jobs"].push_back(record_json(job));
+  }
+  return record;
+}
+
+PastLaunch launch_record_of(const Json& json) {
+  Reader fields(json);
+  PastLaunch launch;
+  visit_fields<LaunchSummary>(launch, fields);
+  visit_details(launch, fields);
+  launch.patch = json.at("patch").is_string() ? "changes.patch" : "";
+  const auto moment = [](const Json& value) {
+    return value.is_number_integer() ? value.get<std::int64_t>() : 0;
+  };
+  for (const Json& one : list_of(json, "setups")) {
+    launch.beginning.servers.push_back({one.at("server"), one.at("facts"), {}, one.at("clock_ahead")});
+    double& ahead = launch.beginning.servers.back().clock_ahead;
+    ahead = std::isfinite(ahead) ? std::clamp(ahead, -1e9, 1e9) : 0;
+  }
+  for (const Json& one : list_of(json, "steps")) {
+    launch.beginning.steps.push_back(
+        {one.at("name"), one.at("server"), moment(one.at("from_ms")), moment(one.at("to_ms"))});
+  }
+  for (const Json& one : list_of(json, "jobs")) {
+    launch.jobs.push_back(read_job(one));
+  }
+  return launch;
 }
 
 Job from_json_text(const std::string& text) {

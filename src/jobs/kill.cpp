@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "base/clock.hpp"
-#include "jobs/places.hpp"
+#include "base/paths.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
+#include "server/program.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -19,7 +21,7 @@ Job as_killed(const Job& before, Job now, const KillRequest& order) {
   }
   StatusReply told;
   told.phase = StatusReply::Phase::ended;
-  told.result = now.result.value_or(ExitStatus::signalled(order.signal));
+  told.end = {.status = now.result.value_or(ExitStatus::signalled(order.signal))};
   told.stop_signal = order.signal;
   told.stop_by = order.by;
   const std::int64_t moment = now_seconds();
@@ -30,22 +32,25 @@ Job as_killed(const Job& before, Job now, const KillRequest& order) {
 }
 
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store& store, const JobsAt& place,
-                                       const std::vector<Backend>& known, const KillRequest& order,
-                                       const Cancel& cancel) {
+                                       const KillRequest& order, const Cancel& cancel) {
   std::vector<JobId> claim;  // those that may not have started yet
   for (const Job& job : place.jobs) {
     if (job.state == JobState::starting) {
       claim.push_back(job.id);
     }
   }
-  connection.expect();  // the question how the jobs are then
+  connection.expect(server::program_command());  // the question how the jobs are then
   const KillAnswer answer =
       servers::run_action(connection,
                           kill_action(place.folder, place.ids(), order.signal,
-                                      static_cast<int>(order.grace.count()), order.by, known, claim),
+                                      static_cast<int>(order.grace.count()), by_word(order.by), claim),
                           cancel);
+  const bool proven = std::ranges::all_of(answer.jobs, [](const KillReply& reply) {
+    return reply.outcome == KillReply::Outcome::killed || reply.outcome == KillReply::Outcome::ended;
+  });
   std::vector<KillResult::Entry> entries;
-  for (Job& job : ask_over(connection, store, place.jobs, cancel, known)) {
+  for (Job& job :
+       ask_over(connection, store, place.jobs, cancel, proven ? StatusAfter::kill : StatusAfter::nothing)) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
@@ -54,7 +59,8 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
     // What is not there any more, but once ran there, was started.
     const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();
     if (reply->outcome == KillReply::Outcome::killed) {
-      job = as_killed(*std::ranges::find(place.jobs, job.id, &Job::id), std::move(job), order);
+      const Job& before = *std::ranges::find(place.jobs, job.id, &Job::id);
+      job = as_killed(before, std::move(job), order);
     }
     entries.push_back({job, ran ? KillReply::Outcome::ended : reply->outcome, reply->signalled,
                        reply->survivors, reply->reason, reply->suspects});
@@ -63,9 +69,8 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
 }
 
 std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& store, const JobsAt& place,
-                                         const std::vector<Backend>& known, const Cancel& cancel) {
-  const CleanAnswer answer =
-      servers::run_action(connection, clean_action(place.folder, place.ids(), known), cancel);
+                                         const Cancel& cancel) {
+  const CleanAnswer answer = servers::run_action(connection, clean_action(place.folder, place.ids()), cancel);
   std::vector<CleanResult::Entry> entries;
   std::vector<JobId> gone;
   for (const Job& job : place.jobs) {
@@ -83,8 +88,7 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
     store.remove(gone);
   } catch (const Error& error) {
     for (CleanResult::Entry& entry : entries) {
-      std::error_code ignored;
-      if (entry.removed && std::filesystem::exists(store.record_file(entry.job.id), ignored)) {
+      if (entry.removed && is_there(store.record_file(entry.job.id))) {
         entry.removed = false;
         entry.reason = "its files on the server are removed, its record here is not: " + error.message();
       }
@@ -99,11 +103,10 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
                 const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel,
                 ssh::ConnectLimit limit, std::optional<Error>* unsaved) {
   KillResult result;
-  result.entries = at_places(
+  result.entries = on_job_servers(
       config, connector, jobs, result.errors, cancel,
       [&](ssh::Connection& connection, const JobsAt& place) {
-        return kill_on(connection, store, place,
-                       backends_of(server_of(config, place.jobs.front()), place.jobs), order, cancel);
+        return kill_on(connection, store, place, order, cancel);
       },
       limit);
   std::vector<Job> now;
@@ -118,11 +121,10 @@ KillResult kill(const config::Config& config, Store& store, ssh::Connector& conn
 CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
                   const std::vector<Job>& jobs, const Cancel& cancel) {
   CleanResult result;
-  result.entries = at_places(
-      config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
-        const auto& known = backends_of(server_of(config, place.jobs.front()), place.jobs);
-        return clean_on(connection, store, place, known, cancel);
-      });
+  result.entries = on_job_servers(config, connector, jobs, result.errors, cancel,
+                                  [&](ssh::Connection& connection, const JobsAt& place) {
+                                    return clean_on(connection, store, place, cancel);
+                                  });
   return result;
 }
 

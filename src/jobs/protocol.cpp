@@ -17,6 +17,12 @@
 namespace remote::jobs {
 namespace {
 
+// More bytes than an honest answer about `jobs` jobs and a talkative login shell need. A job takes many times
+// the room of its line here, so what a server may send is bounded by what it was asked.
+constexpr std::size_t most_answered(std::size_t jobs) {
+  return (std::size_t{1} << 20U) + jobs * (std::size_t{8} << 10U);
+}
+
 // What job.sh does on the server, for a job in a container: the same file then runs inside. Values stand in
 // the file alone, so neither the engine nor its command line has the job's variables.
 void enter_container(servers::Script& script, const std::string& project, const servers::ContainerRun& run) {
@@ -152,18 +158,23 @@ std::string percent_encode(std::string_view text) {
   return encoded.empty() ? "-" : encoded;
 }
 
-servers::Script job_script(const RemoteFolder& folder, std::string_view file,
-                           const std::vector<Backend>& known) {
+std::string by_word(const JobReason& by) {
+  switch (by.kind) {
+    case JobReason::Kind::after_rank:
+      return fmt::format("rank:{}", by.number);
+    case JobReason::Kind::after_loss:
+      return "lost:" + percent_encode(by.text);
+    case JobReason::Kind::by_launch:
+      return "launch";
+    default:
+      return "user:" + percent_encode(by.text);
+  }
+}
+
+servers::Script job_script(const RemoteFolder& folder, std::string_view file) {
   servers::Script script;
   script.set_path("project", folder.project).set_path("jobs", folder.project + "/" + folder.jobs_folder);
-  std::string names;
-  std::string functions;  // of one that is no part of the program
-  for (const Backend& backend : known) {
-    names += fmt::format(" {}", backend.name);
-    functions += backend.script;
-  }
-  script.set("backends", names + " ").add(file);
-  return functions.empty() ? script : script.append(functions);
+  return script.add(file);
 }
 
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids) {
@@ -179,27 +190,17 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
   }
 }
 
-const std::vector<Backend>& backends() {
-  static const std::vector<Backend> names{{"local", {}}, {"labml", {}}};
-  return names;
-}
-
-const std::vector<Backend>& slurm_backends() {
-  static const std::vector<Backend> names{{"local", {}}, {"labml", {}}, {"slurm", {}}};
-  return names;
-}
-
 std::string slurm_job_program() {
   return kept_program("") + servers::shell_text(servers::Script().add("lib/slurm_job.sh"));
 }
 
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
-                                          const std::string& lifeline, const std::string& lifeline_activate,
-                                          const std::vector<Backend>& known) {
+                                          const std::string& lifeline, const std::string& lifeline_activate) {
   servers::Action<StartAnswer> action;
   action.what = "start of " + counted(requests.size(), "job");
-  servers::Script& script = action.script = job_script(folder, "actions/start.sh", known);
+  action.max_output = most_answered(requests.size());
+  servers::Script& script = action.script = job_script(folder, "actions/start.sh");
   std::vector<std::string> all;
   const Env common = common_variables(requests);
   std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
@@ -226,16 +227,17 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
 }
 
 servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                            const std::vector<JobId>& claim, bool await_lifeline,
-                                            const std::vector<Backend>& known) {
+                                            const std::vector<JobId>& claim, StatusAfter after) {
   servers::Action<StatusAnswer> action;
   action.what = "state of " + counted(ids.size(), "job");
-  servers::Script& script = action.script = job_script(folder, "actions/status.sh", known);
-  if (await_lifeline && !ids.empty()) {
+  action.max_output = most_answered(ids.size());
+  servers::Script& script = action.script = job_script(folder, "actions/status.sh");
+  if (after == StatusAfter::start && !ids.empty()) {
     script.call("await_lifeline", {ids.front().text()});
   }
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
+  script.set("proven", after == StatusAfter::kill ? "1" : "");
   script.call("status_begin").call("status_sizes", texts);
   call_each(script, "status_one", ids, claim);
   script.call("status_end");
@@ -243,23 +245,21 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   return action;
 }
 
-servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                            const std::vector<Backend>& known) {
+servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
   servers::Action<SampleAnswer> action;
   action.what = "sample with " + counted(ids.size(), "job");
   if (ids.empty()) {
-    action.script.set_path("project", folder.project);
-    servers::add_load(action.script);
-    action.script.call("top_end");
+    action.script = servers::facts_action(servers::load_request(folder.project)).script;
     return action;
   }
-  servers::Script& script = action.script = job_script(folder, "actions/status.sh", known);
-  servers::add_load(script);
+  servers::Script& script = action.script = job_script(folder, "actions/status.sh");
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   script.call("status_begin").call("status_sizes", texts);
   call_each(script, "status_one", ids, {});
-  script.call("top_lines", texts).call("status_end");
+  script.call("last_lines", texts);
+  servers::add_facts(script, servers::load_request(folder.project));
+  script.call("status_end");
   return action;
 }
 
@@ -274,8 +274,7 @@ servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const 
 }
 
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
-                                        int grace_s, const std::string& by, const std::vector<Backend>& known,
-                                        const std::vector<JobId>& claim) {
+                                        int grace_s, const std::string& by, const std::vector<JobId>& claim) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal),
                        "give a name such as INT, TERM or KILL, or a number");
@@ -283,20 +282,22 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
   grace_s = std::clamp(grace_s, 0, 1'000'000);
   servers::Action<KillAnswer> action;
   action.what = "end of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "actions/kill.sh", known);
-  action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), percent_encode(by)});
+  action.max_output = most_answered(ids.size());
+  action.script = job_script(folder, "actions/kill.sh");
+  action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), by.empty() ? "-" : by});
   call_each(action.script, "kill_one", ids, claim);
   action.script.call("kill_finish");
   action.timeout = std::chrono::seconds(grace_s + 30);
   return action;
 }
 
-std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
-                          const std::vector<Backend>& known) {
-  servers::Script script = job_script(folder, "actions/follow.sh", known);
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request) {
+  servers::Script script = job_script(folder, "actions/follow.sh");
   script.call("follow_job",
               {request.id.text(), std::to_string(request.out_offset), std::to_string(request.err_offset),
-               request.lines ? std::to_string(std::max(0, *request.lines)) : "",
+               request.lines   ? std::to_string(std::max(0, *request.lines))
+               : request.since ? fmt::format("@{}", std::max<std::int64_t>(0, request.since->count()))
+                               : "",
                request.wait_only ? "wait"
                : request.follow  ? "1"
                                  : "0",
@@ -304,11 +305,11 @@ std::string follow_script(const RemoteFolder& folder, const FollowRequest& reque
   return script.open_input();
 }
 
-servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                          const std::vector<Backend>& known) {
+servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
   servers::Action<CleanAnswer> action;
   action.what = "removal of " + counted(ids.size(), "job");
-  action.script = job_script(folder, "actions/clean.sh", known);
+  action.max_output = most_answered(ids.size());
+  action.script = job_script(folder, "actions/clean.sh");
   call_each(action.script, "clean_one", ids);
   action.script.call("clean_finish");
   action.timeout = std::chrono::minutes(10);  // output of terabytes takes a disk its time

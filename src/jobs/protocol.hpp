@@ -17,23 +17,13 @@
 #include "servers/run_command.hpp"
 
 // What is said between this program and the scripts of src/server on a server about jobs: docs/protocol.md.
-// `known` are the backends that the jobs asked about may have; a job with another one is answered with
-// Phase::unknown or Outcome::refused.
+// A job with a backend that this version does not have is answered with Phase::unknown or Outcome::refused.
 
 namespace remote::jobs {
 
-// How a process is started, asked about and ended on a server: the sh functions NAME_start, NAME_state,
-// NAME_signal and NAME_members (docs/protocol.md, Backends).
-struct Backend {
-  std::string_view name;  // lower-case letters
-  // Its functions, of a backend that is no part of the server's program (a test's); else empty.
-  std::string_view script;
-};
-
-// Those that a server may have that has no scheduler. A job folder that names none has the first one.
-const std::vector<Backend>& backends();
-// Those of a login node of Slurm: the same, and `slurm`.
-const std::vector<Backend>& slurm_backends();
+// The backends (docs/protocol.md) that this side names; the program on the server has more.
+inline constexpr std::string_view local_backend = "local";
+inline constexpr std::string_view slurm_backend = "slurm";
 
 // ---- Starting
 
@@ -41,7 +31,7 @@ const std::vector<Backend>& slurm_backends();
 struct StartRequest {
   JobId id;
   servers::ProcessSpec process;
-  std::string backend = "local";  // the name of one of those known
+  std::string backend{local_backend};
   // More files of the job's folder, by name: `init_file` (servers/init_file.hpp), where its launch has a
   // shared file; for `slurm`: its batch script and what goes with it.
   std::vector<std::pair<std::string, std::string>> files{};
@@ -73,10 +63,19 @@ struct StartAnswer {
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
                                           const std::string& lifeline = "",
-                                          const std::string& lifeline_activate = "",
-                                          const std::vector<Backend>& known = backends());
+                                          const std::string& lifeline_activate = "");
 
 // ---- State
+
+// How a process ended: the record KIND CODE MS BY of docs/protocol.md.
+struct End {
+  ExitStatus status = ExitStatus::exited(0);
+  std::optional<std::int64_t> ms{};  // the server's clock
+  // Which supervisor wrote it: "supervisor", "torchrun"; "-": one of an older build, whose `ms` is in whole
+  // seconds.
+  std::string by{};
+  std::string node{};  // that of a rank of Slurm
+};
 
 struct StatusReply {
   // none: no such folder (never started, and now never will: see `claim`); starting: made, supervisor not yet
@@ -85,6 +84,7 @@ struct StatusReply {
   enum class Phase { none, starting, queued, running, ended, gone, rebooted, unknown };
   JobId id;
   Phase phase = Phase::none;
+  std::string backend{local_backend};
   std::optional<int> pid;
   // Why it is queued, unknown or gone, what ended it beside its result, or what is odd about a running one;
   // may be "".
@@ -93,21 +93,22 @@ struct StatusReply {
   bool left = false;             // it was told to end and has a result, but its process `pid` lives on
   std::optional<int> leftovers;  // of an ended one that nobody told to end: how many of its processes live on
   bool unseen = false;           // of an ended one: what it has left behind could not be looked for
-  std::optional<ExitStatus> result;
+  std::optional<End> end;
   std::optional<std::int64_t> started_at;  // the server's clock, seconds
-  std::optional<std::int64_t> ended_at;
-  // The same clock in milliseconds, of a job that ended otherwise than with exit 0; not every server tells.
-  std::optional<std::int64_t> wrote_ms;  // when it last wrote to its stderr, if it ever did
-  std::optional<std::int64_t> done_ms;   // when it ended
-  bool after_peer = false;               // its last words on stderr say that another rank was gone
-  std::optional<int> stop_signal;        // what job-kill asked for, if it did
-  std::string stop_by;                   // who asked: "ada@laptop", or "rank 2" …
-  // Why the launch's lifeline does not reach all servers; "" where it does. "restarted": it had died, and was
-  // started again; "dead: WHY": that was not possible.
-  std::string lifeline;
-  bool oom = false;            // the kernel's OOM killer struck while it ran
+  // The same clock in milliseconds: when it last wrote, if it ever did; of an ended job, to its stderr. Not
+  // every server tells.
+  std::optional<std::int64_t> wrote_ms;
+  bool after_peer = false;         // its last words on stderr say that another rank was gone
+  std::optional<int> stop_signal;  // what it was told to stop by, if it was
+  JobReason stop_by;               // who told it: after_rank, after_loss, by_launch or by_user
+  std::int64_t stop_ms = 0;        // when
+  JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
+  bool oom = false;    // the kernel's OOM killer struck while it ran
+  std::optional<JobUsage> usage;
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
+
+  std::optional<ExitStatus> result() const { return end ? std::optional(end->status) : std::nullopt; }
 };
 
 struct StatusAnswer {
@@ -124,13 +125,16 @@ struct StatusAnswer {
   bool has_now_ = false;
 };
 
+// What the server has just done with the jobs that are asked about. After a start (then all ids belong to one
+// launch), the answer waits until the launch's lifeline on that server has told how it is, 4 s at most. After
+// a kill that has proven that nothing of them lives, the server does not look for their processes once more.
+enum class StatusAfter { nothing, start, kill };
+
 // Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
-// started", so that a start that is still on its way finds it and starts nothing. With `await_lifeline` (then
-// all ids belong to one launch), the answer waits until the launch's lifeline on that server has told how it
-// is, 4 s at most.
+// started", so that a start that is still on its way finds it and starts nothing.
 servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                            const std::vector<JobId>& claim, bool await_lifeline = false,
-                                            const std::vector<Backend>& known = backends());
+                                            const std::vector<JobId>& claim,
+                                            StatusAfter after = StatusAfter::nothing);
 
 // ---- What torchrun's workers said of their ends
 
@@ -139,9 +143,7 @@ struct WorkerReply {
   std::optional<std::int64_t> raised_ms;  // when it raised an exception that nobody caught
   bool after_peer = false;                // that, or what it wrote last, says that another rank was gone
   std::vector<std::string> last_lines;    // of the traceback, else of its stderr; foreign text
-  // By the agent:
-  std::optional<ExitStatus> result;
-  std::optional<std::int64_t> ended_ms;
+  std::optional<End> end;
 };
 
 struct WorkersAnswer {
@@ -177,14 +179,10 @@ struct KillAnswer {
 // when a job handles the signal and goes on. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start;
 // where even the project's folder is missing, that is made sure of for the ids in `claim`, and the others are
-// `refused`.
+// `refused`. `by`: by_word().
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
                                         int grace_s, const std::string& by,
-                                        const std::vector<Backend>& known = backends(),
                                         const std::vector<JobId>& claim = {});
-
-// What `by` says when the launch itself ends its jobs, because it was not completed.
-inline constexpr std::string_view by_launch = "launch";
 
 struct CleanReply {
   // removed: the folder is gone; none: there was none; running: left alone, because something of it lives or
@@ -202,16 +200,15 @@ struct CleanAnswer {
 };
 
 // Removes the folders of ended jobs on one server. The server looks itself whether each has really ended.
-servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                          const std::vector<Backend>& known = backends());
+servers::Action<CleanAnswer> clean_action(const RemoteFolder& folder, const std::vector<JobId>& ids);
 
 // ---- Following
 
 // Follows one job: job.out on stdout and job.err on stderr of the channel, from the byte offsets given, until
 // the job has ended or stdin comes to its end (so keep it open while following). The first stdout line that
 // begins with "@remote1 " is "@remote1 follow OUT ERR": the offsets at which the streams begin (they differ
-// from those asked for when `lines` chose them). Lines before it are the login shell's; not one byte is added
-// after it.
+// from those asked for when `lines` or `since` chose them). Lines before it are the login shell's; not one
+// byte is added after it.
 struct FollowRequest {
   JobId id;
   std::uint64_t out_offset = 0;
@@ -220,18 +217,18 @@ struct FollowRequest {
   bool follow = true;         // false: stop at the end of what is there
   bool wait_only = false;     // send nothing, only end with the job
   std::optional<int> rank{};  // of a launch under Slurm: this rank's own files
+  std::optional<std::chrono::seconds>
+      since{};  // begin with what was written so long ago, by the server's clock
 };
-std::string follow_script(const RemoteFolder& folder, const FollowRequest& request,
-                          const std::vector<Backend>& known = backends());
+std::string follow_script(const RemoteFolder& folder, const FollowRequest& request);
 // The offsets of that line (without its newline); nullopt for a line of the login shell. Throws Error for
 // "@remote1 error …": the server has no such job, or it was never started.
 std::optional<std::pair<std::uint64_t, std::uint64_t>> parse_follow(std::string_view line);
 
 // ---- What these and other actions on jobs share
 
-// What an action's request begins with: $project, $jobs, the names of the backends, and the action's file.
-servers::Script job_script(const RemoteFolder& folder, std::string_view file,
-                           const std::vector<Backend>& known = {});
+// What an action's request begins with: $project, $jobs, and the action's file.
+servers::Script job_script(const RemoteFolder& folder, std::string_view file);
 
 // Adds FUNCTION ID for each of the jobs.
 void call_each(servers::Script& script, std::string_view function, const std::vector<JobId>& ids);
@@ -241,6 +238,12 @@ void call_each(servers::Script& script, std::string_view function, const std::ve
 
 // A text as one word of a line: its odd bytes as %XX; "-" when it is empty.
 std::string percent_encode(std::string_view text);
+
+// Who ended a job, as one word: `rank:3`, `lost:SERVER`, `launch`, or `user:NAME`.
+std::string by_word(const JobReason& by);
+// The same of such a word. Earlier builds wrote a text, in which the lifeline's words stood for themselves.
+// nullopt: a %XX is wrong.
+std::optional<JobReason> parse_by(std::string_view word);
 
 // The next word of a line, which must be the id of a job.
 JobId id_word(servers::AnswerLine& line);

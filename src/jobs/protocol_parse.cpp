@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 
 // Reading what the scripts answer about jobs.
@@ -14,9 +15,10 @@ using servers::AnswerLine;
 
 namespace {
 
+constexpr std::int64_t year_10000 = 253402300800;  // in seconds
+
 // SECONDS.mmm, in milliseconds.
 std::int64_t moment(const AnswerLine& line, std::string_view text) {
-  constexpr std::int64_t year_10000 = 253402300800;
   const std::size_t dot = text.find('.');
   if (dot == std::string_view::npos || text.size() != dot + 4 || text.find('-') != std::string_view::npos) {
     line.refuse("a moment is wrong");
@@ -25,7 +27,8 @@ std::int64_t moment(const AnswerLine& line, std::string_view text) {
          line.number_in<std::int64_t>(text.substr(dot + 1), 0, 999);
 }
 
-std::string percent_decode(const AnswerLine& line, std::string_view text) {
+// nullopt: a %XX is wrong.
+std::optional<std::string> percent_decode(std::string_view text) {
   std::string decoded;
   while (!text.empty()) {
     auto byte = static_cast<unsigned char>(text.front());
@@ -34,7 +37,7 @@ std::string percent_decode(const AnswerLine& line, std::string_view text) {
       const std::string_view digits = text.substr(1, 2);
       const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), byte, 16);
       if (error != std::errc() || end != digits.data() + 2) {
-        line.refuse("a %XX is wrong");
+        return std::nullopt;
       }
     }
     decoded += static_cast<char>(byte);
@@ -60,21 +63,35 @@ std::pair<std::string_view, std::string_view> halves(const AnswerLine& line, std
   return {word.substr(0, at), word.substr(at + 1)};
 }
 
-ExitStatus result(const AnswerLine& line, std::string_view text) {
-  const auto [kind, value] = halves(line, text, ':', "a result is wrong");
+// KIND:CODE:MS:BY
+End end_of(const AnswerLine& line, std::string_view text) {
+  constexpr const char* wrong = "a record of an end is wrong";
+  const auto [kind, after_kind] = halves(line, text, ':', wrong);
+  const auto [code, after_code] = halves(line, after_kind, ':', wrong);
+  const auto [ms, by] = halves(line, after_code, ':', wrong);
+  End end;
   if (kind == "exit") {
-    return ExitStatus::exited(line.number_in(value, 0, 255));
+    end.status = ExitStatus::exited(line.number_in(code, 0, 255));
+  } else if (kind == "signal") {
+    end.status = ExitStatus::signalled(line.number_in(code, 1, 64));
+  } else {
+    line.refuse(wrong);
   }
-  if (kind == "signal") {
-    return ExitStatus::signalled(line.number_in(value, 1, 64));
+  if (!ms.empty()) {
+    end.ms = line.number_in<std::int64_t>(ms, 0, year_10000 * 1000);
   }
-  line.refuse("a result is wrong");
+  const std::size_t at = by.find('@');
+  end.by = by.substr(0, at);
+  end.node = at == std::string_view::npos ? "" : by.substr(at + 1);
+  return end;
 }
 
 // One key=value of a job line.
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
-  if (key == "reason") {
+  if (key == "backend") {
+    job.backend = value;
+  } else if (key == "reason") {
     job.reason = with_blanks(value);
   } else if (key == "pid") {
     job.pid = line.number_in(value, 1);
@@ -86,26 +103,32 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.leftovers = line.number_in(value, 1);
   } else if (key == "unseen") {
     job.unseen = line.number_in(value, 0, 1) == 1;
-  } else if (key == "result") {
-    job.result = result(line, value);
+  } else if (key == "end") {
+    job.end = end_of(line, value);
   } else if (key == "started") {
     job.started_at = line.number_in<std::int64_t>(value, 0);
-  } else if (key == "ended") {
-    job.ended_at = line.number_in<std::int64_t>(value, 0);
   } else if (key == "wrote") {
     job.wrote_ms = moment(line, value);
-  } else if (key == "done") {
-    job.done_ms = moment(line, value);
   } else if (key == "peer") {
     job.after_peer = line.number_in(value, 0, 1) == 1;
   } else if (key == "stop") {
     job.stop_signal = line.number_in(value, 1, 64);
   } else if (key == "by") {
-    job.stop_by = value == "-" ? "" : percent_decode(line, value);
+    const auto by = parse_by(value);
+    if (!by) {
+      line.refuse("a %XX is wrong");
+    }
+    job.stop_by = *by;
+  } else if (key == "at") {
+    job.stop_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
   } else if (key == "lifeline") {
-    job.lifeline = with_blanks(value);
+    job.lifeline = {.kind = JobReason::Kind::no_lifeline, .text = with_blanks(value)};
+  } else if (key == "dead") {
+    job.lifeline = {.kind = JobReason::Kind::lifeline_dead, .text = with_blanks(value)};
+  } else if (key == "restarted") {
+    job.lifeline = {.kind = JobReason::Kind::lifeline_restarted};
   } else if (key == "out") {
     job.out_size = line.number_in<std::uint64_t>(value, 0);
   } else if (key == "err") {
@@ -129,6 +152,29 @@ Reply begin_reply(AnswerLine& line, std::string_view kind,
 }
 
 }  // namespace
+
+std::optional<JobReason> parse_by(std::string_view word) {
+  using Kind = JobReason::Kind;
+  const std::optional<std::string> text = percent_decode(word == "-" ? "" : word);
+  if (!text) {
+    return std::nullopt;
+  }
+  const auto behind = [&](std::string_view mark, std::string_view old_mark) -> std::optional<std::string> {
+    const std::string_view found = word.starts_with(mark) ? mark : old_mark;
+    return text->starts_with(found) ? std::optional(text->substr(found.size())) : std::nullopt;
+  };
+  if (word == "launch") {
+    return JobReason{.kind = Kind::by_launch};
+  }
+  if (const auto rank = parse_number<int>(behind("rank:", "rank ").value_or(""))) {
+    return JobReason{.kind = Kind::after_rank, .number = *rank};
+  }
+  if (auto server = behind("lost:", "loss of ")) {
+    return JobReason{.kind = Kind::after_loss, .text = *std::move(server)};
+  }
+  auto user = behind("user:", "");
+  return JobReason{.kind = Kind::by_user, .text = user == "-" ? "" : *std::move(user)};
+}
 
 JobId id_word(AnswerLine& line) {
   const auto id = JobId::parse(line.word());
@@ -169,6 +215,18 @@ void StatusAnswer::take(AnswerLine& line) {
     has_now_ = true;
     return;
   }
+  if (line.kind() == "used") {
+    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+    if (job == jobs.end() || job->phase != ended) {
+      line.refuse("a use of nothing");
+    }
+    job->usage.emplace();
+    if (line.more()) {
+      job->usage = JobUsage{line.number(1), line.number(0), line.number(0), line.number(0)};
+    }
+    line.end();
+    return;
+  }
   if (line.kind() != "job") {
     line.refuse_kind();
   }
@@ -187,8 +245,8 @@ void StatusAnswer::take(AnswerLine& line) {
   while (line.more()) {
     read_field(line, job);
   }
-  if (job.phase == ended && !job.result) {
-    line.refuse("the result is missing");
+  if (job.phase == ended && !job.end) {
+    line.refuse("its end is missing");
   }
   jobs.push_back(std::move(job));
 }
@@ -200,7 +258,6 @@ void StatusAnswer::check() const {
 }
 
 void WorkersAnswer::take(AnswerLine& line) {
-  constexpr std::int64_t year_10000 = 253402300800;
   if (line.kind() == "now") {
     clock.take(line);
     return;
@@ -218,8 +275,7 @@ void WorkersAnswer::take(AnswerLine& line) {
     }
     worker.last_lines.emplace_back(text.substr(1));
   } else if (kind == "exited") {
-    worker.result = result(line, line.word());
-    worker.ended_ms = line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000);
+    worker.end = end_of(line, line.word());
     worker.after_peer = line.number_in(line.word(), 0, 1) == 1;
     line.end();
   } else {

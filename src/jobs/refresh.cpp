@@ -5,7 +5,7 @@
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "base/log.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
 #include "jobs/verdict.hpp"
@@ -44,9 +44,16 @@ StatusAnswer run_in_pieces(ssh::Connection& connection, const servers::Action<St
   return answer;
 }
 
+// Whether Slurm's accounting may still tell what the job used; it lags behind the job's end.
+bool awaits_usage(const config::Config& config, const Job& job) {
+  constexpr std::int64_t long_ago_s = 3600;
+  return is_over(job) && !job.usage && job.started_at && job.ended_at && is_of_slurm(config, job) &&
+         now_seconds() - *job.ended_at < long_ago_s;
+}
+
 // Asks, and stores nothing.
 Answered question(ssh::Connection& connection, const Store& store, std::vector<Job> jobs, Limits limits,
-                  bool await_lifeline, const Cancel& cancel, const std::vector<Backend>& known) {
+                  StatusAfter after, const Cancel& cancel) {
   Answered result{std::move(jobs), {}, std::nullopt};
   result.known.resize(result.jobs.size(), false);
   for (const auto& [folder, indices] :
@@ -61,7 +68,7 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
         claim.push_back(job.id);
       }
     }
-    auto action = status_action(folder, ids, claim, await_lifeline, known);
+    auto action = status_action(folder, ids, claim, after);
     action.timeout = limits.whole;
     action.silence = limits.silence;
     const std::int64_t asked_ms = now_milliseconds();
@@ -90,9 +97,8 @@ constexpr milliseconds await_limit{5'000};  // the server itself waits four seco
 
 // The same, where only a whole answer will do.
 std::vector<Job> whole_answer(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                              Limits limits, bool await_lifeline, const Cancel& cancel,
-                              const std::vector<Backend>& known) {
-  Answered answered = question(connection, store, std::move(jobs), limits, await_lifeline, cancel, known);
+                              Limits limits, StatusAfter after, const Cancel& cancel) {
+  Answered answered = question(connection, store, std::move(jobs), limits, after, cancel);
   if (answered.failure) {
     throw *answered.failure;
   }
@@ -113,14 +119,15 @@ std::optional<Error> save(Store& store, const std::vector<Job>& jobs) {
 }
 
 std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          const Cancel& cancel, const std::vector<Backend>& known) {
-  return whole_answer(connection, store, std::move(jobs), {}, false, cancel, known);
+                          const Cancel& cancel, StatusAfter after) {
+  return whole_answer(connection, store, std::move(jobs), {}, after, cancel);
 }
 
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
                                       std::vector<Job> jobs, const Cancel& cancel) {
   const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs = whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, true, cancel, backends());
+  jobs =
+      whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, StatusAfter::start, cancel);
   if (const auto unsaved = save(store, jobs)) {
     log_info(connection->server(), "{}", unsaved->message());  // the start has told that already
   }
@@ -132,7 +139,8 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
   using Place = std::pair<std::string, RemoteFolder>;
   const auto groups = group_by(jobs, [&](const Job& job) {
     // a lost one may have been found again
-    const bool asked = job.state == JobState::lost ? in_reach(config, job) : !is_over(job);
+    const bool asked =
+        job.state == JobState::lost ? in_reach(config, job) : !is_over(job) || awaits_usage(config, job);
     return asked ? std::optional(Place(job.server, job.remote_folder)) : std::nullopt;
   });
   const auto outcomes = servers::fan_out(
@@ -146,14 +154,16 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
         const auto connection =
             connector.connect(server, cancel, std::chrono::ceil<std::chrono::seconds>(patience));
         const Limits limits{std::max(longest_answer, patience), patience};
-        const auto& known = backends_of(server, mine);
-        return question(*connection, store, std::move(mine), limits, false, cancel, known);
+        return question(*connection, store, std::move(mine), limits, StatusAfter::nothing, cancel);
       });
   News news;
   news.jobs = std::move(jobs);
   const std::int64_t now = now_seconds();
   std::vector<Job> answered;
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    // What is asked about for its usage alone does not need an answer.
+    const bool needed = std::ranges::any_of(
+        groups[g].indices, [&](std::size_t i) { return !awaits_usage(config, news.jobs[i]); });
     for (std::size_t k = 0; k < groups[g].indices.size(); ++k) {
       Job& job = news.jobs[groups[g].indices[k]];
       if (outcomes[g].ok() && (outcomes[g].value->known[k] || !outcomes[g].value->failure)) {
@@ -162,6 +172,9 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
       } else {
         job = as_unanswered(job, now);
       }
+    }
+    if (!needed) {
+      continue;
     }
     if (!outcomes[g].ok()) {
       news.silent.push_back(*outcomes[g].error);

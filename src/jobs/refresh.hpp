@@ -34,7 +34,7 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
 
 // How the jobs of one server are, asked over a connection that is there. Stores nothing. Throws Error.
 std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          const Cancel& cancel, const std::vector<Backend>& known = backends());
+                          const Cancel& cancel, StatusAfter after = StatusAfter::nothing);
 
 // The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
 // until the server's lifeline has told whether it reaches the first one.

@@ -11,8 +11,8 @@
 namespace remote::jobs {
 
 void SampleAnswer::take(servers::AnswerLine& line) {
-  if (servers::LoadAnswer::takes(line.kind())) {
-    load.take(line);
+  if (servers::FactsAnswer::takes(line.kind())) {
+    facts.take(line);
   } else if (line.kind() == "last") {
     const auto id = JobId::parse(line.word());
     const std::string_view text = line.rest();
@@ -25,8 +25,8 @@ void SampleAnswer::take(servers::AnswerLine& line) {
   }
 }
 
-void SampleAnswer::check() const {
-  load.check();
+void SampleAnswer::check() {
+  facts.check();
   if (with_jobs) {
     status.check();
   }
@@ -52,12 +52,12 @@ SampleAnswer Sampler::ask(const servers::Action<SampleAnswer>& action, bool with
 }
 
 Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
-                     const std::vector<Backend>& known, std::chrono::milliseconds patience) {
+                     std::chrono::milliseconds patience) {
   std::vector<JobId> ids;
   std::ranges::transform(jobs, std::back_inserter(ids), &Job::id);
   const std::int64_t asked_ms = now_milliseconds();
-  const SampleAnswer answer = ask(sample_action(folder, ids, known), !jobs.empty(), patience);
-  Sample sample{answer.load, {}};
+  const SampleAnswer answer = ask(sample_action(folder, ids), !jobs.empty(), patience);
+  Sample sample{answer.facts, {}};
   std::vector<Job> changed;
   for (const Job& job : jobs) {
     const auto reply = std::ranges::find(answer.status.jobs, job.id, &StatusReply::id);

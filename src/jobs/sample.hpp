@@ -11,7 +11,7 @@
 #include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
 #include "servers/conversation.hpp"
-#include "servers/load.hpp"
+#include "servers/facts.hpp"
 #include "ssh/connection.hpp"
 
 // A server with its jobs at a moment.
@@ -19,21 +19,20 @@
 namespace remote::jobs {
 
 struct SampleAnswer {
-  servers::LoadAnswer load{};
+  servers::FactsAnswer facts{servers::load_request("").parts};
   StatusAnswer status{};
   std::vector<std::pair<JobId, std::string>> last_lines{};
   bool with_jobs = false;  // set before: the answer must have the server's clock
 
   void take(servers::AnswerLine& line);
-  void check() const;
+  void check();
 };
 
 // Asks about the server and these jobs, which may be none.
-servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
-                                            const std::vector<Backend>& known);
+servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const std::vector<JobId>& ids);
 
 struct Sample {
-  servers::LoadAnswer load;
+  servers::FactsAnswer facts;
   std::vector<JobSample> jobs;  // as they are now; those that have ended are among them
 };
 
@@ -46,7 +45,7 @@ class Sampler {
   // `jobs`: of this server and this folder. What they have become goes into the store where it has changed.
   // Throws Error, also when nothing comes for `patience`, and Interrupted; then it is of no more use.
   Sample take(Store& store, const RemoteFolder& folder, const std::vector<Job>& jobs,
-              const std::vector<Backend>& known, std::chrono::milliseconds patience);
+              std::chrono::milliseconds patience);
 
  private:
   SampleAnswer ask(const servers::Action<SampleAnswer>& action, bool with_jobs,

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
 #include "servers/python_env.hpp"
 #include "servers/shell_text.hpp"
@@ -183,7 +183,7 @@ std::vector<ProcessDump> dumps_at(ssh::Connection& connection, const config::Con
   for (const Job& job : place.jobs) {
     auto action = stacks_action(place.folder, {job.id}, activate);
     const std::string inner = action.script.input();
-    action.script = job_script(place.folder, "actions/slurm_stacks.sh", slurm_backends());
+    action.script = job_script(place.folder, "actions/slurm_stacks.sh");
     action.script.set("inner", inner).call("look_for_room").call("stacks_on_nodes", {job.id.text()});
     action.script.call("say", {"end"});
     std::ranges::move(servers::run_action(connection, action, cancel).dumps, std::back_inserter(dumps));
@@ -200,7 +200,7 @@ StacksResult read_stacks(const config::Config& config, ssh::Connector& connector
     std::vector<ProcessDump> dumps;
   };
   StacksResult result;
-  const auto entries = at_places(
+  const auto entries = on_job_servers(
       config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
         std::vector<ProcessDump> dumps = dumps_at(connection, config, place, cancel);
         drop_agents(dumps);

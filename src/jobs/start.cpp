@@ -8,7 +8,7 @@
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
 
 namespace remote::jobs {
@@ -21,10 +21,10 @@ StartRequest request_for(const NewJob& job) {
   if (!job.init_file.empty()) {
     request.files.emplace_back("init_file", job.init_file + "\n");
   }
-  if (!job.scheduled) {
+  request.backend = *job.job.backend;
+  if (request.backend != slurm_backend) {
     return request;
   }
-  request.backend = "slurm";
   request.files.emplace_back("slurm_job.sh", slurm_job_program());
   if (!job.batch.empty()) {
     request.files.emplace_back("batch.sh", job.batch);
@@ -48,8 +48,7 @@ StartRequest request_for(const NewJob& job) {
 // One server's part of the start: its script, and its answer. Throws Error where it is not known whether
 // something started.
 std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<NewJob>& jobs,
-                                 const Batch& batch, const Lifeline* lifeline,
-                                 const std::vector<Backend>& known, const Cancel& cancel) {
+                                 const Batch& batch, const Lifeline* lifeline, const Cancel& cancel) {
   std::vector<StartRequest> requests;
   for (const std::size_t i : batch.indices) {
     requests.push_back(request_for(jobs[i]));
@@ -67,7 +66,7 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
     }
   }
   const auto action =
-      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate, known);
+      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
   const auto refused = [&](const Error& error) {
     std::vector<StartReply> replies;
     for (const StartRequest& request : requests) {
@@ -100,7 +99,15 @@ void tell(const NotStarted& not_started, const std::string& server, std::vector<
   for (const auto& [reason, keys] : not_started) {
     const std::string what = keys.size() == 1 ? fmt::format("job {} was not started", keys.front())
                                               : fmt::format("jobs {} were not started", ranges(keys));
-    errors.push_back(Error(what, reason).mended_by(Remedy::check_server).on(server));
+    // `check` tries the options of configs.yaml, and not those of one start.
+    errors.push_back(
+        (reason.starts_with("sbatch: ")
+             ? Error(what, reason,
+                     fmt::format(
+                         "what the cluster has: remote run --server {} --cmd 'sinfo -o \"%P %l %G %f\"'",
+                         server))
+             : Error(what, reason).mended_by(Remedy::check_server))
+            .on(server));
   }
 }
 
@@ -174,6 +181,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   }
   for (NewJob& entry : new_jobs) {
     entry.job.state = JobState::starting;
+    entry.job.backend = entry.job.backend.value_or(std::string(local_backend));
     entry.job.created_at = now_seconds();
     result.jobs.push_back(entry.job);
   }
@@ -181,8 +189,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   store.add(result.jobs);
   const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
     try {
-      return start_on(**connections[index].value, new_jobs, batch, lifeline,
-                      backends_of(server_of(config, new_jobs[batch.indices.front()].job)), cancel);
+      return start_on(**connections[index].value, new_jobs, batch, lifeline, cancel);
     } catch (const Interrupted&) {
       // What the other servers answered must be kept: the caller ends what has started.
       throw Error("interrupted", "").because(Cause::interrupted);

@@ -21,7 +21,6 @@ struct NewJob {
   Job job;
   servers::ProcessSpec process;
   std::string init_file{};  // where its launch has a shared file: see servers/init_file.hpp; else ""
-  bool scheduled = false;   // its server has a scheduler, which runs it
   // Then the batch script that is submitted; "" for a job that is another one's in an array.
   std::string batch{};
   bool requeue = false;        // Slurm may run it again

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/store_files.hpp"
@@ -45,11 +46,11 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
   for (const JobId& id : loaded.bare) {
     ::rmdir((folder / id.text()).c_str());  // fails where there is anything in it, and so it should
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder / "starts", ignored)) {
+  for (const fs::path& start : entries_of(folder / "starts")) {
     try {
-      if (const auto free = FileLock::try_lock(entry.path())) {
+      if (const auto free = FileLock::try_lock(start)) {
         step("tidy");
-        ::unlink(entry.path().c_str());
+        ::unlink(start.c_str());
       }
     } catch (const Error&) {
       // not ours to remove
@@ -90,7 +91,11 @@ bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
 Loaded load_and_repair(const fs::path& folder, const Step& step) {
   Loaded loaded = load_jobs(folder, false);
   if (give_new_keys(folder, loaded, step) || loaded.stale) {
-    write_index(folder, loaded.jobs, step);
+    std::string lines;
+    for (const StoredJob& stored : loaded.jobs) {
+      lines += index_line(stored.print, stored.job);
+    }
+    write_index(folder, lines, step);
   }
   return loaded;
 }

@@ -99,14 +99,6 @@ struct Loader {
   }
 };
 
-std::string read_index(const fs::path& folder) {
-  try {
-    return read_file_if_there(folder / "index").value_or("");
-  } catch (const Error&) {
-    return "";  // a cache that cannot be read is no cache
-  }
-}
-
 }  // namespace
 
 FileBatch::~FileBatch() {
@@ -252,7 +244,16 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
   return loaded;
 }
 
-void append_index(const fs::path& folder, const std::string& lines, const Step& step) {
+std::string read_index(const fs::path& folder) {
+  try {
+    return read_file_if_there(folder / "index").value_or("");
+  } catch (const Error&) {
+    return "";  // a cache that cannot be read is no cache
+  }
+}
+
+void append_index(const fs::path& folder, const std::string& lines, const Step& step,
+                  std::string_view header) {
   step("append index");
   const fs::path path = folder / "index";
   // Not through a link: a project that was copied may have one that leads to a file of the user.
@@ -265,22 +266,19 @@ void append_index(const fs::path& folder, const std::string& lines, const Step& 
   std::string text = lines;
   char last = '\n';
   if (info.st_size == 0) {
-    text.insert(0, index_header);
+    text.insert(0, header);
   } else if (::pread(fd.get(), &last, 1, info.st_size - 1) == 1 && last != '\n') {
     text.insert(0, "\n");  // a line that was cut short must not spoil ours
   }
   write_all(fd.get(), text);
 }
 
-void write_index(const fs::path& folder, const std::vector<StoredJob>& jobs, const Step& step) {
-  std::string text(index_header);
-  for (const StoredJob& stored : jobs) {
-    text += index_line(stored.print, stored.job);
-  }
+void write_index(const fs::path& folder, const std::string& lines, const Step& step,
+                 std::string_view header) {
   // Not synced: after a crash of the machine its checksums tell what is left of it.
   FileBatch batch(folder, Sync::no, step);
   try {
-    batch.put(folder / "index", text);
+    batch.put(folder / "index", std::string(header) + lines);
     batch.commit(false);
   } catch (const Error& error) {
     log_info("", "{}", error.message());

@@ -12,7 +12,7 @@
 #include "base/files.hpp"
 #include "jobs/index.hpp"
 
-// How the store's files are written and read. Only store.cpp uses it.
+// How the store's files are written and read. Only store.cpp and launch_store.cpp use it.
 
 namespace remote::jobs {
 
@@ -78,8 +78,11 @@ Loaded load_jobs(const std::filesystem::path& folder, bool unfinished_only);
 // Reads one record. Throws Error whose message names the file and says what is wrong; nullopt: not there.
 std::optional<StoredJob> load_record(const std::filesystem::path& folder, const JobId& id);
 
-// The index is a cache: not being able to write it is no error.
-void append_index(const std::filesystem::path& folder, const std::string& lines, const Step& step);
-void write_index(const std::filesystem::path& folder, const std::vector<StoredJob>& jobs, const Step& step);
+// The index is a cache: not being able to read or write it is no error.
+std::string read_index(const std::filesystem::path& folder);
+void append_index(const std::filesystem::path& folder, const std::string& lines, const Step& step,
+                  std::string_view header = index_header);
+void write_index(const std::filesystem::path& folder, const std::string& lines, const Step& step,
+                 std::string_view header = index_header);
 
 }  // namespace remote::jobs

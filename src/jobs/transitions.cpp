@@ -4,8 +4,6 @@
 #include <climits>
 #include <string>
 
-#include "base/strings.hpp"
-
 namespace remote::jobs {
 namespace {
 
@@ -37,54 +35,24 @@ std::optional<std::int64_t> shifted_failure(const Job& job, const StatusReply& r
 }
 
 JobReason stop_reason(const StatusReply& reply) {
-  constexpr std::string_view after_rank = "rank ";  // see lifeline_policy.py
-  constexpr std::string_view after_loss = "loss of ";
-  const std::string_view by = reply.stop_by;
-  if (by.starts_with(after_rank)) {
-    if (const auto rank = parse_number<int>(by.substr(after_rank.size()))) {
-      return {.kind = Kind::after_rank, .number = *rank};
+  JobReason reason = reply.stop_by;
+  if (reason.kind == Kind::by_user || reason.kind == Kind::by_launch) {
+    reason.number = *reply.stop_signal;
+    if (reply.end->status != ExitStatus::signalled(*reply.stop_signal)) {
+      reason.result = reply.end->status;
     }
-  }
-  if (by.starts_with(after_loss)) {
-    return {.kind = Kind::after_loss, .text = std::string(by.substr(after_loss.size()))};
-  }
-  JobReason reason{.kind = Kind::by_user, .number = *reply.stop_signal, .text = reply.stop_by};
-  if (by == by_launch) {
-    reason.kind = Kind::by_launch;
-    reason.text.clear();
-  }
-  if (*reply.result != ExitStatus::signalled(*reply.stop_signal)) {
-    reason.result = reply.result;
   }
   return reason;
 }
 
-// Why a launch has no lifeline: "unreachable: node-1 at 10.0.0.4:23456: No route to host".
-std::string lifeline_trouble(const std::string& text) {
-  constexpr std::string_view unreachable = "unreachable: ";
-  return text.starts_with(unreachable) ? "cannot reach " + text.substr(unreachable.size()) : text;
-}
-
 JobReason running_reason(const StatusReply& reply) {
-  constexpr std::string_view dead = "dead: ";
   if (reply.left) {
     return {.kind = Kind::told_to_end, .number = reply.pid.value_or(0)};
   }
   if (!reply.supervised) {
     return {.kind = Kind::unsupervised};
   }
-  if (!reply.reason.empty()) {
-    return {.kind = Kind::other, .text = reply.reason};
-  }
-  if (reply.lifeline == "restarted") {
-    return {.kind = Kind::lifeline_restarted};
-  }
-  if (reply.lifeline.starts_with(dead)) {
-    return {.kind = Kind::lifeline_dead, .text = reply.lifeline.substr(dead.size())};
-  }
-  return reply.lifeline.empty()
-             ? JobReason()
-             : JobReason{.kind = Kind::no_lifeline, .text = lifeline_trouble(reply.lifeline)};
+  return reply.reason.empty() ? reply.lifeline : JobReason{.kind = Kind::other, .text = reply.reason};
 }
 
 // `text`: what its scheduler says of it, which then is the reason.
@@ -94,56 +62,64 @@ void lose(Job& job, Kind why, const std::string& text = "") {
   job.result.reset();
 }
 
+// Only to the second in a record of an older build.
+std::optional<std::int64_t> exact_end(const StatusReply& reply) {
+  return reply.end && reply.end->by != "-" ? reply.end->ms : std::nullopt;
+}
+
 // Whether its last words on stderr can be about its end; true where their time is not known.
 bool soon_after_last_words(const StatusReply& reply) {
   constexpr std::int64_t longest_exit = 10000;
-  return !reply.wrote_ms || !reply.done_ms || *reply.done_ms - *reply.wrote_ms <= longest_exit;
+  const std::optional<std::int64_t> end = exact_end(reply);
+  return !reply.wrote_ms || !end || *end - *reply.wrote_ms <= longest_exit;
 }
 
 void apply_end(Job& job, const StatusReply& reply) {
   job.reason = {};
-  if (!reply.result) {
+  if (!reply.end) {
     lose(job, Kind::no_result);
     return;
   }
-  job.result = reply.result;
+  const ExitStatus result = reply.end->status;
+  job.result = result;
   if (reply.stop_signal) {
     job.state = JobState::killed;
-    if (!reply.result->signal()) {
+    if (!result.signal()) {
       job.result = ExitStatus::signalled(*reply.stop_signal);
     }
     job.reason = stop_reason(reply);
     return;
   }
-  if (reply.result->success()) {
+  if (result.success()) {
     job.state = JobState::succeeded;
     return;
   }
   job.state = JobState::failed;
   // Nobody's absence sends SIGKILL.
-  job.after_peer =
-      reply.after_peer && reply.result->shell_code() != 128 + sigkill && soon_after_last_words(reply);
+  job.after_peer = reply.after_peer && result.shell_code() != 128 + sigkill && soon_after_last_words(reply);
   if (!reply.reason.empty()) {
-    job.reason = {.kind = Kind::by_scheduler, .text = reply.reason};
+    job.reason = {.kind = reply.backend == local_backend ? Kind::other : Kind::by_scheduler,
+                  .text = reply.reason};
   } else if (reply.oom) {
     // 137 is how a shell reports a child that SIGKILL ended.
-    job.reason.kind =
-        reply.result->shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
+    job.reason.kind = result.shell_code() == 128 + sigkill ? Kind::out_of_memory : Kind::server_out_of_memory;
   }
 }
 
-// News of a job that has ended: only what it has left behind can change.
-Job with_leftovers(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+// News of a job that has ended: only what it has left behind can change, and what is known of its usage.
+Job with_news_of_end(const Job& job, const StatusReply& reply, const Clocks& clocks) {
   using Phase = StatusReply::Phase;
   // `left`: a process that a kill could not end
   const std::optional<int> left = reply.left ? 1 : reply.leftovers;
   const bool tells =
       !reply.unseen && (reply.left || reply.phase == Phase::ended || reply.phase == Phase::none);
-  if (left == job.leftovers || !tells) {
+  const bool used = reply.usage && !job.usage;
+  if ((left == job.leftovers || !tells) && !used) {
     return job;
   }
   Job fresh = job;
-  fresh.leftovers = left;
+  fresh.leftovers = tells ? left : job.leftovers;
+  fresh.usage = used ? reply.usage : job.usage;
   fresh.checked_at = clocks.local;
   return fresh;
 }
@@ -161,23 +137,21 @@ Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t
 }
 
 std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
-  // The server's clock was read just before the result was written: this is how far apart the two may be.
-  constexpr std::int64_t agree_s = 2;
-  if (reply.stop_signal && reply.done_ms && reply.ended_at) {  // when it was told to stop
-    return *reply.done_ms / 1000 <= *reply.ended_at + agree_s ? reply.done_ms : std::nullopt;
-  }
-  if (!reply.done_ms || !reply.ended_at || !reply.result ||
-      std::abs(*reply.done_ms / 1000 - *reply.ended_at) > agree_s) {
+  const std::optional<std::int64_t> end = exact_end(reply);
+  if (!end) {
     return std::nullopt;
   }
-  const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.result->shell_code() <= 128 &&
-                          *reply.wrote_ms <= *reply.done_ms && soon_after_last_words(reply);
-  return last_words ? reply.wrote_ms : reply.done_ms;
+  if (reply.stop_signal) {
+    return std::min(reply.stop_ms, *end);
+  }
+  const bool last_words = reply.wrote_ms && reply.err_size > 0 && reply.end->status.shell_code() <= 128 &&
+                          *reply.wrote_ms <= *end && soon_after_last_words(reply);
+  return last_words ? reply.wrote_ms : end;
 }
 
 Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
   if (is_final(job.state) && job.state != JobState::lost) {
-    return with_leftovers(job, reply, clocks);
+    return with_news_of_end(job, reply, clocks);
   }
   using Phase = StatusReply::Phase;
   const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
@@ -188,10 +162,18 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   }
   Job fresh = job;
   fresh.checked_at = clocks.local;
+  if (!fresh.backend && reply.phase != Phase::none) {
+    fresh.backend = reply.backend;
+  }
   if (reply.pid) {
     fresh.pid = reply.pid;
   }
   fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
+  // Slurm may start a job again. Where any other seems to have started later than it did, the server's clock
+  // was set back.
+  if (job.started_at && fresh.backend != slurm_backend) {
+    fresh.started_at = std::min(fresh.started_at, job.started_at);
+  }
   switch (reply.phase) {
     case Phase::none:
       if (job.state == JobState::running || job.state == JobState::queued) {
@@ -225,10 +207,12 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       break;
     case Phase::ended:
       fresh.ended_at =
-          shifted(reply.ended_at, clocks, job.ended_at, fresh.started_at.value_or(job.created_at));
+          shifted(reply.end && reply.end->ms ? std::optional(*reply.end->ms / 1000) : std::nullopt, clocks,
+                  job.ended_at, fresh.started_at.value_or(job.created_at));
       apply_end(fresh, reply);
       // Where that could not be seen, it is asked about again.
       fresh.leftovers = reply.unseen ? 0 : reply.leftovers;
+      fresh.usage = reply.usage;
       fresh.failed_ms = shifted_failure(fresh, reply, clocks);
       break;
     case Phase::gone:
@@ -268,6 +252,7 @@ Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
     Job kept = stored;
     if (is_final(stored.state) && is_final(news.state) && !older) {
       kept.leftovers = news.leftovers;
+      kept.usage = news.usage ? news.usage : stored.usage;
     }
     return kept;
   }

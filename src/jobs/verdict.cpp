@@ -1,12 +1,8 @@
 #include "jobs/verdict.hpp"
 
-#include <algorithm>
-#include <limits>
-#include <tuple>
-
 #include "base/clock.hpp"
 #include "base/shell_quote.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
 #include "servers/action.hpp"
@@ -16,200 +12,7 @@ namespace {
 
 using Kind = JobReason::Kind;
 
-// How long after the cause it may be seen.
-constexpr std::int64_t longest_delay_ms = 5000;
-
-// The last moment at which it can have failed.
-std::int64_t moment(const Job& job) {
-  if (job.failed_ms) {
-    return *job.failed_ms;
-  }
-  return job.ended_at ? *job.ended_at * 1000 + 999 : std::numeric_limits<std::int64_t>::max();
-}
-
-// A job whose end is not known in time comes last; of two at the same time, the one that told its own end
-// comes before one that was found gone, one that a signal ended before one that exited, and the lower rank
-// first.
-bool is_before(const Job& one, const Job& other) {
-  const auto order = [](const Job& job) {
-    const bool signalled = job.result && job.result->signal();
-    return std::tuple(moment(job), job.state == JobState::lost, !signalled, job.rank.value_or(0));
-  };
-  return order(one) < order(other);
-}
-
-// Of those that failed, the one whose failure the others followed from. The times alone do not tell: a rank
-// that SIGKILL ends says nothing, its supervisor may be slow to notice, and servers' clocks differ. What the
-// others say tells more: that a peer is gone.
-const Job* first_of(const std::vector<Job>& failures) {
-  const Job* earliest = nullptr;
-  const Job* by_itself = nullptr;
-  for (const Job& job : failures) {
-    if (earliest == nullptr || is_before(job, *earliest)) {
-      earliest = &job;
-    }
-    if (!job.after_peer && (by_itself == nullptr || is_before(job, *by_itself))) {
-      by_itself = &job;
-    }
-  }
-  if (by_itself == nullptr) {
-    return earliest;
-  }
-  const bool no_time = !by_itself->failed_ms && !by_itself->ended_at;
-  return no_time || moment(*by_itself) - moment(*earliest) <= longest_delay_ms ? by_itself : earliest;
-}
-
-// The rank that failed first below a job (see with_failed_rank()), as a job of its own; else the job.
-Job failure_of(const Job& job) {
-  if (job.state != JobState::failed || !job.ranks || !job.reason.result) {
-    return job;
-  }
-  Job rank = job;
-  rank.rank = job.reason.number;
-  rank.ranks = 1;
-  rank.result = job.reason.result;
-  rank.reason = {.kind = job.reason.kind == Kind::after_rank ? Kind::none : job.reason.kind,
-                 .text = job.reason.text};
-  return rank;
-}
-
-// The job that somebody ended before this failure, where the failure follows from that: it says that a peer
-// is gone, or it came while the job was being ended.
-std::optional<Job> killed_before(const std::vector<Job>& jobs, const Job* failure) {
-  const Job* killed = nullptr;
-  for (const Job& job : jobs) {
-    const bool by_somebody = job.state == JobState::killed && job.reason.kind == Kind::by_user;
-    const auto follows = [&] {
-      // Clocks of two servers are compared.
-      constexpr std::int64_t jitter_ms = 250;
-      const bool of_peer = failure->after_peer && moment(job) - longest_delay_ms <= moment(*failure);
-      return of_peer || (job.failed_ms && job.ended_at && *job.failed_ms - jitter_ms <= moment(*failure) &&
-                         moment(*failure) <= *job.ended_at * 1000 + longest_delay_ms);
-    };
-    if (by_somebody && (failure == nullptr || follows()) && (killed == nullptr || is_before(job, *killed))) {
-      killed = &job;
-    }
-  }
-  return killed == nullptr ? std::nullopt : std::optional(*killed);
-}
-
-std::optional<std::int64_t> second_of(const Job& job) {
-  return job.failed_ms ? *job.failed_ms / 1000 : job.ended_at;
-}
-
-// How long after `first` a job ended, into the verdict.
-void measure(Verdict& verdict, const Job& first, const Job& job) {
-  const bool exact = first.failed_ms && job.failed_ms;
-  std::int64_t ahead = 0;
-  if (exact) {
-    ahead = *job.failed_ms - *first.failed_ms;
-  } else if (const auto begin = second_of(first), end = second_of(job); begin && end) {
-    ahead = (*end - *begin) * 1000;
-  } else {
-    return;
-  }
-  if (ahead >= 0 && (!verdict.ahead_ms || ahead < *verdict.ahead_ms)) {
-    verdict.ahead_ms = ahead;
-    verdict.exact = exact;
-  }
-}
-
-// The servers that an elastic launch has gone on without, where it succeeded on enough others; else none.
-std::vector<std::string> went_on_without(const std::vector<Job>& jobs) {
-  std::vector<std::string> left;
-  int succeeded = 0;
-  for (const Job& job : jobs) {
-    if (job.state == JobState::succeeded) {
-      ++succeeded;
-    } else if (job.needed && (has_left(job) || job.state == JobState::unknown)) {
-      left.push_back(job.server);
-    } else {
-      return {};
-    }
-  }
-  return jobs.empty() || succeeded < jobs.front().needed.value_or(0) ? std::vector<std::string>() : left;
-}
-
-// The server that was lost, by a job that was ended after it. A server that was cut off takes the others for
-// lost; where a job of those has told its own end, it was the cut-off one that was.
-std::string lost_by(const Job& ended, const std::vector<Job>& jobs) {
-  const bool lives = std::ranges::any_of(jobs, [&](const Job& job) {
-    const bool was_lost =
-        job.state == JobState::lost || (job.reason.kind == Kind::after_loss && job.reason.text == job.server);
-    return job.server == ended.reason.text && is_final(job.state) && !was_lost;
-  });
-  return lives ? ended.server : ended.reason.text;
-}
-
 }  // namespace
-
-Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
-                   const std::vector<std::string>& gone) {
-  Verdict verdict;
-  for (const Job& job : jobs) {
-    verdict.total += ranks_of(job);
-  }
-  verdict.left = went_on_without(jobs);
-  if (!verdict.left.empty()) {
-    for (const Job& job : jobs) {
-      verdict.succeeded += job.state == JobState::succeeded ? ranks_of(job) : 0;
-    }
-    return verdict;
-  }
-  std::vector<Job> failures = workers;
-  for (const Job& job : jobs) {
-    if (has_failed(job) && std::ranges::find(workers, job.id, &Job::id) == workers.end()) {
-      failures.push_back(failure_of(job));
-    }
-  }
-  const Job* first = first_of(failures);
-  if (first != nullptr || gone.empty()) {
-    verdict.killed_first = killed_before(jobs, first);
-  }
-  const bool lost = !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
-  if (lost || verdict.killed_first) {
-    first = nullptr;
-  }
-  if (first != nullptr) {
-    verdict.first = *first;
-    for (const Job& job : failures) {
-      if (&job != first) {
-        measure(verdict, *first, job);
-      }
-    }
-  }
-  for (const Job& job : jobs) {
-    const int ranks = ranks_of(job);
-    if (has_failed(job)) {
-      verdict.aborted += ranks;
-      continue;
-    }
-    if (job.state == JobState::succeeded) {
-      verdict.succeeded += ranks;
-      continue;
-    }
-    if (first != nullptr) {
-      measure(verdict, *first, job);
-    }
-    if (job.state != JobState::killed) {
-      verdict.unknown += ranks;
-    } else if (job.reason.kind == Kind::after_rank) {
-      verdict.ended += ranks;
-    } else if (job.reason.kind == Kind::after_loss) {
-      verdict.ended += ranks;
-      verdict.lost_server = verdict.lost_server.empty() ? lost_by(job, jobs) : verdict.lost_server;
-    } else {
-      verdict.killed += ranks;
-    }
-  }
-  verdict.aborted -= first != nullptr ? ranks_of(*first) : 0;
-  verdict.killed -= verdict.killed_first ? ranks_of(*verdict.killed_first) : 0;
-  // Where all others succeeded, it may just be out of this machine's reach.
-  if (lost && verdict.ended + verdict.aborted + verdict.killed > 0) {
-    verdict.lost_server = gone.front();
-  }
-  return verdict;
-}
 
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel) {
   constexpr int sigabrt = 6;
@@ -228,14 +31,18 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
     job.reason.result.reset();
     job.reason.number = 0;
     job.reason.kind = job.reason.kind == Kind::after_rank ? Kind::none : job.reason.kind;
-    job.result = reply.result.value_or(ExitStatus::exited(1));
-    const std::optional<int> signal = job.result->signal();
+    const End end = reply.end.value_or(End{.status = ExitStatus::exited(1)});
+    job.result = end.status;
+    const int signal = job.result->signal().value_or(0);
     // One whose peer is gone may abort; TERM is what an agent ends the others with.
     job.after_peer = reply.after_peer || (!reply.raised_ms && (signal == sigabrt || signal == sigterm));
     if (job.reason.kind == Kind::server_out_of_memory && signal == sigkill) {
       job.reason.kind = Kind::out_of_memory;
     }
-    const auto at_ms = reply.raised_ms ? reply.raised_ms : reply.ended_ms;
+    if (job.reason.kind != Kind::by_scheduler && !end.node.empty()) {
+      job.reason.text = end.node;
+    }
+    const auto at_ms = reply.raised_ms ? reply.raised_ms : end.ms;
     job.failed_ms = at_ms && clocks.ahead_ms ? std::optional(*at_ms - *clocks.ahead_ms) : std::nullopt;
     if (at_ms) {
       job.ended_at = *at_ms / 1000 + clocks.local - clocks.server;
@@ -260,6 +67,7 @@ Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel)
   if (const Job* first = first_of(ranks)) {
     job.reason.kind = first->reason.kind == Kind::none ? Kind::after_rank : first->reason.kind;
     job.reason.number = first->rank.value_or(0);
+    job.reason.text = first->reason.text;
     job.reason.result = first->result;
     job.failed_ms = first->failed_ms ? first->failed_ms : job.failed_ms;
     job.after_peer = first->after_peer;
@@ -267,12 +75,13 @@ Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel)
   return job;
 }
 
-std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel) {
+std::vector<std::string> last_lines(ssh::Connection& connection, const Job& job, int count,
+                                    const std::vector<std::string>& files, const Cancel& cancel) {
   struct Answer {
     std::vector<std::string> lines;
     void take(servers::AnswerLine& line) {
       const std::string_view text = line.rest();
-      if (line.kind() != "stderr" || !text.starts_with('|')) {
+      if (line.kind() != "line" || !text.starts_with('|')) {
         line.refuse_kind();
       }
       lines.emplace_back(text.substr(1));
@@ -280,9 +89,11 @@ std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job
   };
   servers::Action<Answer> action;
   action.what = "last lines of a job";
+  std::vector<std::string> words{std::to_string(count)};
+  words.insert(words.end(), files.begin(), files.end());
   action.script.set_path("folder", job_folder_text(job))
-      .add("actions/last_stderr.sh")
-      .call("last_stderr", {"10"});
+      .add("actions/last_lines.sh")
+      .call("last_lines", words);
   action.timeout = std::chrono::seconds(5);
   return servers::run_action(connection, action, cancel).lines;
 }

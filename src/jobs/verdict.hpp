@@ -4,19 +4,17 @@
 #include <vector>
 
 #include <remote/job.hpp>
-#include <remote/launch.hpp>
+#include <remote/verdict.hpp>
 
 #include "ssh/connection.hpp"
 
 namespace remote::jobs {
 
-// From the jobs of a launch as they are now, all times on this machine's clock. Of those that failed, the one
-// is the first that did so by itself (Job::after_peer) at the earliest time (Job::failed_ms, or the second of
-// its end where that is not known). `workers` are failed processes of jobs that are agents: they count in the
-// agent's place. `gone` are servers that were given up: one of them is the cause where no failure tells of
-// another. Asks nobody: last_lines is empty.
-Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers = {},
-                   const std::vector<std::string>& gone = {});
+// Of those that failed, the one whose failure the others followed from. The times alone do not tell: a rank
+// that SIGKILL ends says nothing, its supervisor may be slow to notice, and servers' clocks differ. What the
+// others say tells more: that a peer is gone.
+// nullptr for none.
+const Job* first_of(const std::vector<Job>& failures);
 
 // A process that failed under a job that stands for several ranks, such as an agent of torchrun: that job,
 // with the rank, result and times of the process; Job::ranks is 1.
@@ -31,11 +29,14 @@ struct Worker {
 std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent, const Cancel& cancel);
 
 // The job with the end of the rank that failed first below it, where it has failed and stands for several:
-// its reason's `number` and `result` are then that rank and how it ended, and failed_ms and after_peer are
-// the rank's. verdict_of() goes by them. The job itself where the server does not tell.
+// its reason's `number` and `result` are then that rank and how it ended, its `text` the node of Slurm on
+// which that was, and failed_ms and after_peer are the rank's. verdict_of() goes by them. The job itself
+// where the server does not tell.
 Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel);
 
-// The last lines that a job wrote to its stderr; foreign text. Throws Error.
-std::vector<std::string> last_stderr(ssh::Connection& connection, const Job& job, const Cancel& cancel);
+// The last lines of these files of a job's folder, as many of each at most; of a progress bar its last state.
+// Foreign text. Files that are not there have none. Throws Error.
+std::vector<std::string> last_lines(ssh::Connection& connection, const Job& job, int count,
+                                    const std::vector<std::string>& files, const Cancel& cancel);
 
 }  // namespace remote::jobs

@@ -9,7 +9,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 
-namespace remote::launch {
+namespace remote {
 namespace {
 
 constexpr int most_gpus = 1024;
@@ -166,7 +166,7 @@ std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
   return left;
 }
 
-std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int>& allowed) {
+std::vector<int> launch::gpus_of(const LaunchHost& host, int gpus, const std::vector<int>& allowed) {
   if (host.gpus.empty()) {
     return {};
   }
@@ -201,7 +201,8 @@ std::vector<int> gpus_of(const LaunchHost& host, int gpus, const std::vector<int
   return left;
 }
 
-void set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed, const Env& user, Env& env) {
+void launch::set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed, const Env& user,
+                      Env& env) {
   const std::vector<int> chosen = gpus_of(host, gpus, allowed);
   if (chosen.empty()) {
     return;
@@ -213,4 +214,4 @@ void set_gpus(const LaunchHost& host, int gpus, const std::vector<int>& allowed,
   env.emplace_back("CUDA_VISIBLE_DEVICES", fmt::format("{}", fmt::join(chosen, ",")));
 }
 
-}  // namespace remote::launch
+}  // namespace remote

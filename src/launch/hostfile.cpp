@@ -1,13 +1,12 @@
-#include "launch/hostfile.hpp"
-
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
+#include <remote/launch_texts.hpp>
 
 #include "base/strings.hpp"
 
-namespace remote::launch {
+namespace remote {
 namespace {
 
 constexpr int most_slots = 4096;
@@ -105,4 +104,4 @@ std::vector<LaunchHost> parse_host_list(std::string_view text) {
   return hosts;
 }
 
-}  // namespace remote::launch
+}  // namespace remote

@@ -5,11 +5,13 @@
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
+#include <remote/launch_texts.hpp>
 
+#include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "launch/command.hpp"
 #include "launch/launchers.hpp"
+#include "launch/tags.hpp"
 
 namespace remote::launch {
 namespace {
@@ -217,3 +219,11 @@ bool needs_mpi(const std::string& launcher) {
 }
 
 }  // namespace remote::launch
+
+namespace remote {
+
+void check_nproc(const std::string& text) {
+  launch::resolve_nproc(text, 0, 1);
+}
+
+}  // namespace remote

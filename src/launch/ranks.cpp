@@ -1,7 +1,7 @@
 // The launcher "ranks": one process a rank, which finds its peers by torch's env:// variables.
 #include <fmt/format.h>
 
-#include "launch/command.hpp"
+#include "base/command.hpp"
 #include "launch/launchers.hpp"
 
 namespace remote::launch {

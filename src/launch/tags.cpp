@@ -1,10 +1,10 @@
-// The tags of a job that got none.
+#include "launch/tags.hpp"
 
 #include <algorithm>
 #include <array>
 
+#include "base/command.hpp"
 #include "base/strings.hpp"
-#include "launch/command.hpp"
 
 namespace remote::launch {
 namespace {
@@ -23,6 +23,11 @@ std::vector<std::string> simple_commands(std::string_view line) {
     if (c == '\\' && quote != '\'' && at + 1 < line.size()) {
       commands.back() += target ? "" : std::string{c, line[at + 1]};
       ++at;
+      continue;
+    }
+    if (quote != '\'' && line.substr(at, 3) == "$((") {
+      commands.back() += target ? "" : "$";  // arithmetic holds no command
+      at = std::min(line.find("))", at), line.size() - 2) + 1;
       continue;
     }
     if (quote != 0) {

@@ -5,10 +5,10 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/command.hpp"
 #include "base/rendezvous.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
-#include "launch/command.hpp"
 #include "launch/launchers.hpp"
 
 namespace remote::launch {

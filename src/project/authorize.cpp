@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
 #include "ssh/key_files.hpp"
@@ -35,10 +36,8 @@ fs::path without_pub(fs::path file) {
 fs::path configured_key(const config::Config& config, const config::Server& server) {
   const fs::path ssh_folder = home_folder() / ".ssh";
   const ssh::Target target = ssh::resolve(config, server, ssh_folder / "config");
-  std::error_code ignored;
   for (const auto& identity : target.identities) {
-    if (target.identities_given || fs::exists(identity.value, ignored) ||
-        fs::exists(identity.value.string() + ".pub", ignored)) {
+    if (target.identities_given || is_there(identity.value) || is_there(identity.value.string() + ".pub")) {
       return without_pub(identity.value);
     }
   }
@@ -52,10 +51,9 @@ std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
   std::vector<Chosen> chosen;
   for (const config::Server& server : servers) {
     const fs::path file = request.key.empty() ? configured_key(core.config, server)
-                                              : fs::absolute(without_pub(expand_home(request.key.string())));
+                                              : absolute_path(without_pub(expand_home(request.key.string())));
     if (!known.contains(file)) {
-      std::error_code ignored;
-      if (request.generate && !fs::exists(file, ignored) && !fs::exists(file.string() + ".pub", ignored)) {
+      if (request.generate && !is_there(file) && !is_there(file.string() + ".pub")) {
         ssh::generate_key(file, user_at_host());
         core.tell(KeyMade{file.string()});
       }
@@ -69,14 +67,13 @@ std::vector<Chosen> choose_keys(Core& core, const AuthorizeRequest& request,
 // Why the proof failed although the key stands there, as far as that can be told.
 Error explained(const Error& error, const AuthorizeReport& report, const fs::path& file) {
   std::string hint = "look at AuthorizedKeysFile and PubkeyAuthentication in the server's sshd_config";
-  std::error_code ignored;
   if (report.state == AuthorizeReport::State::restricted) {
     hint = "the key stands in authorized_keys with options before it: see whether they forbid this login";
   } else if (!report.open_folder.empty()) {
     hint = fmt::format(
         "others may write to {0} on the server, so sshd does not trust what is in it: chmod go-w {0}",
         report.open_folder);
-  } else if (!fs::exists(file, ignored)) {
+  } else if (!is_there(file)) {
     hint = "the private half " + file.string() + " is not here: the login was not tried with it";
   }
   return {"the key is there, but a login with it alone does not work", error.message(), hint, error.kind()};
@@ -96,8 +93,6 @@ AuthorizeReport authorize_one(Core& core, const config::Server& server, const Ch
   return report;
 }
 
-}  // namespace
-
 std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   const std::vector<Chosen> chosen = choose_keys(core, request, servers);
@@ -110,9 +105,8 @@ std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& reque
     AuthorizeResult result;
     result.server = servers[i].name;
     result.key = chosen[i].file;
-    std::error_code ignored;
     result.configured =
-        configured_key(core.config, servers[i]) == chosen[i].file || !fs::exists(chosen[i].file, ignored);
+        configured_key(core.config, servers[i]) == chosen[i].file || !is_there(chosen[i].file);
     if (outcomes[i].ok()) {
       result.added = outcomes[i].value->state == AuthorizeReport::State::added;
       result.open_folder = outcomes[i].value->open_folder;
@@ -123,4 +117,16 @@ std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& reque
   return results;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<AuthorizeResult> Project::authorize(const AuthorizeRequest& request,
+                                                const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::authorize(core, request); });
+}
+
+}  // namespace remote

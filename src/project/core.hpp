@@ -19,6 +19,7 @@
 
 #include <remote/project.hpp>
 
+#include "base/files.hpp"
 #include "config/config.hpp"
 #include "jobs/store.hpp"
 #include "project/callbacks.hpp"
@@ -223,20 +224,37 @@ std::function<Answer()> Core::asked_of_caller(std::function<Answer()> callback) 
   };
 }
 
-// The calls of Project, which project.hpp documents.
+// Makes a call, in which a link that breaks is an error and not a signal.
+template <typename Work>
+auto call(State& state, const std::optional<Cancel>& cancel, const Work& work) {
+  const SigpipeGuard guard;
+  Core core(state, cancel);
+  using Result = std::invoke_result_t<Work, Core&>;
+  if constexpr (std::is_void_v<Result>) {
+    core.carry_out([&] { work(core); });
+  } else {
+    std::optional<Result> result;
+    core.carry_out([&] { result.emplace(work(core)); });
+    return std::move(*result);
+  }
+}
 
-std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs);
-std::vector<ServerState> server_states(Core& core, const std::vector<std::string>& globs);
+// The same for a call that needs servers: whether it may is asked before anything is done.
+template <typename Work>
+auto call_servers(State& state, const std::optional<Cancel>& cancel, const Work& work) {
+  return call(state, cancel, [&](Core& core) {
+    core.require_trust();
+    return work(core);
+  });
+}
+
+// What calls of Project have their steps in common with.
+
 void watch(Core& core, const WatchRequest& request);
 std::vector<ServerRun> run(Core& core, const RunRequest& request);
-ServerRun shell(Core& core, const ShellRequest& request);
-std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request);
-FirstSync first_sync(Core& core, const std::vector<std::string>& globs);
 
 std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts);
-Plan plan(Core& core, const LaunchRequest& request);
 LaunchResult launch(Core& core, const LaunchRequest& request);
-StartResult start(Core& core, const JobRequest& request);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
 // Where the jobs are recorded here: the configured folder, or one beside it where labml_remote has its jobs.
@@ -247,8 +265,6 @@ std::filesystem::path store_folder(const config::Config& config);
 // again.
 void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, bool unfinished_only = false);
-ProjectStatus status(Core& core);
-void status_was_told(Core& core, const ProjectStatus& status);
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
@@ -256,21 +272,14 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 // `ended`: ranks of the same launch that need no following.
 FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
                     const std::vector<Job>& ended = {});
-FollowResult wait(Core& core, const std::vector<Job>& jobs,
-                  std::function<void(std::size_t, const Job&)> on_ended);
 // The verdict about a launch, with the last lines that its first failed rank wrote.
 Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::string>& gone);
 
 KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
                 ssh::ConnectLimit limit = {});
-StacksResult stacks(Core& core, const std::vector<Job>& jobs);
-SyncReport pull(Core& core, const PullRequest& request);
 std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);
-CleanResult clean(Core& core, const std::vector<Job>& jobs);
-std::vector<AuthorizeResult> authorize(Core& core, const AuthorizeRequest& request);
 
 // What the project wants and the user has not allowed: settings and links.
-std::vector<Demand> demands(Core& core);
 // The links that are not to be followed when the project is sent, by their names in it; asks and tells.
 std::vector<std::string> links_to_leave(Core& core);
 

@@ -3,18 +3,20 @@
 #include "jobs/follow.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
-#include <thread>
 
 #include <fmt/format.h>
+#include <poll.h>
 
-#include "jobs/places.hpp"
+#include "base/threads.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/core.hpp"
 #include "project/follow_output.hpp"
+#include "project/history.hpp"
 #include "project/report/moments.hpp"
 #include "servers/fanout.hpp"
 
@@ -24,23 +26,25 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // Sleeps; false when it was woken before the time by the end of what it is for.
-bool sleep_until(Clock::time_point time, const std::stop_token& over, const Cancel& cancel) {
-  std::mutex mutex;
-  std::condition_variable_any wake;
-  std::unique_lock lock(mutex);
-  // a cancel comes from a signal handler, which cannot notify
-  while (Clock::now() < time && !over.stop_requested() && !cancel.cancelled()) {
-    wake.wait_until(lock, over, std::min(time, Clock::now() + std::chrono::milliseconds(50)),
-                    [] { return false; });
+bool sleep_until(Clock::time_point time, const Cancel& over, const Cancel& cancel) {
+  while (!over.cancelled() && !cancel.cancelled()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Clock::now()).count();
+    if (left <= 0) {
+      return true;
+    }
+    std::array<pollfd, 2> fds{{{over.fd(), POLLIN, 0}, {cancel.fd(), POLLIN, 0}}};
+    static_cast<void>(::poll(fds.data(), fds.size(), static_cast<int>(left)));
   }
-  return !over.stop_requested() && !cancel.cancelled();
+  return false;
 }
 
 // Ends the other ranks, once, on a thread of its own, because the followers must go on reading meanwhile.
-class Ender {
+class OtherRanksStopper {
  public:
-  Ender(Core& core, const std::vector<Job>& ranks, std::chrono::seconds grace)
+  OtherRanksStopper(Core& core, const std::vector<Job>& ranks, std::chrono::seconds grace)
       : core_(core), ranks_(ranks), grace_(grace) {}
+
+  ~OtherRanksStopper() { over_.cancel(); }
 
   void end_after(const Job& failed) {
     const std::lock_guard lock(mutex_);
@@ -52,9 +56,9 @@ class Ender {
     std::ranges::copy_if(ranks_, std::back_inserter(others),
                          [&](const Job& job) { return job.id != failed.id; });
     KillRequest request;
-    request.by = fmt::format("rank {}", failed.rank.value_or(0));
-    thread_ = std::jthread([this, request, others = std::move(others)](const std::stop_token& all_ended) {
-      if (sleep_until(Clock::now() + grace_, all_ended, core_.cancel())) {
+    request.by = {.kind = JobReason::Kind::after_rank, .number = failed.rank.value_or(0)};
+    thread_ = JoiningThread([this, request, others = std::move(others)] {
+      if (sleep_until(Clock::now() + grace_, over_, core_.cancel())) {
         end(others, request);
       }
     });
@@ -88,12 +92,13 @@ class Ender {
   std::chrono::seconds grace_;
   std::mutex mutex_;
   int left_ = 0;
-  std::jthread thread_;
+  Cancel over_;
+  JoiningThread thread_;
 };
 
 // Tells once, when the lifelines have had their time to connect, which servers are without one: for them this
 // program must go on following.
-void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const std::stop_token& over) {
+void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
   // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
   // three.
   const auto begin = Clock::now();
@@ -148,13 +153,14 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
     const Job& job = jobs[part.job];
     options.ranks.push_back(part.file);
     options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
-    if (part.only.value_or(no_rank) != no_rank) {  // among the lines of one rank are those of its neighbours
+    if (part.labelled && !request.ranks.empty()) {  // among the lines of a rank are those of its neighbours
       most = std::max(most, ranks_of(job));
     }
   }
   if (request.lines) {
     options.lines = static_cast<int>(std::min<std::int64_t>(std::int64_t{*request.lines} * most, 1000000000));
   }
+  options.since = request.since;
   options.follow = request.follow;
   options.patience = request.patience;
   options.lost_after = request.lost_after;
@@ -163,7 +169,8 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
 
 void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   for (const Job& job : jobs) {
-    if (ranks_of(job) > 1 && !job.labelled && rank != job.rank.value_or(0) &&
+    const int first = job.rank.value_or(0);
+    if (ranks_of(job) > 1 && !job.labelled && rank > first && rank < first + ranks_of(job) &&
         !jobs::is_of_slurm(core.config, job)) {
       throw Error::usage(
           fmt::format("cannot show the output of rank {}", rank),
@@ -176,16 +183,22 @@ void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
 
 }  // namespace
 
-FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& request,
+FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& asked,
                     const std::vector<Job>& ended) {
-  if (request.rank) {
-    check_rank(core, jobs, *request.rank);
+  FollowRequest request = asked;
+  if (request.first_rank_only) {
+    request.ranks = {0};
   }
-  std::optional<Ender> ender;
-  std::jthread teller;
+  for (const int rank : request.ranks) {
+    check_rank(core, jobs, rank);
+  }
+  std::optional<OtherRanksStopper> ender;
+  Cancel over;
+  JoiningThread teller;
+  const CancelAtEnd at_end{over};
   if (request.end_others && jobs.size() > 1) {
     ender.emplace(core, jobs, *request.end_others);
-    teller = std::jthread([&](const std::stop_token& over) { tell_when_lifelines_stand(core, jobs, over); });
+    teller = JoiningThread([&] { tell_when_lifelines_stand(core, jobs, over); });
   }
   const std::vector<Part> parts = parts_of(core, jobs, request);
   std::vector<Job> followed_jobs;
@@ -193,26 +206,17 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
                          [&](const Part& part) { return jobs[part.job]; });
   jobs::FollowEvents events;
   jobs::FollowOptions options = options_of(jobs, parts, request);
-  Output output(parts, request.on_output, request.on_rank_output);
+  Output output(parts, jobs, request);
   // `launch --follow` alone sees outputs when they are written.
   const std::vector<Job> from_their_start = request.first_rank_only ? jobs : std::vector<Job>();
   FirstOutputs first(core.store, from_their_start);
-  std::vector<int> open(jobs.size(), 0);  // how many parts of each job have not come to their ends
-  for (const Part& part : parts) {
-    ++open[part.job];
-  }
   const SettledAtTheEnd settled(core);
   events.output = core.on_caller(OnOutput([&](std::size_t index, OutputStream stream, std::string_view data) {
     first.note(parts[index].job);
     output.take(index, stream, data);
   }));
-  const auto finish =
-      core.on_caller(std::function<void(std::size_t, const Job&)>([&](std::size_t index, const Job& job) {
-        output.finish(index);
-        if (--open[parts[index].job] == 0 && request.on_ended) {
-          request.on_ended(parts[index].job, job);
-        }
-      }));
+  const auto finish = core.on_caller(std::function<void(std::size_t, const Job&)>(
+      [&](std::size_t index, const Job& job) { output.finish(index, job); }));
   events.ended = [&](std::size_t index, const Job& job) {
     finish(index, job);
     if (ender && has_failed(job)) {
@@ -221,9 +225,21 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   };
   events.link = [&](const Event& event) { core.tell(event); };
   events.settled = core.on_caller(request.on_settled);
+  Cancel all_read;
+  JoiningThread ticker;
+  const CancelAtEnd ticker_end{all_read};
+  if (request.fold && request.follow) {
+    const auto tick = core.on_caller(std::function<void()>([&] { output.give_due(); }));
+    ticker = JoiningThread([&, tick] {
+      while (sleep_until(Clock::now() + LineFold::longest_wait / 3, all_read, core.cancel())) {
+        tick();
+      }
+    });
+  }
   options.ended = ended;
   jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(),
                                              std::move(followed_jobs), options, events, core.cancel());
+  core.on_caller(std::function<void()>([&] { output.give_all(); }))();
   FollowResult result;
   result.jobs = jobs;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -236,8 +252,11 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   if (request.judge && known && are_one_launch(result.jobs)) {
     result.verdict = judge_launch(core, result.jobs, result.gone);
   }
+  complete_records(core, result.verdict);
   return result;
 }
+
+namespace {
 
 FollowResult wait(Core& core, const std::vector<Job>& jobs,
                   std::function<void(std::size_t, const Job&)> on_ended) {
@@ -270,8 +289,6 @@ FollowResult wait(Core& core, const std::vector<Job>& jobs,
   return result;
 }
 
-namespace {
-
 // The ranks that failed below those of these jobs that stand for several ranks: agents of torchrun, mpirun
 // and its daemons, and launches under Slurm. What a server does not tell is missing.
 std::vector<jobs::Worker> workers_of(Core& core, const std::vector<Job>& jobs) {
@@ -298,7 +315,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
   const std::vector<jobs::Worker> workers = workers_of(core, jobs);
   std::vector<Job> processes;
   std::ranges::transform(workers, std::back_inserter(processes), &jobs::Worker::job);
-  Verdict verdict = jobs::verdict_of(jobs, processes, gone);
+  Verdict verdict = verdict_of(jobs, processes, gone);
   if (!verdict.first) {
     return verdict;
   }
@@ -312,7 +329,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
     const auto connection =
         core.connector().connect(jobs::server_of(core.config, *verdict.first), core.cancel(),
                                  std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    verdict.last_lines = jobs::last_stderr(*connection, *verdict.first, core.cancel());
+    verdict.last_lines = jobs::last_lines(*connection, *verdict.first, 10, {"job.err"}, core.cancel());
   } catch (const Error&) {
     // then it is told without them
   }
@@ -320,3 +337,20 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+FollowResult Project::follow(const std::vector<Job>& jobs, const FollowRequest& request,
+                             const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::follow(core, jobs, request); });
+}
+
+FollowResult Project::wait(const std::vector<Job>& jobs,
+                           std::function<void(std::size_t, const Job&)> on_ended,
+                           const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::wait(core, jobs, on_ended); });
+}
+
+}  // namespace remote

@@ -14,6 +14,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/log.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 
 namespace remote::project {
@@ -49,7 +50,9 @@ void append(const std::filesystem::path& file, const std::string& line) {
 // The newest half, where there are more lines than may be. The file is read only where lines as long as this
 // one would be too many.
 void shorten(const std::filesystem::path& file, std::size_t line_length) {
-  if (std::filesystem::file_size(file) / line_length <= GpuSamples::most_lines) {
+  std::error_code error;
+  if (const auto size = std::filesystem::file_size(file, error);
+      error || size / line_length <= GpuSamples::most_lines) {
     return;
   }
   const std::string text = read_file(file);
@@ -142,7 +145,7 @@ void GpuSamples::keep(const ServerSample& sample) {
     return;
   }
   try {
-    if (std::filesystem::is_symlink(folder_)) {
+    if (is_link(folder_)) {
       return;  // a project may bring a link that leads anywhere
     }
     const std::filesystem::path file = folder_ / sample.server;
@@ -155,7 +158,7 @@ void GpuSamples::keep(const ServerSample& sample) {
       return;
     }
     make_folders(folder_, 0700);
-    if (!std::filesystem::exists(folder_ / ".gitignore")) {
+    if (!is_there(folder_ / ".gitignore")) {
       write_file_atomic(folder_ / ".gitignore", "*\n", 0600);
     }
     const auto lock = FileLock::try_lock(folder_ / ".lock");

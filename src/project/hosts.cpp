@@ -46,3 +46,11 @@ std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<Launch
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<LaunchHost> Project::resolve_hosts(const std::vector<LaunchHost>& hosts) const {
+  return project::call(*state_, {}, [&](project::Core& core) { return project::resolve_hosts(core, hosts); });
+}
+
+}  // namespace remote

@@ -6,7 +6,7 @@
 
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 

@@ -8,13 +8,15 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/kill.hpp"
-#include "jobs/places.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
 #include "project/core.hpp"
+#include "project/history.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -54,6 +56,7 @@ std::vector<Job> list(Core& core, const JobsRequest& request) {
   }
   chosen = refresh(core, std::move(chosen), request.patience);
   tell_missing_lifelines(core, chosen);
+  complete_records(core);
   return chosen;
 }
 
@@ -85,8 +88,8 @@ std::string user_at_host() {
 KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
                 ssh::ConnectLimit limit) {
   KillRequest full = request;
-  if (full.by.empty()) {
-    full.by = user_at_host();
+  if (full.by == JobReason{.kind = JobReason::Kind::by_user}) {
+    full.by.text = user_at_host();
   }
   std::optional<Error> unsaved;
   KillResult result =
@@ -94,23 +97,27 @@ KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& req
   if (unsaved) {
     core.tell(StoreProblem{unsaved->message()});
   }
+  if (!cancel.cancelled()) {
+    complete_records(core);
+  }
   return result;
 }
+
+namespace {
 
 StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
   return jobs::read_stacks(core.config, core.connector(), jobs, core.cancel());
 }
 
 CleanResult clean(Core& core, const std::vector<Job>& jobs) {
+  complete_records(core);  // while the jobs' last words are there
   return jobs::clean(core.config, core.store, core.connector(), jobs, core.cancel());
 }
-
-namespace {
 
 // Whether the job was removed here while its output came: what came then goes, too.
 bool was_removed(const Core& core, const Job& job) {
   std::error_code ignored;
-  if (std::filesystem::exists(core.store.record_file(job.id), ignored)) {
+  if (is_there(core.store.record_file(job.id))) {
     return false;
   }
   const std::filesystem::path folder = core.store.job_folder(job.id);
@@ -133,7 +140,7 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
     Job job;
   };
   std::vector<Error> errors;
-  const auto brought = jobs::at_places(
+  const auto brought = jobs::on_job_servers(
       core.config, core.connector(), wanted, errors, core.cancel(),
       [&](ssh::Connection& connection, const jobs::JobsAt& place) {
         servers::PullOptions options;
@@ -158,9 +165,8 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
     }
     // A lost job may be found again, and what a job has left behind may write on.
     if (!is_over(one.job)) {
-      std::filesystem::remove(complete(one.job));
-    } else if (one.job.state != JobState::lost &&
-               std::filesystem::exists(core.store.job_folder(one.job.id) / "job.out")) {
+      remove_file(complete(one.job));
+    } else if (one.job.state != JobState::lost && is_there(core.store.job_folder(one.job.id) / "job.out")) {
       try {
         write_file_atomic(complete(one.job), "");
       } catch (const Error&) {
@@ -174,3 +180,55 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<Job> Project::jobs(const JobsRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call(*state_, cancel, [&](project::Core& core) { return project::list(core, request); });
+}
+
+std::vector<Job> Project::refresh(std::vector<Job> jobs, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::refresh(core, std::move(jobs)); });
+}
+
+std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
+  std::vector<Job> all =
+      project::call(*state_, {}, [](project::Core& core) { return project::stored_jobs(core); });
+  std::erase_if(all, [&](const Job& job) {
+    return std::none_of(jobs.begin(), jobs.end(), [&](const Job& one) {
+      return job.id == one.id || (one.launch && job.launch == one.launch);
+    });
+  });
+  return all;
+}
+
+Job Project::newest_master(const std::vector<std::string>& tags) {
+  return project::call(*state_, {}, [&](project::Core& core) {
+    return jobs::default_to_follow(project::stored_jobs(core), tags);
+  });
+}
+
+KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& request,
+                         const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    return project::kill(core, jobs, request, core.cancel());
+  });
+}
+
+StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::stacks(core, jobs); });
+}
+
+std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::fetch_logs(core, jobs); });
+}
+
+CleanResult Project::clean(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::clean(core, jobs); });
+}
+
+}  // namespace remote

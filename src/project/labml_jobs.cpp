@@ -5,12 +5,13 @@
 
 #include <sys/stat.h>
 
+#include "base/command.hpp"
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/yaml_reader.hpp"
 #include "jobs/job_json.hpp"
-#include "jobs/places.hpp"
-#include "launch/command.hpp"
+#include "jobs/job_servers.hpp"
 #include "project/core.hpp"
 
 namespace remote::project {
@@ -31,13 +32,14 @@ std::optional<Job> read_record(const config::Config& config, const JobId& id, co
   Job job;
   job.id = id;
   job.server = scalar(*node, "server");
+  job.backend = "labml";
   job.key = parse_number<int>(scalar(*node, "job_key")).value_or(0);
   const auto server = std::ranges::find(config.servers, job.server, &config::Server::name);
   if (server == config.servers.end() || job.key < 1) {
     return std::nullopt;
   }
   job.remote_folder = jobs::remote_folder_for(config, *server);
-  job.command = launch::mask_command(scalar(*node, "command"));
+  job.command = mask_command(scalar(*node, "command"));
   if (const auto* tags = node->find("tags")) {
     for (const config::NodePtr& tag : tags->value->items) {
       job.tags.push_back(tag->text);
@@ -60,7 +62,7 @@ std::optional<Job> read_record(const config::Config& config, const JobId& id, co
 void adopt(const Core& core, const JobId& id) {
   const fs::path folder = core.config.local(core.config.jobs_folder) / id.text();
   struct stat info {};
-  if (fs::exists(core.store.record_file(id)) || ::stat((folder / "job.yaml").c_str(), &info) != 0) {
+  if (is_there(core.store.record_file(id)) || ::stat((folder / "job.yaml").c_str(), &info) != 0) {
     return;
   }
   const auto text = read_file_if_there(folder / "job.yaml");
@@ -77,17 +79,16 @@ void adopt(const Core& core, const JobId& id) {
 }  // namespace
 
 fs::path store_folder(const config::Config& config) {
-  const fs::path common = config.local(config.jobs_folder);
-  const fs::path own = config.project / config::Config::own_jobs_folder;
-  std::error_code ignored;
-  if (fs::exists(common / "last_key", ignored)) {
+  fs::path common = config.local(config.jobs_folder);
+  fs::path own = config.project / config::Config::own_jobs_folder;
+  if (is_there(common / "last_key")) {
     return common;
   }
-  if (fs::exists(own, ignored)) {
+  if (is_there(own)) {
     return own;
   }
-  for (const fs::directory_entry& entry : fs::directory_iterator(common, ignored)) {
-    if (fs::exists(entry.path() / "job.yaml", ignored)) {
+  for (const fs::path& folder : entries_of(common)) {
+    if (is_there(folder / "job.yaml")) {
       return own;
     }
   }
@@ -99,11 +100,10 @@ void adopt_labml_jobs(const Core& core) {
   if (core.store.folder() == common) {
     return;  // labml_remote has none there
   }
-  std::error_code ignored;
-  for (const fs::directory_entry& entry : fs::directory_iterator(common, ignored)) {
-    const auto id = JobId::parse(entry.path().filename().string());
+  for (const fs::path& folder : entries_of(common)) {
+    const auto id = JobId::parse(folder.filename().string());
     try {
-      if (id && entry.is_directory(ignored) && !entry.is_symlink(ignored)) {
+      if (id && is_folder(folder) && !is_link(folder)) {
         adopt(core, *id);
       }
     } catch (const std::exception&) {

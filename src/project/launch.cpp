@@ -1,23 +1,25 @@
-// Launching: connect to all servers, look at them, plan, start, and end what started when not all did.
+// LaunchAttempt: connect to all servers, look at them, plan, start, and end what started when not all did.
 
 #include <algorithm>
 #include <iterator>
 
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/strings.hpp"
 #include "jobs/helpers.hpp"
-#include "launch/command.hpp"
-#include "project/launching.hpp"
+#include "project/launch_attempt.hpp"
 #include "project/new_job.hpp"
 #include "project/slurm.hpp"
+#include "server/program.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
 
-Launching::Launching(Core& core, const LaunchRequest& request) : core_(core), request_(request) {
+LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request)
+    : core_(core), request_(request), git_(ask_git(core)) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
@@ -43,7 +45,7 @@ Launching::Launching(Core& core, const LaunchRequest& request) : core_(core), re
   connect_all();
 }
 
-void Launching::choose_servers() {
+void LaunchAttempt::choose_servers() {
   if (request_.hosts.empty()) {
     servers_ = core_.servers(request_.servers);
     return;
@@ -57,7 +59,7 @@ void Launching::choose_servers() {
   }
 }
 
-void Launching::need_all(const auto& outcomes, const std::string& reason, Remedy remedy) {
+void LaunchAttempt::need_all(const auto& outcomes, const std::string& reason, Remedy remedy) {
   bool complete = true;
   for (const auto& outcome : outcomes) {
     if (!outcome.ok()) {
@@ -70,7 +72,7 @@ void Launching::need_all(const auto& outcomes, const std::string& reason, Remedy
   }
 }
 
-void Launching::connect_all() {
+void LaunchAttempt::connect_all() {
   connecting_.resize(servers_.size());
   const auto outcomes =
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
@@ -86,7 +88,7 @@ void Launching::connect_all() {
 }
 
 // Ranks that run different code hang, or train something that nobody wrote.
-void Launching::verify_sync() {
+void LaunchAttempt::verify_sync() {
   servers::SyncOptions options;
   options.pipe_program = core_.hooks.rsync_helper;
   options.leave = links_to_leave(core_);
@@ -111,7 +113,7 @@ void Launching::verify_sync() {
 
 // The engine and the image, on every server, before a rank starts anywhere: the others would wait for one
 // without.
-void Launching::ready_containers() {
+void LaunchAttempt::ready_containers() {
   std::vector<config::Server> contained;
   std::vector<Container> wanted;
   for (const config::Server& server : servers_) {
@@ -133,21 +135,21 @@ void Launching::ready_containers() {
   }
 }
 
-// What follows the probe, so that it is made ready beside it.
-void Launching::announce_questions() {
+// What follows the facts, so that it is made ready beside it.
+void LaunchAttempt::announce_questions() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     const auto connection = connect(servers_[i]);
-    connection->expect();  // the start
+    connection->expect(server::program_command());  // the start
     // The lifeline's word; where nobody waits for that, the output is followed. The first server is not
     // asked.
     if (!request_.await_lifelines || (request_.end_others && i > 0)) {
-      connection->expect();
+      connection->expect(server::program_command());
     }
   }
 }
 
 // How the first server reaches the jobs on the others by ssh; see mpi_ssh.sh.
-std::string Launching::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
+std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const {
   std::string ways;
   for (std::size_t i = 1; i < plan.processes.size(); ++i) {
     const auto server = std::ranges::find(servers_, plan.processes[i].server, &config::Server::name);
@@ -164,9 +166,9 @@ std::string Launching::ssh_ways(const Plan& plan, const std::vector<jobs::NewJob
   return ways;
 }
 
-std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
+std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
-  const std::string shown = launch::mask_command(request_.command);
+  const std::string shown = mask_command(request_.command);
   for (const PlannedProcess& process : plan.processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
@@ -202,7 +204,7 @@ std::vector<jobs::NewJob> Launching::new_jobs(const Plan& plan) const {
 
 // Ranks that started cannot get on without those that did not. Where the answer is missing they may have
 // started, or start later: what is ended before its start never starts. `jobs` become what they are then.
-void Launching::end_started(std::vector<Job>& jobs) {
+void LaunchAttempt::end_started(std::vector<Job>& jobs) {
   std::vector<Job> started;
   std::ranges::copy_if(jobs, std::back_inserter(started),
                        [](const Job& job) { return !is_final(job.state); });
@@ -211,7 +213,7 @@ void Launching::end_started(std::vector<Job>& jobs) {
   }
   core_.tell(EndingRanks{});
   KillRequest request;
-  request.by = jobs::by_launch;
+  request.by = {.kind = JobReason::Kind::by_launch};
   // Also after a Ctrl-C, which is a reason to end them; a second one ends this too.
   // One that has just fallen silent is not waited for long.
   const KillResult killed =
@@ -225,12 +227,12 @@ void Launching::end_started(std::vector<Job>& jobs) {
   }
 }
 
-jobs::StartResult Launching::start_jobs(const Plan& plan, const jobs::Lifeline* lifeline) {
+jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const jobs::Lifeline* lifeline) {
   const StepTimer timer(starting_, "start", "");
   return jobs::start(core_.config, core_.store, core_.connector(), new_jobs(plan), core_.cancel(), lifeline);
 }
 
-LaunchResult Launching::start() {
+LaunchResult LaunchAttempt::start() {
   if (code_check_) {
     changed_ = code_check_->tell(core_, servers_, logins_);
   }
@@ -243,10 +245,11 @@ LaunchResult Launching::start() {
   judge_servers(result.plan);
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);
+  LaunchMemory memory(core_, request_, result.plan, git_, setups(result.plan), steps());
   jobs::StartResult started = start_jobs(result.plan, lifeline ? &*lifeline : nullptr);
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  remember(result);
+  memory.started(result.jobs, starting_);
   core_.tell(Launched{result});
   if (started.unsaved) {
     core_.tell(StoreProblem{started.unsaved->message()});
@@ -266,18 +269,40 @@ LaunchResult Launching::start() {
   return result;
 }
 
+namespace {
+
 Plan plan(Core& core, const LaunchRequest& request) {
+  check_name(request.name);
   if (const auto login = login_of(core, request)) {
     return plan_on_slurm(*login, request);
   }
-  return Launching(core, request).plan();
+  return LaunchAttempt(core, request).plan();
 }
 
+}  // namespace
+
 LaunchResult launch(Core& core, const LaunchRequest& request) {
+  check_name(request.name);
   if (const auto login = login_of(core, request)) {
     return launch_on_slurm(core, *login, request);
   }
-  return Launching(core, request).start();
+  return LaunchAttempt(core, request).start();
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+Plan Project::plan(const LaunchRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::plan(core, request); });
+}
+
+LaunchResult Project::launch(const LaunchRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    project::adopt_labml_jobs(core);  // their keys must not be given again
+    return project::launch(core, request);
+  });
+}
+
+}  // namespace remote

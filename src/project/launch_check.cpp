@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "project/check/judge.hpp"
-#include "project/launching.hpp"
+#include "project/launch_attempt.hpp"
 
 namespace remote::project {
 namespace {
@@ -22,9 +22,27 @@ std::string where_and_what(const std::optional<Fix>& fix) {
   return command ? where + fix->text : fix->text;
 }
 
+Error cannot_run(const std::string& reason, const std::string& hint = {}) {
+  return Error("it cannot run there", reason, hint);
+}
+
+// The GPUs of a server that its ranks are to see, by their numbers; nullopt where all, or where it is not
+// known which those are.
+auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vector<Gpu>& found) {
+  const auto process = std::ranges::find(plan.processes, server, &PlannedProcess::server);
+  auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
+  if (gpus && !gpus->empty() &&
+      std::ranges::any_of(found, [&](const Gpu& gpu) { return gpu.name != found.front().name; }) &&
+      std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==
+          process->env.end()) {
+    gpus.reset();  // CUDA then counts the fastest first, and nvidia-smi by their places on the bus
+  }
+  return gpus;
+}
+
 }  // namespace
 
-void Launching::judge_servers(const Plan& plan) {
+void LaunchAttempt::judge_servers(const Plan& plan) {
   if (!request_.check) {
     return;
   }
@@ -35,47 +53,37 @@ void Launching::judge_servers(const Plan& plan) {
     if (const std::string& missing = answers_[i].missing; !missing.empty()) {
       fit = false;
       core_.tell(PartFailed{
-          Error("it cannot run there",
-                fmt::format(
-                    "there is no program '{}', and the project's Python environment does not provide it",
-                    missing))
+          cannot_run(fmt::format(
+                         "there is no program '{}', and the project's Python environment does not provide it",
+                         missing))
               .mended_by(Remedy::prepare_servers)
               .on(server.name)});
     }
+    const ServerFacts& facts = answers_[i].facts;
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
-    const auto process = std::ranges::find(plan.processes, server.name, &PlannedProcess::server);
-    auto gpus = process == plan.processes.end() ? std::nullopt : visible_gpus(process->env);
-    const std::vector<std::string>& models = answers_[i].models;
-    if (gpus && !gpus->empty() &&
-        std::ranges::any_of(models, [&](const std::string& model) { return model != models.front(); }) &&
-        std::ranges::find(process->env, std::string("CUDA_DEVICE_ORDER"), &Env::value_type::first) ==
-            process->env.end()) {
-      gpus.reset();  // CUDA then counts the fastest first, and nvidia-smi by their places on the bus
-    }
-    for (const Finding& finding : judge_launch(answers_[i], clocks_ahead_[i], jobs, logins_[i].user, gpus)) {
+    for (const Finding& finding :
+         judge_launch(facts, jobs, logins_[i].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
       if (finding.status == CheckStatus::fail) {
         fit = false;
-        core_.tell(PartFailed{
-            Error("it cannot run there", finding.detail, where_and_what(finding.fix)).on(server.name)});
+        core_.tell(PartFailed{cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name)});
       } else {
         core_.tell(CheckWarned{server.name, finding});
       }
     }
-    if (!answers_[i].torch.empty() && !servers::container_of(server, request_.image)) {
+    if (!facts.torch.empty() && !servers::container_of(server, request_.image)) {
       Compared& one = compared.emplace_back();
       one.server = server.name;
-      one.facts.torch = answers_[i].torch;
+      one.facts.torch = facts.torch;
     }
   }
   for (std::size_t i = 0; i < servers_.size() && request_.python && !compared.empty(); ++i) {
-    if (answers_[i].torch.empty() && !servers::container_of(servers_[i], request_.image)) {
+    if (answers_[i].facts.torch.empty() && !servers::container_of(servers_[i], request_.image)) {
       fit = false;
-      core_.tell(PartFailed{Error("it cannot run there",
-                                  fmt::format("torch is missing there; {} has {}", compared.front().server,
-                                              compared.front().facts.torch),
-                                  "remote update-packages --server " + servers_[i].name +
-                                      ", or --no-check where torch is found in another way")
+      core_.tell(PartFailed{cannot_run(fmt::format("torch is missing there; {} has {}",
+                                                   compared.front().server, compared.front().facts.torch),
+                                       "remote update-packages --server " + servers_[i].name +
+                                           ", or --no-check where torch is found in another way")
                                 .on(servers_[i].name)});
     }
   }

@@ -8,28 +8,13 @@
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "jobs/refresh.hpp"
-#include "project/launching.hpp"
+#include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
-namespace {
-
-// lifeline.py needs Python 3.6. `version` is what the probe saw: "3.11.2".
-bool can_hold_lifeline(const std::optional<std::string>& version) {
-  if (!version) {
-    return false;
-  }
-  const std::vector<std::string> parts = split(*version, '.');
-  const int major = parse_number<int>(parts.front()).value_or(0);
-  const int minor = parts.size() > 1 ? parse_number<int>(parts[1]).value_or(0) : 0;
-  return major > 3 || (major == 3 && minor >= 6);
-}
-
-}  // namespace
-
 // nullopt where there can be none. Tells which servers are without one.
-std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
+std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   // mpirun reaches the other servers by it, whatever is to happen after a failure.
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
@@ -48,7 +33,7 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
         plan.processes.end()) {
       continue;  // nothing runs there that would have to be ended
     }
-    if (can_hold_lifeline(answers_[i].python)) {
+    if (!answers_[i].facts.python.empty()) {
       lifeline.servers.push_back(servers_[i].name);
       lifeline.activate.emplace(servers_[i].name, servers::activation(core_.config, servers_[i]));
       continue;
@@ -87,7 +72,7 @@ std::optional<jobs::Lifeline> Launching::plan_lifeline(const Plan& plan) {
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
 }
 
-void Launching::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
+void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
   // The first server is the one that the others are to reach.
   const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
   const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {

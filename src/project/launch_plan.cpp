@@ -4,11 +4,10 @@
 
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/hashing.hpp"
-#include "launch/command.hpp"
 #include "launch/host_filter.hpp"
-#include "project/launching.hpp"
-#include "servers/facts.hpp"
+#include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
 #include "servers/python_env.hpp"
@@ -16,7 +15,7 @@
 namespace remote::project {
 namespace {
 
-std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
+std::optional<launch::MpiRuntime> mpi_of(const servers::FactsAnswer& answer) {
   if (!answer.mpi) {
     return std::nullopt;
   }
@@ -30,51 +29,53 @@ std::optional<launch::MpiRuntime> mpi_of(const servers::ProbeAnswer& answer) {
 }  // namespace
 
 // The Python that the command begins with, where the server's environment and PATH decide which one it is.
-std::string Launching::needed_program(const config::Server& server) const {
+std::string LaunchAttempt::needed_program(const config::Server& server) const {
   const auto sets_path = [](const Env& env) {
     return std::ranges::count(env, "PATH", &Env::value_type::first) > 0;
   };
   if (servers::container_of(server, request_.image) || sets_path(request_.env) ||
-      sets_path(server.variables()) || !launch::is_plain_command(request_.command)) {
+      sets_path(server.variables()) || !is_plain_command(request_.command)) {
     return "";
   }
-  const std::string command = request_.python ? launch::with_python(request_.command) : request_.command;
-  const std::string first = command.substr(0, launch::first_word_length(command));
+  const std::string command = request_.python ? with_python(request_.command) : request_.command;
+  const std::string first = command.substr(0, first_word_length(command));
   return first == "python" || first == "python3" ? first : "";
 }
 
-std::vector<servers::ProbeAnswer> Launching::probe_all(const std::string& master_addr) {
-  clocks_ahead_.assign(servers_.size(), 0);
+std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& master_addr) {
   looking_.resize(servers_.size());
   return servers::values_of(
       servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
         const StepTimer timer(looking_[index], "look", server.name);
-        servers::ProbeRequest request;
-        request.master_addr = master_addr;
-        request.activate = servers::activation(core_.config, server);
+        servers::FactsRequest request{.parts = {{"tell_machine"},
+                                                {"tell_python"},
+                                                {"tell_gpus", "brief"},
+                                                {"tell_route", master_addr, "ip"}},
+                                      .project = core_.config.project_path_on(server),
+                                      .environment = servers::environment_folder(core_.config, server),
+                                      .activate = servers::activation(core_.config, server),
+                                      .timeout = std::chrono::seconds(30)};
         // An image is not looked into.
-        request.mpi = launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image);
+        if (launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image)) {
+          request.parts.push_back({"tell_mpi"});
+        }
         if (index == 0) {
-          request.master_port = request_.master_port.value_or(0);
+          request.parts.push_back({"tell_port", std::to_string(request_.master_port.value_or(0))});
         }
         if (request_.check) {
-          request.project = core_.config.project_path_on(server);
-          request.environment = servers::environment_folder(core_.config, server);
-          request.program = needed_program(server);
+          const std::vector<servers::FactsPart> checked = {
+              {"tell_clock"}, {"tell_logind"}, {"tell_disks", "project", "shm"}};
+          request.parts.insert(request.parts.begin(), checked.begin(), checked.end());
+          if (const std::string program = needed_program(server); !program.empty()) {
+            request.parts.push_back({"tell_program", program});
+          }
         }
-        const auto connection = connect(server);
-        const std::int64_t asked = servers::wall_ms();
-        servers::ProbeAnswer answer =
-            servers::run_action(*connection, servers::probe_action(request), core_.cancel());
-        if (answer.clock) {
-          clocks_ahead_[index] = servers::clock_difference(*answer.clock, asked, servers::wall_ms());
-        }
-        return answer;
+        return servers::facts_of(*connect(server), request, core_.cancel());
       }));
 }
 
-launch::Node Launching::node_of(const config::Server& server, const servers::ProbeAnswer& answer,
-                                const std::string& master_addr) {
+launch::Node LaunchAttempt::node_of(const config::Server& server, const servers::FactsAnswer& answer,
+                                    const std::string& master_addr) {
   if (!answer.resolved) {
     throw Error(
         "cannot launch", fmt::format("this server cannot resolve the master's address '{}'", master_addr),
@@ -83,26 +84,27 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
                     servers_.front().name))
         .on(server.name);
   }
+  const int gpus = answer.gpus();
   // All that are expected, or at least those that are listed.
-  int expected = server.gpus.value_or(answer.gpus);
+  int expected = server.gpus.value_or(gpus);
   for (const int index : server.gpu_indices) {
     expected = std::max(expected, index + 1);
   }
-  if (expected != answer.gpus) {
-    core_.tell(GpuCountDiffers{server.name, expected, answer.gpus});
+  if (expected != gpus) {
+    core_.tell(GpuCountDiffers{server.name, expected, gpus});
   }
   Env env = server.variables();
   std::optional<int> slots;
   if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
     slots = host->second.slots;
-    launch::set_gpus(host->second, answer.gpus, server.gpu_indices, request_.env, env);
+    launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());
   return {.server = server.name,
-          .gpus = answer.gpus,
-          .cpus = answer.cpus,
-          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, answer.gpus, answer.cpus, all),
+          .gpus = gpus,
+          .cpus = answer.cpus(),
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, gpus, answer.cpus(), all),
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
           .container = servers::container_of(server, request_.image),
@@ -110,13 +112,13 @@ launch::Node Launching::node_of(const config::Server& server, const servers::Pro
           .mpi = mpi_of(answer)};
 }
 
-std::optional<std::string> Launching::given_variable(const std::string& name) const {
+std::optional<std::string> LaunchAttempt::given_variable(const std::string& name) const {
   const auto found = std::find_if(request_.env.rbegin(), request_.env.rend(),
                                   [&](const auto& pair) { return pair.first == name; });
   return found == request_.env.rend() || found->second.empty() ? std::nullopt : std::optional(found->second);
 }
 
-Plan Launching::plan() {
+Plan LaunchAttempt::plan() {
   const config::Server& master = servers_.front();
   launch::LaunchSpec spec{
       .command = request_.command,
@@ -131,7 +133,7 @@ Plan Launching::plan() {
       .mpi_over_ssh = request_.mpi_over_ssh,
       .torch = request_.python,
       .torchrun = request_.torchrun};
-  answers_ = probe_all(spec.master_addr);
+  answers_ = ask_all(spec.master_addr);
   if (launch::needs_port(spec.launcher)) {
     try {
       spec.master_port = servers::choose_port(answers_.front(), request_.master_port);

@@ -7,11 +7,11 @@
 
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/log.hpp"
 #include "base/strings.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/stacks.hpp"
-#include "launch/command.hpp"
 #include "project/code_check.hpp"
 #include "project/one_by_one.hpp"
 #include "project/slurm.hpp"
@@ -41,6 +41,8 @@ void set_tags(Job& job, const std::vector<std::string>& tags) {
   job.tags = tags;
   job.hidden = job.has_tag("__hidden__");
 }
+
+namespace {
 
 StartResult start(Core& core, const JobRequest& request) {
   if (trim(request.command).empty()) {
@@ -73,7 +75,7 @@ StartResult start(Core& core, const JobRequest& request) {
   }
   jobs::NewJob job =
       new_job(core.config, server, request.command, job_env(server, env), request.enable_stacks, container);
-  job.job.command = launch::mask_command(request.command);
+  job.job.command = mask_command(request.command);
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);
   if (!server.slurm) {
@@ -101,4 +103,17 @@ StartResult start(Core& core, const JobRequest& request) {
           result.errors.empty() ? std::nullopt : std::optional(result.errors.front())};
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+StartResult Project::start(const JobRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    project::adopt_labml_jobs(core);  // their keys must not be given again
+    return project::start(core, request);
+  });
+}
+
+}  // namespace remote

@@ -110,8 +110,6 @@ void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   }
 }
 
-}  // namespace
-
 std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   servers::PrepareSteps steps = steps_of(core, request);
@@ -204,4 +202,21 @@ FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   return pending;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<PrepareResult> Project::prepare(const PrepareRequest& request,
+                                            const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::prepare(core, request); });
+}
+
+FirstSync Project::first_sync(const std::vector<std::string>& servers, const std::optional<Cancel>& cancel) {
+  return project::call(*state_, cancel,
+                       [&](project::Core& core) { return project::first_sync(core, servers); });
+}
+
+}  // namespace remote

@@ -8,8 +8,10 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "project/core.hpp"
 #include "servers/match.hpp"
 #include "servers/sent_state.hpp"
@@ -55,7 +57,7 @@ std::vector<std::string> full_paths(const std::string& project, const PullReques
   for (const std::string& path : request.paths) {
     full.push_back(full_path(project, path));
     const std::string name = local_name(full.back());
-    if (servers::rules_this_machine(name)) {
+    if (servers::decides_what_runs(name)) {
       throw Error::usage(fmt::format("cannot bring '{}'", path),
                          fmt::format("what is in '{}' decides what runs on this machine", name),
                          "bring it under another name, or copy it by hand");
@@ -130,7 +132,7 @@ fs::path partial_folder(const Core& core, const PullRequest& request, const fs::
   const fs::path all = core.config.local(".remote/sent/.pulls");
   make_folders(all);
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(all, ignored)) {
+  for (const fs::path& entry : entries_of(all)) {
     if (fs::file_time_type::clock::now() - fs::last_write_time(entry, ignored) > partial_age) {
       fs::remove_all(entry, ignored);
     }
@@ -156,8 +158,7 @@ void add(SyncReport& report, SyncReport part, const fs::path& folder) {
 
 // What lies in the project now would go to all servers with the next sync.
 void remember(Core& core, const fs::path& to, const std::vector<std::string>& names) {
-  const fs::path inside =
-      fs::weakly_canonical(to).lexically_relative(fs::weakly_canonical(core.config.project));
+  const fs::path inside = resolved(to).lexically_relative(resolved(core.config.project));
   if (inside.empty() || *inside.begin() == "..") {
     return;
   }
@@ -172,15 +173,13 @@ void remember(Core& core, const fs::path& to, const std::vector<std::string>& na
   }
 }
 
-}  // namespace
-
 SyncReport pull(Core& core, const PullRequest& asked) {
   const config::Server& server = jobs::server_of(core.config, asked.job);
   const std::string& project = asked.job.remote_folder.project;
   std::vector<std::string> full = full_paths(project, asked);
-  const fs::path to = fs::absolute(asked.to).lexically_normal();
-  const fs::path real = fs::weakly_canonical(to);
-  if (std::ranges::any_of(real, servers::rules_this_machine)) {
+  const fs::path to = absolute_path(asked.to).lexically_normal();
+  const fs::path real = resolved(to);
+  if (std::ranges::any_of(real, servers::decides_what_runs)) {
     throw Error::usage("cannot bring files into " + to.string(),
                        "what is there decides what runs on this machine", "choose another folder");
   }
@@ -197,9 +196,8 @@ SyncReport pull(Core& core, const PullRequest& asked) {
     options.partial_folder = partial_folder(core, request, to);
     for (const PulledPart& part : parts) {
       options.copy_links = part.copy_links;
-      if (part.to != to && fs::is_symlink(part.to)) {
-        fs::remove(
-            part.to);  // as rsync does: a folder takes the place of a link, which nothing is written through
+      if (part.to != to && is_link(part.to)) {
+        remove_file(part.to);  // as rsync does: a folder takes its place, and nothing is written through it
       }
       add(report, servers::sync_from(*connection, part.paths, part.to, options, core.cancel()),
           part.to.lexically_relative(to));
@@ -213,4 +211,15 @@ SyncReport pull(Core& core, const PullRequest& asked) {
   }
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+SyncReport Project::pull(const PullRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::pull(core, request); });
+}
+
+}  // namespace remote

@@ -1,30 +1,32 @@
 #pragma once
 
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
+// Some jobs run several ranks that write into one file, each line of a rank behind "[RANK] "
+// (Job::labelled; src/server/python/torch_agent.py, lib/mpi_rank.sh). Here alone such a label is read.
+
 namespace remote::project {
 
-// The lines of one rank out of what an agent of torchrun writes, where each line of a rank stands behind
-// "[RANK] " (src/server/torch_agent.py). The label is taken away; lines without one are the agent's own, and
-// stay. One stream of one job; one thread.
+// The rank that a line says it is of, and takes the label off; nullopt: it is no rank's.
+std::optional<int> take_label(std::string_view& line);
+
+// Divides what comes in pieces of any size by ranks. One stream of one job; one thread.
 class RankLines {
  public:
-  explicit RankLines(int rank);
-  // What is to be shown of this piece.
-  std::string take(std::string_view piece);
-  // The same of what may have been the beginning of a label when the stream came to its end.
-  std::string finish();
+  // A line's text without its label, perhaps in several pieces, the last one with its newline.
+  using Give = std::function<void(std::optional<int> rank, std::string_view text)>;
+
+  void take(std::string_view piece, const Give& give);
+  // The stream has come to its end: what may have been the beginning of a label is none.
+  void finish(const Give& give);
 
  private:
-  enum class Line { begins, shown, hidden };
-
-  std::string label_;
-  Line line_ = Line::begins;
+  bool within_ = false;  // a line whose label, if it has one, was read
+  std::optional<int> rank_;
   std::string begin_;  // of a line that may have a label
 };
-
-// How long the label is that stands before a line of a rank; 0: there is none.
-std::size_t label_length(std::string_view line);
 
 }  // namespace remote::project

@@ -131,6 +131,8 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request) {
   return results;
 }
 
+namespace {
+
 // What is typed and shown in a shell is no command's output: it is not logged.
 ServerRun shell(Core& core, const ShellRequest& request) {
   const config::Server server = core.one_server(request.server, "shell", "a shell");
@@ -165,4 +167,20 @@ ServerRun shell(Core& core, const ShellRequest& request) {
   return result;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<ServerRun> Project::run(const RunRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::run(core, request); });
+}
+
+ServerRun Project::shell(const ShellRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::shell(core, request); });
+}
+
+}  // namespace remote

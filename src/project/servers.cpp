@@ -6,13 +6,11 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
+#include "servers/facts.hpp"
 #include "servers/fanout.hpp"
-#include "servers/load.hpp"
-#include "servers/probe.hpp"
-#include "servers/python_env.hpp"
-#include "servers/shell_text.hpp"
 #include "ssh/target.hpp"
 
 namespace remote::project {
@@ -42,8 +40,7 @@ std::string password_of(const ssh::Target& target, std::string& from) {
 void add_keys(std::vector<ServerSetting>& lines, const ssh::Target& target) {
   bool any = false;
   for (const auto& key : target.identities) {
-    std::error_code ignored;
-    const bool there = fs::exists(key.value, ignored);
+    const bool there = is_there(key.value);
     if (there || target.identities_given) {
       lines.push_back({"key", key.value.string(), key.origin, there ? "" : "no such file"});
       any = true;
@@ -114,38 +111,6 @@ std::vector<ServerSetting> describe(const config::Config& config, const config::
   return lines;
 }
 
-// Both in one answer, so that it costs no second round trip.
-struct StateAnswer {
-  servers::ProbeAnswer probe{};
-  servers::LoadAnswer load{};
-
-  void take(servers::AnswerLine& line) {
-    if (servers::LoadAnswer::takes(line.kind())) {
-      load.take(line);
-    } else {
-      probe.take(line);
-    }
-  }
-  void check() const {
-    probe.check();
-    load.check();
-  }
-};
-
-servers::Action<StateAnswer> state_action(const config::Config& config, const config::Server& server) {
-  servers::Action<StateAnswer> action;
-  const servers::Action<servers::ProbeAnswer> probe =
-      servers::probe_action({.master_addr = "127.0.0.1", .activate = servers::activation(config, server)});
-  action.what = "state of the server";
-  action.script.set_path("project", config.project_path_on(server));
-  servers::add_load(action.script);
-  append_steps(action.script, probe.script);
-  action.timeout = probe.timeout * 2;  // it asks a GPU's program more than the probe alone
-  return action;
-}
-
-}  // namespace
-
 std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std::string>& globs) {
   std::vector<ServerInfo> all;
   for (const config::Server& server : core.servers(globs)) {
@@ -165,9 +130,8 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   const auto answers =
       servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto connection = core.connector().connect(server, core.cancel());
-        auto answer = servers::run_action(*connection, state_action(core.config, server), core.cancel());
-        answer.load.gpus();  // what is wrong with them concerns this server alone
-        return answer;
+        return servers::facts_of(*connection, servers::load_request(core.config.project_path_on(server)),
+                                 core.cancel());
       });
   std::vector<ServerState> states;
   std::vector<Job> known = stored_jobs(core, true);
@@ -175,9 +139,9 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   for (std::size_t i = 0; i < servers.size(); ++i) {
     ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error, std::nullopt, {}};
     if (answers[i].ok()) {
-      state.gpus = answers[i].value->probe.gpus;
-      state.load = answers[i].value->load.load(std::nullopt);
-      state.gpu_facts = answers[i].value->load.gpus();
+      state.gpus = answers[i].value->gpus();
+      state.load = answers[i].value->load(std::nullopt);
+      state.gpu_facts = answers[i].value->facts.gpus;
       std::ranges::copy_if(known, std::back_inserter(asked),
                            [&](const Job& job) { return job.server == state.server; });
       std::erase_if(known, [&](const Job& job) { return job.server == state.server; });
@@ -193,4 +157,21 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
   return states;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<ServerInfo> Project::servers(const std::vector<std::string>& globs) {
+  return project::call(*state_, {},
+                       [&](project::Core& core) { return project::describe_servers(core, globs); });
+}
+
+std::vector<ServerState> Project::server_states(const std::vector<std::string>& globs,
+                                                const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::server_states(core, globs); });
+}
+
+}  // namespace remote

@@ -5,15 +5,16 @@
 
 #include <fmt/format.h>
 
+#include "base/command.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
-#include "jobs/places.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/start.hpp"
-#include "launch/command.hpp"
 #include "launch/slurm.hpp"
 #include "project/code_check.hpp"
+#include "project/history.hpp"
 #include "project/new_job.hpp"
-#include "project/report/launch_record.hpp"
+#include "project/server_setup.hpp"
 #include "servers/container.hpp"
 
 namespace remote::project {
@@ -194,25 +195,8 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   return launch::make_slurm_plan(spec, slurm, login.variables());
 }
 
-namespace {
-
-// For reports. Its nodes are not looked at before, so of the servers there is the code and the environment.
-void remember(Core& core, const config::Server& server, const ssh::LoginFacts& login,
-              const LaunchResult& result, const std::vector<CodeChanged>& changed) {
-  try {
-    const LaunchRecord record{
-        .launcher = result.plan.launcher,
-        .servers = {planned_setup(core.config, server, login, result.plan.processes, changed)},
-        .steps = {}};
-    write_launch_record(core.store, result.jobs.front().id, record);
-  } catch (const Error& error) {  // the launch goes on; its report lacks something
-    core.tell(StoreProblem{error.message()});
-  }
-}
-
-}  // namespace
-
 LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request) {
+  GitState git = ask_git(core);
   LaunchResult result;
   result.plan = plan_on_slurm(login, request);
   const PlannedProcess& process = result.plan.processes.front();
@@ -234,21 +218,24 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
                              request.enable_stacks.value_or(request.python || process.is_torch_agent),
                              container, process.is_torch_agent);
   job.batch = result.plan.batch_script;
-  job.scheduled = true;
+  job.job.backend = jobs::slurm_backend;
   job.requeue = request.requeue;
   job.after = ids_before(core.config, login, request.after);
-  job.job.command = launch::mask_command(request.command);
+  job.job.command = mask_command(request.command);
   set_tags(job.job, process.tags);
   job.job.launch = JobId::parse(result.plan.run_id);
   job.job.rank = 0;
   job.job.world_size = result.plan.world_size;
   job.job.ranks = process.ranks;
   job.job.labelled = process.is_torch_agent && request.enable_stacks.value_or(true);
+  // Its nodes are not looked at before, so of the servers there is the code and the environment.
+  LaunchMemory memory(core, request, result.plan, git,
+                      {planned_setup(core.config, login, facts, result.plan.processes, changed)}, {});
   jobs::StartResult started =
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  remember(core, login, facts, result, changed);
+  memory.started(result.jobs, std::nullopt);
   core.tell(Launched{result});
   if (started.unsaved) {
     core.tell(StoreProblem{started.unsaved->message()});
@@ -261,7 +248,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
 
 std::vector<jobs::NewJob> slurm_jobs(const config::Config& config, const config::Server& login,
                                      const JobRequest& request, jobs::NewJob job) {
-  job.scheduled = true;
+  job.job.backend = jobs::slurm_backend;
   job.requeue = request.requeue;
   job.after = ids_before(config, login, request.after);
   std::vector<jobs::NewJob> all;

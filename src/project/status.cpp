@@ -8,6 +8,7 @@
 #include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "project/core.hpp"
 
@@ -59,15 +60,11 @@ bool is_news(const Job& job, const std::optional<Told>& told) {
 }
 
 bool anything_sent(const Core& core) {
-  std::error_code error;
-  const fs::directory_iterator folder(core.config.local(".remote/sent"), error);
-  return !error && std::any_of(fs::begin(folder), fs::end(folder), [](const fs::directory_entry& entry) {
-    const std::string name = entry.path().filename().string();
+  return std::ranges::any_of(entries_of(core.config.local(".remote/sent")), [](const fs::path& entry) {
+    const std::string name = entry.filename().string();
     return name.front() != '.' || name.starts_with(".state.");
   });
 }
-
-}  // namespace
 
 ProjectStatus status(Core& core) {
   ProjectStatus status;
@@ -103,8 +100,7 @@ void status_was_told(Core& core, const ProjectStatus& status) {
   if (const auto before = read_told(core)) {
     highest = std::max(highest, before->highest);
   }
-  std::error_code ignored;
-  if (!fs::is_directory(core.store.folder(), ignored)) {
+  if (!is_folder(core.store.folder())) {
     return;  // there was no job yet
   }
   try {
@@ -114,4 +110,18 @@ void status_was_told(Core& core, const ProjectStatus& status) {
   }
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+ProjectStatus Project::status(const std::optional<Cancel>& cancel) {
+  return project::call(*state_, cancel, [&](project::Core& core) { return project::status(core); });
+}
+
+void Project::status_was_told(const ProjectStatus& status) {
+  project::call(*state_, {}, [&](project::Core& core) { project::status_was_told(core, status); });
+}
+
+}  // namespace remote

@@ -50,6 +50,8 @@ void Core::require_trust() {
   state_.trusted_ = true;
 }
 
+namespace {
+
 std::vector<Demand> demands(Core& core) {
   const config::TrustStore store(core.config.project);
   std::vector<Demand> all = config::demands_of(core.config);
@@ -61,6 +63,8 @@ std::vector<Demand> demands(Core& core) {
   }
   return store.not_allowed(std::move(all));
 }
+
+}  // namespace
 
 std::vector<std::string> links_not_sent(const Core& core) {
   const config::TrustStore store(core.config.project);
@@ -106,3 +110,27 @@ std::vector<std::string> links_to_leave(Core& core) {
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+std::optional<Demand> Project::folder_demand(const std::filesystem::path& folder) {
+  return config::folder_demand(folder);
+}
+
+void Project::allow(const std::filesystem::path& folder, const std::vector<Demand>& demands) {
+  config::TrustStore(folder).allow(demands);
+}
+
+void Project::forget(const std::filesystem::path& folder) {
+  config::TrustStore(folder).forget();
+}
+
+std::vector<Demand> Project::demands() {
+  return project::call(*state_, {}, [](project::Core& core) { return project::demands(core); });
+}
+
+void Project::require_trust() {
+  project::call_servers(*state_, {}, [](project::Core&) {});
+}
+
+}  // namespace remote

@@ -5,7 +5,6 @@
 #include <array>
 #include <map>
 #include <mutex>
-#include <thread>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -14,7 +13,8 @@
 #include "base/clock.hpp"
 #include "base/error_of.hpp"
 #include "base/files.hpp"
-#include "jobs/places.hpp"
+#include "base/threads.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/sample.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
@@ -121,11 +121,10 @@ class Watcher {
         others.push_back({job});
       }
     }
-    const auto& backends = asked.empty() ? jobs::backends_of(server_) : jobs::backends_of(server_, asked);
-    jobs::Sample sample = sampler_->take(core_.store, folder_, asked, backends, patience);
-    sample_.load = sample.load.load(earlier_);
-    sample_.gpus = sample.load.gpus();
-    earlier_ = std::move(sample.load);
+    jobs::Sample sample = sampler_->take(core_.store, folder_, asked, patience);
+    sample_.load = sample.facts.load(earlier_);
+    sample_.gpus = std::move(sample.facts.facts.gpus);
+    earlier_ = sample.facts.ticks;
     sample_.jobs = std::move(sample.jobs);
     sample_.jobs.insert(sample_.jobs.end(), others.begin(), others.end());
     std::erase_if(sample_.jobs, [](const JobSample& one) { return is_final(one.job.state); });
@@ -156,7 +155,7 @@ class Watcher {
   RemoteFolder folder_;
   std::unique_ptr<ssh::Connection> connection_;
   std::optional<jobs::Sampler> sampler_;
-  std::optional<servers::LoadAnswer> earlier_;
+  std::optional<servers::Ticks> earlier_;
   ServerSample sample_;
 };
 
@@ -235,12 +234,8 @@ void watch(Core& core, const WatchRequest& request) {
   Board board;
   board.set_jobs(stored_jobs(core, true));
   Cancel stop;
-  struct Stop {
-    Cancel& token;
-    ~Stop() { token.cancel(); }
-  };
-  std::vector<std::jthread> threads;
-  const Stop at_end{stop};  // before the threads are joined
+  std::vector<JoiningThread> threads;
+  const CancelAtEnd at_end{stop};
   for (std::size_t i = 0; i < servers.size(); ++i) {
     threads.emplace_back([&, i] { watch_server(core, servers[i], i, request, board, stop); });
   }
@@ -248,3 +243,11 @@ void watch(Core& core, const WatchRequest& request) {
 }
 
 }  // namespace remote::project
+
+namespace remote {
+
+void Project::watch(const WatchRequest& request, const std::optional<Cancel>& cancel) {
+  project::call_servers(*state_, cancel, [&](project::Core& core) { project::watch(core, request); });
+}
+
+}  // namespace remote

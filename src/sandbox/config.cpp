@@ -6,6 +6,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "config/init_templates.hpp"
 
 namespace remote::sandbox {
@@ -102,7 +103,7 @@ std::vector<SandboxServer> not_in_config(const config::Config& config,
 
 Sample write_sample(const Sandbox& sandbox) {
   const fs::path file = sandbox.folder().parent_path().parent_path() / "train.py";
-  if (fs::exists(fs::symlink_status(file))) {
+  if (is_there(file) || is_link(file)) {
     return Sample::kept;
   }
   write_file_atomic(file, sample_file("train.py"));
@@ -117,10 +118,10 @@ SandboxConfigResult settle_config(const Sandbox& sandbox, const std::vector<Sand
     text += sample_launch;
   }
   if (!there) {
-    fs::remove(former_file(sandbox));
+    remove_file(former_file(sandbox));
     write_config(sandbox, text);
     const fs::path exclude_file = sandbox.folder().parent_path() / "exclude.txt";
-    if (!fs::exists(exclude_file)) {
+    if (!is_there(exclude_file)) {
       write_file_atomic(exclude_file, exclude);
     }
     return {SandboxConfigState::created, {}, {}};
@@ -161,7 +162,7 @@ UndoneConfig undo_config(const Sandbox& sandbox) {
     write_file_atomic(config_file(sandbox), *former, 0600);
     return UndoneConfig::restored;
   }
-  return fs::remove(config_file(sandbox)) ? UndoneConfig::removed : UndoneConfig::left;
+  return remove_file(config_file(sandbox)) ? UndoneConfig::removed : UndoneConfig::left;
 }
 
 }  // namespace remote::sandbox

@@ -21,6 +21,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "config/trust.hpp"
@@ -180,7 +181,7 @@ SshdProgram find_sshd(const std::string& name) {
     throw Error("cannot start practice servers", name + " was not found on this machine",
                 "install OpenSSH's server: apt-get install openssh-server");
   }
-  const fs::path path = fs::absolute(*program);  // sshd insists on being called by its full path
+  const fs::path path = absolute_path(*program);  // sshd insists on being called by its full path
   return {path, sshd_version(path), account_is_locked()};
 }
 
@@ -201,7 +202,7 @@ void settle_key(const fs::path& file, const std::string& comment, const Cancel& 
   };
   struct stat info {};
   if (::lstat(file.c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_uid == ::geteuid() &&
-      (info.st_mode & 07777) == 0600 && fs::exists(public_file) && store.allows(made())) {
+      (info.st_mode & 07777) == 0600 && is_there(public_file) && store.allows(made())) {
     return;
   }
   std::error_code ignored;
@@ -286,7 +287,7 @@ std::optional<fs::path> SandboxNode::prepare(const Cancel& cancel) const {
                     sha256_hex(read_file(folder_ / "host_key")), ""};
   std::optional<fs::path> aside;
   std::error_code error;
-  if (const bool there = fs::exists(fs::symlink_status(home())); !there || !store.allows(made)) {
+  if (const bool there = is_there(home()) || is_link(home()); !there || !store.allows(made)) {
     if (there) {
       aside = folder_ / ("home.not-made-here-" + random_hex(4));
       fs::rename(home(), *aside, error);
@@ -335,7 +336,7 @@ bool SandboxNode::start(int port, const SandboxOptions& options, const SshdProgr
   // sshd writes its pid file when it listens; the greeting then shows that it can serve.
   bool listens = false;
   while (!(listens && greets(port, token()))) {
-    listens = listens || fs::exists(folder_ / "sshd.pid");
+    listens = listens || is_there(folder_ / "sshd.pid");
     const bool ended = process.poll().has_value();
     if (ended || Clock::now() > give_up) {
       const std::string said = replace_all(read_file_if_there(log_file).value_or(""), "\r", "");

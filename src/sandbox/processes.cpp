@@ -9,6 +9,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 
@@ -84,8 +85,8 @@ std::string describe(const std::vector<Process>& processes) {
 
 std::vector<Process> list_processes(std::string_view mark) {
   std::vector<Process> result;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
-    if (const auto pid = parse_number<pid_t>(entry.path().filename().string())) {
+  for (const std::filesystem::path& entry : entries_of("/proc")) {
+    if (const auto pid = parse_number<pid_t>(entry.filename().string())) {
       if (auto process = read_process(*pid, mark)) {
         result.push_back(std::move(*process));
       }

@@ -10,6 +10,8 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "sandbox/config.hpp"
 #include "sandbox/node.hpp"
@@ -26,9 +28,8 @@ constexpr std::size_t start_width = 32;  // sshd processes that start at the sam
 // The nodes whose folders exist, in the order of their numbers.
 std::vector<SandboxNode> nodes_there(const fs::path& folder) {
   std::set<int> numbers;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
     const auto number = name.starts_with("node-") ? parse_number<int>(name.substr(5)) : std::nullopt;
     if (number && *number > 0) {
       numbers.insert(*number);
@@ -84,7 +85,7 @@ SandboxServer bring_up(const SandboxNode& node, const SandboxOptions& options, c
 void write_known_hosts(const fs::path& file, const std::vector<SandboxNode>& nodes) {
   std::string text;
   for (const SandboxNode& node : nodes) {
-    if (const auto port = node.port(); port && fs::exists(node.folder() / "host_key.pub")) {
+    if (const auto port = node.port(); port && is_there(node.folder() / "host_key.pub")) {
       text += "[127.0.0.1]:" + std::to_string(*port) + " " + node.host_key() + "\n";
     }
   }
@@ -159,7 +160,7 @@ int end_all(const fs::path& folder) {
 
 Sandbox::Sandbox(const fs::path& project) {
   // The path is written into files and environments and compared later: one spelling for good.
-  const fs::path one = fs::weakly_canonical(fs::absolute(project));
+  const fs::path one = resolved(absolute_path(project));
   folder_ = (one.has_filename() ? one : one.parent_path()) / ".remote/sandbox";
 }
 
@@ -175,7 +176,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
   const FileLock lock(folder_ / "lock", &cancel);
   write_file_atomic(folder_ / ".gitignore", "*\n");
   settle_key(private_key(), "remote sandbox", cancel);
-  if (!fs::exists(folder_ / "id")) {
+  if (!is_there(folder_ / "id")) {
     write_file_atomic(folder_ / "id", random_hex(12) + "\n");
   }
   write_file_atomic(folder_ / "entry.sh", sample_file("entry.sh"));
@@ -195,7 +196,7 @@ std::vector<SandboxServer> Sandbox::up(const SandboxOptions& options, const Canc
 }
 
 int Sandbox::end(bool remove) {
-  if (!fs::exists(folder_)) {
+  if (!is_there(folder_)) {
     return 0;
   }
   const FileLock lock(folder_ / "lock");

@@ -16,10 +16,10 @@ namespace remote::servers {
 
 Conversation::Conversation(ssh::Connection& connection, std::string what, const std::string& request,
                            AnswerReader& reader, const Cancel& cancel)
-    : connection_(connection), what_(std::move(what)), reader_(reader), cancel_(cancel) {
+    : pump_(connection, cancel), what_(std::move(what)), reader_(reader) {
   constexpr std::size_t most = std::size_t{8} << 20U;
-  log_info(connection_.server(), "{}: begins", what_);
-  channel_ = ssh::open_program(connection_, request, [this](ssh::Stream stream, std::string_view data) {
+  log_info(pump_.connection().server(), "{}: begins", what_);
+  flow_ = ssh::open_program(pump_, request, [this](ssh::Stream stream, std::string_view data) {
     received_ += data.size();
     if (received_ > most) {
       throw Error("too much output", fmt::format("the server sent more than {} MB", most >> 20U))
@@ -34,41 +34,28 @@ Conversation::Conversation(ssh::Connection& connection, std::string what, const 
 }
 
 Conversation::~Conversation() {
-  log_info(connection_.server(), "{}: over, {} bytes of output", what_, received_);
+  log_info(pump_.connection().server(), "{}: over, {} bytes of output", what_, received_);
 }
 
 bool Conversation::serve(const std::function<bool()>& done, std::chrono::milliseconds limit, int wake) {
-  using clock = std::chrono::steady_clock;
-  const auto deadline = clock::now() + limit;
+  const auto begin = ssh::Flow::Clock::now();
+  const std::string what = "the " + what_ + " did not come so far within";
   while (true) {
-    const std::size_t count = std::min(unsent_.size(), channel_->writable());
-    if (count > 0) {
-      channel_->write(std::string_view(unsent_).substr(0, count));
-      unsent_.erase(0, count);
-    }
     reader_.finish();  // what follows a wrong line is not read: waiting for it would end by the limit
     if (done()) {
       return true;
     }
-    if (channel_->finished()) {
+    if (flow_->channel().finished()) {
       return false;
     }
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - clock::now());
-    if (left.count() <= 0) {
-      throw Error("no answer",
-                  fmt::format("the {} did not come so far within {} s", what_,
-                              std::chrono::duration_cast<std::chrono::seconds>(limit).count()),
-                  "it may be busy, or out of memory; try again");
-    }
-    std::array<pollfd, 2> also{{{cancel_.fd(), POLLIN, 0}, {wake, POLLIN, 0}}};
-    connection_.pump(left, std::span(also).first(wake < 0 ? 1 : 2));
-    cancel_.check();
+    std::array<pollfd, 1> also{{{wake, POLLIN, 0}}};
+    pump_.wait(ssh::time_left(begin, limit, what, "it may be busy, or out of memory; try again"), also);
   }
 }
 
 void Conversation::finish(std::chrono::milliseconds limit) {
   serve([this] { return reader_.closed(); }, limit);
-  const auto status = channel_->status();
+  const auto status = flow_->channel().status();
   std::string ended = status ? status->describe() : std::string();
   if (const std::string last = last_lines(errors_, 1); !last.empty()) {
     ended += (ended.empty() ? "" : ": ") + last;
@@ -76,7 +63,7 @@ void Conversation::finish(std::chrono::milliseconds limit) {
   reader_.finish_with_closing_line(ended);
 }
 
-Meeting::Meeting(std::size_t members) : members_(members) {
+Barrier::Barrier(std::size_t members) : members_(members) {
   for (std::size_t i = 0; i < members; ++i) {
     pipes_.push_back(make_pipe());
     for (const int fd : {pipes_.back().read.get(), pipes_.back().write.get()}) {
@@ -85,7 +72,7 @@ Meeting::Meeting(std::size_t members) : members_(members) {
   }
 }
 
-void Meeting::check() {
+void Barrier::check() {
   if (arrived_ < members_ || members_ == 0) {
     return;
   }
@@ -96,7 +83,7 @@ void Meeting::check() {
   }
 }
 
-void Meeting::leave(std::size_t round) {
+void Barrier::leave(std::size_t round) {
   const std::lock_guard lock(mutex_);
   if (round > round_) {
     --arrived_;  // it came and did not wait for the others
@@ -105,19 +92,19 @@ void Meeting::leave(std::size_t round) {
   check();
 }
 
-void Meeting::Place::arrive() {
-  const std::lock_guard lock(meeting_.mutex_);
+void Barrier::Member::arrive() {
+  const std::lock_guard lock(barrier_.mutex_);
   ++round_;
-  ++meeting_.arrived_;
-  meeting_.check();
+  ++barrier_.arrived_;
+  barrier_.check();
 }
 
-bool Meeting::Place::complete() {
-  const std::lock_guard lock(meeting_.mutex_);
+bool Barrier::Member::complete() {
+  const std::lock_guard lock(barrier_.mutex_);
   std::array<char, 64> waste{};
   while (::read(wake(), waste.data(), waste.size()) > 0) {
   }
-  return meeting_.round_ >= round_;
+  return barrier_.round_ >= round_;
 }
 
 }  // namespace remote::servers

@@ -14,6 +14,7 @@
 
 #include "base/files.hpp"
 #include "servers/action.hpp"
+#include "ssh/pump.hpp"
 
 // Scripts on several servers that are spoken with while they run, and that wait for each other in between.
 
@@ -31,10 +32,10 @@ class Conversation {
   Conversation(const Conversation&) = delete;
   Conversation& operator=(const Conversation&) = delete;
 
-  // Queues lines for its stdin; serve() sends them. Say nothing before the script has answered: the server
+  // Sends lines to its stdin; serve() goes on with it. Say nothing before the script has answered: the server
   // may not have the program yet, and would lose it.
   void say(std::string_view lines) {
-    unsent_ += lines;
+    flow_->send(lines);
     received_ = 0;
   }
   // Waits until `done` says true; returns false when the script has ended before. `wake` (a descriptor, or
@@ -45,38 +46,36 @@ class Conversation {
   void finish(std::chrono::milliseconds limit);
 
  private:
-  ssh::Connection& connection_;
+  ssh::Pump pump_;
   std::string what_;
   AnswerReader& reader_;
-  const Cancel& cancel_;
-  std::string unsent_;
   std::string errors_;        // the end of stderr
   std::size_t received_ = 0;  // since something was last said
-  std::unique_ptr<ssh::Channel> channel_;
+  std::unique_ptr<ssh::Flow> flow_;
 };
 
 // Where threads wait for each other, again and again. One that leaves is not waited for. Any thread.
-class Meeting {
+class Barrier {
  public:
-  explicit Meeting(std::size_t members);
+  explicit Barrier(std::size_t members);
 
   // A place in it, for one thread; gives it up when it goes.
-  class Place {
+  class Member {
    public:
-    Place(Meeting& meeting, std::size_t index) : meeting_(meeting), index_(index) {}
-    ~Place() { meeting_.leave(round_); }
-    Place(const Place&) = delete;
-    Place& operator=(const Place&) = delete;
+    Member(Barrier& barrier, std::size_t index) : barrier_(barrier), index_(index) {}
+    ~Member() { barrier_.leave(round_); }
+    Member(const Member&) = delete;
+    Member& operator=(const Member&) = delete;
 
     // This member has come so far.
     void arrive();
     // Whether all others that have not left have come so far, too.
     bool complete();
     // Readable from that moment on, until complete() is asked.
-    int wake() const { return meeting_.pipes_[index_].read.get(); }
+    int wake() const { return barrier_.pipes_[index_].read.get(); }
 
    private:
-    Meeting& meeting_;
+    Barrier& barrier_;
     std::size_t index_;
     std::size_t round_ = 0;
   };

@@ -2,15 +2,14 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
+#include <cmath>
 #include <utility>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/decimal.hpp"
 #include "base/strings.hpp"
-#include "servers/logout.hpp"
-#include "servers/python_env.hpp"
 
 namespace remote::servers {
 namespace {
@@ -25,7 +24,7 @@ std::string text(AnswerLine& line) {
 
 double decimal(AnswerLine& line) {
   const std::string_view word = line.word();
-  const auto value = parse_number<double>(word);
+  const auto value = parse_decimal(word);
   if (!value || !(*value >= 0) || *value > 1e6) {
     line.refuse("a number is wrong");
   }
@@ -34,6 +33,18 @@ double decimal(AnswerLine& line) {
 
 std::string version(AnswerLine& line) {
   return line.name("._-+");
+}
+
+bool yes(AnswerLine& line) {
+  return line.choice<bool>(line.word(), {{"yes", true}}, "a word is wrong");
+}
+
+std::vector<std::string> users(AnswerLine& line) {
+  return split_words(visible_line(line.rest(), 4096));
+}
+
+std::uint64_t bytes_of_kibibytes(AnswerLine& line) {
+  return line.number<std::uint64_t>(0, most_bytes / 1024) * 1024;
 }
 
 InfinibandPort& port_of(AnswerLine& line, ServerFacts& facts) {
@@ -69,72 +80,41 @@ std::string normalized(std::string_view name) {
 
 // Keys of which a line each may come more than once.
 bool repeats(std::string_view key) {
-  static constexpr std::string_view keys[] = {"limit", "has",  "there",   "writable",     "disk",
-                                              "path",  "rate", "package", "distribution", "infiniband"};
+  static constexpr std::string_view keys[] = {"limit",        "has",        "there", "writable",
+                                              "disk",         "path",       "rate",  "package",
+                                              "distribution", "infiniband", "other"};
   return std::ranges::find(keys, key) != std::end(keys);
 }
 
 // Keys with one text each.
 std::string* text_of(ServerFacts& facts, std::string_view key) {
-  const std::pair<std::string_view, std::string*> table[] = {{"host", &facts.host},
-                                                             {"os", &facts.os},
-                                                             {"kernel", &facts.kernel},
-                                                             {"user", &facts.user},
-                                                             {"cpu", &facts.cpu}};
-  const auto* found = std::ranges::find(table, key, &std::pair<std::string_view, std::string*>::first);
-  return found == std::end(table) ? nullptr : found->second;
-}
-
-std::string* version_of(ServerFacts& facts, std::string_view key) {
   const std::pair<std::string_view, std::string*> table[] = {
-      {"torch", &facts.torch}, {"cuda", &facts.cuda}, {"hip", &facts.hip}, {"driver", &facts.driver}};
+      {"host", &facts.host}, {"os", &facts.os},   {"kernel", &facts.kernel},
+      {"user", &facts.user}, {"cpu", &facts.cpu}, {"driver", &facts.driver}};
   const auto* found = std::ranges::find(table, key, &std::pair<std::string_view, std::string*>::first);
   return found == std::end(table) ? nullptr : found->second;
-}
-
-void take_machine(std::string_view key, AnswerLine& line, ServerFacts& facts) {
-  constexpr int most = 1 << 20;
-  if (key == "cores") {
-    facts.sockets = line.number(0, most);
-    facts.cores = line.number(0, most);
-    facts.threads = line.number(0, most);
-  } else if (key == "usable") {
-    facts.usable_threads = line.number(0, most);
-  } else if (key == "uid") {
-    facts.uid = line.number<std::uint32_t>(0);
-  } else if (key == "numa") {
-    facts.numa_nodes = line.number(0, most);
-  } else if (key == "memory") {
-    facts.memory = line.number<std::uint64_t>(0, most_bytes / 1024) * 1024;
-    facts.memory_available = line.number<std::uint64_t>(0, most_bytes / 1024) * 1024;
-  } else if (key == "memory_limit") {
-    // More than any machine has means none.
-    const auto limit = line.number<std::uint64_t>(0);
-    facts.memory_limit = limit < most_bytes ? std::optional(limit) : std::nullopt;
-  } else if (key == "cpu_limit") {
-    facts.cpu_limit = line.number(0, 100 * most) / 100.0;
-  } else if (key == "load") {
-    for (int i = 0; i < 3; ++i) {
-      facts.load.push_back(decimal(line));
-    }
-  } else {
-    line.refuse("a key is not known");
-  }
 }
 
 bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
-  if (key == "linger") {
-    facts.linger = line.choice<bool>(line.word(), {{"yes", true}}, "a word is wrong");
-    return true;
-  }
-  LogoutRules rules = logout_rules(facts);
-  if (!rules.take(key, line)) {
+  if (key == "uid") {
+    facts.uid = line.number<std::uint32_t>(0);
+  } else if (key == "linger") {
+    facts.linger = yes(line);
+  } else if (key == "session") {
+    facts.in_session = yes(line);
+  } else if (key == "kill_user_processes") {
+    facts.kill_user_processes = yes(line);
+  } else if (key == "kill_excluded") {
+    facts.kill_excluded = users(line);
+  } else if (key == "kill_only") {
+    facts.kill_only = users(line);
+  } else if (key == "limit") {
+    take_limit(line, facts.limits);
+  } else if (key == "has") {
+    facts.programs.insert(line.name());
+  } else {
     return false;
   }
-  facts.in_session = rules.in_session;
-  facts.kill_user_processes = rules.kill_user_processes;
-  facts.kill_excluded = std::move(rules.excluded);
-  facts.kill_only = std::move(rules.only);
   return true;
 }
 
@@ -148,7 +128,115 @@ std::uint64_t inodes(AnswerLine& line) {
   return line.number_in<std::uint64_t>(word, 0);
 }
 
+int port(AnswerLine& line) {
+  return line.number(1, 65535);
+}
+
+// What is left of the line, for the name of a thing.
+std::string full_name(AnswerLine& line) {
+  const std::string_view found = line.rest();
+  const bool good =
+      !found.empty() && found.size() <= 64 &&
+      std::none_of(found.begin(), found.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  if (!good) {
+    line.refuse("a name is wrong");
+  }
+  return std::string(found);
+}
+
+void read_route(AnswerLine& line, FactsAnswer& answer) {
+  const std::string_view how = line.word();
+  if (how == "via") {
+    answer.interface = line.name();
+    answer.master_address = line.name(".:%");
+    if (line.more()) {
+      answer.source = line.name(".:%");
+    }
+  } else if (how == "unknown") {
+    answer.master_address = line.name(".:%");
+  } else if (how == "unresolved") {
+    answer.resolved = false;
+  } else {
+    line.refuse("a way is wrong");
+  }
+}
+
+void read_port(AnswerLine& line, FactsAnswer& answer) {
+  port(line);
+  answer.port_free =
+      line.choice<bool>(line.word(), {{"free", true}, {"taken", false}}, "a port's state is wrong");
+  if (*answer.port_free) {
+    return;
+  }
+  PortHolder& holder = answer.holder.emplace();
+  holder.user = line.name();
+  if (line.more()) {
+    holder.pid = line.number(1, 1 << 30);
+    holder.program = full_name(line);
+  }
+}
+
+std::optional<MpiFacts> read_mpi(AnswerLine& line) {
+  const std::string_view kind = line.word();
+  if (kind == "none") {
+    return std::nullopt;
+  }
+  MpiFacts mpi;
+  mpi.hydra = line.choice<bool>(kind, {{"openmpi", false}, {"hydra", true}}, "an MPI is wrong");
+  mpi.version = line.name();
+  mpi.has_daemon = line.choice<bool>(line.word(), {{"whole", true}, {"client", false}}, "an MPI is wrong");
+  mpi.root = line.choice<bool>(line.word(), {{"root", true}, {"user", false}}, "a login is wrong");
+  return mpi;
+}
+
+// The key that each part answers at least.
+std::string_view key_of(const FactsPart& part) {
+  static constexpr std::pair<std::string_view, std::string_view> table[] = {{"tell_clock", "clock"},
+                                                                            {"tell_machine", "usable"},
+                                                                            {"tell_load", "ticks"},
+                                                                            {"tell_python", "python"},
+                                                                            {"tell_route", "route"}};
+  const auto* found =
+      std::ranges::find(table, part.front(), &std::pair<std::string_view, std::string_view>::first);
+  return found == std::end(table) ? "" : found->second;
+}
+
 }  // namespace
+
+FactsAnswer::FactsAnswer(const std::vector<FactsPart>& parts) {
+  for (const FactsPart& part : parts) {
+    if (const std::string_view key = key_of(part); !key.empty()) {
+      needed_.push_back(key);
+    }
+  }
+}
+
+int FactsAnswer::gpus() const {
+  return static_cast<int>(std::ranges::count_if(
+      facts.gpus.gpus, [](const Gpu& gpu) { return gpu.vendor == GpuVendor::nvidia && !gpu.lost; }));
+}
+
+ServerLoad FactsAnswer::load(const std::optional<Ticks>& earlier) const {
+  ServerLoad load{.cpus = cpus_online};
+  if (!facts.load.empty()) {
+    load.load = facts.load.front();
+  }
+  if (facts.memory > 0) {
+    load.memory_total = facts.memory;
+    load.memory_available = facts.memory_available;
+  }
+  if (const DiskFacts* disk = facts.disk("project")) {
+    load.disk_total = disk->total_bytes;
+    load.disk_free = disk->free_bytes;
+  }
+  if (earlier && ticks.all > earlier->all && ticks.busy >= earlier->busy &&
+      ticks.busy - earlier->busy <= ticks.all - earlier->all) {
+    load.cpu = 100.0 * static_cast<double>(ticks.busy - earlier->busy) /
+               static_cast<double>(ticks.all - earlier->all);
+  }
+  load.others = others;
+  return load;
+}
 
 DiskFacts& FactsAnswer::disk(AnswerLine& line) {
   const std::string what = line.name();
@@ -197,7 +285,23 @@ void FactsAnswer::take_package(std::string_view folder, bool distribution) {
   }
 }
 
-void FactsAnswer::take_disk(AnswerLine& line) {
+bool FactsAnswer::take_disk(std::string_view key, AnswerLine& line) {
+  if (key == "there") {
+    there_.insert(line.name());
+    return true;
+  }
+  if (key == "writable") {
+    writable_.insert(line.name());
+    return true;
+  }
+  if (key == "path") {
+    DiskFacts& one = disk(line);  // first: the right side of an assignment is evaluated before the left
+    one.path = text(line);
+    return true;
+  }
+  if (key != "disk") {
+    return false;
+  }
   DiskFacts& one = disk(line);
   one.device = line.number<std::uint64_t>(0);
   const std::string_view medium = line.word();
@@ -213,6 +317,94 @@ void FactsAnswer::take_disk(AnswerLine& line) {
     one.inodes = one.free_inodes = 0;  // they are not counted there
   }
   one.type = text(line);
+  return true;
+}
+
+bool FactsAnswer::take_python(std::string_view key, AnswerLine& line) {
+  if (key == "package" || key == "distribution") {
+    take_package(line.rest(), key == "distribution");
+  } else if (key == "python") {
+    facts.python = version(line);
+    facts.python_program = text(line);
+    if (facts.python == "none") {
+      facts.python.clear();
+    }
+  } else if (key == "torch") {
+    facts.torch = version(line);
+  } else if (key == "cuda") {
+    facts.cuda = version(line);
+  } else if (key == "hip") {
+    facts.hip = version(line);
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool FactsAnswer::take_launch(std::string_view key, AnswerLine& line) {
+  if (key == "route") {
+    read_route(line, *this);
+  } else if (key == "port") {
+    read_port(line, *this);
+  } else if (key == "mpi") {
+    mpi = read_mpi(line);
+  } else if (key == "suggest") {
+    suggested_port = port(line);
+  } else if (key == "second") {
+    second_port = port(line);
+  } else if (key == "missing") {
+    missing = line.name();
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool FactsAnswer::take_machine(std::string_view key, AnswerLine& line) {
+  constexpr int most = 1 << 20;
+  if (std::string* place = text_of(facts, key)) {
+    *place = text(line);
+  } else if (key == "clock") {
+    clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
+  } else if (key == "cores") {
+    facts.sockets = line.number(0, most);
+    facts.cores = line.number(0, most);
+    facts.threads = line.number(0, most);
+  } else if (key == "usable") {
+    facts.usable_threads = line.number(0, most);
+  } else if (key == "numa") {
+    facts.numa_nodes = line.number(0, most);
+  } else if (key == "memory") {
+    facts.memory = bytes_of_kibibytes(line);
+    facts.memory_available = bytes_of_kibibytes(line);
+  } else if (key == "memory_limit") {
+    // More than any machine has means none.
+    const auto limit = line.number<std::uint64_t>(0);
+    facts.memory_limit = limit < most_bytes ? std::optional(limit) : std::nullopt;
+  } else if (key == "cpu_limit") {
+    facts.cpu_limit = line.number(0, 100 * most) / 100.0;
+  } else if (key == "load") {
+    for (int i = 0; i < 3; ++i) {
+      facts.load.push_back(decimal(line));
+    }
+  } else if (key == "ticks") {
+    cpus_online = line.number(1, most);
+    ticks.busy = line.number<std::uint64_t>(0);
+    ticks.all = line.number<std::uint64_t>(0);
+  } else if (key == "other") {
+    const int jobs = line.number(1, most);
+    others.push_back({text(line), jobs});
+  } else if (key == "infiniband") {
+    InfinibandPort& port = port_of(line, facts);
+    port.layer = line.name();
+    port.state = text(line);
+  } else if (key == "rate") {
+    InfinibandPort& port = port_of(line, facts);
+    port.rate = text(line);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void FactsAnswer::take(AnswerLine& line) {
@@ -227,100 +419,26 @@ void FactsAnswer::take(AnswerLine& line) {
   if (!repeats(key) && !seen_.emplace(key).second) {
     line.refuse("a key stands twice");
   }
-  if (key == "package" || key == "distribution") {
-    take_package(line.rest(), key == "distribution");
-  } else if (key == "clock") {
-    clock = line.number<std::int64_t>(0, std::int64_t{1} << 40);
-  } else if (std::string* place = text_of(facts, key)) {
-    *place = text(line);
-  } else if (std::string* number = version_of(facts, key)) {
-    *number = version(line);
-  } else if (key == "python") {
-    facts.python = version(line);
-    facts.python_program = text(line);
-    if (facts.python == "none") {
-      facts.python.clear();
-    }
-  } else if (key == "limit") {
-    take_limit(line, facts.limits);
-  } else if (key == "has") {
-    facts.programs.insert(line.name());
-  } else if (key == "infiniband") {
-    InfinibandPort& port = port_of(line, facts);
-    port.layer = line.name();
-    port.state = text(line);
-  } else if (key == "rate") {
-    InfinibandPort& port = port_of(line, facts);
-    port.rate = text(line);
-  } else if (key == "there") {
-    there_.insert(line.name());
-  } else if (key == "writable") {
-    writable_.insert(line.name());
-  } else if (key == "disk") {
-    take_disk(line);
-  } else if (key == "path") {
-    DiskFacts& one = disk(line);
-    one.path = text(line);
-  } else if (!take_login(key, line, facts)) {
-    take_machine(key, line, facts);
+  if (!take_machine(key, line) && !take_disk(key, line) && !take_python(key, line) &&
+      !take_login(key, line, facts) && !take_launch(key, line)) {
+    line.refuse("a key is not known");
   }
   line.end();
 }
 
-void FactsAnswer::check() const {
-  for (const std::string_view key : {"clock", "python", "user"}) {
+void FactsAnswer::check() {
+  for (const std::string_view key : needed_) {
     if (!seen_.contains(key)) {
       throw Error("the server's answer is not understood", fmt::format("nothing about '{}' in it", key))
           .mended_by(Remedy::tell_more);
     }
   }
-}
-
-Action<FactsAnswer> facts_action(const config::Config& config, const config::Server& server,
-                                 const FactsPlaces& places) {
-  Action<FactsAnswer> action;
-  action.what = "facts";
-  action.script.set_path("project", config.project_path_on(server))
-      .set_path("env", environment_folder(config, server))
-      .set("activate", activation(config, server))
-      .set("root", places.root)
-      .set("shm", places.shm)
-      .add("actions/facts.sh");
-  add_gpus(action.script, GpuDetail::full);
-  action.script.call("end_facts");
-  action.timeout = std::chrono::seconds(60);
-  action.watchful = true;
-  return action;
-}
-
-std::int64_t wall_ms() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             std::chrono::system_clock::now().time_since_epoch())
-      .count();
-}
-
-double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms) {
-  // It was read in whole seconds: the moment lies within this one.
-  const std::int64_t first = server_seconds * 1000;
-  const std::int64_t last = first + 999;
-  if (first > answered_ms) {
-    return static_cast<double>(first - answered_ms) / 1000;
-  }
-  return last < asked_ms ? static_cast<double>(last - asked_ms) / 1000 : 0;
-}
-
-ServerFacts facts_of(ssh::Connection& connection, const config::Config& config, const config::Server& server,
-                     const Cancel& cancel) {
-  const std::int64_t asked = wall_ms();
-  FactsAnswer answer = run_action(connection, facts_action(config, server), cancel);
-  answer.facts.gpus = answer.gpu_facts();
-  for (const GpuTool& tool : answer.facts.gpus.tools) {
-    if (tool.vendor == GpuVendor::nvidia && answer.facts.driver.empty()) {
-      answer.facts.driver = visible_line(tool.driver_version);
+  facts.gpus = gpus_.facts();
+  for (const GpuTool& tool : facts.gpus.tools) {
+    if (tool.vendor == GpuVendor::nvidia && facts.driver.empty()) {
+      facts.driver = visible_line(tool.driver_version);
     }
   }
-  answer.facts.clock_ahead = clock_difference(answer.clock, asked, wall_ms());
-  return std::move(answer.facts);
 }
 
 }  // namespace remote::servers

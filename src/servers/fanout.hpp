@@ -7,13 +7,13 @@
 #include <functional>
 #include <optional>
 #include <system_error>
-#include <thread>
 #include <vector>
 
 #include <remote/error.hpp>
 
 #include "base/error_of.hpp"
 #include "base/log.hpp"
+#include "base/threads.hpp"
 
 namespace remote::servers {
 
@@ -59,7 +59,7 @@ auto fan_out(const std::vector<Item>& items, const Name& name, const Work& work,
   } else {
     need_open_files(items.size());
     log_info("", "{} servers side by side", items.size());
-    std::vector<std::jthread> threads;
+    std::vector<JoiningThread> threads;
     const std::size_t count = std::min(width, items.size());
     threads.reserve(count);
     for (std::size_t i = 0; i < count; ++i) {

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/decimal.hpp"
 #include "servers/gpu_vendors.hpp"
 
 namespace remote {
@@ -98,10 +99,6 @@ const Question& question(AnswerLine& line) {
     }
   }
   line.refuse("a question is not known");
-}
-
-std::string word_of(GpuDetail detail) {
-  return detail == GpuDetail::full ? "full" : "brief";
 }
 
 GpuProcess read_process(AnswerLine& line) {
@@ -198,7 +195,7 @@ GpuToolState state_of(const GpuOutput& output) {
 }
 
 std::optional<double> number_between(std::string_view text, double low, double high) {
-  const std::optional<double> value = parse_number<double>(text);
+  const std::optional<double> value = parse_decimal(text);
   if (!value || !(*value >= low && *value <= high)) {
     return std::nullopt;
   }
@@ -216,18 +213,6 @@ std::vector<ClockLimit> clock_limits(std::uint64_t mask) {
     limits.push_back(ClockLimit::other);
   }
   return limits;
-}
-
-void add_gpus(Script& script, GpuDetail detail) {
-  script.add("lib/gpus.sh").call("tell_gpus", {word_of(detail)});
-}
-
-Action<GpuAnswer> gpu_action(GpuDetail detail) {
-  Action<GpuAnswer> action;
-  action.what = "GPUs";
-  action.script.add("lib/gpus.sh").call("answer_gpus", {word_of(detail)});
-  action.timeout = std::chrono::seconds(60);
-  return action;
 }
 
 GpuFacts GpuAnswer::facts() const {

@@ -11,8 +11,7 @@
 
 #include "servers/action.hpp"
 
-// What src/server/gpus.sh answers. Another script's answer that includes it has a GpuAnswer as a member, and
-// hands it the lines that are its own.
+// What lib/gpus.sh of src/server answers: the lines of a FactsAnswer that tell of GPUs.
 
 namespace remote::servers {
 
@@ -41,15 +40,5 @@ class GpuAnswer {
   std::map<int, GpuProcess> processes_;
   std::size_t lines_ = 0;
 };
-
-// How much is asked: `brief` is what changes from second to second, and costs the server two calls of a
-// vendor's program.
-enum class GpuDetail { brief, full };
-
-// Puts the asking into a script whose answer has a GpuAnswer. The script has set LC_ALL to C.
-void add_gpus(Script& script, GpuDetail detail);
-
-// Asks about the GPUs alone.
-Action<GpuAnswer> gpu_action(GpuDetail detail);
 
 }  // namespace remote::servers

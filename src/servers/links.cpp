@@ -9,6 +9,7 @@
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
 #include "servers/project_tree.hpp"
@@ -35,10 +36,9 @@ bool holds_secrets(const fs::path& target, const fs::path& home) {
       })) {
     return true;
   }
-  std::error_code ignored;
   const auto touches = [&](std::string_view name) {
     const fs::path place = home / name;
-    return lies_in(target, place) || (lies_in(place, target) && fs::exists(place, ignored));
+    return lies_in(target, place) || (lies_in(place, target) && is_there(place));
   };
   return std::ranges::any_of(secret_names, touches) || std::ranges::any_of(secret_places, touches);
 }
@@ -103,8 +103,7 @@ class Walk {
   }
 
   void follow(const std::string& name, const fs::path& target, const fs::path& outside) {
-    std::error_code ignored;
-    const bool folder = fs::is_directory(target, ignored);
+    const bool folder = is_folder(target);
     const bool inside = is_inside(target);
     const bool secret = !inside && (lies_in(target, project_) || holds_secrets(target, home_));
     if (secret) {
@@ -175,8 +174,7 @@ std::vector<OutsideLink> outside_links(const config::Config& config,
   walk.visit(project, "", {});
   std::set<std::string> names;
   for (const OutsideLink& link : walk.found) {
-    std::error_code ignored;
-    names.insert(link.name + (fs::is_directory(link.target, ignored) ? "/" : ""));
+    names.insert(link.name + (is_folder(link.target) ? "/" : ""));
   }
   const std::set<std::string> excluded = select_among(config, names, cancel).excluded;
   std::erase_if(walk.found, [&](const OutsideLink& link) {

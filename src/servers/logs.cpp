@@ -11,6 +11,8 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/paths.hpp"
+
 namespace remote::servers {
 namespace fs = std::filesystem;
 namespace {
@@ -88,20 +90,15 @@ void CommandLog::give_up(std::string_view reason) {
 }
 
 void prune_logs(const fs::path& logs_folder, std::size_t kept) {
-  std::error_code error;
-  std::vector<fs::path> folders;
-  for (fs::directory_iterator entry(logs_folder, error), end; !error && entry != end;
-       entry.increment(error)) {
-    if (is_log_folder(entry->path().filename().string())) {
-      folders.push_back(entry->path());
-    }
-  }
+  std::vector<fs::path> folders = entries_of(logs_folder);
+  std::erase_if(folders, [](const fs::path& entry) { return !is_log_folder(entry.filename().string()); });
   if (folders.size() <= kept) {
     return;
   }
   std::sort(folders.begin(), folders.end());
   folders.resize(folders.size() - kept);
   for (const fs::path& folder : folders) {
+    std::error_code error;
     fs::remove_all(folder, error);  // another process may be at it too
   }
 }

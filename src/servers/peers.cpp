@@ -1,17 +1,18 @@
 #include "servers/peers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/python_env.hpp"
 #include "ssh/agent.hpp"
+#include "ssh/pump.hpp"
 #include "ssh/rsync_tunnel.hpp"
 
 namespace remote::servers {
@@ -133,8 +134,7 @@ std::filesystem::path Peers::agent_for(const PeerSource& source, const Cancel& c
   bool held = false;
   for (const std::filesystem::path& key : source.login.key_files) {
     if (!no_agent_ && tried_.insert(key).second) {
-      std::error_code ignored;
-      if (!std::filesystem::exists(key, ignored)) {
+      if (!is_there(key)) {
         continue;
       }
       try {
@@ -208,9 +208,7 @@ void Peers::Part::take(const SyncOptions& options, const std::function<void(cons
       on_step("waiting for " + next.source->server);
       continue;
     }
-    std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
-    connection_.pump(ask_peers_every, also);
-    cancel.check();
+    ssh::Pump(connection_, cancel).wait(ask_peers_every);
   }
 }
 

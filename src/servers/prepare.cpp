@@ -1,15 +1,14 @@
 #include "servers/prepare.hpp"
 
-#include <array>
 #include <chrono>
 #include <filesystem>
 #include <set>
 
-#include <poll.h>
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/logs.hpp"
@@ -18,6 +17,7 @@
 #include "servers/python_env.hpp"
 #include "servers/shared.hpp"
 #include "servers/shell_text.hpp"
+#include "ssh/pump.hpp"
 
 namespace remote::servers {
 namespace {
@@ -197,7 +197,7 @@ void Preparation::sync() {
   }
   // It is here from a transfer's beginning to its end. No server has a name that begins with a dot.
   const std::filesystem::path unfinished = config_.local(".remote/sent/.unfinished." + server_.name);
-  const bool was_unfinished = std::filesystem::exists(unfinished);
+  const bool was_unfinished = is_there(unfinished);
   try {
     if (!options.dry_run) {
       make_folders(unfinished.parent_path());
@@ -225,7 +225,7 @@ void Preparation::sync() {
       if (was_unfinished) {
         remove_partials();
       }
-      std::filesystem::remove(unfinished);
+      remove_file(unfinished);
     }
     if (steps_.verify) {
       listener_.detail("comparing contents", std::nullopt);
@@ -328,9 +328,7 @@ std::optional<SharedWork> Preparation::shared_work(SharedFolders::Part& part, co
     if (auto work = part.look(); work || !part.waits()) {
       return work;
     }
-    std::array<pollfd, 1> also{{{cancel_.fd(), POLLIN, 0}}};
-    connection_.pump(look_every, also);
-    cancel_.check();
+    ssh::Pump(connection_, cancel_).wait(look_every);
   }
 }
 
@@ -343,7 +341,7 @@ void Preparation::take_over(const SharedWork& work, const std::string& first) {
     remember(sent, work.report.files, work.removable);
     // This server's record may know of more that is gone here; an interrupted transfer of its own left parts.
     if ((steps_.remove && !sent.gone_here(cancel_).empty()) ||
-        std::filesystem::exists(config_.local(".remote/sent/.unfinished." + server_.name))) {
+        is_there(config_.local(".remote/sent/.unfinished." + server_.name))) {
       sync();
     }
     report_.sync = StepResult::done;

@@ -11,6 +11,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "servers/sync.hpp"
@@ -277,7 +278,7 @@ void SentFiles::update(const std::vector<std::string>& sent,
 void SentFiles::forget(const config::Config& config, const std::string& server,
                        const std::vector<std::string>& names) {
   const fs::path folder = config.local(".remote/sent");
-  if (names.empty() || !fs::exists(folder / server)) {
+  if (names.empty() || !is_there(folder / server)) {
     return;
   }
   const FileLock lock(folder / ".lock");

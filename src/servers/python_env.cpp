@@ -7,6 +7,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "servers/shell_text.hpp"
@@ -320,10 +321,10 @@ std::string local_python_version() {
 }
 
 PackageSource package_source(const config::Config& config) {
-  if (fs::exists(config.project / "Pipfile")) {
+  if (is_there(config.project / "Pipfile")) {
     return PackageSource::pipenv;
   }
-  if (fs::exists(config.project / "requirements.txt")) {
+  if (is_there(config.project / "requirements.txt")) {
     return PackageSource::requirements;
   }
   const auto pyproject = read_file_if_there(config.project / "pyproject.toml");
@@ -372,7 +373,7 @@ Script packages_variables(const config::Config& config) {
   script.set("SOURCES", sources)
       .set("PACKAGES_DIGEST", digest_of(config, source, lines))
       .set("KIND", to_string(source))
-      .set("LOCKED", fs::exists(config.project / "Pipfile.lock") ? "1" : "")
+      .set("LOCKED", is_there(config.project / "Pipfile.lock") ? "1" : "")
       .set("INDEX_URL", python.index_url.value_or(""))
       .set("EXTRA_INDEX_URLS", join(python.extra_index_urls, " "))
       .set("NO_INDEX", python.no_index ? "1" : "")

@@ -9,6 +9,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "servers/project_tree.hpp"
 
@@ -148,7 +149,7 @@ void ProjectState::add_pulled(const config::Config& config, const std::vector<st
   }
   ProjectState state;
   for (auto& [name, file] : all) {
-    if (fs::exists(config.project / name)) {
+    if (is_there(config.project / name)) {
       state.files_.push_back(std::move(file));
     }
   }
@@ -225,7 +226,7 @@ void SentState::remember(const ProjectState& state, const std::vector<std::strin
   const std::string digest = sha256_hex(content);
   make_folders(folder_);
   const FileLock lock(folder_ / ".lock");
-  if (const fs::path tree = folder_ / (std::string(tree_prefix) + digest); !fs::exists(tree)) {
+  if (const fs::path tree = folder_ / (std::string(tree_prefix) + digest); !is_there(tree)) {
     write_file_atomic(tree, content);
   }
   write_if_other(folder_ / (std::string(state_prefix) + server_), place_ + '\0' + digest + '\0');
@@ -239,9 +240,8 @@ void SentState::remember(const ProjectState& state, const std::vector<std::strin
 
 SentState::Mark SentState::mark() const {
   const std::vector<std::string> texts = read_texts(folder_ / (std::string(state_prefix) + server_));
-  std::error_code ignored;
   if (texts.size() == 2 && texts[0] == place_ && is_digest(texts[1]) &&
-      fs::exists(folder_ / (std::string(tree_prefix) + texts[1]), ignored)) {
+      is_there(folder_ / (std::string(tree_prefix) + texts[1]))) {
     return {.digest = texts[1]};
   }
   // Only what was sent to this very place counts.
@@ -272,26 +272,26 @@ bool rsync_would_miss(const config::Config& config, const SentState::Mark& mark,
 
 void remove_old_trees(const config::Config& config) {
   const fs::path folder = config.local(sent_folder);
-  std::error_code error;
-  if (!fs::is_directory(folder, error)) {
+  if (!is_folder(folder)) {
     return;
   }
   const FileLock lock(folder / ".lock");
   std::set<std::string> named;
   std::vector<fs::path> trees;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    const std::string name = entry.path().filename().string();
+  for (const fs::path& entry : entries_of(folder)) {
+    const std::string name = entry.filename().string();
     if (name.starts_with(state_prefix)) {
-      for (const std::string& text : read_texts(entry.path())) {
+      for (const std::string& text : read_texts(entry)) {
         named.insert(text);
       }
     } else if (name.starts_with(tree_prefix)) {
-      trees.push_back(entry.path());
+      trees.push_back(entry);
     }
   }
   for (const fs::path& tree : trees) {
     if (!named.contains(tree.filename().string().substr(tree_prefix.size()))) {
-      fs::remove(tree, error);
+      std::error_code ignored;
+      fs::remove(tree, ignored);
     }
   }
 }

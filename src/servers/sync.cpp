@@ -6,6 +6,8 @@
 
 #include "base/files.hpp"
 #include "base/login_shell.hpp"
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "config/trust.hpp"
 #include "servers/action.hpp"
@@ -67,11 +69,21 @@ std::vector<std::string> arguments_of(const TransferOptions& options) {
   return arguments;
 }
 
-// Lines of stderr that are no failure: a link to nowhere (editors leave such), a file that vanished.
+// Lines of stderr that are no failure: a link to nowhere or to itself, a file that vanished. A file's name
+// may have the same words.
+bool is_harmless(const std::string& line) {
+  const std::size_t name = line.find('"');
+  return line.starts_with("symlink has no referent: ") || line.starts_with("file has vanished: ") ||
+         line.starts_with("directory has vanished: ") ||
+         (line.substr(0, name).ends_with("readlink_stat(") &&
+          (line.ends_with("\") failed: Too many levels of symbolic links (40)") ||
+           line.ends_with("\") failed: Too many levels of symbolic links (62)")));  // on a Mac
+}
+
 bool only_harmless(const std::string& err, std::vector<std::string>& warnings) {
   std::vector<std::string> found;
   for (const std::string& line : split(err, '\n')) {
-    if (line.find("has no referent") != std::string::npos || line.find("vanished") != std::string::npos) {
+    if (is_harmless(line)) {
       found.push_back(line);
     } else if (!trim(line).empty() && !line.starts_with("rsync error: some files") &&
                !line.starts_with("rsync warning: some files") &&
@@ -146,22 +158,22 @@ void run(ssh::Connection& connection, std::vector<std::string> arguments,
 
 // Links that rsync took for safe, and that lead out all the same: into .remote, or by way of other links.
 void remove_links_out(const fs::path& folder, SyncReport& report) {
-  const fs::path top = fs::weakly_canonical(folder);
+  const fs::path top = resolved(folder);
   std::erase_if(report.changed, [&](const std::string& name) {
     const fs::path link = folder / name;
-    std::error_code error;
-    if (!fs::is_symlink(link, error)) {
+    if (!is_link(link)) {
       return false;
     }
-    const fs::path target = fs::weakly_canonical(link, error);
+    const fs::path target = resolved(link);
     const fs::path relative = target.lexically_relative(top);
     // One to a folder that it is in has no end for a program that follows links.
-    const bool circle = !error && config::lies_in(fs::weakly_canonical(link.parent_path()), target);
-    if (!error && !circle && *relative.begin() != ".." &&
-        std::ranges::none_of(relative, rules_this_machine)) {
+    const bool circle = !target.empty() && config::lies_in(resolved(link.parent_path()), target);
+    if (!relative.empty() && !circle && *relative.begin() != ".." &&
+        std::ranges::none_of(relative, decides_what_runs)) {
       return false;
     }
-    fs::remove(link, error);
+    std::error_code ignored;
+    fs::remove(link, ignored);
     report.warnings.push_back(name + ": not brought, it is a link that leads " +
                               (circle ? "to a folder that it is in" : "out of the folder"));
     return true;
@@ -194,7 +206,7 @@ struct LookAnswer {
 
 }  // namespace
 
-bool rules_this_machine(const fs::path& name) {
+bool decides_what_runs(const fs::path& name) {
   const std::string lower = lower_case(name.string());  // some file systems do not tell them apart
   return lower == ".remote" || lower == ".git";
 }
@@ -355,7 +367,7 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
     const std::string spec = ssh::remote_spec(path);
     paths.push_back(paths.empty() ? spec : spec.substr(spec.find(':')));
   }
-  paths.push_back((fs::absolute(local_folder) / "").string());
+  paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
     run(connection, std::move(arguments), paths, options, "cannot bring the files here", cancel, report);

@@ -74,11 +74,11 @@ struct PullOptions : TransferOptions {
 };
 
 // Whether a file or folder of this name holds what a program here believes and runs: `.remote` and `.git`.
-bool rules_this_machine(const std::filesystem::path& name);
+bool decides_what_runs(const std::filesystem::path& name);
 
 // Brings files or folders from the server into `local_folder` (made if missing). A path with a slash at its
 // end means the folder's content, as rsync has it. An interrupted transfer goes on when it is repeated. What
-// rules_this_machine() is not brought, nor are links that lead out of `local_folder` (a warning names them),
+// decides_what_runs() is not brought, nor are links that lead out of `local_folder` (a warning names them),
 // nor the rights to act as the owner (setuid) or to write for everybody. Throws Error.
 SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>& remote_paths,
                      const std::filesystem::path& local_folder, const PullOptions& options,

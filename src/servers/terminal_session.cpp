@@ -1,8 +1,6 @@
 #include "servers/terminal_session.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
@@ -18,13 +16,12 @@
 #include "server/program.hpp"
 #include "servers/action.hpp"
 #include "servers/shell_text.hpp"
+#include "ssh/pump.hpp"
 
 namespace remote::servers {
 namespace {
 
 using namespace std::chrono_literals;
-
-// So long nothing has come when a command that has ended and whose terminal stays open is taken for over.
 
 std::string environment_of(const ProcessSpec& process) {
   Script environment;
@@ -60,46 +57,55 @@ TerminalSize size_of(const TerminalSide& side) {
 class TerminalRun {
  public:
   TerminalRun(ssh::Connection& connection, const std::string& request, const TerminalSide& side,
-              const ssh::Sink& sink)
-      : connection_(connection), request_(request), unsent_(request), side_(side), sink_(sink) {
-    channel_ = connection.open_on_terminal(
-        command_line(), {side.type, size_of(side)},
-        [this](ssh::Stream stream, std::string_view data) { take(stream, data); });
-  }
+              const ssh::Sink& sink, const Cancel& cancel)
+      : request_(request),
+        side_(side),
+        sink_(sink),
+        pump_(connection, cancel),
+        flow_(
+            pump_,
+            [&](ssh::Sink taken) {
+              return connection.open_on_terminal(command_line(), {side.type, size_of(side)},
+                                                 std::move(taken));
+            },
+            [this](ssh::Stream stream, std::string_view data) { take(stream, data); }) {}
 
-  ExitStatus finish(const Cancel& cancel) {
-    while (!end_.over(*channel_)) {
-      serve(cancel);
+  ExitStatus finish() {
+    while (!flow_.over()) {
+      std::array<pollfd, 1> also{{{typing_ ? side_.resized : -1, POLLIN, 0}}};
+      pump_.wait(60s, also);
+      if (also[0].revents != 0) {
+        read_empty(side_.resized);
+        flow_.channel().resize(size_of(side_));
+      }
     }
-    const std::optional<ExitStatus> status = channel_->status();
     if (!login_.over()) {
       if (!errors_.empty()) {
         throw Error("nothing was run on the server", trim(errors_),
                     "a command can be run without a terminal");
       }
       throw login_shell_ended(
-          ExecResult{status.value_or(ExitStatus::exited(255)), {}, login_.text()}.describe());
+          ExecResult{flow_.channel().status().value_or(ExitStatus::exited(255)), {}, login_.text()}
+              .describe());
     }
-    if (!status) {
-      throw Error("connection lost", "the server closed it before the command ended",
-                  "check the network and the server, then run the command again");
-    }
-    return *status;
+    return flow_.ended();
   }
 
  private:
   void take(ssh::Stream stream, std::string_view data) {
-    end_.heard();
     if (stream == ssh::Stream::err) {
       append_end(errors_, data);  // of the server itself: a terminal has one stream
     }
     if (!login_.over()) {
       data = login_.strip(data, [](std::string_view line) { return is_mark(line, "tty"); });
+      if (login_.over()) {
+        flow_.send(request_);
+      }
     }
     if (login_.over() && !script_ran_.over()) {
       data = script_ran_.strip(data, [this](std::string_view line) {
         if (trim(line) == server::program_needed) {
-          unsent_ += server::program_installation() + request_;  // behind the request, which it throws away
+          flow_.send(server::program_installation() + request_);  // behind the request, which it throws away
         }
         return is_mark(line, "run");
       });
@@ -109,68 +115,29 @@ class TerminalRun {
     }
     if (!data.empty()) {
       sink_(ssh::Stream::out, data);
-      end_.heard();  // that may have taken long, and what came meanwhile is still to be read
-    }
-  }
-
-  // Waits for the next thing to happen, and does what it asks for.
-  void serve(const Cancel& cancel) {
-    send_request();
-    const bool wanted = typing_ && !input_ended_ && channel_->writable() > 0;
-    std::array<pollfd, 3> also{{{cancel.fd(), POLLIN, 0},
-                                {wanted ? side_.input : -1, POLLIN, 0},
-                                {typing_ ? side_.resized : -1, POLLIN, 0}}};
-    connection_.pump(end_.left(*channel_).value_or(60s), also);
-    cancel.check();
-    if (also[2].revents != 0) {
-      read_empty(side_.resized);
-      channel_->resize(size_of(side_));
-    }
-    if (also[1].revents != 0) {
-      pass_input();
     }
   }
 
   void begin() {
-    if (!typing_ && side_.begin) {
+    if (std::exchange(typing_, true)) {
+      return;
+    }
+    if (side_.begin) {
       side_.begin();
     }
-    typing_ = true;
+    // Ctrl-D; within a line, one only hands over what there is of it.
+    flow_.send_from(side_.input, [this](char last) { flow_.send(last == '\n' ? "\x04" : "\x04\x04"); });
   }
 
-  void send_request() {
-    if (login_.over() && !unsent_.empty()) {
-      channel_->write(std::exchange(unsent_, {}));
-    }
-  }
-
-  void pass_input() {
-    std::array<char, 16384> buffer{};
-    const std::size_t most = std::min(buffer.size(), channel_->writable());
-    const ssize_t count = uninterrupted([&] { return ::read(side_.input, buffer.data(), most); });
-    if (count > 0) {
-      channel_->write({buffer.data(), static_cast<std::size_t>(count)});
-      within_line_ = buffer.at(static_cast<std::size_t>(count) - 1) != '\n';
-    } else if (count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK)) {
-      input_ended_ = true;
-      // Within a line, Ctrl-D only hands over what there is of it.
-      channel_->write(within_line_ ? "\x04\x04" : "\x04");
-    }
-  }
-
-  ssh::Connection& connection_;
   const std::string& request_;
-  std::string unsent_;
   const TerminalSide& side_;
   const ssh::Sink& sink_;
-  std::unique_ptr<ssh::Channel> channel_;
   Greeting login_;       // until the terminal is ready for the request
   Greeting script_ran_;  // until what comes is the command's
   std::string errors_;
   bool typing_ = false;
-  bool input_ended_ = false;
-  bool within_line_ = false;
-  ssh::OutputEnd end_;
+  ssh::Pump pump_;
+  ssh::Flow flow_;
 };
 
 }  // namespace
@@ -194,8 +161,8 @@ std::string shell_script(const std::string& project, const ProcessSpec& process)
 ExitStatus run_on_terminal(ssh::Connection& connection, const std::string& request, const TerminalSide& side,
                            const ssh::Sink& sink, const Cancel& cancel) {
   log_info(connection.server(), "terminal {}: begins, {} bytes of input", side.type, request.size());
-  TerminalRun run(connection, request, side, sink);
-  const ExitStatus status = run.finish(cancel);
+  TerminalRun run(connection, request, side, sink, cancel);
+  const ExitStatus status = run.finish();
   log_info(connection.server(), "terminal: {}", status.describe());
   return status;
 }

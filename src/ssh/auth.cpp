@@ -12,6 +12,7 @@
 
 #include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "ssh/agent.hpp"
 
@@ -139,9 +140,8 @@ class Login {
       candidates.push_back(named.value);
     }
     for (const fs::path& candidate : candidates) {
-      std::error_code ignored;
       const KeyPtr certificate =
-          fs::exists(candidate, ignored) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
+          is_there(candidate) ? make_key(ssh_pki_import_cert_file, candidate.c_str()) : nullptr;
       const KeyPtr with(ssh_key_dup(key));
       if (certificate && with && ssh_pki_copy_cert_to_privkey(certificate.get(), with.get()) == SSH_OK &&
           try_key(with.get(), file, "certificate " + candidate.string())) {
@@ -193,9 +193,7 @@ class Login {
   // The public half of a key file, readable also when the private half is encrypted: in the wire format.
   static std::optional<std::string> public_half(const fs::path& file) {
     for (const std::string& name : {file.string() + ".pub", file.string()}) {
-      std::error_code ignored;
-      const KeyPtr key =
-          fs::exists(name, ignored) ? make_key(ssh_pki_import_pubkey_file, name.c_str()) : nullptr;
+      const KeyPtr key = is_there(name) ? make_key(ssh_pki_import_pubkey_file, name.c_str()) : nullptr;
       if (key) {
         return base64_decode(key_base64(key.get()));
       }
@@ -225,8 +223,7 @@ class Login {
 
   bool use_agent(std::set<std::string> only, const std::string& what) {
     const std::string socket = target_.agent_socket();
-    std::error_code ignored;
-    if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !fs::exists(socket, ignored)) {
+    if (socket.empty() || !allows(SSH_AUTH_METHOD_PUBLICKEY) || !is_there(socket)) {
       return false;
     }
     if (!filter_) {

@@ -1,116 +1,71 @@
 #include "ssh/connection.hpp"
 
 #include <algorithm>
-#include <array>
+#include <memory>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
 #include "base/log.hpp"
 #include "ssh/program_channel.hpp"
+#include "ssh/pump.hpp"
 
 namespace remote::ssh {
 namespace {
 
-// See OutputEnd; the second where nothing more is expected.
-constexpr std::chrono::milliseconds quiet_time{1000};
-constexpr std::chrono::milliseconds short_time{50};
 // When a server has not got so far as to run the program, it may have another login shell than that.
 constexpr std::chrono::seconds no_program_time{10};
 
 // Runs the command; `received` counts the bytes of its output.
 ExecResult run_to_end(Connection& connection, const ExecRequest& request, const Cancel& cancel,
                       std::size_t& received) {
-  using clock = std::chrono::steady_clock;
-  const auto deadline = clock::now() + request.timeout;
+  const auto begin = Flow::Clock::now();
   ExecResult result;
-  OutputEnd end;
   const Sink sink = [&](Stream stream, std::string_view data) {
     received += data.size();
-    end.heard();
-    if (received > request.max_output) {
-      return;
-    }
-    if (request.sink) {
-      request.sink(stream, data);
-    } else {
-      (stream == Stream::out ? result.out : result.err).append(data);
-    }
-    end.heard();  // the sink may have taken long, and what came meanwhile is still to be read
-  };
-  const bool program = request.command == script_command;
-  const auto offer = std::make_shared<ProgramOffer>();
-  const std::unique_ptr<Channel> channel =
-      program ? open_program(connection, request.input, sink, offer) : connection.open(request.command, sink);
-  std::string_view input = program ? std::string_view() : request.input;
-  bool input_open = !program;
-  const auto give_up_at = clock::now() + no_program_time;
-  const auto rest = [&] {
-    return end.left(*channel, request.complete && request.complete() ? short_time : quiet_time);
-  };
-  while (!channel->finished() && rest() != std::chrono::milliseconds(0)) {
-    if (input_open) {
-      const std::size_t count = std::min(input.size(), channel->writable());
-      if (count > 0) {
-        channel->write(input.substr(0, count));
-        input.remove_prefix(count);
-      }
-      if (input.empty()) {
-        if (!request.keep_input) {
-          channel->close_input();
-        }
-        input_open = false;
-      }
-    }
-    auto wait = std::chrono::milliseconds(60000);
-    if (program && !offer->answered()) {
-      // A login shell that runs no commands may read its stdin: at the end of that, it ends.
-      if (clock::now() >= give_up_at) {
-        channel->close_input();
-      } else {
-        wait = std::chrono::ceil<std::chrono::milliseconds>(give_up_at - clock::now());
-      }
-    }
-    if (request.timeout.count() > 0) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - clock::now());
-      if (left.count() <= 0) {
-        throw Error("no answer",
-                    fmt::format("the server did not finish within {:.0f} s",
-                                std::chrono::duration<double>(request.timeout).count()),
-                    "it may be busy; try again")
-            .because(Cause::timeout);
-      }
-      wait = std::min(wait, left + std::chrono::milliseconds(1));
-    }
-    if (request.silence.count() > 0) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(end.last() + request.silence - clock::now());
-      if (left.count() <= 0) {
-        throw Error("no answer",
-                    fmt::format("nothing came from the server for {:.0f} s",
-                                std::chrono::duration<double>(request.silence).count()),
-                    "it may be busy, or the network may have gone; try again")
-            .because(Cause::timeout);
-      }
-      wait = std::min(wait, left + std::chrono::milliseconds(1));
-    }
-    wait = std::min(wait, rest().value_or(wait));
-    std::array<pollfd, 1> also{{{cancel.fd(), POLLIN, 0}}};
-    connection.pump(wait, also);
-    cancel.check();
     if (received > request.max_output) {
       throw Error("too much output",
                   fmt::format("the server sent more than {} MB, and the end is not in sight",
                               request.max_output >> 20U),
                   "look at what the login shell's start files print");
     }
+    if (request.sink) {
+      request.sink(stream, data);
+    } else {
+      (stream == Stream::out ? result.out : result.err).append(data);
+    }
+  };
+  Pump pump(connection, cancel);
+  const bool program = !request.command;
+  const auto offer = std::make_shared<ProgramOffer>();
+  const auto flow = program ? open_program(pump, request.input, sink, offer)
+                            : std::make_unique<Flow>(pump, *request.command, sink);
+  flow->complete_when(request.complete);
+  if (!program) {
+    flow->send(request.input);
+    if (!request.keep_input) {
+      flow->end_input();
+    }
   }
-  if (!channel->status()) {
-    throw Error("connection lost", "the server closed it before the command ended",
-                "check the network and the server, then run the command again")
-        .because(Cause::unreachable);
+  while (!flow->over()) {
+    auto wait = std::chrono::milliseconds(60000);
+    if (program && !offer->answered()) {
+      const auto left =
+          std::chrono::ceil<std::chrono::milliseconds>(begin + no_program_time - Flow::Clock::now());
+      if (left.count() > 0) {
+        wait = left;
+      } else {
+        flow->end_input();  // a login shell that runs no commands may read its stdin: at its end, it ends
+      }
+    }
+    wait = std::min(
+        {wait,
+         time_left(begin, request.timeout, "the server did not finish within", "it may be busy; try again"),
+         time_left(flow->heard(), request.silence, "nothing came from the server for",
+                   "it may be busy, or the network may have gone; try again")});
+    pump.wait(wait);
   }
-  result.status = *channel->status();
+  result.status = flow->ended();
   return result;
 }
 

@@ -94,13 +94,11 @@ class OutputEnd {
   bool ended_ = false;
 };
 
-// What runs a script that comes on stdin. Every login shell understands it.
-inline constexpr const char* script_command = "exec sh -s";
-
 struct ExecRequest {
-  std::string what = "command";          // for the log: "state of 3 jobs"
-  std::string command = script_command;  // as the login shell gets it: keep it free of anything to quote
-  std::string input{};                   // stdin, followed by end of file
+  std::string what = "command";  // for the log: "state of 3 jobs"
+  // As the login shell gets it: keep it free of anything to quote. nullopt: the server's program.
+  std::optional<std::string> command{};
+  std::string input{};                   // stdin, followed by end of file; the program's request
   bool keep_input = false;               // no end of file: stdin ends when this side is gone (guard.sh)
   Sink sink{};                           // where output goes; without one it is collected in the result
   std::chrono::milliseconds timeout{0};  // 0: none. Past it: Error "no answer within …"
@@ -150,7 +148,7 @@ class Connection {
   // A hint, to be given for each command: it will be opened after the next one. Its round trips then happen
   // while the next command runs. It is started ahead, perhaps in vain, so it must wait for its input. Empty:
   // the command is not known yet.
-  virtual void expect(const std::string& command = script_command) { static_cast<void>(command); }
+  virtual void expect(const std::string& command) { static_cast<void>(command); }
 
   // Serves all channels once: sends what is queued, hands what has arrived to the sinks. Waits up to
   // `timeout` for the link or one of `also` to become ready (their revents are filled in); returns at once

@@ -15,6 +15,7 @@
 #include "base/hashing.hpp"
 #include "base/log.hpp"
 #include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "ssh/ssh_config.hpp"
@@ -230,6 +231,20 @@ std::string write_failure(const fs::path& file, int error) {
                      std::generic_category().message(error));
 }
 
+// Where host_keys is strict.
+Error not_known(const Target& target, const std::string& type, const std::string& shown) {
+  const std::string file =
+      target.known_hosts.value.empty() ? "known_hosts" : target.known_hosts.value.front().string();
+  return {"the server's key is not known",
+          fmt::format("{} showed {} {}, and host_keys is strict ({})", listed_name(target), type, shown,
+                      target.host_keys.origin),
+          fmt::format("compare the fingerprint with the server's, then: ssh-keyscan -t {} -p {} {} >> {}",
+                      type.starts_with("ecdsa") ? "ecdsa"
+                      : type == "ssh-rsa"       ? "rsa"
+                                                : "ed25519",
+                      target.port.value, target.host.value, file)};
+}
+
 }  // namespace
 
 std::optional<NewHostKey> check_host_key(ssh_session session, const Target& target) {
@@ -256,25 +271,14 @@ std::optional<NewHostKey> check_host_key(ssh_session session, const Target& targ
     return std::nullopt;
   }
   if (target.host_keys.value == config::HostKeys::strict) {
-    const std::string file =
-        target.known_hosts.value.empty() ? "known_hosts" : target.known_hosts.value.front().string();
-    throw Error(
-        "the server's key is not known",
-        fmt::format("{} showed {} {}, and host_keys is strict ({})", name, type, fingerprint(key.get()),
-                    target.host_keys.origin),
-        fmt::format("compare the fingerprint with the server's, then: ssh-keyscan -t {} -p {} {} >> {}",
-                    type.starts_with("ecdsa") ? "ecdsa"
-                    : type == "ssh-rsa"       ? "rsa"
-                                              : "ed25519",
-                    target.port.value, target.host.value, file));
+    throw not_known(target, type, fingerprint(key.get()));
   }
   NewHostKey fresh{target.name, name, type, fingerprint(key.get()), {}};
   if (target.known_hosts.value.empty()) {
     return fresh;  // UserKnownHostsFile none
   }
   const fs::path& file = target.known_hosts.value.front();
-  std::error_code ignored;
-  if (!fs::exists(file.parent_path(), ignored)) {
+  if (!is_there(file.parent_path())) {
     ::mkdir(file.parent_path().c_str(), 0700);
   }
   const UniqueFd locked = open_locked(file);

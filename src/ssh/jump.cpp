@@ -14,14 +14,6 @@
 #include "base/strings.hpp"
 
 namespace remote::ssh {
-namespace {
-
-constexpr std::size_t most_at_once = std::size_t{64} << 10U;
-// So much may wait for a reader before the jump host is told to wait too.
-constexpr std::size_t backlog_limit = std::size_t{256} << 10U;
-
-}  // namespace
-
 std::string JumpSocket::refusal() const {
   const std::lock_guard lock(refusal_->mutex);
   return refusal_->reason;
@@ -33,62 +25,21 @@ struct Bastion::Way {
   int port = 0;
   UniqueFd fd;
   std::shared_ptr<JumpSocket::Refusal> refused;
-  std::unique_ptr<SessionChannel> channel;
-  std::string backlog;  // from the server, not yet taken by the local reader
-  bool broken = false;
+  SessionChannel* channel = nullptr;  // the flow's
+  std::unique_ptr<Flow> flow;
+  bool ended = false;  // the session at this end has closed its socket
 
-  void open(Session& session) {
-    channel = session.open_forward(host, port, [this](Stream, std::string_view data) {
-      backlog.append(data);
-      flush();
-      channel->pause(backlog.size() > backlog_limit);
-    });
-  }
-
-  void flush() {
-    while (!backlog.empty()) {
-      const ssize_t count =
-          uninterrupted([&] { return ::send(fd.get(), backlog.data(), backlog.size(), 0); });
-      if (count < 0) {
-        broken = broken || (errno != EAGAIN && errno != EWOULDBLOCK);
-        break;
-      }
-      backlog.erase(0, static_cast<std::size_t>(count));
-    }
-    if (broken) {
-      backlog.clear();
-    }
-  }
-
-  short wanted() const {
-    const bool read = channel->writable() > 0;
-    return static_cast<short>((read ? POLLIN : 0) | (backlog.empty() ? 0 : POLLOUT));
-  }
-
-  void serve(short revents) {
-    if ((revents & POLLOUT) != 0) {
-      flush();
-      if (backlog.size() <= backlog_limit / 2) {
-        channel->pause(false);
-      }
-    }
-    if ((revents & (POLLIN | POLLHUP | POLLERR)) == 0) {
-      return;
-    }
-    std::array<char, most_at_once> buffer{};
-    while (channel->writable() > 0) {
-      const ssize_t count = ::recv(fd.get(), buffer.data(), std::min(buffer.size(), channel->writable()), 0);
-      if (count > 0) {
-        channel->write({buffer.data(), static_cast<std::size_t>(count)});
-        continue;
-      }
-      // The session at the other end is closed (0), or has no more for now.
-      broken = broken || count == 0 || (errno != EAGAIN && errno != EWOULDBLOCK && errno != EINTR);
-      break;
-    }
-    if (channel->writable() == 0 && (revents & POLLERR) != 0) {
-      broken = true;
-    }
+  void open(Pump& pump, Session& session) {
+    flow = std::make_unique<Flow>(
+        pump,
+        [&](Sink sink) {
+          auto opened = session.open_forward(host, port, std::move(sink));
+          channel = opened.get();
+          return opened;
+        },
+        [this](Stream, std::string_view data) { flow->pass_on(data); });
+    flow->pass_on_to(fd.get());
+    flow->send_from(fd.get(), [this](char /*last*/) { ended = true; });
   }
 
   // True when there is nothing more to carry. A refusal is told to whom it concerns first.
@@ -98,7 +49,7 @@ struct Bastion::Way {
       refused->reason = channel->refusal();
       return true;
     }
-    return broken || (channel->output_ended() && backlog.empty());
+    return ended || flow->swallows() || (channel->output_ended() && flow->passed_on());
   }
 };
 
@@ -110,15 +61,8 @@ Bastion::Bastion(std::unique_ptr<Session> session, std::string name)
 }
 
 Bastion::~Bastion() {
-  stop_ = true;
-  wake();
+  stop_.cancel();
   thread_.join();
-}
-
-void Bastion::wake() const {
-  const char byte = 1;
-  // Full means that it is awake already.
-  [[maybe_unused]] const auto sent = ::write(wake_.write.get(), &byte, 1);
 }
 
 std::shared_ptr<JumpSocket> Bastion::open(const std::string& host, int port) {
@@ -139,7 +83,7 @@ std::shared_ptr<JumpSocket> Bastion::open(const std::string& host, int port) {
       requests_.push_back(std::move(way));
     }
   }
-  wake();
+  [[maybe_unused]] const auto sent = ::write(wake_.write.get(), "", 1);  // full: it is awake already
   return socket;
 }
 
@@ -153,18 +97,19 @@ void Bastion::take_requests() {
     requests = std::exchange(requests_, {});
   }
   for (auto& way : requests) {
-    way->open(*session_);
+    way->open(pump_, *session_);
     ways_.push_back(std::move(way));
   }
 }
 
 void Bastion::run() {
   try {
-    while (!stop_) {
+    for (;;) {
       serve();
     }
   } catch (const std::exception&) {
-    // The link to the jump host is gone; the sockets close below, and the sessions through it notice.
+    // This goes, or the link to the jump host is gone; the sockets close below, and the sessions through it
+    // notice.
   }
   {
     const std::lock_guard lock(mutex_);
@@ -176,18 +121,8 @@ void Bastion::run() {
 }
 
 void Bastion::serve() {
-  std::vector<pollfd> fds;
-  fds.reserve(ways_.size() + 1);
-  fds.push_back({wake_.read.get(), POLLIN, 0});
-  for (const auto& way : ways_) {
-    const short wanted = way->wanted();
-    // With nothing wanted, poll would still report the other end's hang-up, again and again.
-    fds.push_back({wanted != 0 ? way->fd.get() : -1, wanted, 0});
-  }
-  session_->pump(std::chrono::seconds(60), fds);
-  for (std::size_t i = 0; i < ways_.size(); ++i) {
-    ways_[i]->serve(fds[i + 1].revents);
-  }
+  std::array<pollfd, 1> fds{{{wake_.read.get(), POLLIN, 0}}};
+  pump_.wait(std::chrono::seconds(60), fds);
   std::erase_if(ways_, [](const auto& way) { return way->over(); });
   if (fds[0].revents != 0) {
     take_requests();

@@ -15,6 +15,7 @@
 #include "base/files.hpp"
 #include "base/subprocess.hpp"
 #include "ssh/libssh.hpp"
+#include "ssh/pump.hpp"
 #include "ssh/session.hpp"
 
 // Ways to a server that are not plain TCP: a jump host, which one connection and one thread serve for all
@@ -63,12 +64,12 @@ class Bastion : public std::enable_shared_from_this<Bastion> {
   void run();
   void take_requests();
   void serve();
-  void wake() const;
 
   std::string name_;
   std::unique_ptr<Session> session_;
-  Pipe wake_ = make_pipe();  // a byte in it makes the thread look at requests_ and stop_
-  std::atomic<bool> stop_{false};
+  Pipe wake_ = make_pipe();  // a byte in it makes the thread look at requests_
+  Cancel stop_;
+  Pump pump_{*session_, stop_};
   std::atomic<bool> dead_{false};
   std::mutex mutex_;
   std::vector<std::unique_ptr<Way>> requests_;

@@ -3,9 +3,11 @@
 #include <cstring>
 
 #include <fmt/format.h>
+#include <openssl/crypto.h>
 #include <remote/error.hpp>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "ssh/libssh.hpp"
 
 namespace remote::ssh {
@@ -45,7 +47,7 @@ void generate_key(const fs::path& file, const std::string& comment) {
                 "may you write into that folder, and is there room on the disk?");
   }
   const auto forget = [](char* secret) {
-    explicit_bzero(secret, std::strlen(secret));
+    OPENSSL_cleanse(secret, std::strlen(secret));
     ssh_string_free_char(secret);
   };
   const std::unique_ptr<char, decltype(forget)> content(text, forget);
@@ -59,7 +61,7 @@ std::string public_half_of(const fs::path& file) {
     return *text;
   }
   const std::string what = "cannot use the key " + file.string();
-  if (!fs::exists(file)) {
+  if (!is_there(file)) {
     throw Error::usage(what, "no such file").mended_by(Remedy::make_key);
   }
   const std::string text = read_file(file);

@@ -40,28 +40,29 @@ ProgramOffer::Found ProgramOffer::next_line(std::string_view& data) {
   return Found::other;
 }
 
-std::unique_ptr<Channel> open_program(Connection& connection, std::string request, Sink sink,
-                                      std::shared_ptr<ProgramOffer> offer) {
+std::unique_ptr<Flow> open_program(Pump& pump, std::string request, Sink sink,
+                                   std::shared_ptr<ProgramOffer> offer) {
   struct State {
     std::string request;
     Sink sink;
     std::shared_ptr<ProgramOffer> offer;
-    Channel* channel = nullptr;
+    Flow* flow = nullptr;
   };
   const auto state =
       std::make_shared<State>(State{std::move(request), std::move(sink), std::move(offer), nullptr});
-  auto channel = connection.open(server::program_command(), [state](Stream stream, std::string_view data) {
-    if (stream == Stream::err) {
-      state->sink(stream, data);
-      return;
-    }
-    state->offer->take(
-        data, [&] { state->channel->write(server::program_installation() + state->request); },
-        [&](std::string_view rest) { state->sink(stream, rest); });
-  });
-  state->channel = channel.get();
-  channel->write(state->request);
-  return channel;
+  auto flow =
+      std::make_unique<Flow>(pump, server::program_command(), [state](Stream stream, std::string_view data) {
+        if (stream == Stream::err) {
+          state->sink(stream, data);
+          return;
+        }
+        state->offer->take(
+            data, [&] { state->flow->send(server::program_installation() + state->request); },
+            [&](std::string_view rest) { state->sink(stream, rest); });
+      });
+  state->flow = flow.get();
+  flow->send(state->request);
+  return flow;
 }
 
 }  // namespace remote::ssh

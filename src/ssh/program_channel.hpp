@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ssh/connection.hpp"
+#include "ssh/pump.hpp"
 
 namespace remote::ssh {
 
@@ -43,7 +43,7 @@ class ProgramOffer {
 // A channel with the server's program, which gets this request; it keeps its stdin open. Sent with it is the
 // program itself, where the server has not got it. `offer`: for the caller that wants to know whether it has
 // answered.
-std::unique_ptr<Channel> open_program(Connection& connection, std::string request, Sink sink,
-                                      std::shared_ptr<ProgramOffer> offer = std::make_shared<ProgramOffer>());
+std::unique_ptr<Flow> open_program(Pump& pump, std::string request, Sink sink,
+                                   std::shared_ptr<ProgramOffer> offer = std::make_shared<ProgramOffer>());
 
 }  // namespace remote::ssh

@@ -13,12 +13,15 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/decimal.hpp"
 #include "base/files.hpp"
 #include "base/log.hpp"
 #include "base/login_shell.hpp"
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "ssh/pump.hpp"
 #include "ssh/rsync_pipe.hpp"
 
 namespace remote::ssh {
@@ -29,38 +32,35 @@ namespace {
 // been moved since.
 fs::path installed_helper() {
   const fs::path configured(REMOTE_CONFIGURED_RSYNC_HELPER);
-  std::error_code ignored;
-  const auto found = fs::exists(configured, ignored) ? std::nullopt : find_program("remote-rsync-pipe");
+  const auto found = is_there(configured) ? std::nullopt : find_program("remote-rsync-pipe");
   return found ? fs::path(*found) : configured;
 }
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t piece = 65536;
 // What the login shell prints before this line is a greeting; rsync's bytes begin behind it.
 constexpr std::string_view begin_mark = "remote-rsync-begins";
 
 class RsyncTunnel {
  public:
-  RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync);
+  RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync, const Cancel& cancel);
   ~RsyncTunnel();
   RsyncTunnel(const RsyncTunnel&) = delete;
   RsyncTunnel& operator=(const RsyncTunnel&) = delete;
 
-  RsyncResult run(const Cancel& cancel);
+  RsyncResult run();
 
  private:
   SubprocessSpec spec();
   void open_channel();
   void take_output(Stream stream, std::string_view data);
   void take_errors(std::string_view data);
-  void feed_rsync();
-  void feed_server();
   void end_helper_when_finished();
   void drain(UniqueFd& fd, Stream stream);
   void take_line(std::string_view line);
 
   Connection& connection_;
+  Pump pump_;
   const RsyncRequest& request_;
   const std::string program_;
   TempFolder folder_;
@@ -68,19 +68,22 @@ class RsyncTunnel {
   UniqueFd helper_end_;  // the helper's end, until it is started
   UniqueFd from_rsync_;  // what the server is to get
   UniqueFd to_rsync_;    // what the server said
-  std::string waiting_;  // for to_rsync_ to take it; the channel is paused as long as there is some
   Greeting greeting_;
   LineCutter lines_;
   RsyncResult result_;
   std::size_t sent_ = 0;
   std::size_t received_ = 0;
-  std::unique_ptr<Channel> channel_;
-  OutputEnd end_;
+  std::unique_ptr<Flow> flow_;
   std::optional<Subprocess> rsync_;
 };
 
-RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync)
-    : connection_(connection), request_(request), program_(std::move(rsync)), folder_("remote-rsync-") {
+RsyncTunnel::RsyncTunnel(Connection& connection, const RsyncRequest& request, std::string rsync,
+                         const Cancel& cancel)
+    : connection_(connection),
+      pump_(connection, cancel),
+      request_(request),
+      program_(std::move(rsync)),
+      folder_("remote-rsync-") {
   std::tie(control_, helper_end_) = socket_pair();
   // rsync splits its -e at spaces, by rules of its own that differ between versions. A link in the folder
   // that rsync runs in needs no quoting, wherever the program lies.
@@ -143,21 +146,21 @@ void RsyncTunnel::open_channel() {
   to_rsync_ = std::move(offer->to_rsync);
   // Words without a meaning to any login shell, be it fish or tcsh.
   const std::string command = "echo " + std::string(begin_mark) + "; exec " + shell_join(offer->command);
-  channel_ =
-      connection_.open(command, [this](Stream stream, std::string_view data) { take_output(stream, data); });
+  flow_ = std::make_unique<Flow>(pump_, command,
+                                 [this](Stream stream, std::string_view data) { take_output(stream, data); });
+  flow_->pass_on_to(to_rsync_.get());
+  flow_->send_from(from_rsync_.get(), [this](char /*last*/) { flow_->end_input(); });
 }
 
 void RsyncTunnel::take_output(Stream stream, std::string_view data) {
   received_ += data.size();
-  end_.heard();
   if (stream == Stream::err) {
     take_errors(data);
     return;
   }
   // The greeting's last line may lack its end.
-  waiting_ += greeting_.strip(data, [](std::string_view line) { return line.ends_with(begin_mark); });
+  flow_->pass_on(greeting_.strip(data, [](std::string_view line) { return line.ends_with(begin_mark); }));
   result_.server_began = greeting_.over();
-  feed_rsync();
 }
 
 void RsyncTunnel::take_errors(std::string_view data) {
@@ -167,58 +170,18 @@ void RsyncTunnel::take_errors(std::string_view data) {
   }
 }
 
-void RsyncTunnel::feed_rsync() {
-  std::string_view rest = waiting_;
-  while (!rest.empty() && to_rsync_) {
-    const ssize_t count = ::write(to_rsync_.get(), rest.data(), rest.size());
-    if (count > 0) {
-      rest.remove_prefix(static_cast<std::size_t>(count));
-    } else if (errno == EAGAIN) {
-      break;
-    } else if (errno != EINTR) {
-      to_rsync_.reset();  // rsync is gone, and says why itself
-    }
-  }
-  if (!to_rsync_) {
-    rest = {};
-  }
-  waiting_.erase(0, waiting_.size() - rest.size());
-  if (channel_) {
-    channel_->pause(!waiting_.empty());
-  }
-}
-
-void RsyncTunnel::feed_server() {
-  std::array<char, piece> buffer{};
-  while (from_rsync_) {
-    const std::size_t room = std::min(channel_->writable(), buffer.size());
-    if (room == 0) {
-      return;
-    }
-    const ssize_t count = uninterrupted([&] { return ::read(from_rsync_.get(), buffer.data(), room); });
-    if (count > 0) {
-      channel_->write({buffer.data(), static_cast<std::size_t>(count)});
-      sent_ += static_cast<std::size_t>(count);
-    } else if (count < 0 && errno == EAGAIN) {
-      return;
-    } else {
-      from_rsync_.reset();
-      channel_->close_input();
-    }
-  }
-}
-
 void RsyncTunnel::end_helper_when_finished() {
-  if (!channel_ || !waiting_.empty() || !end_.over(*channel_)) {
+  if (!flow_ || !flow_->over()) {
     return;
   }
-  result_.remote_status = channel_->status();
+  result_.remote_status = flow_->channel().status();
+  sent_ = flow_->sent();
   to_rsync_.reset();
   const char code = static_cast<char>(result_.remote_status ? result_.remote_status->shell_code() : 255);
   write_all(control_.get(), {&code, 1});
   control_.reset();
+  flow_.reset();
   from_rsync_.reset();
-  channel_.reset();
 }
 
 void RsyncTunnel::take_line(std::string_view line) {
@@ -240,7 +203,7 @@ void RsyncTunnel::take_line(std::string_view line) {
 }
 
 void RsyncTunnel::drain(UniqueFd& fd, Stream stream) {
-  std::array<char, piece> buffer{};
+  std::array<char, 65536> buffer{};
   const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
   if (count > 0) {
     const std::string_view data(buffer.data(), static_cast<std::size_t>(count));
@@ -254,37 +217,24 @@ void RsyncTunnel::drain(UniqueFd& fd, Stream stream) {
   }
 }
 
-RsyncResult RsyncTunnel::run(const Cancel& cancel) {
+RsyncResult RsyncTunnel::run() {
   const Stopwatch watch;
   log_info(connection_.server(), "rsync {}", join(request_.args, " "));
   rsync_.emplace(spec());
   helper_end_.reset();
   while (rsync_->stdout_fd || rsync_->stderr_fd) {
-    const bool room = channel_ && channel_->writable() > 0;
-    std::array<pollfd, 6> fds{{{cancel.fd(), POLLIN, 0},
-                               {rsync_->stdout_fd.get(), POLLIN, 0},
+    std::array<pollfd, 3> fds{{{rsync_->stdout_fd.get(), POLLIN, 0},
                                {rsync_->stderr_fd.get(), POLLIN, 0},
-                               {channel_ || result_.remote_status ? -1 : control_.get(), POLLIN, 0},
-                               {room ? from_rsync_.get() : -1, POLLIN, 0},
-                               {waiting_.empty() ? -1 : to_rsync_.get(), POLLOUT, 0}}};
-    auto wait = std::chrono::milliseconds(1000);
-    if (channel_ && waiting_.empty()) {
-      wait = end_.left(*channel_).value_or(wait);
-    }
-    connection_.pump(wait, fds);
-    cancel.check();
-    if (rsync_->stdout_fd && fds[1].revents != 0) {
+                               {flow_ || result_.remote_status ? -1 : control_.get(), POLLIN, 0}}};
+    pump_.wait(std::chrono::milliseconds(1000), fds);
+    if (fds[0].revents != 0) {
       drain(rsync_->stdout_fd, Stream::out);
     }
-    if (rsync_->stderr_fd && fds[2].revents != 0) {
+    if (fds[1].revents != 0) {
       drain(rsync_->stderr_fd, Stream::err);
     }
-    if (fds[3].fd >= 0 && fds[3].revents != 0) {
+    if (fds[2].revents != 0) {
       open_channel();
-    }
-    if (channel_) {
-      feed_rsync();
-      feed_server();
     }
     end_helper_when_finished();
     // When rsync is gone early, its helper, which holds its stderr open, need not wait for the server.
@@ -309,7 +259,7 @@ std::optional<double> parse_rate(std::string_view text) {
   for (const char* name : {"kB", "MB", "GB", "TB"}) {
     unit *= 1024;
     if (text.ends_with(name)) {
-      const auto number = parse_number<double>(text.substr(0, text.size() - 2));
+      const auto number = parse_decimal(text.substr(0, text.size() - 2));
       return number ? std::optional(*number * unit) : std::nullopt;
     }
   }
@@ -324,7 +274,7 @@ std::string local_rsync(const Cancel& cancel) {
   for (const std::string& folder :
        split(std::string(path == nullptr ? "" : path) + ":/opt/homebrew/bin:/usr/local/bin:/opt/local/bin",
              ':')) {
-    const std::string program = (fs::absolute(folder) / "rsync").string();
+    std::string program = (absolute_path(folder) / "rsync").string();
     if (folder.empty() || ::access(program.c_str(), X_OK) != 0) {
       continue;
     }
@@ -345,7 +295,7 @@ std::string local_rsync(const Cancel& cancel) {
 }
 
 RsyncResult run_rsync(Connection& connection, const RsyncRequest& request, const Cancel& cancel) {
-  return RsyncTunnel(connection, request, local_rsync(cancel)).run(cancel);
+  return RsyncTunnel(connection, request, local_rsync(cancel), cancel).run();
 }
 
 std::string remote_spec(std::string_view path) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -58,9 +59,7 @@ Secrets::KeyResult Secrets::key(const std::filesystem::path& file, bool may_ask)
       content = text.value_or("");
     } catch (const Error& error) {
       result.problem = error.reason();
-      result.hint = std::filesystem::is_directory(file)
-                        ? "name a file"
-                        : "make it readable for you: chmod 600 " + file.string();
+      result.hint = is_folder(file) ? "name a file" : "make it readable for you: chmod 600 " + file.string();
     }
   }
   if (!one.tried && result.problem.empty()) {

@@ -7,7 +7,6 @@
 #include <libssh/server.h>  // ssh_send_keepalive
 
 #include "base/log.hpp"
-#include "server/program.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -67,9 +66,8 @@ void Session::throw_lost() const {
   throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
 }
 
-// As it will be opened: a script is the server's program (open_program).
 void Session::expect(const std::string& command) {
-  expected_.push_back(command == script_command ? server::program_command() : command);
+  expected_.push_back(command);
 }
 
 std::unique_ptr<Channel> Session::open(const std::string& command, Sink sink) {
@@ -366,8 +364,8 @@ void Session::pump(std::chrono::milliseconds timeout, std::span<pollfd> also) {
     } else if (!stopped && clock::now() >= next_check()) {
       check_link();
     }
-    const auto answers = std::ranges::subrange(fds_.begin() + 1 + std::ssize(also), fds_.end());
-    if (ready > 0 && std::ranges::any_of(answers, [](const pollfd& one) { return one.revents != 0; })) {
+    if (ready > 0 && std::any_of(fds_.begin() + 1 + std::ssize(also), fds_.end(),
+                                 [](const pollfd& one) { return one.revents != 0; })) {
       served = serve_channels() || served;
     }
     if (served || others || clock::now() >= until) {

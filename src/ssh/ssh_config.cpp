@@ -11,6 +11,7 @@
 
 #include "base/files.hpp"
 #include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 
 namespace remote::ssh {
@@ -237,8 +238,7 @@ class ConfigReader {
     glob_t found{};
     if (::glob(path.c_str(), 0, nullptr, &found) == 0) {
       for (std::size_t i = 0; i < found.gl_pathc; ++i) {
-        std::error_code ignored;
-        if (++included_ > include_limit || fs::is_directory(found.gl_pathv[i], ignored)) {
+        if (++included_ > include_limit || is_folder(found.gl_pathv[i])) {
           continue;
         }
         try {

@@ -1,6 +1,7 @@
 #include "ui/table.hpp"
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 
 #include "base/strings.hpp"
@@ -29,6 +30,98 @@ std::string elide(std::string_view text, std::size_t width) {
   return shorten(text, width - display_width(end)) + std::string(end);
 }
 
+// Makes the columns of a table fit a width.
+class Fitting {
+ public:
+  Fitting(const std::vector<Column>& columns, std::vector<std::size_t> natural, std::size_t width)
+      : columns_(columns), natural_(std::move(natural)), widths_(natural_), width_(width) {
+    total_ = std::accumulate(widths_.begin(), widths_.end(), gap * (widths_.size() - 1));
+  }
+
+  // The width of each column; 0: it is left out.
+  std::vector<std::size_t> fitted() {
+    cut_yielding();
+    const std::optional<std::size_t> kept = hide_yielding();
+    cut_widest(false);
+    if (kept && total_ > width_) {
+      hide(*kept);
+    }
+    cut_widest(true);
+    return std::move(widths_);
+  }
+
+ private:
+  // Makes it narrower by as much as is needed, but not below `lowest`.
+  void cut(std::size_t i, std::size_t lowest) {
+    const std::size_t by = std::min(total_ - width_, widths_[i] - std::min(widths_[i], lowest));
+    widths_[i] -= by;
+    total_ -= by;
+  }
+
+  void hide(std::size_t i) {
+    total_ -= widths_[i] + gap;
+    widths_[i] = 0;
+  }
+
+  // First those that give way, from the right.
+  void cut_yielding() {
+    for (std::size_t i = columns_.size(); i-- > 0 && total_ > width_;) {
+      if (columns_[i].gives_way) {
+        cut(i, std::max(still_said, display_width(columns_[i].title)));
+      }
+    }
+  }
+
+  // Of those that give way, the last one is kept longest, and takes the room of the others. Returns it.
+  std::optional<std::size_t> hide_yielding() {
+    std::optional<std::size_t> last;
+    for (std::size_t i = 0; i < columns_.size() && total_ > width_; ++i) {
+      if (columns_[i].gives_way && last) {
+        hide(*last);
+      }
+      last = columns_[i].gives_way ? i : last;
+    }
+    if (last && total_ < width_) {
+      const std::size_t more = std::min(width_ - total_, natural_[*last] - widths_[*last]);
+      widths_[*last] += more;
+      total_ += more;
+    }
+    return last;
+  }
+
+  // The widest gives way first, down to the next widest, and so on. `whole_too`: also those that stay whole
+  // as long as they can.
+  void cut_widest(bool whole_too) {
+    while (total_ > width_) {
+      std::optional<std::size_t> widest;
+      std::size_t second = 0;
+      for (std::size_t i = 0; i < widths_.size(); ++i) {
+        if (columns_[i].stays_whole && !whole_too) {
+          continue;
+        }
+        if (!widest || widths_[i] > widths_[*widest]) {
+          second = widest ? widths_[*widest] : 0;
+          widest = i;
+        } else {
+          second = std::max(second, widths_[i]);
+        }
+      }
+      const std::size_t floor =
+          widest ? std::max(narrowest, display_width(columns_[*widest].title)) : narrowest;
+      if (!widest || widths_[*widest] <= floor) {
+        break;  // a line that wraps is better than one that says nothing
+      }
+      cut(*widest, std::max(floor, std::min(second, widths_[*widest] - 1)));
+    }
+  }
+
+  const std::vector<Column>& columns_;
+  const std::vector<std::size_t> natural_;
+  std::vector<std::size_t> widths_;
+  const std::size_t width_;
+  std::size_t total_ = 0;
+};
+
 }  // namespace
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -37,54 +130,21 @@ void Table::add(std::vector<Cell> row) {
   row.resize(columns_.size());
   for (Cell& cell : row) {
     cell.text = visible_line(cell.text);
+    cell.brief = visible_line(cell.brief);
   }
   rows_.push_back(std::move(row));
 }
 
 std::vector<std::size_t> Table::widths(std::optional<std::size_t> width) const {
-  std::vector<std::size_t> result;
+  std::vector<std::size_t> natural;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t widest = display_width(columns_[i].title);
     for (const auto& row : rows_) {
       widest = std::max(widest, display_width(row[i].text));
     }
-    result.push_back(widest);
+    natural.push_back(widest);
   }
-  if (!width || result.empty()) {
-    return result;
-  }
-  std::size_t total = gap * (result.size() - 1);
-  for (const std::size_t one : result) {
-    total += one;
-  }
-  for (std::size_t i = columns_.size(); i-- > 0 && total > *width;) {
-    if (columns_[i].gives_way) {
-      const std::size_t floor = std::max(still_said, display_width(columns_[i].title));
-      const std::size_t cut = std::min(total - *width, result[i] - std::min(result[i], floor));
-      result[i] -= cut;
-      total -= cut;
-    }
-  }
-  // The widest gives way first, down to the next widest, and so on.
-  while (total > *width) {
-    auto widest = std::max_element(result.begin(), result.end());
-    const std::size_t floor =
-        std::max(narrowest, display_width(columns_[static_cast<std::size_t>(widest - result.begin())].title));
-    if (*widest <= floor) {
-      break;  // a line that wraps is better than one that says nothing
-    }
-    std::size_t second = 0;
-    for (auto it = result.begin(); it != result.end(); ++it) {
-      if (it != widest) {
-        second = std::max(second, *it);
-      }
-    }
-    const std::size_t lowest = std::max(floor, std::min(second, *widest - 1));
-    const std::size_t cut = std::min(total - *width, *widest - lowest);
-    *widest -= cut;
-    total -= cut;
-  }
-  return result;
+  return width && !natural.empty() ? Fitting(columns_, std::move(natural), *width).fitted() : natural;
 }
 
 template <typename Paint>
@@ -94,9 +154,13 @@ std::string Table::render(std::optional<std::size_t> width, const Paint& paint) 
   const auto line = [&](const auto& cell_of) {
     std::size_t blanks = 0;  // due before the next text, so that no line ends with blanks
     for (std::size_t i = 0; i < columns_.size(); ++i) {
+      if (cells[i] == 0) {
+        continue;  // hidden
+      }
       const Cell& cell = cell_of(i);
-      const std::string shown =
-          columns_[i].keeps_end ? elide(cell.text, cells[i]) : shorten(cell.text, cells[i]);
+      const bool brief = !cell.brief.empty() && display_width(cell.text) > cells[i];
+      const std::string shown = columns_[i].keeps_end ? elide(cell.text, cells[i])
+                                                      : shorten(brief ? cell.brief : cell.text, cells[i]);
       const std::size_t used = display_width(shown);
       const std::size_t padding = cells[i] > used ? cells[i] - used : 0;
       if (columns_[i].right_aligned) {

@@ -16,13 +16,14 @@ struct Cell {
   Cell(const char* cell_text) : text(cell_text) {}  // NOLINT: a text is a cell
   std::string text;
   Style style = Style::plain;
+  std::string brief{};  // if not empty, stands where the column is too narrow for the text
 };
 
 struct Column {
   Column(std::string column_title, bool numbers = false)  // NOLINT: a title is a column
       : title(std::move(column_title)), right_aligned(numbers) {}
   Column(const char* column_title) : title(column_title) {}  // NOLINT: a title is a column
-  // Where the terminal is too narrow, it is cut before others are.
+  // Where the terminal is too narrow, it is cut before others are, and left out before they say nothing.
   Column yielding() && {
     gives_way = true;
     return std::move(*this);
@@ -32,9 +33,15 @@ struct Column {
     keeps_end = true;
     return std::move(*this);
   }
+  // It is cut only after all others.
+  Column whole() && {
+    stays_whole = true;
+    return std::move(*this);
+  }
   std::string title;
   bool right_aligned = false;
   bool gives_way = false;
+  bool stays_whole = false;
   bool keeps_end = false;
 };
 

@@ -253,8 +253,7 @@ try_failure() {
 # Following from the first byte, over a link that breaks.
 try_link() {
   code 0 launch --nproc-per-node 2 -- python3 wait.py
-  "$REMOTE" job-tail --all >"$work/out" 2>"$work/err" &
-  follower=$!
+  in_background job-tail --all
   until_true all_began
   python3 - "$sandbox" <<'EOF'
 import os

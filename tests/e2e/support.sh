@@ -55,6 +55,13 @@ code() {
   remote "$@" || got=$?
   [ "$got" = "$wanted" ] || fail "exit code $got, not $wanted: $*"
 }
+# in_background WORDS...: remote, as $follower. Both files are empty before it opens them, so that nobody reads what was there before
+in_background() {
+  : >"$work/out"
+  : >"$work/err"
+  "$REMOTE" "$@" >"$work/out" 2>"$work/err" &
+  follower=$!
+}
 # follower_ends N: what runs in the background must exit with N
 follower_ends() {
   got=0

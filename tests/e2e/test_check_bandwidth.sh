@@ -75,8 +75,7 @@ measures slow_for_gpus
 code 2 check --svg "$work/x.svg"
 code 2 check --bandwidth --svg "$work/none/x.svg"
 [ ! -e "$work/x.svg" ] || fail 'it was written'
-"$REMOTE" check --bandwidth >"$work/out" 2>"$work/err" &
-follower=$!
+in_background check --bandwidth
 measuring() { [ -n "$(ip netns exec host2 ss -Htn state established sport != :2222 dport != :2222)" ]; }
 until_true measuring
 kill -TERM "$follower"

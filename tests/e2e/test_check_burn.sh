@@ -62,8 +62,7 @@ grep -q "'burn-backend', 'warn', 'torch sees no CUDA here" "$work/lines" || fail
 cp "$work/configs.yaml" .remote/configs.yaml
 
 # Interrupted while the ranks compute.
-"$REMOTE" check --burn 60 >"$work/out" 2>"$work/err" &
-follower=$!
+in_background check --burn 60
 runs() { [ "$(of_jobs "sum(job['state'] == 'running' for job in d)")" = 2 ]; }
 until_true runs
 kill -TERM "$follower"

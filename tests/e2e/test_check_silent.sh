@@ -1,5 +1,6 @@
 #!/bin/sh
-# `remote check` does not wait long for a server that takes the connection and says nothing; connect_timeout in configs.yaml counts.
+# `remote check` does not wait long for a server that takes the connection and says nothing, or whose login shell hangs; connect_timeout
+# in configs.yaml counts. What the others have said is shown meanwhile.
 . "${0%/*}/support.sh"
 mkdir .remote
 code 0 sandbox up --nodes 2
@@ -12,4 +13,29 @@ grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
 sed -i '1i connect_timeout: 1' .remote/configs.yaml
 code 1 check
 grep -q 'node-2 .*no SSH server answered within 1 s' "$work/out" || fail "connect_timeout does not count"
+
+# The findings of the other one are there while it waits.
+sed -i 's/^connect_timeout: .*/connect_timeout: 120/' .remote/configs.yaml
+grep -q '^node-2: ' "$work/err" || fail "the findings are not shown as they come"
+in_background check --json
+until_true grep -q '^node-1: ' "$work/err"
+kill -0 "$follower" || fail "it has ended"
+! [ -s "$work/out" ] || fail "stdout has something before the end"
+! grep -q '^node-2: ' "$work/err" || fail "the silent one has answered"
 kill -CONT "$pid"
+got=0
+wait "$follower" || got=$?
+follower=
+[ "$got" -le 1 ] || fail "exit code $got"
+[ "$(picks '[server["server"] for server in d]')" = "['node-1', 'node-2']" ] || fail "stdout is not one value"
+grep -q '^node-2: ' "$work/err" || fail "the last one's findings are not shown"
+
+# A login shell that hangs.
+sed -i '/^connect_timeout:/d' .remote/configs.yaml
+# shellcheck disable=SC2016
+sed -i 's/^cd "\$HOME"/[ "$REMOTE_SANDBOX_NODE" != node-2 ] || sleep 300\n&/' "$sandbox/entry.sh"
+code 1 check
+grep -q 'node-2 .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for the shell"
+grep -q '^node-1 ' "$work/out" || fail "the other server is not there"
+code 1 --quiet check
+! [ -s "$work/err" ] || fail "--quiet shows what is found as it comes"

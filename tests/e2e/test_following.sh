@@ -81,8 +81,7 @@ out.write(b"\xff\x00 no newline at the end")
 EOF2
 code 0 rsync
 code 0 job-run --server node-1 --cmd 'python3 hard.py'
-"$REMOTE" job-tail --job 2 >"$work/out" 2>"$work/err" &
-follower=$!
+in_background job-tail --job 2
 until_true grep -q ready "$work/out"
 for server in node-1 node-2; do
   "$REMOTE" run --server "$server" --cmd 'touch ~/go' >/dev/null 2>"$work/err" || fail "touch"
@@ -127,8 +126,7 @@ for server in node-1 node-2; do
 done
 code 0 launch --nproc-per-node 2 --failure-grace 0 --cmd \
   'echo ready; while ! [ -e ~/go ]; do sleep 0.05; done; if [ $RANK = 1 ]; then echo the cause >&2; exit 5; fi; exec sleep 300'
-"$REMOTE" job-tail --all >"$work/out" 2>"$work/err" &
-follower=$!
+in_background job-tail --all
 ready() { [ "$(grep -c ready "$work/out")" = 4 ]; }
 until_true ready
 "$REMOTE" run --server node-1 --cmd 'touch ~/go' >/dev/null 2>&1 || fail "touch"
@@ -151,6 +149,45 @@ told 'of one rank'
 # --- job-run --follow shows one job as job-tail does, and ends with its exit code
 code 4 job-run --server node-1 --cmd 'echo here; exit 4' --follow
 grep -qx here "$work/out" || fail "its output is not shown"
+
+# --- what was written since a moment: the lifeline notes how long the output is
+cat >since.py <<'EOF2'
+import os
+import time
+
+
+def until(name):
+    while not os.path.exists(os.path.expanduser(name)):
+        time.sleep(0.02)
+
+
+print("old", flush=True)
+until("~/new")
+print("new", flush=True)
+until("~/end")
+EOF2
+code 0 rsync --server node-1
+code 0 launch --server node-1 --nproc-per-node 1 --tag since --cmd 'python3 since.py'
+note_is_old() {
+  note=$(find "$sandbox/node-1/home" -name marks -newer "$project/since.py")
+  [ -n "$note" ] && [ $(($(date +%s) - $(cut -c 1-10 "$note" | tail -n 1))) -gt 2 ]
+}
+until_true note_is_old
+"$REMOTE" run --server node-1 --cmd 'touch ~/new' >/dev/null 2>&1 || fail "touch"
+is_there() { code 0 job-tail --tag since --no-follow && grep -q new "$work/out"; }
+until_true is_there
+code 0 job-tail --tag since --no-follow --since 2s
+printed 'new
+'
+code 0 job-tail --tag since --no-follow --since 2h
+printed 'old
+new
+'
+code 2 job-tail --tag since --since soon
+grep -q "give an age such as 12h" "$work/err" || fail "what --since takes"
+code 2 job-tail --tag since --since 2h --lines 3
+"$REMOTE" run --server node-1 --cmd 'touch ~/end' >/dev/null 2>&1 || fail "touch"
+code 0 job-wait --tag since
 
 # --- a reader that has had enough: no complaint
 code 0 job-run --server node-1 --tag enough --cmd 'yes'

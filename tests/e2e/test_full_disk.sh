@@ -99,6 +99,16 @@ code 0 prepare
 code 0 launch --nproc-per-node 1 --tag last --cmd 'cat big.bin'
 code 0 job-wait --tag last
 
+# ---- with blocks for a part of what a launch needs, nothing of it stays, no lifeline either
+for left in 2 4 6; do
+  head -c $((($(stat -f -c %a "$home") - left) * $(stat -f -c %S "$home"))) /dev/zero >"$home/fill"
+  remote launch --no-check --nproc-per-node 2 --tag "part-$left" --cmd "sleep $mark.7" || true
+  rm "$home/fill"
+  remote job-kill --tag "part-$left" --grace 1 || true
+done
+[ "$(processes 7)" = 0 ] || fail "processes are left"
+until_true lifelines_are 0
+
 # ---- (c) a server's home has inodes for a part of what a job needs: no command waits for it, and each job is told to have failed
 mount -t tmpfs -o size=2m tmpfs /var/tmp # the second place of results
 used() { echo $(($(stat -f -c '%c - %d' "$home"))); }
@@ -111,6 +121,11 @@ for left in 3 5 6 8; do
     lost | failed) ;;
     *) fail "with $left inodes the job is $(states "few-$left")" ;;
   esac
+  if [ "$(of_jobs 'd[0].get("exit_code")' --tag "few-$left")" = 127 ]; then
+    of_jobs 'd[0]["reason"]' --tag "few-$left" | grep -q 'takes no files' || fail "with $left inodes it is not told why it did not start"
+    few_told=1
+  fi
   mount -o "remount,nr_inodes=$(($(used) + 100))" "$home"
 done
+[ "${few_told-}" ] || fail "no job was without room for its pid"
 echo "full disk: all well"

@@ -20,8 +20,8 @@ code 2 job-tail --jbo 1
 says "did you mean '--job'?"
 code 2 job-lst --tag x
 says "did you mean 'job-list'?"
-code 2 job-list word
-says "remote job-list takes no 'word'"
+code 2 status word
+says "remote status takes no 'word'"
 code 2 sandbox
 says "remote sandbox needs a command: up, down, status"
 code 2 run

@@ -91,3 +91,34 @@ done
 interrupted - "$REMOTE" job-rsync --delay 60
 interrupted here "$REMOTE" job-tail --job 1
 [ "$(job 1 state)" = running ] || fail "the job does not run any more"
+
+# where no thread can be started (its stack would be too large here), that is said
+# shellcheck disable=SC3045  # dash and bash have it
+if (ulimit -s 1000000000) 2>/dev/null; then
+  if (ulimit -s 1000000000 && exec "$REMOTE" run --cmd true) 2>"$work/err"; then fail "it runs without threads"; fi
+  grep -q '^error: cannot start a thread' "$work/err" || fail "it does not say that it may start no thread"
+fi
+
+# a password_command ends with the program, a pipeline as a whole; also when the terminal is closed
+mkdir -p "$work/asks/.remote"
+cat >"$work/asks/.remote/configs.yaml" <<END
+servers:
+  a:
+    hostname: 127.0.0.1
+    port: $(sed -n 's/^ *port: //p' .remote/configs.yaml)
+    username: $(id -un)
+    known_hosts: $PWD/.remote/sandbox/known_hosts
+    private_key: $work/none
+    password_command: sleep $mark.9 | cat
+END
+cd "$work/asks"
+code 0 trust --yes
+asks_are() { [ "$(processes 9)" = "$1" ]; }
+for name in TERM HUP; do
+  "$REMOTE" run --cmd true >"$work/out" 2>"$work/err" &
+  asking=$!
+  until_true asks_are 1
+  kill -s "$name" "$asking"
+  until_true asks_are 0
+  ! wait "$asking" || fail "$name does not end it"
+done

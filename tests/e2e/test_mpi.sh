@@ -132,8 +132,7 @@ exec sleep 600
 SH
 code 0 rsync
 succeeds mpi 'sh slow.sh' --no-follow
-"$REMOTE" job-tail --launch last --all --lines 1000 >"$work/out" 2>"$work/err" &
-follower=$!
+in_background job-tail --launch last --all --lines 1000
 all_say() { for rank in 0 1 2 3; do grep -q "rank $rank $1" "$work/out" || return 1; done; }
 until_true all_say begins
 # the connections of the practice servers, not their jobs

@@ -35,6 +35,7 @@ grep -q '^err$' "$work/err" || fail "no stderr"
 code 0 job-run --cmd 'exit 3'
 code 1 job-wait --job 2
 [ "$(job 2 state) $(job 2 exit_code)" = 'failed 3' ] || fail "exit 3"
+[ "$(cat "$home/my project/.jobs/$(job 2 id)/slurm.used") $(job 2 usage)" = '- None' ] || fail "a usage without accounting"
 code 0 job-run --cmd 'kill -SEGV $$'
 code 1 job-wait --job 3
 [ "$(job 3 state) $(job 3 signal)" = 'failed SIGSEGV' ] || fail "SIGSEGV"
@@ -96,6 +97,12 @@ key=$(of_jobs 'd[-1]["key"]')
 until_true reason_has "$key" ', expected to start 20'
 code 0 job-kill --job "$key" --yes
 code 2 job-run --sbatch '--wrap=ls' --cmd true
+code 1 job-run --sbatch --bogus --cmd true
+grep -q "was not started: sbatch: unrecognized option '--bogus'" "$work/err" || fail "the wrong option is not named"
+grep -q "^ hint: what the cluster has: remote run --server node-1 --cmd 'sinfo " "$work/err" || fail "no hint for a wrong option"
+# no node has that memory: it never runs
+code 1 job-run --sbatch --mem=100 --follow --cmd true
+[ "$(of_jobs 'd[-1]["state"]') $(of_jobs 'd[-1]["exit_code"]')" = 'failed 1' ] || fail "a job that never ran has a signal"
 code 0 launch --nodes 1 --nproc-per-node 1 --gpus-per-node a100:2 --dry-run --cmd true
 grep -q '#SBATCH --gpus-per-node=a100:2' "$work/out" || fail "a type of GPU is lost"
 
@@ -144,8 +151,7 @@ else
 fi
 
 # --- a rank fails; before that, the link of the follower is cut
-"$REMOTE" torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --cmd fails.py --follow >"$work/out" 2>"$work/err" &
-follower=$!
+in_background torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --cmd fails.py --follow
 until_true grep -q ready "$work/out"
 listener=$(cat .remote/sandbox/node-1/sshd.pid)
 for session in $(ps -o pid= --ppid "$listener"); do
@@ -158,7 +164,7 @@ key=$(of_jobs 'd[-1]["key"]')
 touch "$home/fail"
 follower_ends 1
 [ "$(grep -c ready "$work/out")" = 1 ] || fail "the link's loss doubled or lost output"
-grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
+grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
 grep -qx "its output: remote job-tail --job $key --rank 3" "$work/err" || fail "where its output is"
 # every rank's own output
@@ -187,7 +193,7 @@ code 1 job-tail --launch "$key" --all --lines 1000
 code 1 job-tail --launch "$key" --all --jsonl
 [ "$(grep -c '"text":"ready"' "$work/out")" = 4 ] || fail "not the events of all ranks"
 code 1 job-wait --job "$key"
-grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict of torchrun does not name rank 3"
+grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict of torchrun does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict of torchrun has no traceback"
 rm "$home/fail"
 

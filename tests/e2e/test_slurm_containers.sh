@@ -84,7 +84,7 @@ done
 [ -z "$(find "$folder/.jobs/$id" -name '*.variables')" ] || fail "variables of ranks stay"
 if [ "$(/usr/bin/python3 -c 'import torch, sklearn; print("there")' 2>/dev/null)" = there ]; then
   for launcher in ranks torchrun; do
-    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- python3 train.py --epochs 6
+    code 0 torch-launch --nodes 2 --nproc-per-node 2 --launcher $launcher --follow -- train.py --epochs 6
     grep -q '^all ranks have the same parameters$' "$work/out" || fail "no training by $launcher"
   done
 else
@@ -93,7 +93,7 @@ fi
 
 # --- a rank fails; a launch is ended on all nodes
 code 1 torch-launch --nodes 2 --nproc-per-node 2 --failure-grace 0 --follow -- python3 fails.py
-grep -q 'rank 3 on node-1 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
+grep -q 'rank 3 on n2 failed first (exit 1' "$work/err" || fail "the verdict does not name rank 3"
 grep -q 'ValueError: a bad batch' "$work/err" || fail "the verdict has no traceback"
 code 0 torch-launch --nodes 2 --nproc-per-node 2 --tag sleepers -- python3 wait.py "$mark.5"
 until_true runs 5 8

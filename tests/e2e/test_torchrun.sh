@@ -221,7 +221,7 @@ on_node_2() {
   done
 }
 on_node_2 STOP
-until_true grep -qsxF 'node-2 loss%20of%20node-2' "$first/left"
+until_true grep -qsxF 'node-2 lost:node-2' "$first/left"
 ! [ -e "$first/result" ] || fail 'the launch ended with a silent server that it does not need'
 echo >"$work/orders/all"
 until_true test -s "$first/result"

@@ -49,6 +49,11 @@ code 0 job-run --env REMOTE_WORKDIR other --server node-1 --follow --cmd 'echo "
 in_folder /other
 code 0 run --workdir '~/' --server node-1 --cmd 'echo "at $(pwd)"'
 [ "$(cat "$work/out")" = "at $home" ] || fail "it is not the home folder"
+code 0 run --workdir '~' --server node-1 --cmd 'echo "at $(pwd)"'
+[ "$(cat "$work/out")" = "at $home" ] || fail "it is not the home folder"
+# a name, as every other; not the folder where the job's shell was before
+code 1 launch --workdir - --server node-1 --no-check --follow --cmd true
+grep -q 'has no folder -' "$work/err" || fail "the folder - was found"
 code 2 run --workdir '' --server node-1 --cmd true
 # a CDPATH does not lead elsewhere
 code 0 run --env CDPATH "$home/my project/sub" --workdir "sub/with space" --server node-1 --cmd 'echo "in $(pwd)"'

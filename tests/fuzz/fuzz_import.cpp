@@ -3,9 +3,9 @@
 #include <string>
 
 #include <remote/error.hpp>
+#include <remote/launch_texts.hpp>
 
 #include "config/validate.hpp"
-#include "launch/host_filter.hpp"
 #include "project/import/import.hpp"
 #include "promise.hpp"
 
@@ -27,7 +27,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(error.kind() == ErrorKind::usage, "a wrong list is wrong usage");
   }
   try {
-    for (const LaunchHost& host : launch::parse_host_filter(text, "--include")) {
+    for (const LaunchHost& host : parse_host_filter(text, "--include")) {
       require(!host.name.empty(), "a host has a name");
     }
   } catch (const Error& error) {

@@ -106,9 +106,7 @@ TEST_F(ApiCallbacks, EveryCallbackMayCallTheProject) {
 
   FollowRequest follow;
   follow.judge = true;
-  follow.on_output = [&](std::size_t, OutputStream, std::string_view) {
-    enter(*project, "follow.on_output");
-  };
+  follow.on_output = [&](const JobOutput&) { enter(*project, "follow.on_output"); };
   follow.on_settled = [&](const std::string&) { enter(*project, "follow.on_settled"); };
   follow.on_ended = [&](std::size_t, const Job&) { enter(*project, "follow.on_ended"); };
   const FollowResult followed = project->follow(launched.jobs, follow);
@@ -148,7 +146,7 @@ TEST_F(ApiCallbacks, AJobCanBeKilledByTheCallbackThatShowsIt) {
   Project project = open();
   const Job job = start(project, "echo ready; exec sleep 300");
   FollowRequest follow;
-  follow.on_output = [&](std::size_t, OutputStream, std::string_view) {
+  follow.on_output = [&](const JobOutput&) {
     EXPECT_EQ(project.kill({job}).entries.at(0).outcome, KillResult::Entry::Outcome::killed);
   };
   EXPECT_EQ(project.follow({job}, follow).jobs.at(0).state, JobState::killed);

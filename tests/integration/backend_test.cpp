@@ -101,13 +101,12 @@ queue_signal() {
 
 class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
  protected:
-  QueueTest() : servers(GetParam()), connection(servers.connect("a")) {
-    known.push_back({"queue", queue_functions});
-  }
+  QueueTest() : servers(GetParam()), connection(servers.connect("a")) {}
 
   std::string exec(const std::string& script, bool keep_input = false) {
     ssh::ExecRequest request;
-    request.input = script;
+    // as if the program had it
+    request.input = servers::Script().append(knows_queue ? queue_functions : "").text() + script;
     request.keep_input = keep_input;
     request.timeout = std::chrono::seconds(60);
     return connection->exec(request).out;
@@ -125,19 +124,19 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
   JobId start(const std::string& command, const std::string& backend = "queue") {
     StartRequest request{JobId::random(), command, "", {}};
     request.backend = backend;
-    started = run(start_action(folder, {request}, "", "", known)).jobs.at(0);
+    started = run(start_action(folder, {request})).jobs.at(0);
     return request.id;
   }
   StatusReply status(JobId id, const std::vector<JobId>& claim = {}) {
-    return run(status_action(folder, {id}, claim, false, known)).jobs.at(0);
+    return run(status_action(folder, {id}, claim)).jobs.at(0);
   }
   void until_phase(JobId id, Phase phase) {
     EXPECT_TRUE(test::eventually([&] { return status(id).phase == phase; }, 20));
   }
   std::vector<KillReply> kill(const std::vector<JobId>& ids, int grace = 5) {
-    return run(kill_action(folder, ids, SIGTERM, grace, "ada@laptop", known)).jobs;
+    return run(kill_action(folder, ids, SIGTERM, grace, "ada@laptop")).jobs;
   }
-  CleanReply clean(JobId id) { return run(clean_action(folder, {id}, known)).jobs.at(0); }
+  CleanReply clean(JobId id) { return run(clean_action(folder, {id})).jobs.at(0); }
   void expect_nothing_left() {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20));
   }
@@ -145,7 +144,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
   test::LocalServers servers;
   std::unique_ptr<ssh::Connection> connection;
   const RemoteFolder folder{"~/proj", ".jobs"};
-  std::vector<Backend> known = backends();
+  bool knows_queue = true;
   StartReply started;
 };
 
@@ -156,6 +155,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
   EXPECT_EQ(file(id, "backend"), "queue\n");
   StatusReply reply = status(id, {id});  // whoever started it may be dead: it is in the queue all the same
   EXPECT_EQ(reply.phase, Phase::queued);
+  EXPECT_EQ(reply.backend, "queue");
   EXPECT_EQ(reply.reason, "waiting for go");
   EXPECT_FALSE(reply.pid);
   EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::running);
@@ -169,7 +169,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
   touch("end");
   until_phase(id, Phase::ended);
   reply = status(id);
-  EXPECT_EQ(reply.result, ExitStatus::exited(3));
+  EXPECT_EQ(reply.result(), ExitStatus::exited(3));
   EXPECT_EQ(reply.out_size, 4U);
   EXPECT_EQ(reply.err_size, 4U);
   EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::removed);
@@ -179,7 +179,7 @@ TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
 TEST_P(QueueTest, AFollowerWaitsForAQueuedJob) {
   const JobId id = start("echo first; sleep 0.3; echo last; exit 3");
   EXPECT_EQ(run(start_action(folder, {{JobId::random(), "sleep 1; : >~/go", "", {}}})).jobs.size(), 1U);
-  const std::string out = exec(follow_script(folder, {id, 0, 0, {}, true}, known), true);
+  const std::string out = exec(follow_script(folder, {id, 0, 0, {}, true}), true);
   EXPECT_TRUE(out.ends_with("\n@remote1 follow 0 0\nfirst\nlast\n")) << out;
   EXPECT_EQ(status(id).phase, Phase::ended) << "it was followed to its end";
 }
@@ -193,8 +193,8 @@ TEST_P(QueueTest, WhatIsQueuedIsKilled) {
   touch("go");
   const StatusReply now = status(id);
   EXPECT_EQ(now.phase, Phase::ended);
-  EXPECT_EQ(now.result, ExitStatus::signalled(SIGTERM));
-  EXPECT_EQ(now.stop_by, "ada@laptop");
+  EXPECT_EQ(now.result(), ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(now.stop_by, parse_by("ada@laptop"));
   EXPECT_EQ(file(id, "job.out"), "");
   EXPECT_EQ(kill({id}).at(0).outcome, Outcome::ended);
   EXPECT_EQ(clean(id).outcome, CleanReply::Outcome::removed);
@@ -215,9 +215,9 @@ TEST_P(QueueTest, WhatRunsIsKilledAndProvedToBeGone) {
     EXPECT_EQ(reply.outcome, Outcome::killed);
     EXPECT_EQ(reply.signalled, 1);
   }
-  EXPECT_EQ(status(deaf).result, ExitStatus::signalled(SIGKILL));
-  EXPECT_EQ(status(beside).result, ExitStatus::signalled(SIGTERM));
-  EXPECT_EQ(status(obedient).result, ExitStatus::exited(7)) << "the backend's own, though it came late";
+  EXPECT_EQ(status(deaf).result(), ExitStatus::signalled(SIGKILL));
+  EXPECT_EQ(status(beside).result(), ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(status(obedient).result(), ExitStatus::exited(7)) << "the backend's own, though it came late";
   expect_nothing_left();
 }
 
@@ -261,7 +261,7 @@ TEST_P(QueueTest, AnUnknownBackendIsToldOfAndLeftAlone) {
   const JobId beside = start("exec sleep 1000", "local");
   touch("go");
   EXPECT_TRUE(test::eventually([&] { return file(id, "job.out") == "here\n"; }));
-  known = backends();
+  knows_queue = false;
   const StatusReply reply = status(id, {id});
   EXPECT_EQ(reply.phase, Phase::unknown);
   EXPECT_EQ(reply.reason, "this version of remote does not know its backend queue");

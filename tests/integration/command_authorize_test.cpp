@@ -39,10 +39,12 @@ TEST_F(CommandAuthorize, JsonSaysWhatBecameOfEach) {
   ASSERT_EQ(authorize({"--generate", "--server", "a"}).code, 0);
   const CommandResult result = authorize({"--json"});
   EXPECT_EQ(result.code, 0);
-  EXPECT_EQ(
-      result.json()[0],
-      (nlohmann::json{
-          {"server", "a"}, {"ok", true}, {"key", key.string()}, {"state", "present"}, {"error", nullptr}}));
+  EXPECT_EQ(result.json()[0], (nlohmann::json{{"server", "a"},
+                                              {"ok", true},
+                                              {"key", key.string()},
+                                              {"state", "present"},
+                                              {"error", nullptr},
+                                              {"cause", nullptr}}));
   EXPECT_EQ(result.json()[1]["state"], "added");
 }
 
@@ -64,6 +66,7 @@ TEST_F(CommandAuthorize, AServerThatIsNotReachedFailsAlone) {
   EXPECT_EQ(json.json()[1]["ok"], false);
   EXPECT_EQ(json.json()[1]["state"], nullptr);
   EXPECT_THAT(json.json()[1]["error"].get<std::string>(), HasSubstr("injected fault"));
+  EXPECT_EQ(json.json()[1]["cause"], "unreachable");
 }
 
 TEST_F(CommandAuthorize, ALoginThatTheKeyIsNotEnoughForIsAFailure) {

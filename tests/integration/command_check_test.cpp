@@ -59,7 +59,17 @@ TEST_F(CommandCheck, AServerThatIsNotReachedFailsAlone) {
   EXPECT_NE(find(report[0], "python"), nullptr);
   EXPECT_EQ(report[1].at("ok"), false);
   EXPECT_EQ(find(report[1], "connect")->at("status"), "fail");
+  EXPECT_EQ(report[1]["cause"], "unreachable");
   EXPECT_FALSE(report[1].at("facts").contains("kernel"));
+}
+
+TEST_F(CommandCheck, WhatIsNotWellIsALineOnStderrAsItComes) {
+  world.cut_off({"b"});
+  fs::remove_all(world.there("a"));
+  const CommandResult result = world.run({"check"});
+  EXPECT_THAT(result.err, HasSubstr("a: warn: project: ~/proj is not there yet\n"));
+  EXPECT_THAT(result.err, HasSubstr("b: fail: connect: "));
+  EXPECT_THAT(world.run({"--quiet", "check"}).err, IsEmpty());
 }
 
 TEST_F(CommandCheck, AHostileAnswerHarmsThatServerAlone) {
@@ -147,10 +157,14 @@ TEST_F(CommandCheck, DeepComparesTheLibrariesThatAreReallyLoaded) {
 TEST_F(CommandCheck, ALaunchIsWarnedOfHoldersOfItsOwnGpusAlone) {
   const auto have = [&](const char* second) {
     world.servers().add_program(
-        "nvidia-smi", fmt::format("case $1 in -L) echo 'GPU 0: A (UUID: GPU-0a)'\necho 'GPU 1: {} (UUID: "
-                                  "GPU-1b)' ;;\n--query-compute-apps=*) echo 'GPU-0a, {}, 4000' ;;\n*) exit "
-                                  "2 ;; esac\n",
-                                  second, ::getpid()));
+        "nvidia-smi",
+        fmt::format(
+            "case $1 in\n"
+            "--query-gpu=*) for gpu in '0, GPU-0a, A' '1, GPU-1b, {}'; do echo "
+            "\"${{gpu%,*}}, 0:0, 80000, 4000, 0, 30, 50, 400, 1000, 1000, 0x0, Disabled, 0,${{gpu##*,}}\"; "
+            "done ;;\n"
+            "--query-compute-apps=*) echo 'GPU-0a, {}, 4000, python3' ;;\n*) exit 2 ;;\nesac\n",
+            second, ::getpid()));
   };
   have("A");
   const auto warned = [&](int gpu) {

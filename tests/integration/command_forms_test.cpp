@@ -50,7 +50,7 @@ TEST_F(CommandForms, ACommandIsGivenOnceAndNotEmpty) {
   EXPECT_THAT(world.run({"run", "--"}), Refused("the command is empty"));
   EXPECT_THAT(world.run({"run", ""}), Refused("the command is empty"));
   EXPECT_THAT(world.run({"launch"}), Refused("remote launch: --cmd is required"));
-  EXPECT_THAT(world.run({"job-list", "--", "x"}), Refused("remote job-list takes no 'x'"));
+  EXPECT_THAT(world.run({"status", "--", "x"}), Refused("remote status takes no 'x'"));
   EXPECT_THAT(world.run({"run", "--srever", "a", "true"}), Refused("did you mean '--server'?"));
   EXPECT_EQ(world.servers().commands(), 0);
 }
@@ -64,7 +64,7 @@ TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
       {"-np", "--nproc-per-node N"},
       {"-x", "-e NAME=VALUE"},
       {"--mca", "-e OMPI_MCA_NAME=VALUE"},
-      {"--gres=gpu:4", "sbatch: […]"},
+      {"--gres=gpu:4", "--gpus-per-node, and --sbatch"},
       {"--gpus", "--image IMAGE"}};
   for (const char* command : {"torch-launch", "launch", "helper-torch-launch"}) {
     for (const auto& [option, hint] : options) {
@@ -222,7 +222,7 @@ TEST_F(CommandForms, HostsOfALaunchStandInAFileOrAList) {
 }
 
 TEST_F(CommandForms, IncludeAndExcludeChooseServersAndGpus) {
-  world.servers().add_program("nvidia-smi", "for i in 0 1 2 3; do echo \"GPU $i: A (UUID: GPU-$i)\"; done\n");
+  world.servers().add_gpus(4);
   const auto gpus_of = [&](std::vector<std::string> words) {
     words.insert(words.end(), {"--cmd", "train.py"});
     words.insert(words.begin(), "torch-launch");

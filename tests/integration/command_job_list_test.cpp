@@ -176,6 +176,16 @@ TEST(CommandJobList, WatchHasAScreenOfItsOwnUntilItIsInterrupted) {
   EXPECT_THAT(result.out, Not(HasSubstr("\033[2J")));
 }
 
+TEST(CommandJobList, TheTitleOfAWatchFitsTheWindow) {
+  CommandWorld world;
+  const std::string name(90, 'n');
+  world.configure("name: " + name + "\nservers:\n  a: {hostname: a}\n");
+  const auto running = world.start({"job-list", "--watch", "--color", "never"}, screen());
+  until([&] { return running->out().find("no jobs") != std::string::npos; }, "the screen");
+  const std::string out = running->out();
+  EXPECT_THAT(out, HasSubstr("--watch   " + name.substr(0, 73) + "…\033[0m"));
+}
+
 TEST(CommandJobList, WatchKeepsWhatEndedAndTellsWarningsWithinItsScreen) {
   CommandWorld world;
   world.ended_job("a", "exit 3");

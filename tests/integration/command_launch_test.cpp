@@ -1,5 +1,6 @@
 // `remote launch`, `remote torch-launch` and `remote helper-torch-launch`.
 
+#include <algorithm>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -9,6 +10,7 @@
 #include "base/strings.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
+#include "ui/terminal.hpp"
 
 namespace remote::test {
 namespace {
@@ -74,6 +76,31 @@ TEST_F(CommandLaunch, EachRankHasItsVariables) {
                                "[2] 2 4 0 1 127.0.0.1 29500 a b 1", "[3] 3 4 1 1 127.0.0.1 29500 a b 1"));
 }
 
+TEST_F(CommandLaunch, LinesOfManyRanksAreFoldedFilteredAndChosen) {
+  launch({"--cmd", "echo begun; [ $RANK != 2 ] || echo nan; echo \"rank $RANK\"; echo ended; echo late >&2",
+          "--nproc-per-node", "2", "--follow"});
+  const auto lines_of = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"job-tail", "--launch", "1", "--quiet"});
+    return world.run(words).lines();
+  };
+  EXPECT_THAT(lines_of({"--fold", "--no-follow", "--grep", "begun|nan|ended"}),
+              ::testing::ElementsAre("[0-3] begun", "[2] nan", "[0-3] ended"));
+  EXPECT_THAT(lines_of({"--fold", "--grep", "rank [0-2]"}),
+              ::testing::UnorderedElementsAre("[0] rank 0", "[1] rank 1", "[2] rank 2"));
+  EXPECT_THAT(lines_of({"--rank", "1,3", "--fold", "--no-follow", "-n", "1"}),
+              ::testing::ElementsAre("[1, 3] ended"));
+  EXPECT_THAT(lines_of({"--rank", "1,3", "--grep", "^rank"}),
+              ::testing::UnorderedElementsAre("[1] rank 1", "[3] rank 3"));
+  const CommandResult events =
+      world.run({"--jsonl", "job-tail", "1", "--fold", "--no-follow", "--grep", "late"});
+  EXPECT_THAT(events.out, AllOf(HasSubstr(R"("stream":"err","text":"late","ranks":[0,1,2,3]})")));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--grep", "("}), Refused("cannot look for '('"));
+  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--rank", "1,4"}), Refused("there is no rank 4"));
+  launch({"--cmd", "true", "--nproc-per-node", "1"});
+  EXPECT_THAT(world.run({"job-tail", "--launch", "1", "--launch", "5", "--fold"}),
+              Refused("name one launch"));
+}
+
 TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
   const std::string both = shell_quote((world.project() / "rank 0 runs").string());
   const CommandResult result = launch(
@@ -89,6 +116,20 @@ TEST_F(CommandLaunch, FollowTellsWhichRankFailedFirstAndIsOne) {
                                 HasSubstr("1 other was ended after it\n"),
                                 HasSubstr("its output: remote job-tail --job 2\n")));
   EXPECT_THAT(world.run({"--json", "job-list"}), Ends(0, "[]\n", ""));
+}
+
+TEST_F(CommandLaunch, ALongVerdictBreaksBetweenWordsOnATerminal) {
+  const CommandResult result =
+      world.run({"launch", "--cmd", "[ $RANK != 1 ] || { echo why >&2; exit 5; }; exec sleep 1000",
+                 "--nproc-per-node", "1", "--failure-grace", "0", "--follow", "--color", "never"},
+                screen());
+  EXPECT_THAT(result.err, ::testing::ContainsRegex(
+                              "rank 1 on b failed first [(]exit 5, [^\n]*\n[^\n]*stderr:\r?\n  why"));
+  std::string rows = result.err;  // what \r goes back over is erased
+  std::ranges::replace(rows, '\r', '\n');
+  for (const std::string& line : split(rows, '\n')) {
+    EXPECT_LE(ui::display_width(line), 100) << line;
+  }
 }
 
 TEST_F(CommandLaunch, OneRankIsJudgedAsManyAre) {
@@ -208,7 +249,7 @@ TEST_F(CommandLaunch, TagsTakeThePlaceOfTheWordsOfTheCommand) {
 }
 
 TEST_F(CommandLaunch, AutoCountsTheGpusThatARankMaySee) {
-  world.servers().add_program("nvidia-smi", "for i in 0 1 2 3 4 5 6 7; do echo \"GPU $i: a\"; done\n");
+  world.servers().add_gpus(8);
   const auto ranks = [&](std::vector<std::string> words) {
     words.insert(words.begin(), {"torch-launch", "--cmd", "-m pkg.train", "--dry-run", "--json"});
     return world.run(words).json()["processes"];

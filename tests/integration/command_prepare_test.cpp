@@ -121,6 +121,7 @@ TEST_F(CommandPrepare, AServerThatIsNotReachedFailsAlone) {
   EXPECT_EQ(result.json()[0]["ok"], true);
   EXPECT_EQ(result.json()[1]["ok"], false);
   EXPECT_THAT(result.json()[1]["error"].get<std::string>(), HasSubstr("injected fault"));
+  EXPECT_EQ(result.json()[1]["cause"], "unreachable");
   EXPECT_THAT(result.err, AllOf(HasSubstr("b: failed "), ::testing::EndsWith("1 server synced, 1 failed\n")));
 }
 
@@ -206,7 +207,7 @@ esac
 }
 
 TEST_F(CommandPrepare, ItIsSaidWhenThereIsNothingToInstall) {
-  EXPECT_THAT(world.run({"prepare"}).err, HasSubstr("nothing to install: there is no requirements.txt"));
+  EXPECT_THAT(world.run({"prepare"}).err, HasSubstr("nothing to install: no requirements.txt"));
   EXPECT_THAT(world.run({"rsync"}).err, Not(HasSubstr("nothing to install")));
   write_file_atomic(world.project() / "requirements.txt", "\n");
   EXPECT_THAT(world.run({"update-packages"}).err, Not(HasSubstr("nothing to install")));

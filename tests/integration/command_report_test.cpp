@@ -68,8 +68,12 @@ nlohmann::json named(const nlohmann::json& list, const std::string& name) {
 
 TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
   write_file_atomic(world.project() / "train.py", "print('fine')");
+  const CommandResult python = world.run({"run", "--server", "a", "--", "python3", "-c",
+                                          "import sys; print('python%d.%d' % sys.version_info[:2])"});
+  ASSERT_THAT(python.out, StartsWith("python3.")) << python;
   for (const auto& [server, version] : {std::pair("a", "2.1.0"), std::pair("b", "2.2.0")}) {
-    const fs::path folder = world.servers().home(server) / ".local/lib/python3.11/site-packages/torch";
+    const fs::path folder =
+        world.servers().home(server) / ".local/lib" / trim(python.out) / "site-packages/torch";
     fs::create_directories(folder);
     write_file_atomic(folder / "version.py",
                       std::string("__version__ = '") + version + "'\ncuda: Optional[str] = '12.1'\n");
@@ -99,13 +103,23 @@ TEST_F(CommandReport, TellsTheEnvironmentOfALaunchAndWhereItsServersDiffer) {
   EXPECT_EQ(named(variables, "WORLD_SIZE")["values"][0]["value"], "2");
   EXPECT_TRUE(named(variables, "RANK").is_null());
 
+  // Values are not in the record, which stays; a damaged list of them costs no more than itself.
+  const fs::path values = world.brought(world.stored(1), "variables.json");
+  EXPECT_EQ(fs::status(values).permissions(), fs::perms::owner_read | fs::perms::owner_write);
+  write_file_atomic(values, R"({"version": 1, "servers": {"a": 7}})");
+  const auto without = report({"--offline"});
+  EXPECT_EQ(without["environment"]["variables"].size(), 0U);
+  EXPECT_EQ(without["environment"]["facts"], facts);
+  EXPECT_THAT(without["problems"].dump(), HasSubstr("variables.json"));
+
   // It is for this user's eyes, and a damaged one costs no more than this part.
-  const fs::path record = world.brought(world.stored(1), "launch.json");
+  const fs::path record =
+      world.project() / ".remote/jobs/launches" / world.stored(1).launch->text() / "launch.json";
   EXPECT_EQ(fs::status(record).permissions(), fs::perms::owner_read | fs::perms::owner_write);
   write_file_atomic(record, R"({"version": 1, "servers": "no"})");
   const auto damaged = report({"--offline"});
   EXPECT_TRUE(damaged["environment"].is_null());
-  EXPECT_THAT(damaged["problems"].dump(), HasSubstr("no record of a launch"));
+  EXPECT_THAT(damaged["problems"].dump(), HasSubstr("launch.json: 'key' is missing"));
   EXPECT_EQ(damaged["state"], "succeeded");
 }
 
@@ -156,10 +170,7 @@ TEST_F(CommandReport, HasInstantsAsJobListHasThem) {
 }
 
 TEST_F(CommandReport, DrawsWhatTopHasSeenOfTheGpus) {
-  const fs::path stand_in = fs::path(source_folder) / "tests" / "data" / "gpus";
-  world.servers().add_program("nvidia-smi", "FAKE_GPUS='" + (stand_in / "535").string() +
-                                                "'\nexport FAKE_GPUS\nexec sh '" +
-                                                (stand_in / "nvidia-smi.sh").string() + "' \"$@\"\n");
+  world.servers().add_nvidia_smi(fs::path(source_folder) / "tests/data/gpus/535");
   const Job job = world.job("a", "exec sleep 1000");
   ASSERT_EQ(world.run({"top", "--once"}).code, 0);
   const auto gpus = report({"--job", std::to_string(job.key)})["gpus"];

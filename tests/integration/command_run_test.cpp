@@ -99,7 +99,7 @@ TEST(CommandRun, JsonHasOutputCodeSignalAndErrorOfEachServer) {
   ASSERT_EQ(all.size(), 3U);
   EXPECT_EQ(all[0], nlohmann::json::parse(
                         R"({"server": "a", "exit_code": 0, "signal": null, "stdout": "out\n",
-                            "stderr": "err\n", "error": null})"));
+                            "stderr": "err\n", "error": null, "cause": null})"));
   EXPECT_EQ(all[1]["server"], "b");
   EXPECT_EQ(all[1]["exit_code"], nullptr);
   EXPECT_EQ(all[1]["signal"], "SIGKILL");
@@ -107,6 +107,7 @@ TEST(CommandRun, JsonHasOutputCodeSignalAndErrorOfEachServer) {
   EXPECT_EQ(all[2]["exit_code"], nullptr);
   EXPECT_EQ(all[2]["stdout"], "");
   EXPECT_THAT(all[2]["error"].get<std::string>(), HasSubstr("injected fault"));
+  EXPECT_EQ(all[2]["cause"], "unreachable");
 }
 
 TEST(CommandRun, JsonOfOneServerKeepsTheCommandsCode) {

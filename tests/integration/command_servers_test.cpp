@@ -55,6 +55,7 @@ TEST_F(CommandServers, JsonHasEverySettingWithItsPlace) {
   ASSERT_EQ(all.size(), 1U);
   EXPECT_EQ(all[0]["server"], "second");
   EXPECT_EQ(all[0]["error"], nullptr);
+  EXPECT_EQ(all[0]["cause"], nullptr);
   EXPECT_THAT(all[0]["settings"],
               Contains(nlohmann::json::parse(
                   R"({"name": "user", "value": "ada", "from": "configs.yaml:8", "problem": null})")));
@@ -74,6 +75,7 @@ TEST_F(CommandServers, OneThatCannotBeResolvedDoesNotHideTheOther) {
   const CommandResult json = world.run({"-v", "servers", "--json"});
   EXPECT_EQ(json.code, 2);
   EXPECT_THAT(json.json()[0]["error"].get<std::string>(), HasSubstr("circle"));
+  EXPECT_EQ(json.json()[0]["cause"], "usage");
   EXPECT_EQ(json.json()[1]["error"], nullptr);
 }
 
@@ -88,10 +90,7 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
       "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a}\n"
       "  b: {hostname: b, gpus: 4}\n  c: {hostname: c}\n");
   world.job("a", "sleep 1000");
-  const fs::path data = fs::path(source_folder) / "tests" / "data" / "gpus";
-  world.servers().add_program("nvidia-smi", "FAKE_GPUS='" + (data / "535").string() +
-                                                "'\nexport FAKE_GPUS\nexec sh '" +
-                                                (data / "nvidia-smi.sh").string() + "' \"$@\"\n");
+  world.servers().add_nvidia_smi(fs::path(source_folder) / "tests/data/gpus/535");
   world.cut_off({"c"});
   const CommandResult table = world.run({"servers"});
   EXPECT_EQ(table.code, 1);
@@ -111,6 +110,7 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
   EXPECT_EQ(json[2]["reachable"], false);
   EXPECT_EQ(json[2]["gpus"], nullptr);
   EXPECT_THAT(json[2]["error"].get<std::string>(), HasSubstr("injected fault"));
+  EXPECT_EQ(json[2]["cause"], "unreachable");
 }
 
 TEST(CommandServersWait, AServerThatSaysNothingIsWaitedForAloud) {

@@ -44,6 +44,23 @@ TEST(CommandStatus, WhatRunsAndWhatEndedSinceTheLastTimeIsShown) {
   EXPECT_EQ(world.run({"status"}).out, "");
 }
 
+TEST(CommandStatus, ALaunchIsShownWithTheRanksThatEndedBefore) {
+  CommandWorld world;
+  world.configure(
+      "name: proj\npython: {manager: system}\nservers:\n  a: {hostname: a, internal_address: 127.0.0.1}\n");
+  const auto failing = [&](const std::string& what) {
+    return world.run({"launch", "--nproc-per-node", "2", "--on-failure", "leave", "--cmd", what});
+  };
+  ASSERT_EQ(failing("[ $RANK = 0 ] || exit 3; exec sleep 1000").code, 0);
+  world.run({"job-wait", "2"});
+  const CommandResult first = world.run({"status"});
+  EXPECT_THAT(first.out, HasSubstr("1-2  running; rank 1 failed exit 3"));
+  EXPECT_THAT(first.err, HasSubstr("proj: 1 launch unfinished on 1 server\n")) << "it has not ended";
+  EXPECT_THAT(world.run({"status"}).out, HasSubstr("1-2  running; rank 1 failed exit 3"));
+  world.run({"job-kill", "1"});
+  EXPECT_THAT(world.run({"status"}).out, HasSubstr("2 ended"));
+}
+
 TEST(CommandStatus, ASettingThatCannotWorkIsToldFirst) {
   CommandWorld world;
   world.configure(

@@ -20,9 +20,7 @@ class CommandTop : public ::testing::Test {
     fs::create_directories(here);
     fs::copy(data / "535", here, fs::copy_options::recursive | fs::copy_options::overwrite_existing);
     std::ofstream(here / "apps.csv") << apps;
-    world.servers().add_program("nvidia-smi", "FAKE_GPUS='" + here.string() +
-                                                  "'\nexport FAKE_GPUS\nexec sh '" +
-                                                  (data / "nvidia-smi.sh").string() + "' \"$@\"\n");
+    world.servers().add_nvidia_smi(here);
   }
   Job counting_job() {
     const Job job = world.job("a", "echo one; echo 'two \x1b[2J'; exec sleep 1000");
@@ -85,6 +83,8 @@ TEST_F(CommandTop, MarksAServerThatIsNotReached) {
   const nlohmann::json json = world.run({"top", "--json"}).json();
   EXPECT_EQ(json[0]["error"], nullptr);
   EXPECT_NE(json[1]["error"], nullptr);
+  EXPECT_EQ(json[0]["cause"], nullptr);
+  EXPECT_EQ(json[1]["cause"], "unreachable");
   EXPECT_EQ(json[1]["load"], nullptr);
 }
 
@@ -97,10 +97,10 @@ TEST_F(CommandTop, SaysWhyTheGpusAreNotSeen) {
 
 // One server's odd answer is an error line for it alone.
 TEST_F(CommandTop, LeavesOddAnswersWithTheirServer) {
-  world.servers().add_program("df", "[ \"$HOME\" != '" + world.servers().home("b").string() +
-                                        "' ] || echo '@remote1 nonsense 1'\necho 'x 100 50 50 50% /'\n");
+  world.servers().add_program("stat", "[ \"$HOME\" != '" + world.servers().home("b").string() +
+                                          "' ] || echo '@remote1 nonsense 1'\nexec /usr/bin/stat \"$@\"\n");
   const CommandResult result = world.run({"top", "--once"});
-  EXPECT_EQ(result.code, 0) << "df's own output is not taken for lines of ours: " << result;
+  EXPECT_EQ(result.code, 0) << "stat's own output is not taken for lines of ours: " << result;
   world.servers().add_program("nvidia-smi", "printf 'x\\n@remote1 load 1 1 1 1\\n'\n");
   EXPECT_EQ(world.run({"top", "--once"}).code, 0) << "neither is that of nvidia-smi";
 }

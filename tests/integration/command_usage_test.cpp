@@ -80,7 +80,8 @@ TEST(CommandUsage, WrongUsageSaysWhatWasMeant) {
   EXPECT_THAT(world.run({"job-tail", "--jbo", "1"}),
               Refused("remote job-tail has no option --jbo\n hint: did "
                       "you mean '--job'?"));
-  EXPECT_THAT(world.run({"job-list", "word"}), Refused("remote job-list takes no 'word'"));
+  EXPECT_THAT(world.run({"status", "word"}), Refused("remote status takes no 'word'"));
+  EXPECT_THAT(world.run({"job-list", "word"}), Refused("no job 'word'"));
   EXPECT_THAT(world.run({"sandbox"}), Refused("remote sandbox needs a command: up, down, status"));
   EXPECT_THAT(world.run({"--color", "pink", "job-list"}), Refused("--color"));
   EXPECT_EQ(world.servers().commands(), 0);

@@ -6,6 +6,7 @@
 #include "cli/commands.hpp"
 #include "support/command_world.hpp"
 #include "support/golden.hpp"
+#include "support/waiting.hpp"
 
 namespace remote::test {
 namespace {
@@ -24,7 +25,16 @@ TEST(CommandWords, TheReadmeHasTheSameTable) {
   for (const cli::Command& command : cli::all_commands()) {
     table += "| `" + std::string(command.name) + "` | " + std::string(command.about) + " |\n";
   }
-  EXPECT_THAT(read_file(std::filesystem::path(source_folder) / "README.md"), HasSubstr(table));
+  const std::filesystem::path file = std::filesystem::path(source_folder) / "README.md";
+  std::string readme = read_file(file);
+  const std::size_t begin = readme.find(table.substr(0, table.find('\n')));
+  ASSERT_NE(begin, std::string::npos);
+  const std::size_t length = readme.find("\n\n", begin) + 1 - begin;
+  if (std::getenv("REMOTE_UPDATE_GOLDEN") != nullptr) {
+    write_file_atomic(file, readme.replace(begin, length, table));
+  } else {
+    EXPECT_EQ(readme.substr(begin, length), table);
+  }
 }
 
 TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
@@ -39,7 +49,18 @@ TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
       {{"exec", "hostname"}, "run hostname"},
       {{"start", "--cmd", "sleep 1"}, "job-run --cmd 'sleep 1'"},
       {{"pull", "3", "out/"}, "job-pull 3 out/"},
-      {{"cp", "3", "out/"}, "job-pull 3 out/"}};
+      {{"cp", "3", "out/"}, "job-pull 3 out/"},
+      {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, "`remote run --server a -- nvidia-smi -L`"},
+      {{"exec", "a", "bash"}, "`remote run --server a -- bash`"},
+      {{"ssh", "b", "hostname"}, "`remote run --server b -- hostname`"},
+      {{"down"}, "job-kill`;"},
+      {{"describe", "3"}, "show 3`;"},
+      {{"stats"}, "top`;"},
+      {{"deepspeed", "train.py"}, "torch-launch train.py`;"},
+      {{"cp", "a:out/", "."}, "`remote job-pull KEY PATH --to DIR`"},
+      {{"restart"}, "give the command line again"},
+      {{"salloc"}, "--allocate"},
+      {{"version"}, "`remote --version`"}};
   for (const auto& [words, line] : lines) {
     EXPECT_THAT(world.run(words), Refused(line)) << words.front();
   }
@@ -68,6 +89,37 @@ TEST(CommandWords, OptionsOfOtherProgramsAreTakenOrAnswered) {
   EXPECT_EQ(world.run({"job-list", "-a", "--offline"}).code, 0);
 }
 
+TEST(CommandWords, EachCommandAnswersTheHabitsOfItsUsers) {
+  CommandWorld world;
+  const std::pair<std::vector<std::string>, const char*> lines[] = {
+      {{"shell", "a", "hostname"}, "remote run --server S -- COMMAND"},
+      {{"shell", "--server", "a"}, "remote shell SERVER"},
+      {{"status", "last"}, "`remote job-list last`"},
+      {{"status", "-a"}, "`remote job-list` has it"},
+      {{"job-list", "-n", "5"}, "--stopped lists all"},
+      {{"job-list", "-o", "wide"}, "--json"},
+      {{"job-list", "node-1"}, "no job 'node-1'"},
+      {{"job-kill", "--server", "a"}, "by their keys, --launch or --tag"},
+      {{"job-kill", "-f", "1"}, "--signal KILL"},
+      {{"job-clean", "--force"}, "--yes"},
+      {{"job-wait", "--all"}, "leave it out"},
+      {{"job-pull", "a:out.txt"}, "remote job-pull KEY PATH --to DIR"},
+      {{"job-pull", "1", "out.txt", "."}, "named by --to ."},
+      {{"top", "-n", "1"}, "--once"},
+      {{"run", "-n", "2", "hostname"}, "`remote torch-launch`"},
+      {{"run", "-it", "bash"}, "--tty"},
+      {{"run", "-H", "a", "hostname"}, "--server NAME"},
+      {{"run", "--server", "all", "hostname"}, "'*' is all of them"},
+      {{"prepare", "--all"}, "without --server"},
+      {{"rsync", "-avz"}, "leave it out"},
+      {{"launch", "-f", "--", "true"}, "--follow"},
+      {{"launch", "-wd", "sub", "--", "true"}, "--workdir DIR"}};
+  for (const auto& [words, line] : lines) {
+    EXPECT_THAT(world.run(words), Refused(line)) << words[0] << ' ' << words[1];
+  }
+  EXPECT_EQ(world.servers().commands(), 0);
+}
+
 TEST(CommandWords, LastIsTheNewestJobWhereverAKeyStands) {
   CommandWorld world;
   const Job first = world.ended_job("a", "echo one");
@@ -76,6 +128,11 @@ TEST(CommandWords, LastIsTheNewestJobWhereverAKeyStands) {
   EXPECT_EQ(world.run({"job-tail", "--job", "last", "--no-follow"}).out, "two\n");
   EXPECT_EQ(world.run({"job-wait", "last"}).code, 1);
   EXPECT_EQ(world.run({"job-wait", "1", "--since", "1"}).code, 0);
+  EXPECT_THAT(world.run({"job-list", "last"}).out, AllOf(HasSubstr("echo two"), Not(HasSubstr("echo one"))));
+  EXPECT_THAT(world.run({"job-list", "1"}).out, AllOf(HasSubstr("echo one"), Not(HasSubstr("echo two"))));
+  EXPECT_THAT(world.run({"job-rsync", "last"}).err, HasSubstr("the output of 1 job is in"));
+  EXPECT_THAT(world.run({"job-kill", "-9", "last"}).out, HasSubstr("job 2 on b: had ended before"));
+  EXPECT_THAT(world.run({"job-kill", "-KILL", "1"}).out, HasSubstr("job 1 on a: had ended before"));
   const auto failed = world.run({"job-list", "--failed", "--json"}).json();
   ASSERT_EQ(failed.size(), 1U);
   EXPECT_EQ(failed[0]["key"], second.key);
@@ -90,17 +147,46 @@ TEST(CommandWords, ARetryLoopWaitsForTheNewestOfATag) {
               AllOf(::testing::Field("code", &CommandResult::code, 1),
                     ::testing::Field("err", &CommandResult::err, HasSubstr("--since last"))));
   EXPECT_EQ(world.run({"job-wait", "--tag", "try", "--since", "last"}).code, 0);
+  // also where nobody has asked yet whether they ended
+  const Job unknown = world.job("a", "exit 1", {"--tag", "new"});
+  until([&] { return std::filesystem::exists(world.there("a") / ".jobs" / unknown.id.text() / "result"); },
+        "its end");
+  world.job("a", "true", {"--tag", "new"});
+  EXPECT_THAT(world.run({"job-wait", "--tag", "new"}).err,
+              HasSubstr("--since last waits for the newest alone"));
 }
 
 TEST(CommandWords, ALauncherIsNotStartedOnceForEveryRank) {
   CommandWorld world;
-  for (const char* line :
-       {"torchrun train.py", "accelerate launch train.py", "python3 -m torch.distributed.run train.py",
-        "deepspeed train.py", "X=1 mpirun -n 2 ./a.out", "srun ./a.out", "lightning run train.py"}) {
+  for (const char* line : {"torchrun train.py",
+                           "accelerate launch train.py",
+                           "python3 -m torch.distributed.run train.py",
+                           "deepspeed train.py",
+                           "X=1 mpirun -n 2 ./a.out",
+                           "srun ./a.out",
+                           "lightning run train.py",
+                           "cd sub && torchrun train.py",
+                           "bash -c 'torchrun train.py'",
+                           "time torchrun train.py",
+                           "uv run torchrun train.py",
+                           "python -u -m torch.distributed.run train.py",
+                           "conda run -n x torchrun train.py",
+                           "conda run --no-capture-output --name x accelerate launch train.py",
+                           "uv run --with torch torchrun train.py",
+                           "poetry run accelerate launch train.py",
+                           "env A=b torchrun train.py",
+                           "uv run -m torch.distributed.run train.py",
+                           "env -u A nice -n 5 torchrun train.py",
+                           "python -W ignore -m torch.distributed.run train.py"}) {
     EXPECT_THAT(world.run({"torch-launch", "--nproc-per-node", "2", "--dry-run", "--cmd", line}),
                 Refused("starts ranks itself, and would run once for every rank"))
         << line;
     EXPECT_EQ(world.run({"launch", "--dry-run", "--cmd", line}).code, 0) << "once on each server: " << line;
+  }
+  for (const char* line :
+       {"echo torchrun", "python grep.py torchrun", "conda run -n deepspeed python train.py",
+        "uv run --with deepspeed train.py", "conda run"}) {
+    EXPECT_EQ(world.run({"launch", "--nproc-per-node", "2", "--dry-run", "--cmd", line}).code, 0) << line;
   }
   EXPECT_THAT(world.run({"torch-launch", "--dry-run", "--cmd", "torchrun train.py"}),
               Refused("`remote torch-launch --launcher torchrun -- train.py`"));

@@ -87,7 +87,7 @@ TEST_P(ContainerScript, AJobGoesThroughTheEngineAndComesOutAsItself) {
   pretend_engine("docker");
   const JobId id = start_in({"docker", "the-image", {"-v", "/data with blanks:/data", "--ipc=private"}},
                             "echo \"out $NAME\"; echo err >&2; pwd; exit 3", {{"NAME", "s3cr3t $HOME"}});
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(3));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(3));
   EXPECT_EQ(file(id, "job.out"), "out s3cr3t $HOME\n" + place().string() + "\n");
   EXPECT_EQ(file(id, "job.err"), "err\n");
   EXPECT_THAT(file(id, "container"), testing::StartsWith("engine docker\nPATH "));
@@ -107,12 +107,12 @@ TEST_P(ContainerScript, AJobGoesThroughTheEngineAndComesOutAsItself) {
 TEST_P(ContainerScript, ASignalInsideIsTheJobsSignal) {
   pretend_engine("podman");
   const JobId id = start_in({"podman", "the-image"}, "kill -TERM $$");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::signalled(15));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::signalled(15));
   const JobId code = start_in({"podman", "the-image"}, "exit 143");
-  EXPECT_EQ(wait_end(code).result, ExitStatus::exited(143));
+  EXPECT_EQ(wait_end(code).result(), ExitStatus::exited(143));
   // The engine's client is told of a container that was killed by this code alone.
   pretend("podman", "exit 137\n");
-  EXPECT_EQ(wait_end(start_in({"podman", "the-image"}, "true")).result, ExitStatus::signalled(9));
+  EXPECT_EQ(wait_end(start_in({"podman", "the-image"}, "true")).result(), ExitStatus::signalled(9));
   expect_nothing_left();
 }
 
@@ -122,7 +122,7 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   write_file_atomic(place() / "the-image", "");
   const JobId id =
       start_in({"apptainer", "the-image", {"--writable-tmpfs"}, "sub"}, "echo begun; pwd; sleep 60");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(127));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(127));
   EXPECT_THAT(file(id, "job.err"), HasSubstr("has no folder sub"));
   fs::create_directory(place() / "sub");
   const JobId second = start_in({"apptainer", "the-image", {}, "sub"}, "pwd; echo begun; sleep 60");
@@ -134,7 +134,7 @@ TEST_P(ContainerScript, ApptainerHasNoNamesAndIsEndedLikeAnyProcess) {
   EXPECT_THAT(words(), Not(Contains("ps")));
   // Both are looked for before the engine is called.
   const JobId gone = start_in({"apptainer", "no-image"}, "true");
-  EXPECT_EQ(wait_end(gone).result, ExitStatus::exited(127));
+  EXPECT_EQ(wait_end(gone).result(), ExitStatus::exited(127));
   EXPECT_THAT(file(gone, "job.err"), HasSubstr("there is no image no-image on "));
   expect_nothing_left();
 }

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <ctime>
+#include <regex>
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -12,6 +13,7 @@
 
 #include "base/files.hpp"
 #include "servers/facts.hpp"
+#include "support/golden.hpp"
 #include "support/script_test.hpp"
 
 namespace remote::servers {
@@ -27,9 +29,13 @@ class FactsScript : public test::ScriptTest {
     write_file_atomic(path, text);
   }
   fs::path root() { return servers.home("a") / "the root"; }
-  ServerFacts ask(const FactsPlaces& places = {}) {
-    return run(facts_action(config, config.servers.front(), places)).facts;
+  FactsRequest request() {
+    FactsRequest request = check_request(config, config.servers.front());
+    request.root = root();
+    return request;
   }
+  ServerFacts ask() { return run(facts_action(check_request(config, config.servers.front()))).facts; }
+  ServerFacts ask_root() { return run(facts_action(request())).facts; }
   fs::path home() { return servers.home("a"); }
 
   config::Config config = config::parse(
@@ -51,7 +57,7 @@ TEST_P(FactsScript, TellsAboutThisMachine) {
 }
 
 TEST_P(FactsScript, ComparesItsClock) {
-  const FactsAnswer answer = run(facts_action(config, config.servers.front()));
+  const FactsAnswer answer = run(facts_action({.parts = {{"tell_clock"}}}));
   EXPECT_NEAR(static_cast<double>(answer.clock), static_cast<double>(std::time(nullptr)), 60);
 }
 
@@ -82,13 +88,15 @@ TEST_P(FactsScript, ReadsWhetherADiskTurns) {
   ASSERT_EQ(::stat(home().c_str(), &status), 0);
   const std::string name = std::to_string(major(status.st_dev)) + ":" + std::to_string(minor(status.st_dev));
   put(root() / "sys/dev/block" / name / "queue/rotational", "0\n");
-  EXPECT_EQ(ask({.root = root()}).disk("project")->rotational, false);
+  EXPECT_EQ(ask_root().disk("project")->rotational, false);
   put(root() / "sys/dev/block" / name / "queue/rotational", "1\n");
-  EXPECT_EQ(ask({.root = root()}).disk("project")->rotational, true);
+  EXPECT_EQ(ask_root().disk("project")->rotational, true);
 }
 
 TEST_P(FactsScript, TellsWithoutSharedMemory) {
-  EXPECT_EQ(ask({.shm = home() / "none"}).disk("shm"), nullptr);
+  FactsRequest request = check_request(config, config.servers.front());
+  request.shm = home() / "none";
+  EXPECT_EQ(run(facts_action(request)).facts.disk("shm"), nullptr);
 }
 
 TEST_P(FactsScript, ReadsTheMachinesFiles) {
@@ -117,7 +125,7 @@ TEST_P(FactsScript, ReadsTheMachinesFiles) {
   put(root() / "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
   put(root() / "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
   put(root() / "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
-  const ServerFacts facts = ask({.root = root()});
+  const ServerFacts facts = ask_root();
   EXPECT_EQ(facts.cpu, "Big: CPU @ 3 GHz");
   EXPECT_EQ(facts.sockets, 2);
   EXPECT_EQ(facts.cores, 4);
@@ -144,7 +152,7 @@ TEST_P(FactsScript, ReadsOldControlGroups) {
   put(root() / "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
   put(root() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n");
   put(root() / "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n");
-  const ServerFacts facts = ask({.root = root()});
+  const ServerFacts facts = ask_root();
   EXPECT_EQ(facts.memory_limit, 300000U);
   EXPECT_EQ(facts.cpu_limit, 0.5);
 }
@@ -152,15 +160,15 @@ TEST_P(FactsScript, ReadsOldControlGroups) {
 TEST_P(FactsScript, ReadsWhatLogindDoesAtLogout) {
   fs::create_directories(root() / "run/systemd/system");
   put(root() / "etc/systemd/logind.conf", "[Login]\n#KillUserProcesses=yes\nKillUserProcesses=no\n");
-  EXPECT_FALSE(ask({.root = root()}).kill_user_processes);
+  EXPECT_FALSE(ask_root().kill_user_processes);
   put(root() / "etc/systemd/logind.conf.d/a.conf",
       "[Login]\nKillUserProcesses=yes\nKillExcludeUsers=root bob\n");
-  const ServerFacts facts = ask({.root = root()});
+  const ServerFacts facts = ask_root();
   EXPECT_TRUE(facts.kill_user_processes);
   EXPECT_EQ(facts.kill_excluded, (std::vector<std::string>{"root", "bob"}));
   EXPECT_FALSE(facts.in_session) << "no session of logind is told";
   fs::remove_all(root() / "run/systemd");
-  EXPECT_FALSE(ask({.root = root()}).kill_user_processes) << "there is no systemd";
+  EXPECT_FALSE(ask_root().kill_user_processes) << "there is no systemd";
 }
 
 TEST_P(FactsScript, ReadsPackagesWithoutStartingTheEnvironmentsPython) {
@@ -193,6 +201,65 @@ TEST_P(FactsScript, AnswersWithoutPython) {
   servers.add_program("python3", "exit 127\n");
   servers.add_program("python", "exit 127\n");
   EXPECT_EQ(ask().python, "");
+}
+
+// All that the parts answer, as docs/protocol.md tells it.
+TEST_P(FactsScript, AnswersTheseLines) {
+  put(root() / "proc/sys/kernel/hostname", "node-1\n");
+  put(root() / "proc/sys/kernel/osrelease", "6.1.0-18-amd64\n");
+  put(root() / "proc/cpuinfo", "processor\t: 0\nmodel name\t: Big CPU\nphysical id\t: 0\ncore id\t\t: 0\n");
+  put(root() / "proc/meminfo", "MemTotal:  1000 kB\nMemFree: 1 kB\nMemAvailable:  900 kB\n");
+  put(root() / "proc/loadavg", "0.10 0.20 0.30 1/100 1000\n");
+  put(root() / "proc/stat", "cpu  1 2 3 4 5 6 7 8 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\nintr 1\n");
+  put(root() / "proc/self/status", "Uid:\t1000\t1000\t1000\t1000\nCpus_allowed_list:\t0-2,7\n");
+  put(root() / "proc/self/cgroup", "0::/user.slice/user-1000.slice/session-3.scope\n");
+  put(root() / "proc/self/limits",
+      "Max open files            256                  512                  files\n");
+  put(root() / "sys/fs/cgroup/user.slice/memory.max", "500000\n");
+  put(root() / "sys/fs/cgroup/user.slice/cpu.max", "150000 100000\n");
+  put(root() / "sys/devices/system/node/online", "0-3\n");
+  put(root() / "sys/module/nvidia/version", "535.104.05\n");
+  put(root() / "sys/class/infiniband/mlx5_0/ports/1/state", "4: ACTIVE\n");
+  put(root() / "sys/class/infiniband/mlx5_0/ports/1/rate", "200 Gb/sec (4X HDR)\n");
+  put(root() / "sys/class/infiniband/mlx5_0/ports/1/link_layer", "InfiniBand\n");
+  put(root() / "etc/os-release", "PRETTY_NAME=\"An OS 1\"\n");
+  put(root() / "etc/systemd/logind.conf",
+      "KillUserProcesses=yes\nKillExcludeUsers=root bob\nKillOnlyUsers=ada\n");
+  fs::create_directories(root() / "run/systemd/system");
+  const fs::path env = home() / "env";
+  fs::create_directories(env / "bin");
+  write_file_atomic(env / "bin/python3", "#!/bin/sh\necho Python 3.9.7\n", 0755);
+  put(env / "pyvenv.cfg", "home = /usr/bin\n");
+  put(env / "lib/python3.9/site-packages/torch/version.py",
+      "__version__ = '2.1.0+cu121'\ncuda = '12.1'\nhip = None\n");
+  fs::create_directories(env / "lib/python3.9/site-packages/numpy-1.26.4.dist-info");
+  servers.add_program("mpirun", "echo 'mpirun (Open MPI) 4.1.4'\n");
+  servers.add_program("orted", "");
+  servers.add_nvidia_smi(fs::path(test::source_folder) / "tests/data/gpus/535");
+  FactsRequest request{.parts = check_request(config, config.servers.front()).parts,
+                       .project = (home() / "my proj").string(),
+                       .environment = env.string(),
+                       .activate = "PATH='" + (env / "bin").string() + "':$PATH",
+                       .root = root(),
+                       .shm = home()};
+  request.parts.back() = {"tell_gpus", "brief"};
+  request.parts.insert(request.parts.end(), {{"tell_program", "no-such"},
+                                             {"tell_mpi"},
+                                             {"tell_route", "127.0.0.1", "no-such-ip"},
+                                             {"tell_port", "0"}});
+  std::string lines = exec(facts_action(request).script.input());
+  EXPECT_NO_THROW(read_answer(lines, FactsAnswer(request.parts)));
+  // what this machine is
+  const std::pair<const char*, const char*> own[] = {{"facts (clock|suggest|second|user) .*", "facts $1 …"},
+                                                     {"facts (disk [a-z]+) .*", "facts $1 …"},
+                                                     {"facts (path [a-z]+|python [0-9.]+) .*", "facts $1 …"},
+                                                     {"@remote1 facts has .*\n", ""},
+                                                     {"whole (root|user)", "whole …"},
+                                                     {"client (root|user)", "client …"}};
+  for (const auto& [pattern, text] : own) {
+    lines = std::regex_replace(lines, std::regex(pattern), text);
+  }
+  test::expect_golden("facts.txt", lines);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shells, FactsScript, test::every_shell, test::shell_name);

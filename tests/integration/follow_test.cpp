@@ -12,6 +12,7 @@
 
 #include "base/strings.hpp"
 #include "support/job_world.hpp"
+#include "support/no_threads.hpp"
 #include "support/processes.hpp"
 #include "support/waiting.hpp"
 
@@ -316,6 +317,15 @@ TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   ASSERT_EQ(result.errors.size(), 1U);
   EXPECT_EQ(result.errors[0].server(), "b");
   EXPECT_EQ(heard.out[0], "a\n");
+}
+
+TEST_F(FollowJobs, WithoutThreadsNothingIsFollowedAndThatIsSaid) {
+  const std::vector<Job> jobs = world.run_all({world.job("a", "echo a"), world.job("b", "echo b")});
+  const test::NoThreads none;
+  const FollowResult result = follow_all(jobs);
+  ASSERT_EQ(result.errors.size(), 2U);
+  EXPECT_EQ(result.errors[1].server(), "b");
+  EXPECT_EQ(result.errors[1].what_failed(), "cannot start a thread");
 }
 
 TEST_F(FollowJobs, AServerThatIsGoneForGoodIsGivenUpOnceTheOthersHaveEnded) {

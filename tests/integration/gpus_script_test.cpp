@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <unistd.h>
 
-#include "servers/gpus.hpp"
+#include "servers/facts.hpp"
 #include "support/paths.hpp"
 #include "support/script_test.hpp"
 
@@ -12,11 +12,11 @@
 namespace remote::jobs {
 namespace {
 
-using servers::GpuDetail;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
+using testing::UnorderedElementsAre;
 
 class GpusScript : public test::ScriptTest {
  protected:
@@ -25,14 +25,14 @@ class GpusScript : public test::ScriptTest {
     const fs::path data = fs::path(test::source_folder) / "tests" / "data" / "gpus";
     fs::create_directories(data_);
     fs::copy(data / version, data_, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
-    servers.add_program("nvidia-smi", "FAKE_GPUS='" + data_.string() + "' FAKE_GPUS_LOG='" + log_.string() +
-                                          "'\nexport FAKE_GPUS FAKE_GPUS_LOG\nexec sh '" +
-                                          (data / "nvidia-smi.sh").string() + "' \"$@\"\n");
+    servers.add_nvidia_smi(data_, log_);
   }
   void replace(const std::string& name, const std::string& text) { std::ofstream(data_ / name) << text; }
   // What nvidia-smi was asked.
   std::string asked() { return read_file(log_); }
-  GpuFacts ask(GpuDetail detail = GpuDetail::full) { return run(servers::gpu_action(detail)).facts(); }
+  GpuFacts ask(const char* how = "full") {
+    return run(servers::facts_action({.parts = {{"tell_gpus", how}}})).facts.gpus;
+  }
 
   fs::path data_ = servers.home("a") / "gpus";
   fs::path log_ = servers.home("a") / "asked";
@@ -42,6 +42,21 @@ TEST_P(GpusScript, AnswersWithoutAnyProgram) {
   const GpuFacts facts = ask();
   EXPECT_THAT(facts.gpus, IsEmpty());
   EXPECT_THAT(facts.tools, IsEmpty());
+}
+
+// A driver that hangs must not keep a person waiting; one that is only slow to begin gets what there is time
+// for.
+TEST_P(GpusScript, LimitsHowLongAnAnswerMayTake) {
+  use_driver("470");
+  servers.add_program("timeout", "echo \"$1\" >>\"$HOME/limits\"\nshift\nexec \"$@\"\n");
+  const auto limits = [&](const char* how) {
+    fs::remove(servers.home("a") / "limits");
+    ask(how);
+    const std::string text = read_file(servers.home("a") / "limits");
+    return text.substr(0, text.find('\n'));
+  };
+  EXPECT_EQ(limits("full"), "7");
+  EXPECT_EQ(limits("brief"), "10");
 }
 
 TEST_P(GpusScript, FindsAProgramOnThePathOfALoginShell) {
@@ -133,12 +148,12 @@ TEST_P(GpusScript, TellsWhyThereIsNoAnswer) {
 // What is asked every second costs two calls of nvidia-smi (here one more for each old name).
 TEST_P(GpusScript, AsksLittleWhenAskedInBrief) {
   use_driver("550");
-  const GpuFacts facts = ask(GpuDetail::brief);
+  const GpuFacts facts = ask("brief");
   EXPECT_EQ(facts.gpus.size(), 4U);
   EXPECT_FALSE(facts.topology);
   EXPECT_FALSE(facts.xids);
   EXPECT_THAT(split(asked(), '\n'),
-              ElementsAre(HasSubstr("--query-gpu="), HasSubstr("--query-compute-apps="), ""));
+              UnorderedElementsAre(HasSubstr("--query-gpu="), HasSubstr("--query-compute-apps="), ""));
 }
 
 // A job of ours is known by its cookie, also where a process of it has another environment; what another user
@@ -168,7 +183,7 @@ TEST_P(GpusScript, TellsWhoseAProcessIs) {
   const std::string uuid = "GPU-00005350-1111-2222-3333-000000005350, ";
   replace("apps.csv", uuid + child + ", 1024, [Not Found]\n" + uuid + foreign + ", 2048, [Not Found]\n" +
                           uuid + "999999999, 1, [Not Found]\n");
-  const auto processes = ask(GpuDetail::brief).gpus.at(0).processes;
+  const auto processes = ask("brief").gpus.at(0).processes;
   ASSERT_EQ(processes.size(), 3U);
   EXPECT_EQ(processes[0].job, id.text());
   EXPECT_TRUE(processes[0].own);

@@ -16,13 +16,14 @@ constexpr const char* python_that_waits = "import time; print(\"up\", flush=True
 class HostileJobs : public test::ScriptTest {
  protected:
   // A process of the test's user, or of the user nobody, with these variables, until it is destroyed.
-  static Subprocess process(const std::vector<std::string>& variables, bool nobody = false) {
+  static Subprocess process(const std::vector<std::string>& variables, bool nobody = false,
+                            const fs::path& python = "/usr/bin/python3") {
     std::vector<std::string> argv = {"env"};
     if (nobody) {
       argv = {"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env"};
     }
     argv.insert(argv.end(), variables.begin(), variables.end());
-    argv.insert(argv.end(), {"/usr/bin/python3", "-c", python_that_waits});
+    argv.insert(argv.end(), {python.string(), "-c", python_that_waits});
     return test::started(std::move(argv));
   }
   // A py-spy that tells that it was run; its folder.
@@ -48,6 +49,12 @@ TEST_P(HostileJobs, ProcessesOfOtherUsersAreNobodys) {
   const JobId id = start(std::string("exec /usr/bin/python3 -c '") + python_that_waits + "'");
   until_out(id, "up");
   const Subprocess stranger = process({cookie(id), "PATH=" + traitor().string()}, true);
+  // One whom a setuid program has made this user is another user, too.
+  const TempFolder open;
+  fs::permissions(open.path(), fs::perms(0755));
+  fs::copy_file(fs::canonical("/usr/bin/python3"), open.path() / "su");
+  fs::permissions(open.path() / "su", fs::perms(04755));
+  const Subprocess raised = process({cookie(id)}, true, open.path() / "su");
   const auto dumps = run(stacks_action(jobs_folder, {id})).dumps;
   EXPECT_EQ(dumps.size(), 1U);
   EXPECT_EQ(dumps.at(0).pid, status(id).pid);
@@ -56,6 +63,7 @@ TEST_P(HostileJobs, ProcessesOfOtherUsersAreNobodys) {
   EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_TRUE(test::lives(stranger.pid()));
+  EXPECT_TRUE(test::lives(raised.pid()));
   EXPECT_EQ(status(id).phase, Phase::ended);
   EXPECT_EQ(run(clean_action(jobs_folder, {id})).jobs.at(0).outcome, CleanReply::Outcome::removed);
 }
@@ -110,7 +118,7 @@ TEST_P(HostileJobs, ProgramsThatSomebodyElseMadeAreMadeAnewOrRefused) {
   const std::string evil = "touch '" + mark.string() + "'\n";
   const auto expect_it_is_made_anew = [&](const char* what) {
     SCOPED_TRACE(what);
-    EXPECT_EQ(wait_end(start("exit 3")).result, ExitStatus::exited(3));
+    EXPECT_EQ(wait_end(start("exit 3")).result(), ExitStatus::exited(3));
     EXPECT_FALSE(fs::exists(mark));
     EXPECT_FALSE(fs::is_symlink(supervisor));
     EXPECT_EQ(read_file(supervisor), text);

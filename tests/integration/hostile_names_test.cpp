@@ -3,7 +3,7 @@
 
 #include "base/subprocess.hpp"
 #include "jobs/stacks.hpp"
-#include "servers/probe.hpp"
+#include "servers/facts.hpp"
 #include "support/processes.hpp"
 #include "support/program_as.hpp"
 #include "support/script_test.hpp"
@@ -83,9 +83,18 @@ TEST_P(HostileNames, NoneIsRunAndNoneEndsOrSavesAProcess) {
     const Subprocess others = start_crowd(seed, id);
     EXPECT_EQ(status(id).phase, Phase::running);
     EXPECT_EQ(run(stacks_action(jobs_folder, {id})).dumps.size(), 1U);
-    const auto probe =
-        servers::probe_action({.master_addr = "127.0.0.1", .master_port = 0, .project = "~/my proj"});
-    EXPECT_TRUE(read_answer<servers::ProbeAnswer>(exec(probe.script.input())).suggested_port);
+    const auto facts =
+        servers::facts_action({.parts = {{"tell_clock"},
+                                         {"tell_machine"},
+                                         {"tell_load"},
+                                         {"tell_logind"},
+                                         {"tell_disks", "project", "environment", "tmp", "shm"},
+                                         {"tell_python", "packages"},
+                                         {"tell_gpus", "full"},
+                                         {"tell_route", "127.0.0.1", "ip"},
+                                         {"tell_port", "22"}},
+                               .project = "~/my proj"});
+    EXPECT_TRUE(run(facts).suggested_port);
     const KillReply reply = kill(id);
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
     EXPECT_EQ(reply.signalled, 2);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "base/files.hpp"
+#include "base/subprocess.hpp"
 #include "jobs/kill.hpp"
 #include "jobs/refresh.hpp"
 #include "support/job_world.hpp"
@@ -16,7 +18,7 @@ class KillJobs : public ::testing::Test {
   KillResult kill_all(const std::vector<Job>& jobs) {
     KillRequest options;
     options.grace = std::chrono::seconds(2);
-    options.by = "ada@laptop";
+    options.by.text = "ada@laptop";
     return kill(world.config, world.store, world.servers, jobs, options, Cancel());
   }
   JobWorld world;
@@ -35,12 +37,24 @@ TEST_F(KillJobs, EndsJobsOnTwoServersAndLeavesNothing) {
   EXPECT_TRUE(test::eventually([&] { return world.servers.processes().empty(); }));
 }
 
+// Each look reads the environments of all the user's processes, so there is none after the one that proves
+// the end.
+TEST_F(KillJobs, LooksAtAllProcessesBeforeAndAfterAndNotOnceMore) {
+  const auto jobs = world.run_all({world.job("a", "exec sleep 300")});
+  world.servers.add_program("grep", "case $* in *environ*) echo look >>\"$HOME/looks\" ;; esac\nexec " +
+                                        find_program("grep")->string() + " \"$@\"\n");
+  EXPECT_EQ(kill_all(jobs).entries.at(0).job.state, JobState::killed);
+  EXPECT_EQ(read_file(world.servers.home("a") / "looks"), "look\nlook\n");
+}
+
 TEST_F(KillJobs, WhatWasDoneIsToldAlsoWhereItCannotBeSaved) {
   const auto jobs = world.run_all({world.job("a", "exec sleep 300"), world.job("b", "exec sleep 300")});
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
   std::optional<Error> unsaved;
-  const KillResult killed = kill(world.config, full, world.servers, jobs,
-                                 {.grace = std::chrono::seconds(2), .by = "ada"}, Cancel(), {}, &unsaved);
+  const KillResult killed =
+      kill(world.config, full, world.servers, jobs,
+           {.grace = std::chrono::seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}},
+           Cancel(), {}, &unsaved);
   EXPECT_TRUE(killed.errors.empty());
   ASSERT_EQ(killed.entries.size(), 2U);
   std::vector<Job> ended;

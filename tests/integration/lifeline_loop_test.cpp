@@ -57,7 +57,7 @@ TEST(LifelineLoop, SlowStorageHidesNoDeadServer) {
       "began = time.monotonic()\n"
       "lifeline_job.read_words = slow\n"
       "_thread.start_new_thread(this.run, ())\n"
-      "until(lambda: this.policy.by == 'loss of b')\n"
+      "until(lambda: this.policy.by == 'lost:b')\n"
       "assert time.monotonic() - began < 5, time.monotonic() - began\n"
       "os._exit(0)\n");
 }
@@ -78,7 +78,7 @@ TEST(LifelineLoop, AtTheLimitOfOpenFilesItSaysSoAndGoesOn) {
       "assert this.deaf_until and not this.links\n"
       "os.close(full.pop()), os.close(full.pop())\n"
       "this.tell_how_it_is()\n"
-      "assert open('jobs/0/lifeline').read() == 'unreachable: cannot accept connections: Too many open "
+      "assert open('jobs/0/lifeline').read() == 'cannot accept connections: Too many open "
       "files\\n'\n"
       "for fd in full: os.close(fd)\n"
       "this.policy.last_heard['b'] = time.monotonic()\n"

@@ -1,6 +1,7 @@
 #include <chrono>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <thread>
@@ -8,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
@@ -120,7 +122,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
     until_told(left, ids[left][0], "ok");
     crash(lost);
     for (const JobId& id : ids[left]) {
-      expect_ended_by(left, id, "loss of " + lost);
+      expect_ended_by(left, id, "lost:" + lost);
     }
     expect_nothing_left();
   }
@@ -129,8 +131,8 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
   }
   void expect_ended_by(const std::string& server, const JobId& id, const std::string& by) {
     const StatusReply reply = wait_end(server, id);
-    EXPECT_EQ(reply.stop_by, by);
-    EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
+    EXPECT_EQ(reply.stop_by, parse_by(by));
+    EXPECT_EQ(reply.result(), ExitStatus::signalled(SIGTERM));
   }
 
   test::LocalServers servers;
@@ -145,29 +147,29 @@ TEST_P(LifelineTest, FailureOfOneEndsTheOthers) {
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[1], "ok");
   EXPECT_EQ(status("a", on_a[0]).phase, Phase::running);
-  EXPECT_EQ(status("a", on_a[0]).lifeline, "");
+  EXPECT_EQ(status("a", on_a[0]).lifeline, JobReason());
   write_file_atomic(servers.home("b") / "fail", "");
-  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(3));
-  expect_ended_by("a", on_a[0], "rank 2");
-  expect_ended_by("a", on_a[1], "rank 2");
-  expect_ended_by("b", on_b[1], "rank 2");
-  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, "");
+  EXPECT_EQ(wait_end("b", on_b[0]).result(), ExitStatus::exited(3));
+  expect_ended_by("a", on_a[0], "rank:2");
+  expect_ended_by("a", on_a[1], "rank:2");
+  expect_ended_by("b", on_b[1], "rank:2");
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, JobReason());
   expect_nothing_left();
 }
 
 TEST_P(LifelineTest, FailureOnTheHubAndBeforeTheOthersAreThere) {
   const auto on_a = start("a", {"exit 4", "sleep 300"});
   const auto on_b = start("b", {"sleep 300"});
-  expect_ended_by("a", on_a[1], "rank 0");
-  expect_ended_by("b", on_b[0], "rank 0");
+  expect_ended_by("a", on_a[1], "rank:0");
+  expect_ended_by("b", on_b[0], "rank:0");
   expect_nothing_left();
 }
 
 TEST_P(LifelineTest, FailureBeforeTheHubIsThere) {
   const auto on_b = start("b", {"exit 5"});
   const auto on_a = start("a", {"sleep 300"});
-  expect_ended_by("a", on_a[0], "rank 0");
-  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(5));
+  expect_ended_by("a", on_a[0], "rank:0");
+  EXPECT_EQ(wait_end("b", on_b[0]).result(), ExitStatus::exited(5));
   expect_nothing_left();
 }
 
@@ -176,9 +178,9 @@ TEST_P(LifelineTest, TheGraceLetsOthersEndByThemselves) {
   const auto on_a = start("a", {"exit 4"});
   const auto on_b = start(
       "b", {"until [ \"$(cat ../../a/proj/.jobs/*/result 2>/dev/null)\" ]; do sleep 0.02; done; exit 6"});
-  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(6));
-  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, "");
-  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(4));
+  EXPECT_EQ(wait_end("b", on_b[0]).result(), ExitStatus::exited(6));
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by, JobReason());
+  EXPECT_EQ(wait_end("a", on_a[0]).result(), ExitStatus::exited(4));
   expect_nothing_left();
 }
 
@@ -192,7 +194,7 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
   EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
   // b's lifeline goes with its jobs, which is no loss
   EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
-  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("a", on_a[0]).result(), ExitStatus::exited(0));
   expect_nothing_left();
 }
 
@@ -204,10 +206,10 @@ TEST_P(LifelineTest, AJobWhoseFolderIsGoneIsNotTakenForEnded) {
   fs::remove_all(servers.home("b") / "proj/.jobs" / on_b[0].text());
   // the end of one lets the lifeline look at all
   write_file_atomic(servers.home("b") / "go", "");
-  EXPECT_EQ(wait_end("b", on_b[1]).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("b", on_b[1]).result(), ExitStatus::exited(0));
   EXPECT_EQ(status("b", on_b[0]).phase, Phase::running);
   write_file_atomic(servers.home("a") / "go", "");
-  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(3));
+  EXPECT_EQ(wait_end("a", on_a[0]).result(), ExitStatus::exited(3));
   expect_nothing_left();
 }
 
@@ -228,12 +230,12 @@ TEST_P(LifelineTest, SilenceIsLossToo) {
   for (const int pid : frozen) {
     ::kill(pid, SIGSTOP);
   }
-  expect_ended_by("a", on_a[0], "loss of b");
+  expect_ended_by("a", on_a[0], "lost:b");
   for (const int pid : frozen) {
     ::kill(pid, SIGCONT);
   }
   // and when it is back, it hears of it
-  EXPECT_EQ(wait_end("b", on_b[0]).stop_by.substr(0, 8), "loss of ");
+  EXPECT_EQ(wait_end("b", on_b[0]).stop_by.kind, JobReason::Kind::after_loss);
   expect_nothing_left();
 }
 
@@ -242,11 +244,12 @@ TEST_P(LifelineTest, AStrangerIsNotBelieved) {
   const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.02; done"});
   lifeline.token = random_hex(64);
   const auto on_b = start("b", {"exit 3"});
-  until_told("b", on_b[0], "unreachable");
+  until_told("b", on_b[0], "cannot reach a");
   until_told("a", on_a[0], "waiting for b");
-  EXPECT_EQ(status("a", on_a[0]).lifeline, "waiting for b");
+  EXPECT_EQ(status("a", on_a[0]).lifeline,
+            (JobReason{.kind = JobReason::Kind::no_lifeline, .text = "waiting for b"}));
   write_file_atomic(servers.home("a") / "end", "");
-  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("a", on_a[0]).result(), ExitStatus::exited(0));
   expect_nothing_left();
 }
 
@@ -304,8 +307,8 @@ TEST_P(LifelineTest, AMemberComesBackThroughThousandsOfStrangers) {
     EXPECT_EQ(status(server, server[0] == 'a' ? on_a[0] : on_b[0]).phase, Phase::running) << server;
     write_file_atomic(servers.home(server) / "end", "");
   }
-  EXPECT_EQ(wait_end("a", on_a[0]).result, ExitStatus::exited(0));
-  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("a", on_a[0]).result(), ExitStatus::exited(0));
+  EXPECT_EQ(wait_end("b", on_b[0]).result(), ExitStatus::exited(0));
   expect_nothing_left();
 }
 
@@ -316,8 +319,8 @@ TEST_P(LifelineTest, OrphansOfAKilledAgentAreEnded) {
   const std::optional<int> agent = status("b", on_b[0]).pid;
   ASSERT_TRUE(agent);
   ::kill(*agent, SIGKILL);
-  EXPECT_EQ(wait_end("b", on_b[0]).result, ExitStatus::signalled(SIGKILL));
-  expect_ended_by("a", on_a[0], "rank 1");
+  EXPECT_EQ(wait_end("b", on_b[0]).result(), ExitStatus::signalled(SIGKILL));
+  expect_ended_by("a", on_a[0], "rank:1");
   expect_nothing_left();
 }
 
@@ -328,7 +331,7 @@ TEST_P(LifelineTest, TheSupervisorGoesWithItsJob) {
   const auto words = split_words(read_file(servers.home("b") / "proj/.jobs" / on_b[0].text() / "supervisor"));
   ::kill(parse_number<int>(words.at(0)).value(), SIGKILL);
   ::kill(status("b", on_b[0]).pid.value(), SIGKILL);
-  expect_ended_by("a", on_a[0], "rank 1");
+  expect_ended_by("a", on_a[0], "rank:1");
   expect_nothing_left();
 }
 
@@ -365,19 +368,19 @@ TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
   const auto on_b = start("b", {"sleep 300", "until [ -e ../fail ]; do sleep 0.02; done; exit 3"});
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[0], "ok");
-  EXPECT_EQ(status("a", on_a[0]).lifeline, "");
+  EXPECT_EQ(status("a", on_a[0]).lifeline, JobReason());
   for (const auto& [server, id] : {std::pair("a", on_a[0]), std::pair("b", on_b[0])}) {
     const pid_t dead = lifeline_of(server, id);
     ::kill(dead, SIGKILL);
     until([&] { return !test::lives(dead); }, "the end of the lifeline");
-    EXPECT_EQ(status(server, id).lifeline, "restarted");
+    EXPECT_EQ(status(server, id).lifeline.kind, JobReason::Kind::lifeline_restarted);
     EXPECT_NE(lifeline_of(server, id), dead);
-    EXPECT_EQ(status(server, id).lifeline, "");
+    EXPECT_EQ(status(server, id).lifeline, JobReason());
   }
   write_file_atomic(servers.home("b") / "fail", "");
-  expect_ended_by("a", on_a[0], "rank 3");
-  expect_ended_by("a", on_a[1], "rank 3");
-  expect_ended_by("b", on_b[0], "rank 3");
+  expect_ended_by("a", on_a[0], "rank:3");
+  expect_ended_by("a", on_a[1], "rank:3");
+  expect_ended_by("b", on_b[0], "rank:3");
   expect_nothing_left();
 }
 
@@ -390,7 +393,7 @@ TEST_P(LifelineTest, ASecondOneOfAServerEndsAtOnce) {
   for (const JobId& id : ids) {
     write_file_atomic(folder_of("a", id) / "lifeline.pid", "1" + record.substr(record.find(' ')));
   }
-  EXPECT_THAT(status("a", ids[0]).lifeline, ::testing::StartsWith("dead: "));
+  EXPECT_EQ(status("a", ids[0]).lifeline.kind, JobReason::Kind::lifeline_dead);
   EXPECT_TRUE(test::lives(first));
   EXPECT_EQ(lifeline_of("a", ids[0]), 1);
 }
@@ -402,7 +405,8 @@ TEST_P(LifelineTest, OneThatCannotBeStartedAgainIsTold) {
   fs::remove(folder_of("a", ids[0]) / "lifeline.request");
   ::kill(dead, SIGKILL);
   until([&] { return !test::lives(dead); }, "the end of the lifeline");
-  EXPECT_EQ(status("a", ids[0]).lifeline, "dead: its request is not there any more");
+  EXPECT_EQ(status("a", ids[0]).lifeline,
+            (JobReason{.kind = JobReason::Kind::lifeline_dead, .text = "its request is not there any more"}));
 }
 
 TEST_P(LifelineTest, ANameMayHaveOddCharacters) {
@@ -410,14 +414,31 @@ TEST_P(LifelineTest, ANameMayHaveOddCharacters) {
   const auto on_a = start("a", {"exit 3", "sleep 300"});
   const auto on_b = start(lifeline.servers[1], {"sleep 300"});
   until_told(lifeline.servers[1], on_b[0], "ok");
-  expect_ended_by(lifeline.servers[1], on_b[0], "rank 0");
+  expect_ended_by(lifeline.servers[1], on_b[0], "rank:0");
+  expect_nothing_left();
+}
+
+TEST_P(LifelineTest, NotesHowLongTheOutputIs) {
+  lifeline.servers = {"a"};
+  const JobId id = start("a", {"echo old; echo e >&2; until [ -e go ]; do sleep 0.02; done"}).front();
+  std::string marks;
+  EXPECT_TRUE(test::eventually(
+      [&] {
+        marks = read_file_if_there(folder_of("a", id) / "marks").value_or("");
+        return marks.ends_with(" 4 2\n");
+      },
+      30))
+      << marks;
+  EXPECT_NEAR(static_cast<double>(std::stoll(marks)) / 1000, static_cast<double>(now_seconds()), 40);
+  std::ofstream(servers.home("a") / "proj/go") << "";
+  wait_end("a", id);
   expect_nothing_left();
 }
 
 TEST_P(LifelineTest, OneServerAlone) {
   lifeline.servers = {"a"};
   const auto on_a = start("a", {"sleep 300", "exit 1"});
-  expect_ended_by("a", on_a[0], "rank 1");
+  expect_ended_by("a", on_a[0], "rank:1");
   expect_nothing_left();
 }
 

@@ -71,7 +71,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
         },
         20))
         << "the end of the job on " << server;
-    return reply.result;
+    return reply.result();
   }
   std::string errors(const std::string& server, const JobId& id) {
     return read_file(servers.home(server) / "proj/.jobs" / id.text() / "job.err");

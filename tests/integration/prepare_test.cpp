@@ -26,6 +26,21 @@ TEST_F(PrepareTest, SystemGivesAPlainPythonAndTheProjectsModules) {
   EXPECT_THAT(again.files.changed, IsEmpty());
 }
 
+// Commands say `python`, and on some servers that is Python 2.
+TEST_F(PrepareTest, SystemGivesAPythonThatIsNewEnoughAlsoWhereAnOldOneIsInThePath) {
+  use(config::PythonManager::system);
+  write(sandbox_.home(0) / "bin/python", "#!/bin/sh\n[ \"$1\" = -V ] || exit 1\necho Python 2.7.18 >&2\n");
+  fs::permissions(sandbox_.home(0) / "bin/python", fs::perms::owner_all);
+  const fs::path entry = here(".remote/sandbox/entry.sh");
+  write(entry, "PATH=$HOME/bin:$PATH\nexport PATH\n" + read_file(entry));
+  EXPECT_EQ(prepare_once().setup, StepResult::done);
+  EXPECT_EQ(in_environment("python -c 'import sys; print(sys.version_info[0])'"), "3");
+  // as it was set up when python was new enough
+  fs::remove(there(".remote-scripts/bin/python"));
+  EXPECT_EQ(prepare_once().setup, StepResult::done);
+  EXPECT_EQ(in_environment("python -c 'import sys; print(sys.version_info[0])'"), "3");
+}
+
 // As Debian's torch does, which names exact versions of packages that it runs without.
 TEST_F(PrepareTest, WhatTheSystemsPackagesAskForIsNotFetched) {
   use(config::PythonManager::system);
@@ -329,6 +344,7 @@ TEST_F(CondaTest, AnUnreachableMirrorIsNamed) {
                                              HasSubstr("{manager: system}")));
   EXPECT_FALSE(fs::exists(conda()));
   EXPECT_FALSE(fs::exists(conda().string() + ".unfinished"));
+  EXPECT_FALSE(fs::exists(conda().string() + ".lock"));
 }
 
 }  // namespace

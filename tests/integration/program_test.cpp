@@ -111,15 +111,17 @@ TEST_P(Program, AnotherUsersFolderIsNotUsed) {
 TEST_P(Program, SeveralClientsAtOnce) {
   constexpr std::size_t count = 5;
   std::vector<std::string> outs(count);
-  std::vector<std::unique_ptr<Channel>> channels;
+  const Cancel cancel;
+  Pump pump(*inner, cancel);
+  std::vector<std::unique_ptr<Flow>> flows;
   const std::string request = servers::Script().append("echo \"$remote_program\"").input();
   for (std::string& out : outs) {
-    channels.push_back(open_program(*inner, request, [&out](Stream, std::string_view data) { out += data; }));
+    flows.push_back(open_program(pump, request, [&out](Stream, std::string_view data) { out += data; }));
   }
   EXPECT_TRUE(test::eventually(
       [&] {
-        inner->pump(std::chrono::milliseconds(10));
-        return std::ranges::all_of(channels, [](const auto& one) { return one->finished(); });
+        pump.wait(std::chrono::milliseconds(10));
+        return std::ranges::all_of(flows, [](const auto& one) { return one->channel().finished(); });
       },
       60));
   for (const std::string& out : outs) {

@@ -124,7 +124,8 @@ TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
   EXPECT_EQ(news.jobs[0].reason.kind, JobReason::Kind::none);
   // what cannot be told now makes no news of it
   std::filesystem::rename(world.servers.home("a") / "proj", elsewhere);
-  kill(world.config, world.store, world.servers, {job}, {.grace = seconds(2), .by = "ada"}, Cancel());
+  kill(world.config, world.store, world.servers, {job},
+       {.grace = seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}}, Cancel());
   EXPECT_EQ(refresh_all({lost}).jobs[0], lost);
   EXPECT_EQ(refresh_all({job}).jobs[0].state, JobState::unknown);
 }

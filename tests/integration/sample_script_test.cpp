@@ -5,7 +5,7 @@
 #include "jobs/sample.hpp"
 #include "support/script_test.hpp"
 
-// top.sh on the shells there are.
+// The samples of top on the shells there are.
 
 namespace remote::jobs {
 namespace {
@@ -13,7 +13,7 @@ namespace {
 class SampleScript : public test::ScriptTest {
  protected:
   SampleAnswer look(const std::vector<JobId>& ids) {
-    auto action = sample_action(jobs_folder, ids, backends());
+    auto action = sample_action(jobs_folder, ids);
     SampleAnswer answer;
     answer.with_jobs = !ids.empty();
     return servers::read_answer(exec(action.script.input()), answer);
@@ -30,11 +30,30 @@ class SampleScript : public test::ScriptTest {
 };
 
 TEST_P(SampleScript, TellsOfAServerWithoutJobs) {
-  const ServerLoad load = look({}).load.load(std::nullopt);
+  const ServerLoad load = look({}).facts.load(std::nullopt);
   EXPECT_GE(load.cpus, 1);
   EXPECT_GT(load.memory_total, load.memory_available);
   EXPECT_GT(load.disk_total, 0U);
   EXPECT_LE(load.disk_free, load.disk_total);
+}
+
+TEST_P(SampleScript, TellsOfJobsOfTheUsersOtherProjects) {
+  const JobId id = start("exec sleep 1000");
+  // Other tests may run on this machine as well: theirs are elsewhere.
+  const auto named = [](const SampleAnswer& answer) {
+    std::vector<int> jobs;
+    for (const OtherProject& other : answer.facts.others) {
+      if (other.folder == "~/my proj") {
+        jobs.push_back(other.jobs);
+      }
+    }
+    return jobs;
+  };
+  EXPECT_THAT(named(look({})), testing::IsEmpty()) << "this project's are not another's";
+  const auto action = sample_action({"~/second", ".jobs"}, {});
+  EXPECT_THAT(named(servers::read_answer(exec(action.script.input()), SampleAnswer{})),
+              testing::ElementsAre(1));
+  kill(id);
 }
 
 TEST_P(SampleScript, TellsOfJobs) {

@@ -1,8 +1,10 @@
 #include <chrono>
 #include <functional>
 
+#include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/clock.hpp"
 #include "ssh/program_channel.hpp"
 #include "support/program_as.hpp"
 #include "support/script_test.hpp"
@@ -18,7 +20,8 @@ using std::chrono::milliseconds;
 struct Followed {
   std::string out;
   std::string err;
-  std::unique_ptr<ssh::Channel> channel;
+  std::unique_ptr<ssh::Pump> pump;
+  std::unique_ptr<ssh::Flow> flow;
   std::pair<std::uint64_t, std::uint64_t> offsets;
 };
 
@@ -27,8 +30,9 @@ class JobFollow : public test::ScriptTest {
   std::unique_ptr<Followed> follow(const FollowRequest& request) {
     auto followed = std::make_unique<Followed>();
     Followed* target = followed.get();
-    followed->channel =
-        ssh::open_program(*connection, follow_script(jobs_folder, request),
+    followed->pump = std::make_unique<ssh::Pump>(*connection, cancel_);
+    followed->flow =
+        ssh::open_program(*followed->pump, follow_script(jobs_folder, request),
                           [target](ssh::Stream stream, std::string_view data) {
                             (stream == ssh::Stream::out ? target->out : target->err).append(data);
                           });
@@ -50,11 +54,14 @@ class JobFollow : public test::ScriptTest {
   }
   void pump_until(const Followed& followed, const std::function<bool()>& condition) {
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (!condition() && !followed.channel->finished()) {
+    while (!condition() && !followed.flow->channel().finished()) {
       ASSERT_LT(std::chrono::steady_clock::now(), limit) << "out: " << followed.out.substr(0, 1000);
-      connection->pump(milliseconds(20));
+      followed.pump->wait(milliseconds(20));
     }
   }
+
+ private:
+  const Cancel cancel_;
 };
 
 TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
@@ -64,8 +71,8 @@ TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
       "i=$((i+1)); sleep 0.01; done; printf end");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
   pump_until(*followed, [] { return false; });
-  EXPECT_TRUE(followed->channel->finished());
-  EXPECT_EQ(followed->channel->status(), ExitStatus::exited(0));
+  EXPECT_TRUE(followed->flow->channel().finished());
+  EXPECT_EQ(followed->flow->channel().status(), ExitStatus::exited(0));
   EXPECT_EQ(followed->out.size(), 1000003U);
   EXPECT_TRUE(followed->out == file(id, "job.out"));
   EXPECT_TRUE(followed->err == file(id, "job.err"));
@@ -86,9 +93,9 @@ TEST_P(JobFollow, ALineWithoutNewlinePassesAndTheEndOfInputEndsIt) {
   pump_until(*followed, [&] { return followed->out == "one" && followed->err == "e\n"; });
   std::ofstream(place() / "go") << "";
   pump_until(*followed, [&] { return followed->out == "onetwo"; });
-  EXPECT_FALSE(followed->channel->finished());
+  EXPECT_FALSE(followed->flow->channel().finished());
   const std::size_t with_follower = servers.processes().size();
-  followed->channel->close_input();
+  followed->flow->channel().close_input();
   pump_until(*followed, [] { return false; });
   EXPECT_EQ(followed->out, "onetwo");
   EXPECT_EQ(followed->err, "e\n");
@@ -109,14 +116,14 @@ TEST_P(JobFollow, NothingStaysBehindWhenTheClientIsGone) {
   const auto followed = follow({id, 0, 0, 2, true});
   EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
   pump_until(*followed, [] { return false; });
-  EXPECT_EQ(followed->channel->status(), ExitStatus::exited(0));
+  EXPECT_EQ(followed->flow->channel().status(), ExitStatus::exited(0));
   EXPECT_EQ(followed->out, file(id, "job.out").substr(followed->offsets.first));
   expect_nothing_left();
 }
 
 TEST_P(JobFollow, TheLastLines) {
   const JobId id = start("i=0; while [ $i -lt 30000 ]; do echo line $i; i=$((i+1)); done; printf part");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(0));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(0));
   const std::string all = file(id, "job.out");
   for (const auto& [lines, text] : std::vector<std::pair<int, std::string>>{
            {0, ""}, {1, "part"}, {3, "line 29998\nline 29999\npart"}, {1000000, all}}) {
@@ -126,6 +133,33 @@ TEST_P(JobFollow, TheLastLines) {
     EXPECT_EQ(followed->offsets.first, all.size() - text.size());
     EXPECT_EQ(followed->offsets.second, 0U);
   }
+}
+
+TEST_P(JobFollow, SinceAMoment) {
+  const JobId id = start("printf 'one\\ntwo\\nthree\\n'; echo e >&2");
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(0));
+  const std::int64_t now = now_seconds();
+  std::ofstream(place() / ".jobs" / id.text() / "marks")
+      << fmt::format("{}000 4 0\nnonsense\n{}000 6 0\n1 2\n{}000 8 2\n{}000 99 99\n", now - 500, now - 400,
+                     now - 300, now - 200);
+  const auto since = [&](int seconds) {
+    const auto followed =
+        follow({id, 0, 0, std::nullopt, false, false, std::nullopt, std::chrono::seconds(seconds)});
+    pump_until(*followed, [] { return false; });
+    EXPECT_EQ(followed->offsets.first + followed->out.size(), file(id, "job.out").size());
+    return followed->out + "|" + followed->err;
+  };
+  EXPECT_EQ(since(1000), "one\ntwo\nthree\n|e\n");
+  EXPECT_EQ(since(450), "two\nthree\n|e\n");
+  EXPECT_EQ(since(350), "two\nthree\n|e\n");  // in the middle of a line, which is shown whole
+  EXPECT_EQ(since(250), "three\n|");
+  EXPECT_EQ(since(150), "|");  // lengths that the files have no more
+  // Without notes there is the time of the last write alone.
+  fs::remove(place() / ".jobs" / id.text() / "marks");
+  EXPECT_EQ(since(450), "one\ntwo\nthree\n|e\n");
+  fs::last_write_time(place() / ".jobs" / id.text() / "job.out",
+                      fs::file_time_type::clock::now() - std::chrono::seconds(460));
+  EXPECT_EQ(since(450), "|e\n");
 }
 
 // The terminal shows both: the stream that was written last comes last. busybox compares whole seconds.

@@ -2,6 +2,7 @@
 #include <thread>
 
 #include <remote/error.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
@@ -43,10 +44,10 @@ TEST_P(JobKill, KillLeavesNothing) {
     EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
     const StatusReply after = status(id);
     EXPECT_EQ(after.phase, Phase::ended);
-    ASSERT_TRUE(after.result);
-    EXPECT_FALSE(after.result->success());
+    ASSERT_TRUE(after.result());
+    EXPECT_FALSE(after.result()->success());
     EXPECT_EQ(after.stop_signal, SIGTERM);
-    EXPECT_EQ(after.stop_by, "ada@laptop");
+    EXPECT_EQ(after.stop_by, parse_by("ada@laptop"));
     EXPECT_EQ(kill(id).outcome, KillReply::Outcome::ended);
   }
 }
@@ -77,6 +78,27 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+}
+
+// Nothing that a job started is older than it: such a process only writes where the job does, and cost a look
+// at all its files.
+TEST_P(JobKill, AProcessThatIsOlderThanTheJobIsAnother) {
+  const fs::path gate = servers.home("a") / "gate";
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  SubprocessSpec spec;
+  spec.argv = {"sh", "-c", R"(read -r out <"$1"; exec sleep 1000 >>"$out")", "sh", gate.string()};
+  spec.new_session = true;
+  const Subprocess older(spec);
+  std::this_thread::sleep_for(std::chrono::milliseconds(30));  // starts are told in hundredths of a second
+  const JobId id = start("(env -i setsid sleep 1000 &); echo up; exec sleep 1000");
+  until_out(id, "up");
+  std::ofstream(gate) << (folder(id) / "job.out").string() << '\n' << std::flush;
+  const fs::path open = fs::path("/proc") / std::to_string(older.pid()) / "fd/1";
+  until([&] { return fs::read_symlink(open) == fs::canonical(folder(id) / "job.out"); },
+        "that it writes there");
+  EXPECT_EQ(kill(id).outcome, KillReply::Outcome::killed);
+  EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
+  EXPECT_TRUE(test::lives(older.pid()));
 }
 
 // As when a lifeline and who follows the launch end the ranks after a failure.
@@ -147,18 +169,18 @@ TEST_P(JobKill, AnEndIsNotToldWhileSomethingLives) {
   EXPECT_EQ(kill(id, SIGTERM, 0).signalled, 2);
   reply = status(id);
   EXPECT_EQ(reply.phase, Phase::ended);
-  EXPECT_EQ(reply.result, ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(reply.result(), ExitStatus::signalled(SIGTERM));
 }
 
 TEST_P(JobKill, LeftoversOfAnEndedJobAreEnded) {
   const JobId id = start("(setsid sh -c 'sleep 1000 & exit' &); exit 5");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
   until([&] { return servers.processes().size() == 1; }, "the daemon alone");
   const KillReply reply = kill(id);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
   EXPECT_EQ(reply.signalled, 1);
   EXPECT_EQ(servers.processes(), std::vector<pid_t>{});
-  EXPECT_EQ(status(id).result, ExitStatus::exited(5));
+  EXPECT_EQ(status(id).result(), ExitStatus::exited(5));
   EXPECT_FALSE(status(id).stop_signal);
 }
 
@@ -194,7 +216,7 @@ TEST_P(JobKill, ADeathThatItDidNotCauseIsNotClaimed) {
   ::kill(std::stoi(file(failed, "pid")), SIGSEGV);
   reply = kill(failed);
   EXPECT_EQ(reply.outcome, KillReply::Outcome::ended);
-  EXPECT_EQ(status(failed).result, ExitStatus::signalled(SIGSEGV));
+  EXPECT_EQ(status(failed).result(), ExitStatus::signalled(SIGSEGV));
   EXPECT_FALSE(status(failed).stop_signal);
 }
 
@@ -228,6 +250,35 @@ TEST_P(JobKill, GpuMemoryThatIsStillHeldIsTold) {
   EXPECT_EQ(status(id).phase, Phase::ended);
   const JobId other = start("exec sleep 1000");
   EXPECT_EQ(kill(other).outcome, KillReply::Outcome::killed);
+}
+
+// Nothing of the job lives, and this kill is the only one left to tell how it ended: it waits for the driver
+// here.
+TEST_P(JobKill, AJobWithoutASupervisorIsNotGoneBeforeItsKillHasSaidHowItEnded) {
+  servers.add_program("nvidia-smi",
+                      "! [ -e \"$HOME/hold\" ] || { : >\"$HOME/held\"; while [ -e \"$HOME/hold\" ]; do sleep "
+                      "0.02; done; }\n");
+  const JobId id = start("echo up; exec sleep 1000");
+  until_out(id, "up");
+  ::kill(supervisor_of(id), SIGKILL);
+  until([&] { return !status(id).supervised; }, "the supervisor's end");
+  std::ofstream(servers.home("a") / "hold");
+  {
+    const std::jthread killer([&, mine = servers.connect("a")] {
+      ssh::ExecRequest request;
+      request.input = kill_action(jobs_folder, {id}, SIGTERM, 5, "ada@laptop").script.input();
+      EXPECT_EQ(read_answer<KillAnswer>(mine->exec(request).out).jobs.at(0).outcome,
+                KillReply::Outcome::killed);
+    });
+    until([&] { return fs::exists(servers.home("a") / "held"); }, "the kill that waits");
+    EXPECT_FALSE(test::lives(std::stoi(file(id, "pid"))));
+    const StatusReply meanwhile = status(id);
+    fs::remove(servers.home("a") / "hold");
+    EXPECT_EQ(meanwhile.phase, Phase::running);
+  }
+  EXPECT_EQ(status(id).result(), ExitStatus::signalled(SIGTERM));
+  fs::remove(folder(id) / "result");  // as one that died before it could tell
+  EXPECT_EQ(status(id).phase, Phase::gone);
 }
 
 TEST_P(JobKill, WhatCannotBeKilledIsNamed) {

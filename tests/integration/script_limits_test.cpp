@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/subprocess.hpp"
-#include "servers/probe.hpp"
+#include "servers/facts.hpp"
 #include "support/processes.hpp"
 #include "support/script_test.hpp"
 
@@ -91,7 +91,7 @@ TEST_P(JobLimits, ARunawayJobIsListedAndEnded) {
   EXPECT_GT(killed.signalled, 10);
   expect_nothing_left();
   EXPECT_EQ(status(id).phase, Phase::ended);
-  EXPECT_EQ(status(id).stop_by, "ada@laptop");
+  EXPECT_EQ(status(id).stop_by, parse_by("ada@laptop"));
 }
 
 TEST_P(JobLimits, WhatAnEndedOneHasLeftCannotBeLookedForAndThatIsSaid) {
@@ -123,10 +123,8 @@ TEST_P(JobLimits, TheReasonIsNamedWhereNothingCanBeStarted) {
     request.input = script;
     return connection->exec(request).out;
   };
-  servers::ProbeRequest probe;
-  probe.master_port = 0;
   for (const std::string& script :
-       {servers::probe_action(probe).script.input(),
+       {servers::facts_action({.parts = {{"tell_port", "0"}}}).script.input(),
         start_action(jobs_folder, {{JobId::random(), "true", "", {}}}).script.input()}) {
     const std::string out = refusal(script);
     EXPECT_NE(
@@ -179,14 +177,14 @@ TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
   }
   EXPECT_EQ(status(id).phase, Phase::running);
   write_file_atomic(servers.home("a") / "go", "");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
   const fs::path second = second_place("/var/tmp");
   EXPECT_EQ(fs::status(second).permissions(), fs::perms::owner_all);
   EXPECT_EQ(fs::status(second / (id.text() + ".result")).permissions(),
             fs::perms::owner_read | fs::perms::owner_write);
   EXPECT_EQ(kill(killed).outcome, KillReply::Outcome::killed);
-  EXPECT_EQ(status(killed).stop_by, "ada@laptop");
-  EXPECT_EQ(status(killed).result, ExitStatus::signalled(SIGTERM));
+  EXPECT_EQ(status(killed).stop_by, parse_by("ada@laptop"));
+  EXPECT_EQ(status(killed).result(), ExitStatus::signalled(SIGTERM));
   // here kill writes the result
   ::kill(supervisor_of(alone), SIGKILL);
   EXPECT_EQ(kill(alone).outcome, KillReply::Outcome::killed);
@@ -198,7 +196,7 @@ TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
     EXPECT_EQ(status(one).phase, Phase::ended);
     EXPECT_NE(file(one, "result"), "");
   }
-  EXPECT_EQ(status(killed).stop_by, "ada@laptop");
+  EXPECT_EQ(status(killed).stop_by, parse_by("ada@laptop"));
   EXPECT_FALSE(fs::exists(second));
 }
 
@@ -215,7 +213,7 @@ TEST_P(JobLimits, NobodyElseCanPutAResultIntoTheSecondPlace) {
   until([&] { return fs::exists(folder(id) / ".stop"); }, "the room for the result");
   make_read_only(id);
   write_file_atomic(servers.home("a") / "go", "");
-  EXPECT_EQ(wait_end(id).result, ExitStatus::exited(5));
+  EXPECT_EQ(wait_end(id).result(), ExitStatus::exited(5));
   EXPECT_TRUE(fs::exists(second_place("/dev/shm") / (id.text() + ".result")));
 }
 

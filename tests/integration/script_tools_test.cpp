@@ -175,6 +175,29 @@ TEST_P(JobTools, EnableStacksChainsAndDisturbsNothing) {
   EXPECT_EQ(file(plain, "job.out"), "first\n");
 }
 
+// mpi_rank.sh ends a rank that left such a note and hangs in MPI_Finalize.
+TEST_P(JobTools, ARankOfMpiThatRaisesSystemExitIsNoted) {
+  const fs::path note = place() / "raised.rank.0";
+  const auto output = [&](const std::string& text) {
+    const JobId id =
+        start("/usr/bin/python3 -c 'import sys\nprint(sys.version_info >= (3, 12))\n" + text + "'",
+              {{"RANK", "0"}, {"OMPI_COMM_WORLD_RANK", "0"}, {"REMOTE_JOB_FOLDER", place().string()}},
+              enable_stacks_text(".jobs"));
+    until_ended(id);
+    return file(id, "job.out");
+  };
+  output("sys.exit(6)");
+  EXPECT_TRUE(read_file(note).ends_with(" 6\n"));
+  if (output("raise SystemExit(7)") != "True\n") {
+    GTEST_SKIP() << "Python 3.12 is the first that can see it";
+  }
+  EXPECT_TRUE(read_file(note).ends_with(" 7\n"));
+  fs::remove(note);
+  output("raise SystemExit(0)");
+  output("try: raise SystemExit(5)\nexcept SystemExit: pass");
+  EXPECT_FALSE(fs::exists(note));
+}
+
 TEST_P(JobTools, LooksAtPathsBeforeTheyAreBrought) {
   const fs::path home = servers.home("a");
   std::ofstream(home / "a file");
@@ -208,16 +231,16 @@ TEST_P(JobTools, FindsWhatFitsAPattern) {
   EXPECT_EQ(match("'*/nothing/*'"), "\n@remote1 end\n");
 }
 
-TEST_P(JobTools, TellsTheLastLinesOfStderr) {
+TEST_P(JobTools, TellsTheLastLinesOfFiles) {
   exec(servers::Script().input());  // it has the program now
   const auto last = [&](const std::string& text) {
     std::ofstream(servers.home("a") / "job.err") << text;
-    return exec(servers::Script().add("actions/last_stderr.sh").append("folder=~; last_stderr 2").input());
+    return exec(
+        servers::Script().add("actions/last_lines.sh").append("folder=~; last_lines 2 job.err").input());
   };
-  EXPECT_EQ(last("1\n@remote1 end\n3"),
-            "\n@remote1 stderr |@remote1 end\n@remote1 stderr |3\n@remote1 end\n");
+  EXPECT_EQ(last("1\n@remote1 end\n3"), "\n@remote1 line |@remote1 end\n@remote1 line |3\n@remote1 end\n");
   EXPECT_EQ(last("\xff" + std::string(99999, 'x') + "\n\n"),
-            "\n@remote1 stderr |" + std::string(2000, 'x') + "\n@remote1 stderr |\n@remote1 end\n");
+            "\n@remote1 line |" + std::string(2000, 'x') + "\n@remote1 line |\n@remote1 end\n");
   EXPECT_EQ(last(""), "\n@remote1 end\n");
 }
 
@@ -231,20 +254,26 @@ TEST_P(JobTools, TellsHowTorchrunsWorkersEnded) {
   std::ofstream(failures / "rank.3") << "1700000000123\nTraceback\n  File\nValueError: a bad batch\n";
   std::ofstream(failures / "rank.0") << "1700000000456\nConnection closed by peer\n@remote1 end";
   std::ofstream(failures / "agent")
-      << "2 signal 9 1700000001042\n3 exit 1 1700000002000\n1 exit 3 1700000002001\n";
+      << "2 signal 9 1700000001042\n3 exit 1 1700000002000 n2\n1 exit 3 1700000002001 slurm@$(id)\n"
+      << "4 signal 6 1700000002002 slurm@n-4.x\n5 exit 1 1700000002003 torchrun\n";
   fs::create_directory(folder(id) / "ranks");
   std::ofstream(folder(id) / "ranks" / "2.err") << "step 1\nstep 2\nSegmentation fault\n";
   std::ofstream(folder(id) / "ranks" / "1.err") << "Connection reset by peer\n";
   const auto told = workers();
-  ASSERT_EQ(told.size(), 4U);
+  ASSERT_EQ(told.size(), 6U);
+  EXPECT_EQ(told.at(4).end->node, "n-4.x");
+  EXPECT_EQ(told.at(5).end->node, "");
+  EXPECT_EQ(told.at(5).end->by, "torchrun");
   EXPECT_EQ(told.at(3).raised_ms, 1700000000123);
   EXPECT_EQ(told.at(3).last_lines, (std::vector<std::string>{"  File", "ValueError: a bad batch"}));
   EXPECT_FALSE(told.at(3).after_peer);
-  EXPECT_EQ(told.at(3).result, ExitStatus::exited(1));
+  EXPECT_EQ(told.at(3).end->status, ExitStatus::exited(1));
+  EXPECT_EQ(told.at(3).end->node, "n2");
+  EXPECT_EQ(told.at(1).end->node, "");  // no name of a node
   EXPECT_TRUE(told.at(0).after_peer);
   EXPECT_EQ(told.at(0).last_lines.back(), "@remote1 end");
-  EXPECT_EQ(told.at(2).result, ExitStatus::signalled(9));
-  EXPECT_EQ(told.at(2).ended_ms, 1700000001042);
+  EXPECT_EQ(told.at(2).end->status, ExitStatus::signalled(9));
+  EXPECT_EQ(told.at(2).end->ms, 1700000001042);
   EXPECT_EQ(told.at(2).last_lines, (std::vector<std::string>{"step 2", "Segmentation fault"}));
   EXPECT_FALSE(told.at(2).after_peer);
   EXPECT_TRUE(told.at(1).after_peer);

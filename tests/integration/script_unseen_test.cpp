@@ -58,7 +58,7 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
   EXPECT_EQ(kill(ended).outcome, KillReply::Outcome::refused);
   EXPECT_FALSE(fs::exists(place())) << "nothing is made in its place";
   fs::rename(elsewhere, place());
-  EXPECT_EQ(status(ended).result, ExitStatus::exited(3));
+  EXPECT_EQ(status(ended).result(), ExitStatus::exited(3));
   EXPECT_EQ(status(running).reason, "");
   fs::rename(place(), elsewhere);
   expect_it_is_seen_to_run_and_is_ended(running);
@@ -71,7 +71,7 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
 TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
   const JobId id = JobId::random();
   const auto kill_it = [&](const std::vector<JobId>& claim) {
-    return run(kill_action(jobs_folder, {id}, SIGTERM, 0, "ada", backends(), claim)).jobs.at(0).outcome;
+    return run(kill_action(jobs_folder, {id}, SIGTERM, 0, "ada", claim)).jobs.at(0).outcome;
   };
   EXPECT_EQ(kill_it({}), KillReply::Outcome::refused);
   EXPECT_FALSE(fs::exists(place()));

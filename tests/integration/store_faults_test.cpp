@@ -15,6 +15,7 @@
 
 #include "base/subprocess.hpp"
 #include "jobs/job_json.hpp"
+#include "jobs/launch_store.hpp"
 #include "support/store_test.hpp"
 
 // The job store under faults: processes that are killed, disks that are full, many writers at once.
@@ -83,6 +84,55 @@ TEST_F(StoreFaults, TheFolderThatNamesARecordIsSynced) {
   EXPECT_TRUE(synced);
 }
 #endif
+
+// Each step is a call that the killed process does not come to any more. It leaves its temporary files.
+TEST_F(StoreFaults, WhoIsKilledWhileItWritesTheRecordOfALaunchLeavesOneThatIsRead) {
+  const auto killed_after = [&](int steps, const auto& work) {
+    const pid_t child = start_child([&] {
+      LaunchStore dying(store_, [&](std::string_view) {
+        if (steps-- == 0) {
+          ::raise(SIGKILL);
+        }
+      });
+      work(dying);
+    });
+    return wait_for(child).signal() == SIGKILL;
+  };
+  LaunchStore records(store_);
+  PastLaunch old;
+  old.id = JobId::random();
+  old.began_at = 1700000000;
+  records.add(old, "the patch");
+  int steps = 0;
+  for (bool killed = true; killed; ++steps) {
+    SCOPED_TRACE(steps);
+    ASSERT_LT(steps, 20);
+    PastLaunch next;
+    next.id = JobId::random();
+    next.began_at = 1800000000;
+    const std::string note = "note " + std::to_string(steps);
+    const bool not_added = killed_after(steps, [&](LaunchStore& dying) { dying.add(next, "its patch"); });
+    killed = killed_after(
+        steps, [&](LaunchStore& dying) { dying.change(old.id, [&](PastLaunch& now) { now.note = note; }); });
+    const auto read = records.read(old.id);
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read_file(read->patch), "the patch");
+    EXPECT_TRUE(killed || read->note == note);
+    const auto added = records.read(next.id);
+    EXPECT_TRUE(not_added || added);
+    EXPECT_TRUE(!added || read_file(added->patch) == "its patch");
+    for (int i = 0; i < 2; ++i) {  // from what the killed ones left, and from the index that was made anew
+      std::vector<std::string> problems;
+      const auto listed = records.list(&problems);
+      EXPECT_TRUE(problems.empty());
+      ASSERT_EQ(listed.size(), added ? 2U : 1U);
+      EXPECT_EQ(listed.back(), static_cast<const LaunchSummary&>(*read));
+    }
+    records.remove(next.id);
+  }
+  EXPECT_GE(steps, 4);
+  EXPECT_EQ(records.open(), std::vector<JobId>{old.id});
+}
 
 TEST_F(StoreFaults, AnyDamageToTheIndexIsHarmless) {
   auto jobs = make_jobs(6);

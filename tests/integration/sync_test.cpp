@@ -3,6 +3,7 @@
 #include "servers/sync.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
@@ -124,10 +125,28 @@ TEST_F(SyncTest, FollowsSymlinksAndWarnsOfOnesToNowhere) {
   write(outside.path() / "data", "followed");
   fs::create_symlink(outside.path() / "data", here("link"));
   fs::create_symlink("nowhere", here(".#lock"));
+  fs::create_symlink("circle", here("circle"));
   const SyncReport report = sync();
   EXPECT_EQ(read_file(there("link")), "followed");
   EXPECT_FALSE(fs::is_symlink(there("link")));
-  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr(".#lock")));
+  EXPECT_THAT(report.warnings, UnorderedElementsAre(HasSubstr(".#lock"), HasSubstr("circle")));
+}
+
+TEST_F(SyncTest, AFileThatCannotBeSentIsAnErrorWhateverItsName) {
+  for (const std::string name : {"vanished", "file has vanished: x", "it has no referent"}) {
+    write(here(name), "new");
+    write(there(name + "/in the way"), "");
+    EXPECT_THROW(sync(), Error) << name;
+    fs::remove_all(here(name));
+  }
+}
+
+TEST_F(SyncTest, APathWithAnEmptyEntryHasTheCurrentFolder) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", (":" + path).c_str(), 1);
+  write(here("a"), "1");
+  EXPECT_NO_THROW(sync());
+  ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(SyncTest, AnInterruptedTransferGoesOnWhereItWas) {

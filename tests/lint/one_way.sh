@@ -24,6 +24,14 @@ if grep -rnE --include='*.cpp' --include='*.hpp' '^[^/]*"[^"]*(`remote [a-z]|rem
   echo "  instead: Error::mended_by(); hint_of() in src/cli/context.cpp has the words"
   bad=1
 fi
+only src/jobs/protocol_parse.cpp 'ExitStatus::(exited|signalled)\(line' 'end_of() of jobs/protocol_parse.cpp'
+# How a process ended is one record (docs/protocol.md). What takes it apart, puts it together or reads a signal out of a shell's code is one file.
+# shellcheck disable=SC2016  # sh text is searched
+if grep -rnE --include='*.sh' -e '- 128\)\)' -e '[^$a-z(](exit|signal|never) [0-9$][^ "]* [^ "]*\$' -e '\$(f_)?(kind|end) \$(f_)?(code|number) \$' \
+  -e 'read -r .*<.*(/result|failures/agent|ranks/[^ ]*\.end)"' src/server | grep -v -e '^src/server/lib/end.sh:' -e ' read_end ' -e '^[^:]*:[0-9]*: *#'; then
+  echo "  instead: ended_by, end_record and read_end of src/server/lib/end.sh"
+  bad=1
+fi
 # The library is a guest in its program: it ends no process, changes no environment, no handler and no terminal.
 rooms='src/base src/config src/ssh src/servers src/jobs src/launch src/project'
 pattern='\b(exit|_exit|quick_exit|abort|setenv|unsetenv|putenv|isatty|tcsetattr)\(|(^|[ (!=])(::|std::)signal\(|sigaction|/dev/tty|std::c(out|err|in)\b|\bprintf\('

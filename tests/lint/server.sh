@@ -22,7 +22,6 @@ actions/authorize.sh|{ command exec 9>>"$file"; } 2>/dev/null || fail "cannot wr
 actions/container_check.sh|eval "$prologue" >/dev/null 2>&1
 actions/facts.sh|eval "$activate" >/dev/null 2>&1
 actions/pairs.sh|eval "$activate" >/dev/null 2>&1
-actions/probe.sh|eval "$activate" >/dev/null 2>&1
 actions/run.sh|eval "$environment" || exit 127
 actions/shell.sh|eval "$environment" || echo "remote: cannot enter the Python environment" >&2
 actions/slurm_stacks.sh|--nodes=1 --ntasks=1 --nodelist="$so_node" sh -c 'remote_program=$0 && . "$0/main.sh"' "$kept" 2>"$so_err") || exit

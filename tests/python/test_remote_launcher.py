@@ -15,7 +15,7 @@ import unittest
 from unittest import mock
 
 import remote_launcher
-from remote_launcher import Project, RemoteError
+from remote_launcher import Cause, Project, RemoteError
 
 
 def write(name, text):
@@ -100,6 +100,25 @@ class LauncherTest(unittest.TestCase):
         self.assertIn("<td>succeeded</td>", run._repr_html_())
         self.assertEqual([job.id for job in self.project.get(run.key).jobs], [job.id for job in run.jobs])
         self.assertEqual(list(run.follow(rank=3))[0].rank, 3)
+        self.assertEqual({line.rank for line in run.follow(rank=[1, 2])}, {1, 2})
+        folded = list(run.follow(fold=True, follow=False))
+        self.assertEqual([line.ranks for line in folded if line.stream == "err"], [(0, 1, 2, 3)])
+        self.assertEqual({line.rank for line in run.follow(grep="rank [13] of")}, {1, 3})
+
+    def test_a_launch_is_remembered(self):
+        run = self.project.launch("python ranks.py 1", nproc=1, name="remembered", note="a note", tags=["of history"],
+                                  options=["--failure-grace", "0"], env={"WORD": "x"})
+        run.wait(timeout=120)
+        self.project.note("remembered", "-another one")
+        self.project.call("job-clean", "--older", "0", "--yes", "--launch", str(run.key)).check()
+        found = self.project.history(tags="of history", failed=True, since="1h")
+        self.assertEqual([(one["name"], one["note"], one["state"], one["failed_rank"]) for one in found],
+                         [("remembered", "-another one", "failed", 1)])
+        record = self.project.record("remembered")
+        self.assertEqual(record["variables"], ["WORD"])
+        self.assertIn("ValueError: rank 1 has had enough", record["last_lines"])
+        with self.assertRaises(RemoteError):
+            self.project.record("no such launch")
 
     def test_the_verdict_has_the_cause(self):
         run = self.project.launch("python ranks.py 2", nproc=2, options=["--failure-grace", "0"])
@@ -127,6 +146,13 @@ class LauncherTest(unittest.TestCase):
         job.kill()
         self.assertEqual(job.jobs[0].state, "killed")
         self.assertFalse(job.wait().ok)
+
+    def test_an_error_has_its_cause(self):
+        with self.assertRaises(RemoteError) as told:
+            self.project.run("true", "no-such-server")
+        self.assertIs(told.exception.cause, Cause.USAGE)
+        self.assertEqual(str(RemoteError.of_event({"what": "cannot connect", "cause": "timeout"}).cause), "timeout")
+        self.assertIs(RemoteError.of_event({"what": "x", "cause": "of a newer program"}).cause, Cause.OTHER)
 
     def test_files_are_pulled(self):
         job = self.project.job("mkdir -p 'a b' && echo content > 'a b/file'", "node-1")

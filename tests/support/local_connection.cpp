@@ -15,6 +15,7 @@
 
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "support/paths.hpp"
 #include "support/processes.hpp"
 
 namespace remote::test {
@@ -369,6 +370,23 @@ void LocalServers::add_program(const std::string& name, const std::string& body)
   fs::remove(file);
   std::ofstream(file) << "#!/bin/sh\n" << body;
   fs::permissions(file, fs::perms::owner_all | fs::perms::others_exec | fs::perms::others_read);
+}
+
+void LocalServers::add_nvidia_smi(const fs::path& folder, const fs::path& log) {
+  add_program("nvidia-smi", "FAKE_GPUS='" + folder.string() + "' FAKE_GPUS_LOG='" + log.string() +
+                                "'\nexport FAKE_GPUS FAKE_GPUS_LOG\nexec sh '" + source_folder +
+                                "/tests/data/gpus/nvidia-smi.sh' \"$@\"\n");
+}
+
+void LocalServers::add_gpus(int count) {
+  const fs::path folder = state_->folder.path() / "gpus";
+  fs::create_directories(folder);
+  std::ofstream file(folder / "gpus.csv");
+  file << "index, uuid, name\n";
+  for (int i = 0; i < count; ++i) {
+    file << i << ", GPU-" << i << ", A\n";
+  }
+  add_nvidia_smi(folder);
 }
 
 void LocalServers::set_faults(const Faults& faults) {

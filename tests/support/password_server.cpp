@@ -14,6 +14,7 @@
 
 #include "base/subprocess.hpp"
 #include "server/program.hpp"
+#include "support/program_as.hpp"
 #include "support/test_sshd.hpp"
 
 // libssh's server offers keyboard-interactive through these alone.
@@ -155,10 +156,9 @@ void run_really(ssh_channel channel, const std::string& command, const std::file
   spec.directory = home;
   spec.set_env["HOME"] = home.string();
   ExecResult result = run_subprocess(spec, input);
-  const std::string needed = std::string(server::program_needed) + "\n";
-  if (program && result.out.find(needed) != std::string::npos) {
+  if (program && without_needed(result.out) != result.out) {
     result = run_subprocess(spec, input + server::program_installation() + input);
-    result.out.erase(result.out.find(needed), needed.size());
+    result.out = without_needed(result.out);
   }
   write_all_to(channel, result.out, false);
   write_all_to(channel, result.err, true);

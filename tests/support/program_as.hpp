@@ -3,7 +3,7 @@
 #include <string>
 
 #include "server/program.hpp"
-#include "ssh/connection.hpp"
+#include "ssh/program_channel.hpp"
 
 namespace remote::test {
 
@@ -15,14 +15,15 @@ inline ssh::ExecRequest program_as(const std::string& before, const std::string&
   exec.input = request + server::program_installation() + request;
   return exec;
 }
-// Its output without the line that asks for the program.
+// An output without the line that asks for the program.
+inline std::string without_needed(std::string_view out) {
+  std::string rest;
+  ssh::ProgramOffer().take(
+      out, [] {}, [&](std::string_view piece) { rest += piece; });
+  return rest;
+}
 inline std::string program_output(ssh::Connection& connection, const ssh::ExecRequest& request) {
-  std::string out = connection.exec(request).out;
-  const std::string needed = std::string(server::program_needed) + "\n";
-  if (const std::size_t at = out.find(needed); at != std::string::npos) {
-    out.erase(at, needed.size());
-  }
-  return out;
+  return without_needed(connection.exec(request).out);
 }
 
 }  // namespace remote::test

@@ -62,7 +62,7 @@ struct SshJobWorld {
       KillRequest options;
       options.signal = 9;
       options.grace = std::chrono::seconds(0);
-      options.by = "test";
+      options.by.text = "test";
       const auto started = store.list({.unfinished_only = true}).jobs;
       const KillResult result = jobs::kill(direct_config(), store, *connector, started, options, Cancel());
       for (const Error& error : result.errors) {

@@ -36,6 +36,7 @@ class TestClient {
   std::vector<NewHostKey> take_new_host_keys() const;
 
  private:
+  SigpipeGuard guard_;  // connections are used under one, as in each call of Project
   TempFolder folder_;
   std::shared_ptr<std::vector<NewHostKey>> new_keys_ = std::make_shared<std::vector<NewHostKey>>();
 };

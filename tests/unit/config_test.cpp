@@ -361,6 +361,10 @@ TEST(Config, SyntaxErrorsAreReadable) {
   EXPECT_THAT(failure("name: 'abc\nservers:\n"), HasSubstr("a quoted text has no end"));
   EXPECT_THAT(failure("name: p\nservers:\n  a:\n    hostname: \"h\n    port: 1\n  b:\n    hostname: h2\n"),
               AllOf(StartsWith("4:15: "), HasSubstr("a quoted text has no end")));
+  EXPECT_THAT(failure("servers:\n  a:\n    hostname: 'h\n    port: 1\n# it's another\n"),
+              AllOf(StartsWith("3:15: "), HasSubstr("a quoted text has no end")));
+  EXPECT_THAT(failure("prologue: echo 'a\nservers:\n  a:\n   port: 1\n  b: 2\n c: it's\n"),
+              HasSubstr("the indentation does not fit"));
   EXPECT_THAT(failure("servers:\n  a:\n    hostname: h\n     username: u\n"),
               AllOf(StartsWith("4:6: "), HasSubstr("indented more than the one above")));
   EXPECT_THAT(failure("servers:\n  a:\n   hostname: h\n  username: u\n"),

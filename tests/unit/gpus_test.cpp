@@ -43,15 +43,25 @@ GpuFacts nvidia(const std::string& text, int code = 0, const std::string& more =
 
 TEST(Gpus, AreInUseAlsoWhereNoProcessIsSeen) {
   Gpu gpu{.memory_total = 80ULL << 30U, .memory_used = 600ULL << 20U, .utilisation = 0.0};
-  EXPECT_FALSE(cli::in_use(gpu)) << "a driver takes as much";
+  EXPECT_EQ(cli::in_use(gpu), false) << "a driver takes as much";
   gpu.utilisation = 100;  // percent
-  EXPECT_TRUE(cli::in_use(gpu));
+  EXPECT_EQ(cli::in_use(gpu), true);
   gpu.utilisation.reset();
   gpu.memory_used = 31ULL << 30U;
-  EXPECT_TRUE(cli::in_use(gpu));
+  EXPECT_EQ(cli::in_use(gpu), true);
   GpuFacts facts;
   facts.gpus = {gpu, gpu};
   EXPECT_EQ(cli::in_short(facts), "2 of 2, 62.0 GiB of 160 GiB");
+}
+
+// As of an integrated one, or one that is broken.
+TEST(Gpus, OfWhichNothingIsKnownAreNotCalledFree) {
+  GpuFacts facts;
+  facts.gpus = {Gpu{}};
+  EXPECT_EQ(cli::in_use(facts.gpus[0]), std::nullopt);
+  EXPECT_EQ(cli::in_short(facts), "0 of 1");
+  facts.gpus[0].processes.emplace_back().pid = 900;
+  EXPECT_EQ(cli::in_short(facts), "1 of 1");
 }
 
 TEST(Gpus, ReadsOneOfNvidia) {

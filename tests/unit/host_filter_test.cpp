@@ -6,7 +6,6 @@
 #include <remote/error.hpp>
 
 #include "base/strings.hpp"
-#include "launch/hostfile.hpp"
 
 namespace remote::launch {
 namespace {

@@ -1,10 +1,9 @@
-#include "launch/hostfile.hpp"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#include <remote/launch_texts.hpp>
 
-namespace remote::launch {
+namespace remote {
 namespace {
 
 using Slots = std::vector<std::pair<std::string, int>>;
@@ -52,4 +51,4 @@ TEST(Hostfile, AListHasThemWithCommas) {
 }
 
 }  // namespace
-}  // namespace remote::launch
+}  // namespace remote

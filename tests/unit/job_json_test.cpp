@@ -37,6 +37,8 @@ Job full_job() {
   job.after_peer = true;
   job.ranks = 2;
   job.needed = 1;
+  job.usage = {8, 12, 3174, 65536};
+  job.backend = "slurm";
   return job;
 }
 

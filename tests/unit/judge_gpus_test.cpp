@@ -119,7 +119,9 @@ TEST(JudgeGpus, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"fallen off", state(GpuToolState::lost_device), "gpu-driver", fail, "fallen off the bus", "reboot"},
       {"no rights", state(GpuToolState::no_permission), "gpu-driver", fail, "may not use",
        "usermod -aG video,render ada"},
-      {"hangs", state(GpuToolState::hangs), "gpu-driver", fail, "ten seconds", "reboot"},
+      {"hangs", state(GpuToolState::hangs), "gpu-driver", fail,
+       "within 7 seconds: the driver hangs, or is loaded for each call",
+       "timeout 60 nvidia-smi -pm 1 || reboot"},
       {"another answer", state(GpuToolState::failed), "gpu-driver", warn, "otherwise than is documented",
        "nvidia-smi"},
   };

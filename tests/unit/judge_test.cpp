@@ -226,63 +226,82 @@ TEST(Judge, RootIsNotEndedAtLogout) {
 // ---- before a launch
 
 TEST(JudgeLaunch, StopsWhatWouldFailAndWarnsOfTheRest) {
-  using servers::ProbeAnswer;
-  const auto judge = [](const ProbeAnswer& answer, double clock = 0) {
-    return judge_launch(answer, clock, "~/proj/.jobs", "ada");
+  const auto judge = [](const ServerFacts& facts) { return judge_launch(facts, "~/proj/.jobs", "ada"); };
+  const auto disk = [](const char* what, std::uint64_t free) {
+    DiskFacts one;
+    one.what = what;
+    one.free_bytes = free;
+    one.inodes = 1000;
+    one.free_inodes = 900;
+    return one;
   };
-  ProbeAnswer well;
-  well.room = ProbeAnswer::Room{gib, 1000, 900};
-  well.shm_free = 64 * mib;  // a container's
+  ServerFacts well;
+  well.disks = {disk("project", gib), disk("shm", 64 * mib)};  // a container's
   EXPECT_TRUE(judge(well).empty());
   EXPECT_TRUE(judge({}).empty());
-  const auto only = [&](const std::function<void(ProbeAnswer&)>& spoil, double clock = 0) {
-    ProbeAnswer answer = well;
-    spoil(answer);
-    const auto findings = judge(answer, clock);
+  const auto only = [&](const std::function<void(ServerFacts&)>& spoil) {
+    ServerFacts facts = well;
+    spoil(facts);
+    const auto findings = judge(facts);
     EXPECT_EQ(findings.size(), 1U);
     return findings.empty() ? Finding{} : findings.front();
   };
-  const Finding full = only([](ProbeAnswer& a) { a.room->free_bytes = 0; });
+  const Finding full = only([](ServerFacts& f) { f.disks[0].free_bytes = 0; });
   EXPECT_EQ(full.status, CheckStatus::fail);
   EXPECT_EQ(full.detail, "~/proj/.jobs cannot be written: its disk is full");
-  EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_bytes = 2 * mib; }).status, CheckStatus::warn);
-  EXPECT_EQ(only([](ProbeAnswer& a) { a.room->free_inodes = 2; }).name, "inodes");
-  const Finding logout =
-      only([](ProbeAnswer& a) { a.logout.in_session = a.logout.kill_user_processes = true; });
+  EXPECT_EQ(only([](ServerFacts& f) { f.disks[0].free_bytes = 2 * mib; }).status, CheckStatus::warn);
+  EXPECT_EQ(only([](ServerFacts& f) { f.disks[0].free_inodes = 2; }).name, "inodes");
+  const Finding logout = only([](ServerFacts& f) { f.in_session = f.kill_user_processes = true; });
   EXPECT_EQ(logout.status, CheckStatus::fail);
   EXPECT_THAT(logout.fix->text, HasSubstr("KillExcludeUsers=root ada"));
-  const Finding others = only([](ProbeAnswer& a) { a.logout = {true, true, {"bob"}, {}}; });
+  const Finding others = only([](ServerFacts& f) {
+    f.in_session = f.kill_user_processes = true;
+    f.kill_excluded = {"bob"};
+  });
   EXPECT_THAT(others.fix->text, HasSubstr("KillExcludeUsers=bob ada")) << "who is excluded stays so";
-  EXPECT_EQ(only([](ProbeAnswer& a) { a.shm_free = mib; }).status, CheckStatus::warn);
-  EXPECT_THAT(only([](ProbeAnswer& a) { a.gpu_holders = {{12, "bob"}}; }).detail, HasSubstr("pid 12 of bob"));
-  ProbeAnswer outside = well;
-  outside.logout.kill_user_processes = true;
+  EXPECT_EQ(only([](ServerFacts& f) { f.disks[1].free_bytes = mib; }).status, CheckStatus::warn);
+  ServerFacts outside = well;
+  outside.kill_user_processes = true;
   EXPECT_TRUE(judge(outside).empty()) << "the login is in no session";
-  EXPECT_EQ(only([](ProbeAnswer&) {}, 60).name, "clock");
-  ProbeAnswer btrfs = well;
-  btrfs.room->inodes = btrfs.room->free_inodes = 0;
+  EXPECT_EQ(only([](ServerFacts& f) { f.clock_ahead = 60; }).name, "clock");
+  ServerFacts btrfs = well;
+  btrfs.disks[0].inodes = btrfs.disks[0].free_inodes = 0;
   EXPECT_TRUE(judge(btrfs).empty());
 }
 
 TEST(JudgeLaunch, OnlyHoldersOfTheGpusThatItUsesCount) {
-  servers::ProbeAnswer answer;
-  answer.gpu_holders = {{12, "bob", 0}, {13, "eve", 3}, {14, "joe", std::nullopt}};
+  ServerFacts facts;
+  facts.gpus.gpus.resize(4);
+  const auto hold = [&](int gpu, int pid, const char* user) -> GpuProcess& {
+    facts.gpus.gpus[gpu].index = gpu;
+    GpuProcess& process = facts.gpus.gpus[gpu].processes.emplace_back();
+    process.pid = pid;
+    process.user = user;
+    process.memory = gib;
+    return process;
+  };
+  hold(0, 12, "bob");
+  hold(3, 13, "eve");
+  hold(3, 14, "");
+  hold(0, 15, "joe").memory = 8 * mib;            // a desktop's
+  hold(0, 16, "ada").job = std::string(32, 'a');  // a job of ours
   const auto told = [&](const Env& env) {
-    const auto findings = judge_launch(answer, 0, "~/proj/.jobs", "ada", visible_gpus(env));
+    const auto findings = judge_launch(facts, "~/proj/.jobs", "ada", visible_gpus(env));
     return findings.empty() ? "" : findings.front().detail;
   };
   EXPECT_EQ(told({}),
-            "others hold memory of its GPUs: pid 12 of bob (GPU 0), pid 13 of eve (GPU 3), pid 14 of joe");
+            "others hold memory of its GPUs: pid 12 of bob (GPU 0), pid 13 of eve (GPU 3), pid 14 of unknown "
+            "(GPU 3)");
   EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "GPU-0123"}}), told({}));
-  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "1, 3"}}),
-            "others hold memory of its GPUs: pid 13 of eve (GPU 3), pid 14 of joe");
-  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", "1"}}),
-            "others hold memory of its GPUs: pid 14 of joe")
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "1, 0"}}),
+            "others hold memory of its GPUs: pid 12 of bob (GPU 0)");
+  EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", "1"}}), "")
       << "the last value counts";
-  answer.gpu_holders.pop_back();
   EXPECT_EQ(told({{"CUDA_VISIBLE_DEVICES", "1,2"}}), "");
-  answer.gpu_holders.assign(5, {12, "bob", 0});
-  EXPECT_THAT(told({}), ::testing::EndsWith("(GPU 0) and 2 more"));
+  for (int i = 0; i < 3; ++i) {
+    hold(0, 20 + i, "bob");
+  }
+  EXPECT_THAT(told({}), ::testing::EndsWith("(GPU 0) and 3 more"));
 }
 
 // ---- the same on all

@@ -34,6 +34,18 @@ TEST(Launches, NumbersInOrderAreRanges) {
   EXPECT_EQ(ranges({1, 3, 5, 7, 9, 11, 13}), "1, 3, 5, 7, 9 and 2 more");
 }
 
+TEST(Launches, AnAgentThatEndedAfterAnothersRankIsNotNamedAsTheFailure) {
+  Job agent = rank(0, JobState::failed);
+  agent.ranks = 2;
+  agent.reason.kind = JobReason::Kind::after_rank;
+  const Job first = rank(2, JobState::failed);
+  ui::Terminal terminal;
+  EndTeller ends(terminal, {agent, first});
+  EXPECT_EQ(terminal.captured([&] { ends.take(agent); }), "");
+  EXPECT_THAT(terminal.captured([&] { ends.take(first); }),
+              ::testing::HasSubstr("rank 2 on node-2): failed exit 3"));
+}
+
 TEST(Launches, ManyServersAreCounted) {
   Batch batch;
   for (int i = 0; i < 64; ++i) {
@@ -63,9 +75,11 @@ TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
     job.failed_ms = 700'000;
   }
   EXPECT_EQ(silence_of(batch), 300);
-  EXPECT_EQ(state_text(batch), "running, silent for 5m 00s");
+  EXPECT_EQ(state_text(batch), "running, silent for 5m");
+  EXPECT_EQ(rough_duration(59), "59s");
+  EXPECT_EQ(rough_duration(3 * 3600 + 60), "3h");
   EXPECT_EQ(age_of_output(batch[0]), "5m 00s ago");
-  EXPECT_THAT(silent_notices({{batch, false}}),
+  EXPECT_THAT(row_notices({{batch, false}}),
               ElementsAre("launch 45 has been silent for 5m 00s: remote job-stacks --launch 45"));
   batch[1].failed_ms = 990'000;  // one writes, as usual
   EXPECT_EQ(silence_of(batch), 0);

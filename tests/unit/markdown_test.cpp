@@ -22,7 +22,7 @@ Some `code` with **bold** words,
 
 | key | type | meaning |
 |---|---|---|
-| `name` | text | its `a | b` name |
+| `name` | text | its `a \| b` name |
 
 ```yaml
   .dot: 'a\b'
@@ -59,8 +59,14 @@ TEST(Markdown, BecomesRoffThatHidesWhatRoffWouldTakeForAnOrder) {
   EXPECT_THAT(markdown_to_roff(".hidden begins\n"), HasSubstr("\\&.hidden"));
 }
 
-TEST(Markdown, AStarOrUnderscoreInsideAWordIsNoMark) {
-  EXPECT_EQ(markdown_to_text("a_b_c and 2*3*4 and `x_y`\n", 80, false), "a_b_c and 2*3*4 and x_y\n");
+TEST(Markdown, WhatIsEscapedOrInsideAWordIsNoMark) {
+  EXPECT_EQ(markdown_to_text("a_b_c and 2 * 3 * 4, \\*.py and `x_y`\n", 80, false),
+            "a_b_c and 2 * 3 * 4, *.py and x_y\n");
+}
+
+TEST(Markdown, ATableNeedsNoBlankLineAboveIt) {
+  EXPECT_EQ(markdown_to_text("Some text:\n| a | b |\n|---|---|\n| 1 | 2 |\n\n- one\n\n  more\n", 80, false),
+            "Some text:\n\n  1\n      2\n\n  - one\n\nmore\n");
 }
 
 }  // namespace

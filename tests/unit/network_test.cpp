@@ -98,12 +98,12 @@ TEST(PairsOrder, BeginsBehindItself) {
             "peer 2 t2 3 4 node-3 -\npeer 0 t0 1 2 10.0.0.1 10.0.0.1 10.0.0.1\ntry\n");
 }
 
-TEST(Meeting, WaitsForAllThatStay) {
-  servers::Meeting meeting(3);
-  servers::Meeting::Place a(meeting, 0);
-  servers::Meeting::Place b(meeting, 1);
+TEST(Barrier, WaitsForAllThatStay) {
+  servers::Barrier barrier(3);
+  servers::Barrier::Member a(barrier, 0);
+  servers::Barrier::Member b(barrier, 1);
   {
-    const servers::Meeting::Place c(meeting, 2);
+    const servers::Barrier::Member c(barrier, 2);
     a.arrive();
     b.arrive();
     EXPECT_FALSE(a.complete());

@@ -6,11 +6,12 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/show/jobs.hpp"
-#include "launch/command.hpp"
 #include "launch/launchers.hpp"
+#include "launch/tags.hpp"
 #include "support/golden.hpp"
 
 namespace remote::launch {
@@ -322,6 +323,7 @@ TEST(Plan, TagsOfAShellLineAreThoseOfItsPrograms) {
   EXPECT_EQ(tags("curl -H 'Authorization: Bearer abc' x | tee --token T all.log"),
             (Tags{"curl", "-H", "Authorization:", "Bearer", "x", "tee", "--token", "all.log"}));
   EXPECT_EQ(tags("test -f x && exit 1"), Tags{});
+  EXPECT_EQ(tags("i=0; while [ $i -lt 9 ]; do i=$((i+1)); sleep $((i * 2)) 1; done"), (Tags{"sleep", "1"}));
   EXPECT_EQ(tags("a\\;b; ("), Tags{"a;b"});
 }
 
@@ -481,6 +483,7 @@ TEST(Command, MasksSecretsAndNothingElse) {
   EXPECT_EQ(mask_command("x --password 'a b'  --db-password=\"c d\" y"),
             "x --password ********  --db-password=******** y");
   EXPECT_EQ(mask_command("x --token --verbose"), "x --token --verbose");
+  EXPECT_EQ(mask_command("x api_key: abc; lr: 0.1"), "x api_key:******** ******** lr: 0.1");
   EXPECT_EQ(mask_command("mysql -p secret; ssh -p 22 h"), "mysql -p ******** ssh -p 22 h");
   EXPECT_EQ(mask_command("sshpass -phunter2 ssh h"), "sshpass -p******** ssh h");
   EXPECT_EQ(mask_command("SSHPASS=x GITHUB_PAT=y PATH=z"), "SSHPASS=******** GITHUB_PAT=******** PATH=z");

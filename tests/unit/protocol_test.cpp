@@ -33,8 +33,8 @@ TEST(Protocol, StartRepliesAreRead) {
 TEST(Protocol, StatusIsRead) {
   const auto answer = read_answer<StatusAnswer>(
       "@remote1 now 1763712000\n@remote1 job " + id_a +
-      " ended pid=7 supervised=0 result=signal:9 ended=12 started=11 stop=15 "
-      "by=a%20b%25 oom=1 out=5000000000 err=0\n"
+      " ended pid=7 supervised=0 end=signal:9:12042:supervisor started=11 stop=15 "
+      "by=a%20b%25 at=11999 oom=1 out=5000000000 err=0\n"
       "@remote1 job " +
       id_b + " none\n@remote1 job " + id_a + " running pid=8 left=1 out=0 err=0\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
@@ -43,11 +43,14 @@ TEST(Protocol, StatusIsRead) {
   EXPECT_EQ(job.phase, StatusReply::Phase::ended);
   EXPECT_EQ(job.pid, 7);
   EXPECT_FALSE(job.supervised);
-  EXPECT_EQ(job.result, ExitStatus::signalled(9));
+  ASSERT_TRUE(job.end);
+  EXPECT_EQ(job.end->status, ExitStatus::signalled(9));
+  EXPECT_EQ(job.end->ms, 12042);
+  EXPECT_EQ(job.end->by, "supervisor");
   EXPECT_EQ(job.started_at, 11);
-  EXPECT_EQ(job.ended_at, 12);
+  EXPECT_EQ(job.stop_ms, 11999);
   EXPECT_EQ(job.stop_signal, 15);
-  EXPECT_EQ(job.stop_by, "a b%");
+  EXPECT_EQ(job.stop_by, (JobReason{.kind = JobReason::Kind::by_user, .text = "a b%"}));
   EXPECT_TRUE(job.oom);
   EXPECT_EQ(job.out_size, 5000000000U);
   EXPECT_FALSE(job.left);
@@ -55,24 +58,51 @@ TEST(Protocol, StatusIsRead) {
   EXPECT_TRUE(answer.jobs[2].left);
 }
 
+TEST(Protocol, WhoEndedAJobIsOneWord) {
+  using Kind = JobReason::Kind;
+  const auto user = [](std::string name) {
+    return JobReason{.kind = Kind::by_user, .text = std::move(name)};
+  };
+  const JobReason rank{.kind = Kind::after_rank, .number = 12};
+  const JobReason loss{.kind = Kind::after_loss, .text = "b é: %41"};
+  EXPECT_EQ(parse_by("rank:12"), rank);
+  EXPECT_EQ(parse_by("lost:b%20%C3%A9%3A%20%2541"), loss);
+  EXPECT_EQ(parse_by("launch"), JobReason{.kind = Kind::by_launch});
+  EXPECT_EQ(parse_by("user:rank%202"), user("rank 2"));
+  EXPECT_EQ(parse_by("user:launch"), user("launch"));
+  EXPECT_EQ(parse_by("user:a%3Ab"), user("a:b"));
+  EXPECT_EQ(parse_by("user:-"), user(""));
+  EXPECT_EQ(parse_by("rank:x"), user("rank:x"));
+  EXPECT_FALSE(parse_by("user:%4"));
+  for (const JobReason& by : {rank, loss, JobReason{.kind = Kind::by_launch}, user("rank 2"), user("launch"),
+                              user("a:b"), user("")}) {
+    EXPECT_EQ(parse_by(by_word(by)), by) << by_word(by);
+  }
+  // of older builds
+  EXPECT_EQ(parse_by("rank%2012"), rank);
+  EXPECT_EQ(parse_by("loss%20of%20b%20%C3%A9%3A%20%2541"), loss);
+  EXPECT_EQ(parse_by("ada@laptop"), user("ada@laptop"));
+  EXPECT_EQ(parse_by("rank%20x"), user("rank x"));
+  EXPECT_EQ(parse_by("-"), user(""));
+}
+
 TEST(Protocol, PartsOfASecondAreRead) {
-  const auto answer =
-      read_answer<StatusAnswer>("@remote1 now 1763712000.042\n@remote1 job " + id_a +
-                                " ended result=exit:1 ended=12 wrote=11.900 done=12.007 out=0 err=9\n"
-                                "@remote1 job " +
-                                id_b + " ended result=exit:1 ended=12 out=0 err=9\n@remote1 end\n");
+  const auto answer = read_answer<StatusAnswer>("@remote1 now 1763712000.042\n@remote1 job " + id_a +
+                                                " ended end=exit:1:12007:- wrote=11.900 out=0 err=9\n"
+                                                "@remote1 job " +
+                                                id_b + " ended end=exit:1::- out=0 err=9\n@remote1 end\n");
   EXPECT_EQ(answer.server_now, 1763712000);
   EXPECT_EQ(answer.server_now_ms, 1763712000042);
   EXPECT_EQ(answer.jobs.at(0).wrote_ms, 11900);
-  EXPECT_EQ(answer.jobs.at(0).done_ms, 12007);
+  EXPECT_EQ(answer.jobs.at(0).end->ms, 12007);
   EXPECT_FALSE(answer.jobs.at(1).wrote_ms);
-  EXPECT_FALSE(answer.jobs.at(1).done_ms);
+  EXPECT_FALSE(answer.jobs.at(1).end->ms);
   EXPECT_FALSE(read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 end\n").server_now_ms);
   for (const std::string moment :
        {"", "1", "1.", "1.2", "1.23", "1.2345", ".123", "-1.123", "1.-12", "-0.123", "1.2.3", "+1.123",
         "1.12a", "0x1.123", "99999999999999.000", "99999999999999999999.000", "nan"}) {
     EXPECT_THROW(read_answer<StatusAnswer>("@remote1 now 1\n@remote1 job " + id_a +
-                                           " ended result=exit:1 done=" + moment + "\n@remote1 end\n"),
+                                           " ended end=exit:1:1:- wrote=" + moment + "\n@remote1 end\n"),
                  Error)
         << moment;
     if (moment != "1") {
@@ -128,9 +158,11 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
   for (const std::string& bad : std::vector<std::string>{
            end, now, "@remote1 job " + id_a + " none\n" + end, now + "@remote1 job " + id_a + "\n" + end,
            now + "@remote1 job " + id_a + " walking\n" + end, now + "@remote1 job " + id_a + " ended\n" + end,
-           now + "@remote1 job " + id_a + " ended result=exit:256\n" + end,
-           now + "@remote1 job " + id_a + " ended result=signal:0\n" + end,
-           now + "@remote1 job " + id_a + " ended result=never:0\n" + end,
+           now + "@remote1 job " + id_a + " ended end=exit:256:1:-\n" + end,
+           now + "@remote1 job " + id_a + " ended end=signal:0:1:-\n" + end,
+           now + "@remote1 job " + id_a + " ended end=never:0:1:-\n" + end,
+           now + "@remote1 job " + id_a + " ended end=exit:1\n" + end,
+           now + "@remote1 job " + id_a + " ended end=exit:1:-1:-\n" + end,
            now + "@remote1 job " + id_a + " running pid\n" + end,
            now + "@remote1 job " + id_a + " running pid=1 colour=red\n" + end,
            now + "@remote1 job " + id_a + " running by=%4\n" + end,
@@ -156,9 +188,9 @@ TEST(Protocol, AnErrorShowsItsLineWithoutControlCharacters) {
 TEST(Protocol, SurvivesNoise) {
   std::mt19937 random(7);  // NOLINT: the same noise every time
   const std::string good = "@remote1 now 1\n@remote1 job " + id_a +
-                           " ended pid=7 result=exit:3 by=a%20b stop=15 out=1 err=2\n@remote1 kill " + id_b +
-                           " survivors 2\n@remote1 survivor " + id_b + " 4 D ada x\n@remote1 start " + id_a +
-                           " failed - why\n@remote1 follow 1 2\n@remote1 end\n";
+                           " ended pid=7 end=exit:3:5:slurm@n1 by=a%20b stop=15 out=1 err=2\n@remote1 kill " +
+                           id_b + " survivors 2\n@remote1 survivor " + id_b + " 4 D ada x\n@remote1 start " +
+                           id_a + " failed - why\n@remote1 follow 1 2\n@remote1 end\n";
   int refused = 0;
   for (int i = 0; i < 20000; ++i) {  // the fuzzers do more
     const std::string text = test::damaged(good, random);

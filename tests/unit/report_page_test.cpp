@@ -68,6 +68,7 @@ TEST(ReportPage, TheCauseStandsAboveAllElse) {
   EXPECT_EQ(data["state"], "failed");
   EXPECT_EQ(data["look"], "bad");
   EXPECT_THAT(data["cause"]["title"].get<std::string>(), HasSubstr("failed exit 3"));
+  EXPECT_EQ(data["jobs"][0]["state_text"], "failed exit 3");  // in the words of job-list
   const std::string frame(report_part("page.html"));
   EXPECT_LT(frame.find("id=\"cause\""), frame.find("id=\"timeline\""));
 
@@ -109,6 +110,9 @@ TEST(ReportPage, WhatGoesWellHasNoCause) {
   EXPECT_EQ(data["look"], "busy");
   EXPECT_EQ(data["watch"], true);
   EXPECT_EQ(data["problems"][0], "node-2: cannot <b>ask</b>: it is silent");
+  EXPECT_EQ(data["errors"][0]["server"], "node-2");
+  EXPECT_EQ(data["errors"][0]["error"], data["problems"][0]);
+  EXPECT_EQ(data["errors"][0]["cause"], "other");
 }
 
 }  // namespace

@@ -9,8 +9,8 @@
 #include "base/files.hpp"
 #include "project/gpu_samples.hpp"
 #include "project/report/kept_bandwidth.hpp"
-#include "project/report/launch_record.hpp"
 #include "project/report/moments.hpp"
+#include "project/server_setup.hpp"
 
 // What reports are made of besides records and outputs: files in .remote, and lines of the jobs' stderr.
 

@@ -7,12 +7,16 @@
 #include <remote/error.hpp>
 #include <unistd.h>
 
+#include "base/clock.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/show/jobs.hpp"
-#include "jobs/job_fields.hpp"
-#include "jobs/places.hpp"
+#include "cli/show/launches.hpp"
+#include "jobs/job_json.hpp"
+#include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/store.hpp"
 #include "jobs/transitions.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
@@ -269,7 +273,7 @@ TEST(SlurmJob, HasAResultWhereItCannotWriteItsNotes) {
   const std::string id = JobId::random().text();
   const TempFolder folder;
   const std::filesystem::path job = folder.path() / id;
-  for (const char* name : {".note", "died"}) {
+  for (const char* name : {".note"}) {
     make_folders(job / name);
   }
   keep_program(folder.path());
@@ -292,7 +296,7 @@ Job after(const std::string& line) {
 }
 
 TEST(SlurmStates, BecomeStatesOfJobs) {
-  const Job limit = after("ended reason=TIMEOUT result=signal:15 out=0 err=0");
+  const Job limit = after("ended backend=slurm reason=TIMEOUT end=signal:15:1000:slurm out=0 err=0");
   EXPECT_EQ(limit.state, JobState::failed);
   EXPECT_EQ(jobs::reason_text(limit.reason), "Slurm: TIMEOUT");
   const Job node = after("gone reason=NODE_FAIL out=0 err=0");
@@ -304,9 +308,29 @@ TEST(SlurmStates, BecomeStatesOfJobs) {
   EXPECT_EQ(waits.reason.text, "Slurm job 7, Resources");
 }
 
-// Nothing was heard of this one before.
-TEST(SlurmStates, NameTheKeyThatIsMissing) {
+TEST(SlurmStates, AUsageThatCannotBeIsRefused) {
+  const std::string id = "0123456789abcdef0123456789abcdef";
+  const auto usage = [&](const std::string& phase, const std::string& used) {
+    return servers::read_answer<jobs::StatusAnswer>("@remote1 now 1000\n@remote1 job " + id + " " + phase +
+                                                    "\n@remote1 used " + used + "\n@remote1 end\n")
+        .jobs.front()
+        .usage;
+  };
+  const std::string ended = "ended end=exit:0:1000:slurm";
+  EXPECT_EQ(usage(ended, id + " 8 12 3174 65536"), (JobUsage{8, 12, 3174, 65536}));
+  EXPECT_EQ(usage(ended, id), JobUsage());
+  for (const char* wrong :
+       {" 0 1 1 1", " 8 1 1", " 8 1 1 1 1", " 8 -1 1 1", " 8 1 1 99999999999", " a 1 1 1"}) {
+    EXPECT_THROW(usage(ended, id + wrong), Error) << wrong;
+  }
+  EXPECT_THROW(usage("running", id + " 8 12 3174 65536"), Error);
+  EXPECT_THROW(usage(ended, "f" + id.substr(1) + " 8 12 3174 65536"), Error);
+}
+
+// Nothing was heard of this one before, and configs.yaml does not say that its server has Slurm.
+TEST(SlurmStates, AreAskedForByTheFolderAlone) {
   test::LocalServers all;
+  all.add_program("squeue", "echo 'squeue: down' >&2; exit 1\n");
   const JobId id = JobId::random();
   const std::filesystem::path folder = all.home("a") / "p/.jobs" / id.text();
   make_folders(folder);
@@ -317,20 +341,161 @@ TEST(SlurmStates, NameTheKeyThatIsMissing) {
       servers::run_action(*connection, jobs::status_action({"~/p", ".jobs"}, {id}, {}), Cancel());
   ASSERT_EQ(answer.jobs.size(), 1U);
   EXPECT_EQ(answer.jobs[0].phase, jobs::StatusReply::Phase::unknown);
-  EXPECT_EQ(answer.jobs[0].reason,
-            "it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm");
+  EXPECT_EQ(answer.jobs[0].backend, "slurm");
+  EXPECT_EQ(answer.jobs[0].reason, "Slurm does not answer: squeue: down");
 }
 
-TEST(SlurmStates, AreAskedForWhenTheServerHasLostItsScheduler) {
-  const config::Server server = cluster("").servers.front();
-  const auto knows_slurm = [&](const Job& job) {
-    return &jobs::backends_of(server, {Job(), job}) == &jobs::slurm_backends();
-  };
-  EXPECT_FALSE(knows_slurm(Job()));
-  EXPECT_FALSE(knows_slurm(after("running out=0 err=0")));
-  EXPECT_TRUE(knows_slurm(after("queued reason=Slurm+job+7,+Resources out=0 err=0")));
-  EXPECT_TRUE(knows_slurm(after("running reason=Slurm+job+7+on+n1 out=0 err=0")));
-  EXPECT_TRUE(knows_slurm(after("gone reason=NODE_FAIL out=0 err=0")));
+// A login node whose sacct says what is in the file `rows`, and exits with the code in `code`; each call is a
+// line of `calls`.
+class SlurmUsage : public ::testing::Test {
+ protected:
+  SlurmUsage() {
+    all.add_program("squeue", "exit 0\n");
+    all.add_program("sacct", "echo \"$*\" >>~/calls\ncat ~/rows\nexit \"$(cat ~/code)\"\n");
+    accounting("");
+    config = cluster("    scheduler: slurm\n");
+    config.servers.front().name = "a";
+  }
+
+  void accounting(const std::string& rows, int code = 0) {
+    write_file_atomic(home / "rows", rows);
+    write_file_atomic(home / "code", std::to_string(code));
+  }
+  // One that ended so many seconds ago.
+  Job job(const std::string& number, std::int64_t ago_s) {
+    Job job;
+    job.id = JobId::random();
+    job.server = "a";
+    job.state = JobState::running;
+    job.remote_folder = jobs::remote_folder_for(config, config.servers.front());
+    const std::int64_t end = now_seconds() - ago_s;
+    job.created_at = end - 100;
+    folder = home / job.remote_folder.project.substr(2) / job.remote_folder.jobs_folder / job.id.text();
+    make_folders(folder);
+    write_file_atomic(folder / "backend", "slurm\n");
+    write_file_atomic(folder / "supervisor", "slurm 7 - -\n");
+    write_file_atomic(folder / "slurm", number + "\n");
+    write_file_atomic(folder / "started", std::to_string(end - 100) + "\n");
+    write_file_atomic(folder / "result", "exit 0 " + std::to_string(end) + "\n");
+    return job;
+  }
+  std::vector<Job> look(const std::vector<Job>& those) {
+    const jobs::News news = jobs::refresh(config, store, all, those, std::chrono::seconds(20), Cancel());
+    EXPECT_TRUE(news.silent.empty());
+    return news.jobs;
+  }
+  std::size_t calls() const {
+    const std::string text = read_file_if_there(home / "calls").value_or("");
+    return static_cast<std::size_t>(std::ranges::count(text, '\n'));
+  }
+
+  test::LocalServers all;
+  std::filesystem::path home = all.home("a");
+  TempFolder here;
+  jobs::Store store{here.path() / "jobs"};
+  config::Config config = cluster("");
+  std::filesystem::path folder;
+};
+
+// As 22.05 prints them, and as before 21.08, when ReqMem was that of a node or of a CPU.
+TEST_F(SlurmUsage, IsAskedForOnceAndForAllJobs) {
+  accounting(
+      "70|COMPLETED|100|03:20.500|4|2|614400K|||\n"
+      "70.batch|COMPLETED|100|00:00.015|2|1||10488K|1\n"
+      "70.0|COMPLETED|100|03:20.485|4|2||97593K|2\n"
+      "70.extern|COMPLETED|100|00:00|4|2||0|2\n"
+      "71_3|CANCELLED by 0|86400|2-00:00:00|8|2|4096000Kn||\n"
+      "71_3.batch|CANCELLED|86400|2-00:00:00|8|1||3250585.60K|1\n"
+      "72|TIMEOUT|10|00:01|3|1|1024000Kc||\n"
+      "a line of a site's wrapper\n");
+  // the first row has a blank column too many, and does not count
+  const std::vector<Job> ended = look({job("70", 10), job("71_3", 10), job("72", 10)});
+  EXPECT_EQ(calls(), 1U);
+  EXPECT_NE(read_file(home / "calls").find("-j 70,71_3,72 "), std::string::npos) << read_file(home / "calls");
+  EXPECT_EQ(ended[0].state, JobState::succeeded);
+  EXPECT_FALSE(ended[0].usage);
+  EXPECT_EQ(ended[1].usage, (JobUsage{8, 25, 3174, 8000}));
+  EXPECT_EQ(ended[2].usage, (JobUsage{3, 3, 0, 3000}));
+
+  accounting("70|COMPLETED|100|03:20.500|4|2|614400K||\n70.0|COMPLETED|100|03:20.485|4|2||97593K|2\n");
+  const std::vector<Job> later = look(ended);
+  EXPECT_EQ(calls(), 2U);
+  EXPECT_EQ(later[0].usage, (JobUsage{4, 50, 191, 600}));
+  EXPECT_EQ(later[1], ended[1]);
+  const int before = all.commands();
+  look(later);
+  EXPECT_EQ(all.commands(), before) << "nothing is left to ask";
+  // It stays in the job's folder, where another laptop finds it.
+  Job elsewhere = later[0];
+  elsewhere.state = JobState::running;
+  elsewhere.usage.reset();
+  EXPECT_EQ(look({elsewhere})[0].usage, later[0].usage);
+  EXPECT_EQ(calls(), 2U);
+
+  EXPECT_EQ(cli::usage_text({later[0]}), "used 50% of 4 CPUs, 191 MiB of 600 MiB memory");
+  EXPECT_EQ(cli::usage_text({later[1]}), "used 25% of 8 CPUs, 3.1 GiB of 7.8 GiB memory");
+  EXPECT_EQ(cli::usage_text({later[2]}), "used 3% of 3 CPUs");
+  EXPECT_EQ(cli::usage_text({Job()}), "");
+}
+
+TEST_F(SlurmUsage, IsWaitedForInTheFirstTwoMinutes) {
+  const Job early = job("80", 5);
+  accounting("80|RUNNING|100|00:00|4|2|614400K||\n");
+  EXPECT_FALSE(look({early})[0].usage);
+  accounting("", 124);  // too slow
+  EXPECT_FALSE(look({early})[0].usage);
+  EXPECT_FALSE(exists(folder / "slurm.used"));
+  accounting("");
+  EXPECT_EQ(look({job("81", 200)})[0].usage, JobUsage());
+  EXPECT_EQ(read_file(folder / "slurm.used"), "-\n");
+  EXPECT_EQ(calls(), 3U);
+}
+
+TEST_F(SlurmUsage, NeedsNoAnswer) {
+  accounting("85|RUNNING|100|00:00|4|2|614400K||\n");
+  std::vector<Job> jobs{job("85", 5)};
+  store.add(jobs);
+  const std::vector<Job> ended = look(jobs);
+  test::Faults away;
+  away.unreachable = {"a"};
+  all.set_faults(away);
+  EXPECT_EQ(look(ended), ended);
+  all.set_faults({});
+  accounting("85|COMPLETED|100|03:20.500|4|2|614400K||\n");
+  look(ended);
+  EXPECT_EQ(store.list().jobs.front().usage, (JobUsage{4, 50, 0, 600}));
+}
+
+TEST_F(SlurmUsage, CostsNothingWhereThereIsNoAccounting) {
+  accounting("Slurm accounting storage is disabled\n", 1);
+  const std::vector<Job> ended = look({job("90", 5)});
+  EXPECT_EQ(ended[0].usage, JobUsage());
+  const int before = all.commands();
+  EXPECT_EQ(look(ended), ended);
+  EXPECT_EQ(all.commands(), before);
+  EXPECT_EQ(calls(), 1U);
+  // Counters that nobody has filled say nothing.
+  accounting("91|COMPLETED|100|00:00:00|4|2|614400K||\n91.0|COMPLETED|100|00:00:00|4|2|||2\n");
+  EXPECT_EQ(look({job("91", 200)})[0].usage, JobUsage());
+}
+
+// The record says it, also where configs.yaml has lost the server's `scheduler`; that of an older build
+// learns it from the server, and until then configs.yaml says it.
+TEST(SlurmStates, AJobOfSlurmStaysOne) {
+  const config::Config with = cluster("    scheduler: slurm\n");
+  config::Config without = with;
+  without.servers.front().slurm.reset();
+  Job job = after("running backend=slurm reason=Slurm+job+7+on+n1 out=0 err=0");
+  EXPECT_EQ(job.backend, "slurm");
+  EXPECT_TRUE(jobs::is_of_slurm(without, job));
+  job = after("running out=0 err=0");
+  EXPECT_EQ(job.backend, "local");
+  EXPECT_FALSE(jobs::is_of_slurm(with, job));
+  job.backend.reset();
+  job.server = with.servers.front().name;
+  job.remote_folder = jobs::remote_folder_for(with, with.servers.front());
+  EXPECT_TRUE(jobs::is_of_slurm(with, job));
+  EXPECT_FALSE(jobs::is_of_slurm(without, job));
 }
 
 }  // namespace

@@ -74,6 +74,39 @@ TEST(Table, CutsTheWidestColumnToTheTerminal) {
   EXPECT_THAT(table.text(std::size_t{3}), testing::HasSubstr("…")) << "too narrow for anything: it wraps";
 }
 
+TEST(Table, AColumnThatStaysWholeIsCutAfterAllOthers) {
+  Table table({Column("STATE").whole(), "SERVER", Column("COMMAND").yielding().elided()});
+  table.add({"rank 2 failed exit 3", "node-1, node-2", "python train.py --epochs 10"});
+  EXPECT_EQ(table.text(40),
+            "STATE                 SERVER    COMMAND\n"
+            "rank 2 failed exit 3  node-1,…  python …\n");
+  EXPECT_THAT(table.text(30), testing::StartsWith("STATE"));
+}
+
+TEST(Table, AColumnThatGivesWayIsLeftOutBeforeARowWraps) {
+  Table table({Column("STATE").whole(),
+               "SERVER",
+               {"STARTED", true},
+               Column("TAGS").yielding(),
+               Column("COMMAND").yielding()});
+  table.add({"running, silent for 2m", "node-1", "2m ago", "a-tag-of-a-person", "python train.py"});
+  EXPECT_EQ(table.text(60),
+            "STATE                   SERVER  STARTED  COMMAND\n"
+            "running, silent for 2m  node-1   2m ago  python train.py\n");
+  EXPECT_EQ(table.text(42),
+            "STATE                   SERVER  STARTED\n"
+            "running, silent for 2m  node-1   2m ago\n");
+}
+
+TEST(Table, ABriefTextStandsWhereTheTextDoesNotFit) {
+  Table table({"SERVER", Column("STATE").whole()});
+  Cell servers("node-1, node-2");
+  servers.brief = "2 servers";
+  table.add({servers, "running"});
+  EXPECT_EQ(table.text(23), "SERVER          STATE\nnode-1, node-2  running\n");
+  EXPECT_EQ(table.text(18), "SERVER     STATE\n2 servers  running\n");
+}
+
 TEST(Table, PipedOutputIsWhole) {
   Table table({"A"});
   const std::string long_text(500, 'x');

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "jobs/job_fields.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -29,9 +29,10 @@ StatusReply reply_of(Phase phase) {
   return reply;
 }
 
-StatusReply ended(ExitStatus result, std::optional<int> stop = {}, std::string by = "", bool oom = false) {
+StatusReply ended(ExitStatus result, std::optional<int> stop = {}, JobReason by = parse_by("-").value(),
+                  bool oom = false) {
   StatusReply reply = reply_of(Phase::ended);
-  reply.result = result;
+  reply.end = {.status = result, .by = "supervisor"};
   reply.stop_signal = stop;
   reply.stop_by = std::move(by);
   reply.oom = oom;
@@ -86,9 +87,20 @@ const auto segv = ExitStatus::signalled(11);
 constexpr auto alive = Starter::alive;
 constexpr auto dead = Starter::dead;
 
+StatusReply failed_because(std::string backend, std::string reason) {
+  StatusReply reply = ended(ExitStatus::exited(127));
+  reply.backend = std::move(backend);
+  reply.reason = std::move(reason);
+  return reply;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Table, ApplyStatus,
     ::testing::Values(
+        Case{"failed_on_a_full_disk", JobState::running, failed_because("local", "it did not start"), alive,
+             JobState::failed, ExitStatus::exited(127), "it did not start"},
+        Case{"failed_by_its_scheduler", JobState::running, failed_because("slurm", "TIMEOUT"), alive,
+             JobState::failed, ExitStatus::exited(127), "Slurm: TIMEOUT"},
         Case{"queued",
              JobState::starting,
              because(Phase::queued, "a free node"),
@@ -162,35 +174,37 @@ INSTANTIATE_TEST_SUITE_P(
              {},
              "told to end, but its process 4121 is not gone"},
         Case{"exit0", JobState::running, ended(exit0), alive, JobState::succeeded, exit0, ""},
-        Case{"exit0_oom", JobState::running, ended(exit0, {}, "", true), alive, JobState::succeeded, exit0,
+        Case{"exit0_oom", JobState::running, ended(exit0, {}, {}, true), alive, JobState::succeeded, exit0,
              ""},
         Case{"exit1", JobState::running, ended(exit1), alive, JobState::failed, exit1, ""},
         Case{"signal", JobState::running, ended(segv), alive, JobState::failed, segv, ""},
         Case{"kill_without_oom", JobState::running, ended(kill9), alive, JobState::failed, kill9, ""},
-        Case{"oom", JobState::running, ended(kill9, {}, "", true), alive, JobState::failed, kill9,
+        Case{"oom", JobState::running, ended(kill9, {}, {}, true), alive, JobState::failed, kill9,
              "out of memory"},
-        Case{"oom_of_a_child_of_a_shell", JobState::running, ended(exit137, {}, "", true), alive,
+        Case{"oom_of_a_child_of_a_shell", JobState::running, ended(exit137, {}, {}, true), alive,
              JobState::failed, exit137, "out of memory"},
-        Case{"oom_of_another", JobState::running, ended(exit1, {}, "", true), alive, JobState::failed, exit1,
+        Case{"oom_of_another", JobState::running, ended(exit1, {}, {}, true), alive, JobState::failed, exit1,
              "the server ran out of memory meanwhile"},
-        Case{"stopped", JobState::running, ended(term, 15, "ada@laptop"), alive, JobState::killed, term,
-             "SIGTERM by ada@laptop"},
+        Case{"stopped", JobState::running, ended(term, 15, *parse_by("ada@laptop")), alive, JobState::killed,
+             term, "SIGTERM by ada@laptop"},
         Case{"stopped_by_nobody_known", JobState::running, ended(term, 15), alive, JobState::killed, term,
              "SIGTERM"},
-        Case{"stopped_then_killed", JobState::running, ended(kill9, 15, "ada@laptop"), alive,
+        Case{"stopped_then_killed", JobState::running, ended(kill9, 15, *parse_by("ada@laptop")), alive,
              JobState::killed, kill9, "SIGTERM by ada@laptop, then SIGKILL"},
-        Case{"stopped_with_code", JobState::running, ended(exit1, 15, "ada@laptop"), alive, JobState::killed,
-             term, "SIGTERM by ada@laptop, exit 1"},
-        Case{"stopped_with_zero", JobState::running, ended(exit0, 15, "ada@laptop"), alive, JobState::killed,
-             term, "SIGTERM by ada@laptop, exit 0"},
-        Case{"ended_after_rank", JobState::running, ended(term, 15, "rank 2"), alive, JobState::killed, term,
-             "ended after rank 2"},
-        Case{"ended_after_loss", JobState::running, ended(term, 15, "loss of node-2"), alive,
+        Case{"stopped_with_code", JobState::running, ended(exit1, 15, *parse_by("ada@laptop")), alive,
+             JobState::killed, term, "SIGTERM by ada@laptop, exit 1"},
+        Case{"stopped_with_zero", JobState::running, ended(exit0, 15, *parse_by("ada@laptop")), alive,
+             JobState::killed, term, "SIGTERM by ada@laptop, exit 0"},
+        Case{"ended_after_rank", JobState::running,
+             ended(term, 15, {.kind = JobReason::Kind::after_rank, .number = 2}), alive, JobState::killed,
+             term, "ended after rank 2"},
+        Case{"ended_after_loss", JobState::running,
+             ended(term, 15, {.kind = JobReason::Kind::after_loss, .text = "node-2"}), alive,
              JobState::killed, term, "ended after the loss of node-2"},
-        Case{"ended_after_what_is_no_rank", JobState::running, ended(term, 15, "rank x"), alive,
+        Case{"ended_after_what_is_no_rank", JobState::running, ended(term, 15, *parse_by("rank%20x")), alive,
              JobState::killed, term, "SIGTERM by rank x"},
-        Case{"launch_given_up", JobState::running, ended(kill9, 15, "launch"), alive, JobState::killed, kill9,
-             "SIGTERM by launch, then SIGKILL"},
+        Case{"launch_given_up", JobState::running, ended(kill9, 15, {.kind = JobReason::Kind::by_launch}),
+             alive, JobState::killed, kill9, "SIGTERM by launch, then SIGKILL"},
         Case{"ended_without_result",
              JobState::running,
              reply_of(Phase::ended),
@@ -228,7 +242,7 @@ TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
   StatusReply reply = ended(exit0);
   reply.pid = 42;
   reply.started_at = created + 10 + wrong_by;
-  reply.ended_at = created + 60 + wrong_by;
+  reply.end->ms = (created + 60 + wrong_by) * 1000;
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created + 10);
   EXPECT_EQ(job.ended_at, created + 60);
@@ -238,8 +252,8 @@ TEST(Transitions, ShiftsTheServersTimesToTheLaptopsClock) {
 
 TEST(Transitions, TimesStayWithinTheJobsLife) {
   StatusReply reply = ended(exit0);
-  reply.started_at = created - 1 + wrong_by;   // rounding of two clocks
-  reply.ended_at = created + 5000 + wrong_by;  // the server's clock was set back meanwhile
+  reply.started_at = created - 1 + wrong_by;           // rounding of two clocks
+  reply.end->ms = (created + 5000 + wrong_by) * 1000;  // the server's clock was set back meanwhile
   const Job job = apply_status(stored_as(JobState::running), reply, clocks, alive);
   EXPECT_EQ(job.started_at, created);
   EXPECT_EQ(job.ended_at, now);
@@ -251,16 +265,27 @@ TEST(Transitions, AStartThatWasStoredDoesNotFlicker) {
   StatusReply reply = reply_of(Phase::running);
   reply.started_at = created + 11 + wrong_by;
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
+  reply.started_at = created + 5 + wrong_by;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 5);
+}
+
+TEST(Transitions, AServersClockThatWasSetBackMakesNoJobYounger) {
+  Job job = stored_as(JobState::running);
+  job.started_at = created + 10;
+  StatusReply reply = reply_of(Phase::running);
+  reply.started_at = created + 10 + wrong_by + 7200;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
   reply.started_at = created + 20 + wrong_by;
+  EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 10);
+  job.backend = "slurm";  // which has started it again
   EXPECT_EQ(apply_status(job, reply, clocks, alive).started_at, created + 20);
 }
 
 // A job that wrote its last words at second 50.250 and whose result was written at 52.500.
 StatusReply failed_at_50(ExitStatus result) {
   StatusReply reply = ended(result);
-  reply.ended_at = created + 52 + wrong_by;
   reply.wrote_ms = (created + 50 + wrong_by) * 1000 + 250;
-  reply.done_ms = (created + 52 + wrong_by) * 1000 + 500;
+  reply.end->ms = (created + 52 + wrong_by) * 1000 + 500;
   reply.err_size = 100;
   return reply;
 }
@@ -273,9 +298,9 @@ std::optional<std::int64_t> moment_of(const StatusReply& reply, const Clocks& at
 TEST(Transitions, AFailureBeginsWithItsLastWords) {
   EXPECT_EQ(moment_of(failed_at_50(exit1)), 50250);
   StatusReply reply = failed_at_50(exit1);
-  reply.wrote_ms = *reply.done_ms - 10001;  // said long before
+  reply.wrote_ms = *reply.end->ms - 10001;  // said long before
   EXPECT_EQ(moment_of(reply), 52500);
-  reply.wrote_ms = *reply.done_ms + 1;  // by what it left behind
+  reply.wrote_ms = *reply.end->ms + 1;  // by what it left behind
   EXPECT_EQ(moment_of(reply), 52500);
   reply = failed_at_50(exit1);
   reply.err_size = 0;  // it said nothing: that is when the file was made
@@ -289,6 +314,9 @@ TEST(Transitions, ASignalStrikesAtTheEnd) {
   EXPECT_EQ(moment_of(failed_at_50(exit137)), 52500);  // in a child of a shell
   StatusReply killed = failed_at_50(term);
   killed.stop_signal = 15;
+  killed.stop_ms = (created + 51 + wrong_by) * 1000 + 250;
+  EXPECT_EQ(moment_of(killed), 51250) << "when it was told to";
+  killed.stop_ms += 2000;
   EXPECT_EQ(moment_of(killed), 52500);
 }
 
@@ -302,18 +330,18 @@ TEST(Transitions, WhoTellsOfAPeerThatIsGoneDoesSoAtItsEnd) {
   EXPECT_FALSE(after_peer(failed_at_50(exit137)));
   EXPECT_FALSE(after_peer(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);
-  reply.wrote_ms = *reply.done_ms - 10001;  // said long before
+  reply.wrote_ms = *reply.end->ms - 10001;  // said long before
   EXPECT_FALSE(after_peer(reply));
 }
 
 TEST(Transitions, AFailuresMomentIsUnknownWithoutPartsOfASecond) {
   EXPECT_FALSE(moment_of(failed_at_50(exit0)));
   StatusReply reply = failed_at_50(exit1);
-  reply.done_ms.reset();
+  reply.end->ms.reset();
   EXPECT_FALSE(moment_of(reply));
   EXPECT_FALSE(moment_of(failed_at_50(exit1), Clocks{now + wrong_by, now, {}}));
   reply = failed_at_50(exit1);
-  reply.done_ms = *reply.done_ms - 3000;  // the files are kept by another clock
+  reply.end->by = "-";  // an older build wrote seconds
   EXPECT_FALSE(moment_of(reply));
   // a job that runs after all has not failed
   Job job = stored_as(JobState::lost);
@@ -426,7 +454,7 @@ TEST(Transitions, OfAnEndedJobOnlyWhatItHasLeftBehindIsNews) {
   EXPECT_EQ(job.leftovers, 2);
   EXPECT_FALSE(is_over(job));
   EXPECT_EQ(apply_status(job, reply_of(Phase::unknown), clocks, Starter::alive).leftovers, 2);
-  reply.result = ExitStatus::exited(3);
+  reply.end->status = ExitStatus::exited(3);
   reply.leftovers.reset();
   Job later =
       apply_status(job, reply, {clocks.server + 5, clocks.local + 5, clocks.ahead_ms}, Starter::alive);

@@ -1,5 +1,6 @@
 #include "jobs/verdict.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "cli/show/jobs.hpp"
@@ -254,6 +255,9 @@ TEST(Verdict, TheRankThatEndedItsJobIsNamedWithoutAsking) {
   EXPECT_EQ(cli::state_text(agents), "rank 3 failed SIGKILL");
   EXPECT_EQ(cli::state_text(std::vector<Job>{agents[1]}), "rank 3 failed SIGKILL");
   EXPECT_EQ(cli::state_text(agents[1]), "failed exit 1 (ended after rank 3)");
+  agents[1].reason.text = "n2";  // of Slurm
+  EXPECT_EQ(cli::state_text(std::vector<Job>{agents[1]}), "rank 3 on n2 failed SIGKILL");
+  EXPECT_THAT(cli::verdict_headline(verdict_of(agents)), testing::StartsWith("rank 3 on n2 failed first ("));
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "cli/options.hpp"
+#include "cli/show/error_json.hpp"
 
 namespace remote::cli {
 namespace {
@@ -32,13 +33,14 @@ bool show_result(Context& context, const AuthorizeResult& result) {
 }
 
 nlohmann::json authorize_json(const AuthorizeResult& result) {
-  return {{"server", result.server},
-          {"ok", !result.error},
-          {"key", result.key.string()},
-          {"state", or_null(result.error   ? ""
-                            : result.added ? "added"
-                                           : "present")},
-          {"error", or_null(result.error)}};
+  nlohmann::json entry = {{"server", result.server},
+                          {"ok", !result.error},
+                          {"key", result.key.string()},
+                          {"state", or_null(result.error   ? ""
+                                            : result.added ? "added"
+                                                           : "present")}};
+  put_error(entry, result.error);
+  return entry;
 }
 
 int run_authorize(Context& context, const AuthorizeRequest& request) {

@@ -2,8 +2,12 @@
 
 #include "cli/show/check.hpp"
 
+#include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -16,44 +20,80 @@
 namespace remote::cli {
 namespace {
 
-// A line on stderr's terminal that says what it is at, and is gone with the object.
-class LiveLine {
+// What is not well on a server, as it comes, and what the check is at: on stderr's terminal in rows that are
+// gone with the object, else in lines that stay.
+class News {
  public:
-  explicit LiveLine(ui::Terminal& terminal) : terminal_(terminal) {}
-  ~LiveLine() {
+  News(Context& context, bool announce) : context_(context), announce_(announce), usual_(context.on_event) {
+    context.on_event = [this](const Event& event) {
+      if (const auto* warned = std::get_if<CheckWarned>(&event)) {
+        add(finding_line(warned->server, warned->finding));
+      } else {
+        usual_(event);
+      }
+    };
+  }
+  ~News() {
+    context_.on_event = usual_;
     if (shown_) {
-      terminal_.set_live("");
+      context_.terminal.set_live("");
     }
   }
-  LiveLine(const LiveLine&) = delete;
-  LiveLine& operator=(const LiveLine&) = delete;
+  News(const News&) = delete;
+  News& operator=(const News&) = delete;
 
-  void show(const std::string& text) {
-    if (terminal_.can_redraw()) {
-      shown_ = true;
-      terminal_.set_live(ui::shorten(text, terminal_.columns() - 1));
+  void step(const std::string& name, std::size_t done, std::size_t all) {
+    if (context_.options.quiet) {
+      return;
     }
+    // What takes long is announced where no line can be redrawn, too.
+    if (!context_.terminal.can_redraw() && announce_ && name != step_) {
+      context_.terminal.notice(name);
+    }
+    step_ = name;
+    last_row_ = fmt::format("{}: {} of {}", name, done, all);
+    draw();
   }
 
  private:
-  ui::Terminal& terminal_;
+  void add(const std::string& line) {
+    if (!context_.terminal.can_redraw()) {
+      context_.terminal.notice(line);
+    } else if (!context_.options.quiet) {
+      rows_.push_back(line);
+      draw();
+    }
+  }
+
+  // As many of the newest rows as there is room for.
+  void draw() {
+    ui::Terminal& terminal = context_.terminal;
+    if (!terminal.can_redraw()) {
+      return;
+    }
+    const std::size_t room = std::min(rows_.size(), std::max<std::size_t>(terminal.rows(), 4) - 2);
+    std::string text;
+    for (std::size_t i = rows_.size() - room; i < rows_.size(); ++i) {
+      text += ui::shorten(rows_[i], terminal.columns() - 1) + "\n";
+    }
+    shown_ = true;
+    terminal.set_live(text + ui::shorten(last_row_, terminal.columns() - 1));
+  }
+
+  Context& context_;
+  const bool announce_;
+  const std::function<void(const Event&)> usual_;
+  std::vector<std::string> rows_;
+  std::string step_;
+  std::string last_row_;
   bool shown_ = false;
 };
 
 CheckReport checked(Context& context, CheckRequest request) {
-  LiveLine line(context.terminal);
-  if (!context.options.quiet) {
-    // What takes long is announced where no line can be redrawn, too.
-    const bool announce = !context.terminal.can_redraw() && (request.bandwidth || request.burn_s > 0);
-    request.on_progress = [&, announce, last = std::string()](const std::string& step, std::size_t done,
-                                                              std::size_t all) mutable {
-      line.show(fmt::format("{}: {} of {}", step, done, all));
-      if (announce && step != last) {
-        context.terminal.notice(step);
-        last = step;
-      }
-    };
-  }
+  News news(context, request.bandwidth || request.burn_s > 0);
+  request.on_progress = [&](const std::string& step, std::size_t done, std::size_t all) {
+    news.step(step, done, all);
+  };
   return context.project().check(request);
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "cli/given_file.hpp"
 #include "cli/options.hpp"
@@ -77,8 +78,8 @@ std::vector<config::NewServer> ask_servers(Context& context) {
     for (bool made = false; !made;) {
       try {
         servers.push_back(config::make_new_server(
-            name, ask(context,
-                      "Its address, [USER@]HOST[:PORT] (USER: ubuntu, unless ~/.ssh/config names one): ")));
+            name,
+            ask(context, "Its address, [USER@]HOST[:PORT] (USER: ubuntu, unless ~/.ssh/config says): ")));
         made = true;
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::usage) {
@@ -92,10 +93,13 @@ std::vector<config::NewServer> ask_servers(Context& context) {
 
 std::string ask_manager(Context& context) {
   context.terminal.notice(
-      "Python on the servers: conda downloads Miniconda; venv uses the servers' own python3; uv uses uv; "
-      "system installs nothing");
+      "Python on the servers:\n"
+      "  conda   downloads Miniconda\n"
+      "  venv    uses the servers' own python3\n"
+      "  uv      uses uv\n"
+      "  system  installs nothing");
   for (;;) {
-    const std::string answer = ask(context, "conda, venv, uv or system [conda]: ");
+    std::string answer = ask(context, "conda, venv, uv or system [conda]: ");
     for (const char* manager : {"", "conda", "venv", "uv", "system"}) {
       if (answer == manager) {
         return answer;
@@ -220,8 +224,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
     project.manager = ask_manager(context);
   }
   if (key && !key->empty()) {
-    std::error_code ignored;
-    if (!fs::exists(expand_home(*key), ignored)) {
+    if (!is_there(expand_home(*key))) {
       context.terminal.warning("there is no file " + *key + " yet");
     }
     for (config::NewServer& server : project.servers) {
@@ -234,7 +237,7 @@ config::NewProject gather(Context& context, const InitOptions& options, const fs
 int init(Context& context, const InitOptions& options) {
   const fs::path folder = project_folder(context);
   std::error_code ignored;
-  if (!fs::is_directory(folder, ignored)) {
+  if (!is_folder(folder)) {
     throw Error::usage("init", "there is no folder " + folder.string(), "create it first");
   }
   config::NewProject project;

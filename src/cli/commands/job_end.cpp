@@ -269,7 +269,7 @@ void add_job_kill(CLI::App& command, Context& context) {
   arguments.jobs.add(command, context);
   arguments.jobs.add_words(command, context);
   CLI::Option* signal =
-      command.add_option("--signal", arguments.signal, "First signal to send (default: TERM)");
+      command.add_option("-s,--signal", arguments.signal, "First signal to send (default: TERM)");
   signal->type_name("S");
   context.completers[signal] = NameKind::signals;
   add_number_option(command, "--grace", arguments.grace, "Seconds before KILL (default: 10)", "SECONDS", 0,

@@ -21,7 +21,7 @@ namespace {
 
 struct FetchArguments {
   std::vector<std::string> servers;
-  std::vector<std::string> launches;
+  JobOptions jobs;
   std::optional<int> delay;
   bool show_output = false;
 };
@@ -30,7 +30,8 @@ struct FetchArguments {
 bool bring(Context& context, const FetchArguments& arguments) {
   Project& project = context.project();
   const std::vector<std::string> names = project.server_names(arguments.servers);
-  std::vector<Job> jobs = project.jobs({.selection = {.launches = arguments.launches}, .ask = false});
+  std::vector<Job> jobs =
+      project.jobs({.selection = arguments.jobs.selection(), .some = arguments.jobs.named(), .ask = false});
   std::erase_if(jobs, [&](const Job& job) { return std::ranges::find(names, job.server) == names.end(); });
   const std::size_t count = jobs.size();
   const std::string folder = project.jobs_folder().lexically_relative(project.folder()).string();
@@ -109,11 +110,20 @@ int pull(Context& context, const PullArguments& arguments) {
   request.paths = arguments.words;
   JobOptions named = arguments.jobs;
   if (!named.named()) {
+    if (request.paths.front().find(':') != std::string::npos) {  // as scp has it
+      throw Error::usage("job-pull", fmt::format("'{}' is no job", visible_line(request.paths.front(), 60)),
+                         "a job's key and its files are two words: remote job-pull KEY PATH --to DIR");
+    }
     named.words = {request.paths.front()};
     request.paths.erase(request.paths.begin());
   }
   if (request.paths.empty()) {
     throw Error::usage("job-pull", "no path is given", "remote job-pull KEY PATH…");
+  }
+  const std::string& last = request.paths.back();  // as cp has it, which would copy the whole project
+  if (request.paths.size() > 1 && (last == "." || last == "./" || last == "..")) {
+    throw Error::usage("job-pull", fmt::format("'{}' is given as a path to copy", last),
+                       fmt::format("the folder to copy to is named by --to {}", last));
   }
   request.job = job_to_pull_from(context.project(), named);
   request.to = absolute_path(arguments.to).lexically_normal();
@@ -146,7 +156,8 @@ void add_job_rsync(CLI::App& command, Context& context) {
   add_server_option(command, context, arguments.servers);
   add_number_option(command, "--delay", arguments.delay, "Repeat every N seconds, until Ctrl-C", "N", 0,
                     86400);
-  add_launch_option(command, context, arguments.launches, "Only the logs of this launch");
+  arguments.jobs.add(command, context);
+  arguments.jobs.add_words(command, context);
   command.add_flag("--show-output", arguments.show_output, "Print the folder of each job");
 }
 

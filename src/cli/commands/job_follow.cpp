@@ -7,6 +7,7 @@
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 
+#include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
@@ -19,8 +20,11 @@ namespace {
 struct TailArguments {
   JobOptions jobs;
   bool all = false;
-  std::optional<int> rank;
-  int lines = 20;
+  std::vector<int> ranks;
+  std::optional<int> lines;
+  std::string since;
+  std::string grep;
+  bool fold = false;
   bool no_follow = false;
   bool follow = false;
   bool raw = false;
@@ -59,20 +63,24 @@ std::vector<Job> choose(Project& project, const JobOptions& options, bool all) {
   return chosen;
 }
 
-// The job of the launch that runs this rank.
-std::vector<Job> with_rank(Project& project, const JobOptions& options, int rank) {
-  const std::vector<Job> ranks = choose(project, options, true);
+// The jobs of the launch that run these ranks.
+std::vector<Job> with_ranks(Project& project, const JobOptions& options, const std::vector<int>& ranks) {
+  const std::vector<Job> all = choose(project, options, true);
   std::vector<Job> found;
-  for (const Job& job : ranks) {
-    const int first = job.rank.value_or(-1);
-    if (first >= 0 && rank >= first && rank < first + ranks_of(job)) {
-      found.push_back(job);
+  for (const int rank : ranks) {
+    std::vector<Job> have;
+    std::ranges::copy_if(all, std::back_inserter(have), [&](const Job& job) {
+      const int first = job.rank.value_or(-1);
+      return first >= 0 && rank >= first && rank < first + ranks_of(job);
+    });
+    if (have.size() != 1) {
+      throw Error::usage(
+          fmt::format("remote job-tail: {} rank {}", have.empty() ? "there is no" : "several jobs are", rank),
+          all.empty() ? "" : describe(all), "name a launch that has it: --launch KEY");
     }
-  }
-  if (found.size() != 1) {
-    throw Error::usage(
-        fmt::format("remote job-tail: {} rank {}", found.empty() ? "there is no" : "several jobs are", rank),
-        ranks.empty() ? "" : describe(ranks), "name a launch that has it: --launch KEY");
+    if (std::ranges::find(found, have.front().id, &Job::id) == found.end()) {
+      found.push_back(std::move(have.front()));
+    }
   }
   return found;
 }
@@ -80,23 +88,33 @@ std::vector<Job> with_rank(Project& project, const JobOptions& options, int rank
 int tail(Context& context, const TailArguments& arguments) {
   refuse_output_as_json(context, "job-tail --json");
   FollowRequest request;
-  request.lines = arguments.lines;
+  if (!arguments.since.empty()) {
+    request.since =
+        std::chrono::seconds(std::max<std::int64_t>(0, now_seconds() - parse_since(arguments.since)));
+  }
+  // What is searched is searched from its beginning.
+  request.lines = arguments.lines || request.since || !arguments.grep.empty() ? arguments.lines : 20;
+  request.grep = arguments.grep;
+  request.fold = arguments.fold;
   request.follow = !arguments.no_follow && arguments.delay != 0;  // labml_remote: 0 is not to watch
   request.judge = true;
-  request.each_rank = arguments.all;
+  const bool all = arguments.all || (arguments.fold && arguments.ranks.empty());
+  request.each_rank = all;
   if (arguments.delay.value_or(0) != 0) {
     context.terminal.notice("--delay has no effect: output is shown as soon as it is written");
   }
-  if (arguments.rank) {
-    request.rank = arguments.rank;
-    return follow_on_screen(context, with_rank(context.project(), arguments.jobs, *arguments.rank), request,
+  if (!arguments.ranks.empty()) {
+    request.ranks = arguments.ranks;
+    std::ranges::sort(request.ranks);
+    request.ranks.erase(std::unique(request.ranks.begin(), request.ranks.end()), request.ranks.end());
+    return follow_on_screen(context, with_ranks(context.project(), arguments.jobs, request.ranks), request,
                             arguments.raw);
   }
-  std::vector<Job> jobs = choose(context.project(), arguments.jobs, arguments.all);
+  std::vector<Job> jobs = choose(context.project(), arguments.jobs, all);
   const JobSelection selection = arguments.jobs.selection();
   const bool by_key = std::ranges::any_of(selection.names, [](const auto& name) { return name != "last"; });
-  if (!arguments.all && !by_key) {
-    request.rank = 0;
+  if (!all && !by_key) {
+    request.ranks = {0};
     if (request.follow && jobs.size() == 1 && jobs.front().launch) {  // the verdict waits for all of them
       request.first_rank_only = true;
       for (Job& job : context.project().with_launch(jobs)) {
@@ -136,10 +154,10 @@ int wait(Context& context, const WaitArguments& arguments) {
   }
   if (!arguments.since.empty()) {
     leave_since(context.project(), arguments, jobs);
-  } else if (!options.tags.empty()) {
-    const std::vector<Batch> batches = by_launch(jobs);
-    const auto before = static_cast<std::size_t>(std::ranges::count_if(batches, has_ended));
-    if (batches.size() > 1 && before > 0) {
+  } else if (!options.tags.empty() && by_launch(jobs).size() > 1) {
+    jobs = context.project().refresh(std::move(jobs));  // that some have ended may not be known here yet
+    const auto before = static_cast<std::size_t>(std::ranges::count_if(by_launch(jobs), has_ended));
+    if (before > 0) {
       context.terminal.notice(fmt::format(
           "{} of them had ended before and count, too; --since last waits for the newest alone", before));
     }
@@ -185,12 +203,21 @@ void add_job_tail(CLI::App& command, Context& context) {
   arguments.jobs.add_words(command, context);
   CLI::Option* all =
       command.add_flag("-a,--all", arguments.all, "All ranks of the launch, each line with its rank");
-  command.add_option("--rank", arguments.rank, "Only this rank of the launch")
-      ->type_name("N")
+  command.add_option("--rank", arguments.ranks, "Only these ranks of the launch")
+      ->type_name("N,…")
+      ->delimiter(',')
       ->check(CLI::Range(0, 999999))
       ->excludes(all);
+  command.add_flag("--fold", arguments.fold, "A line that several ranks write is shown once (all ranks)");
+  command
+      .add_option("--grep", arguments.grep,
+                  "Only lines with this, as grep -E finds it; from the first line on")
+      ->type_name("REGEX");
   add_number_option(command, "-n,--lines", arguments.lines, "Lines to start with, from the end (default: 20)",
                     "N", 0, 1000000000);
+  command.add_option("--since", arguments.since, "Start with the lines of this time: 10m, 2h, 2026-11-21")
+      ->type_name("AGE|DAY")
+      ->excludes("--lines");
   command
       .add_option("--delay", arguments.delay, "Accepted for labml_remote's command lines; 0 is --no-follow")
       ->type_name("N")

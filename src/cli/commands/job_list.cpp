@@ -10,6 +10,7 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "cli/markdown.hpp"
 #include "cli/options.hpp"
 #include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
@@ -26,13 +27,12 @@ struct ListArguments {
   bool hidden = false;
   bool offline = false;
   bool watch = false;
-  std::vector<std::string> launches;
+  JobOptions jobs;
   int patience = 3;
-  std::vector<std::string> tags;
   TableOptions table;
 
   // Whether it lists all jobs that fit, and not the unfinished ones and what ended lately.
-  bool all() const { return stopped || failed || !launches.empty(); }
+  bool all() const { return stopped || failed || jobs.by_name(); }
 };
 
 // What ended lately is listed too, but no more than so many launches and jobs.
@@ -95,8 +95,7 @@ std::vector<Job> with_stored(Project& project, JobsRequest request, const std::v
 Listing look(Context& context, const ListArguments& arguments) {
   Project& project = context.project();
   JobsRequest request;
-  request.selection.launches = arguments.launches;
-  request.selection.tags = arguments.tags;
+  request.selection = arguments.jobs.selection();
   request.selection.hidden = arguments.hidden;
   request.unfinished_only = !arguments.all();
   request.ask = !arguments.offline;
@@ -154,7 +153,7 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
     context.terminal.notice(text);
   }
   if (!arguments.table.ranks) {
-    for (const std::string& notice : silent_notices(listing.rows)) {
+    for (const std::string& notice : row_notices(listing.rows)) {
       context.terminal.notice(notice);
     }
   }
@@ -174,14 +173,15 @@ void print(Context& context, const ListArguments& arguments, const Listing& list
     std::ranges::stable_sort(listing.rows, std::greater(),
                              [](const TableRow& row) { return std::pair(!row.dim, row.batch.front().key); });
     std::string text = context.terminal.paint_out(
-        ui::Style::bold, fmt::format("remote job-list --watch   {}   {}   every 2 s; Ctrl-C ends it",
-                                     context.project().name(), format_local_time(now_seconds())));
+        ui::Style::bold, ui::shorten(fmt::format("remote job-list --watch   {}   {}   Ctrl-C ends it",
+                                                 context.project().name(), format_local_time(now_seconds())),
+                                     context.terminal.columns()));
     text += "\n\n" + (listing.rows.empty() ? "" : job_table(context, listing.rows, arguments.table));
     if (const std::string below = footer(listing); !below.empty()) {
       text += context.terminal.paint_out(ui::Style::dim, below) + "\n";
     }
-    for (const std::string& notice : silent_notices(listing.rows)) {
-      text += notice + "\n";
+    for (const std::string& notice : row_notices(listing.rows)) {
+      text += wrapped(notice, 0, context.terminal.columns()) + "\n";
     }
     std::vector<std::string> lines = split(text + notes, '\n');
     lines.pop_back();  // behind the last newline
@@ -230,7 +230,8 @@ int run_list(Context& context, const ListArguments& arguments) {
 
 void add_job_list(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_list);
-  add_launch_option(command, context, arguments.launches, "This launch, finished or not");
+  arguments.jobs.add(command, context);
+  arguments.jobs.add_words(command, context);
   command.add_flag("--ranks", arguments.table.ranks, "A row for each rank of a launch");
   command.add_flag("--ids", arguments.table.ids, "Show the start of each id");
   command.add_flag("-a,--all,--stopped", arguments.stopped,
@@ -242,7 +243,6 @@ void add_job_list(CLI::App& command, Context& context) {
   command.add_flag("--rsync", arguments.rsync, "Also copy their logs into .remote/jobs");
   add_number_option(command, "--patience", arguments.patience, "Seconds to wait for a server (default: 3)",
                     "SECONDS", 1, 3600);
-  add_tag_option(command, context, arguments.tags, "Jobs with this tag; repeated, jobs with all of them");
 }
 
 }  // namespace remote::cli

@@ -87,10 +87,7 @@ std::string ask_server(Context& context) {
   return std::string(trim(*answer));
 }
 
-int run_job(Context& context, const JobArguments& arguments) {
-  if (arguments.follow) {
-    refuse_output_as_json(context, "job-run --follow --json");
-  }
+JobRequest request_of(Context& context, const JobArguments& arguments) {
   JobRequest request = arguments.request;
   request.command =
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
@@ -112,18 +109,11 @@ int run_job(Context& context, const JobArguments& arguments) {
   if (request.server.empty()) {
     request.server = ask_server(context);
   }
-  if (arguments.rsync) {
-    send_project(context, {request.server});
-  }
-  bool unsaved = false;
-  context.on_event = [&](const Event& event) {
-    unsaved = unsaved || std::holds_alternative<StoreProblem>(event);
-    context.show(event);
-  };
-  const StartResult started = context.project().start(request);
+  return request;
+}
+
+void show_started(Context& context, const StartResult& started, const std::vector<Job>& all, bool follow) {
   const Job& job = started.job;
-  std::vector<Job> all{job};
-  all.insert(all.end(), started.more.begin(), started.more.end());
   if (context.options.json) {
     context.print(all.size() == 1 ? jobs::record_json(job) : jobs_json(all));
   } else if (!started.error && all.size() > 1) {
@@ -134,10 +124,29 @@ int run_job(Context& context, const JobArguments& arguments) {
     context.terminal.out(job.state == JobState::queued
                              ? fmt::format("job {} {} on {}\n", job.key, queued_words(job), job.server)
                              : fmt::format("job {} started on {}\n", job.key, job.server));
-    if (!arguments.follow) {
+    if (!follow) {
       context.terminal.notice(fmt::format("follow it with: remote job-tail --job {}", job.key));
     }
   }
+}
+
+int run_job(Context& context, const JobArguments& arguments) {
+  if (arguments.follow) {
+    refuse_output_as_json(context, "job-run --follow --json");
+  }
+  const JobRequest request = request_of(context, arguments);
+  if (arguments.rsync) {
+    send_project(context, {request.server});
+  }
+  bool unsaved = false;
+  context.on_event = [&](const Event& event) {
+    unsaved = unsaved || std::holds_alternative<StoreProblem>(event);
+    context.show(event);
+  };
+  const StartResult started = context.project().start(request);
+  std::vector<Job> all{started.job};
+  all.insert(all.end(), started.more.begin(), started.more.end());
+  show_started(context, started, all, arguments.follow);
   if (started.error) {
     context.show(*started.error);
     context.cancel.check();

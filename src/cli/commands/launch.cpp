@@ -7,6 +7,7 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/launch_texts.hpp>
 
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
@@ -19,7 +20,6 @@
 #include "cli/show/output.hpp"
 #include "cli/show/waiting.hpp"
 #include "jobs/job_json.hpp"
-#include "launch/plan.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
@@ -260,7 +260,7 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     return 0;
   }
   if (launch.rsync || launch.ask_rsync) {
-    launch::resolve_nproc(request.nproc, 0, 1, {});  // what is wrong is said before anything is sent
+    check_nproc(request.nproc);  // what is wrong is said before anything is sent
     std::vector<std::string> servers = request.servers;
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);
@@ -302,31 +302,6 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
   return launch.follow ? follow(context, request, result.jobs) : 0;
 }
 
-void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {
-  std::vector<std::string> names;
-  std::vector<std::string> descriptions;
-  for (const LauncherInfo& info : launchers()) {
-    names.push_back(info.name);
-    descriptions.push_back(info.name + ": " + info.description);
-  }
-  command.add_option("--launcher", launcher, join(descriptions, "; "))->check(CLI::IsMember(names));
-}
-
-void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
-  command
-      .add_option(
-          "--rdzv,--rdzv-backend", options.rendezvous,
-          "torchrun: how its agents meet (default: static; c10d with --nnodes MIN:MAX or --max-restarts)")
-      ->check(CLI::IsMember({"static", "c10d"}));
-  command
-      .add_option("--nnodes", options.nodes,
-                  "torchrun: continue while MIN servers are left; MAX is the number of servers")
-      ->type_name("MIN:MAX");
-  add_number_option(command, "--max-restarts", options.max_restarts,
-                    "torchrun: restarts of all workers after a failure (default: 0; 3 with --nnodes MIN:MAX)",
-                    "N", 0, 1000000);
-}
-
 // How the ranks are started and watched.
 void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_launcher_option(command, arguments.launcher);
@@ -346,6 +321,9 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_number_option(command, "--lost-after", arguments.lost_after_s,
                     "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
                     86400);
+  command.add_option("--name", arguments.request.name, "Name of the launch in the history")
+      ->type_name("NAME");
+  command.add_option("--note", arguments.request.note, "Note for the history")->type_name("TEXT");
   command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   command.add_flag("--verify-sync", arguments.request.verify_sync,
                    "Start only if every server has the same files as this machine");

@@ -4,12 +4,12 @@
 #include <filesystem>
 
 #include <fmt/format.h>
+#include <remote/launch_texts.hpp>
 
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/given_file.hpp"
-#include "launch/host_filter.hpp"
-#include "launch/hostfile.hpp"
+#include "cli/options.hpp"
 
 namespace remote::cli {
 
@@ -34,9 +34,9 @@ void HostOptions::choose(Context& context, const std::vector<std::string>& serve
                          LaunchRequest& request) const {
   std::vector<LaunchHost> hosts;
   if (!hostfile_.empty()) {
-    hosts = launch::parse_hostfile(read_given_file("--hostfile", expand_home(hostfile_)), hostfile_);
+    hosts = parse_hostfile(read_given_file("--hostfile", expand_home(hostfile_)), hostfile_);
   } else if (!hosts_.empty()) {
-    hosts = launch::parse_host_list(hosts_);
+    hosts = parse_host_list(hosts_);
   }
   request.hosts = context.project().resolve_hosts(hosts);
   if (!include_.empty() || !exclude_.empty()) {
@@ -53,8 +53,8 @@ void HostOptions::filter(Context& context, const std::vector<std::string>& serve
                          std::vector<LaunchHost>& hosts) const {
   const bool include = !include_.empty();
   std::vector<LaunchHost> named;
-  for (const LaunchHost& one : include ? launch::parse_host_filter(include_, "--include")
-                                       : launch::parse_host_filter(exclude_, "--exclude")) {
+  for (const LaunchHost& one :
+       include ? parse_host_filter(include_, "--include") : parse_host_filter(exclude_, "--exclude")) {
     named.push_back(context.project().resolve_hosts({one}).front());  // one by one: they may repeat a server
   }
   if (hosts.empty()) {
@@ -63,7 +63,7 @@ void HostOptions::filter(Context& context, const std::vector<std::string>& serve
       hosts.push_back({.name = name});
     }
   }
-  hosts = include ? launch::include_hosts(hosts, named) : launch::exclude_hosts(hosts, named);
+  hosts = include ? include_hosts(hosts, named) : exclude_hosts(hosts, named);
 }
 
 void InitMethodOptions::add(CLI::App& command) {
@@ -180,6 +180,31 @@ void WorkdirOption::choose(Context& context, Env& env) const {
   env.emplace_back("REMOTE_WORKDIR", below.string());
   context.terminal.notice(fmt::format("working directory: {} (--workdir . for the project's folder)",
                                       visible_line(below.string())));
+}
+
+void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {
+  std::vector<std::string> names;
+  std::vector<std::string> descriptions;
+  for (const LauncherInfo& info : launchers()) {
+    names.push_back(info.name);
+    descriptions.push_back(info.name + ": " + info.description);
+  }
+  command.add_option("--launcher", launcher, join(descriptions, "; "))->check(CLI::IsMember(names));
+}
+
+void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
+  command
+      .add_option(
+          "--rdzv,--rdzv-backend", options.rendezvous,
+          "torchrun: how its agents meet (default: static; c10d with --nnodes MIN:MAX or --max-restarts)")
+      ->check(CLI::IsMember({"static", "c10d"}));
+  command
+      .add_option("--nnodes", options.nodes,
+                  "torchrun: continue while MIN servers are left; MAX is the number of servers")
+      ->type_name("MIN:MAX");
+  add_number_option(command, "--max-restarts", options.max_restarts,
+                    "torchrun: restarts of all workers after a failure (default: 0; 3 with --nnodes MIN:MAX)",
+                    "N", 0, 1000000);
 }
 
 void add_image_option(CLI::App& command, std::optional<std::string>& image) {

@@ -74,6 +74,11 @@ class WorkdirOption {
   std::optional<std::string> given_;
 };
 
+// --launcher
+void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher);
+// --rdzv, --nnodes, --max-restarts
+void add_torchrun_options(CLI::App& command, TorchrunOptions& options);
+
 // --image
 void add_image_option(CLI::App& command, std::optional<std::string>& image);
 

@@ -11,6 +11,7 @@
 #include "cli/commands/launch_options.hpp"
 #include "cli/keyboard.hpp"
 #include "cli/options.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
 #include "cli/show/waiting.hpp"
@@ -51,8 +52,8 @@ nlohmann::json outcome_json(const ServerRun& run, const Printed& printed) {
                           {"exit_code", nullptr},
                           {"signal", nullptr},
                           {"stdout", run.error ? "" : printed.out},
-                          {"stderr", run.error ? "" : printed.err},
-                          {"error", or_null(run.error)}};
+                          {"stderr", run.error ? "" : printed.err}};
+  put_error(entry, run.error);
   if (run.status && run.status->code()) {
     entry["exit_code"] = *run.status->code();
   } else if (run.status) {

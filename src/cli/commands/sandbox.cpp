@@ -6,6 +6,7 @@
 
 #include "base/files.hpp"
 #include "base/json.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "config/trust.hpp"
@@ -29,7 +30,7 @@ struct DownArguments {
 fs::path sandbox_project(const Context& context) {
   if (context.options.project) {
     fs::path folder = expand_home(*context.options.project);
-    if (!fs::is_directory(folder)) {
+    if (!is_folder(folder)) {
       throw Error::usage("--project " + *context.options.project, "there is no such folder",
                          "make it first, or go into the folder and leave --project out");
     }

@@ -11,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/top.hpp"
 #include "cli/show/waiting.hpp"
@@ -28,9 +29,9 @@ nlohmann::json entry_json(const ServerInfo& server, const ServerState* state) {
                         {"from", setting.from},
                         {"problem", or_null(setting.problem)}});
   }
-  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr},  {"gpus", nullptr},
-                          {"jobs", nullptr},       {"settings", settings},  {"error", or_null(server.error)},
-                          {"load", nullptr},       {"gpu_details", nullptr}};
+  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr}, {"gpus", nullptr},
+                          {"jobs", nullptr},       {"settings", settings}, {"load", nullptr},
+                          {"gpu_details", nullptr}};
   if (state != nullptr) {
     entry["reachable"] = !state->error.has_value();
     entry["jobs"] = state->jobs;
@@ -41,10 +42,8 @@ nlohmann::json entry_json(const ServerInfo& server, const ServerState* state) {
       entry["load"] = to_json(*state->load);
       entry["gpu_details"] = to_json(state->gpu_facts)["gpus"];
     }
-    if (!server.error) {
-      entry["error"] = or_null(state->error);
-    }
   }
+  put_error(entry, server.error || state == nullptr ? server.error : state->error);
   return entry;
 }
 
@@ -67,13 +66,15 @@ void add_state(ui::Table& table, const ServerState& state) {
   } else if (state.gpus) {
     gpus = std::to_string(*state.gpus);
   }
-  table.add({ui::Cell(state.server, ui::Style::cyan),
-             state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green),
-             std::move(gpus), std::to_string(state.jobs),
-             state.load ? fmt::format("{:.1f} on {}", state.load->load,
-                                      counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
-                        : "-",
-             in_short(state.gpu_facts)});
+  table.add(
+      {ui::Cell(state.server, ui::Style::cyan),
+       state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green), std::move(gpus),
+       state.load && !state.load->others.empty() ? fmt::format("{} + {}", state.jobs, other_jobs(*state.load))
+                                                 : std::to_string(state.jobs),
+       state.load ? fmt::format("{:.1f} on {}", state.load->load,
+                                counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
+                  : "-",
+       in_short(state.gpu_facts)});
 }
 
 int code_of(const Error& error) {

@@ -25,10 +25,17 @@ namespace {
 
 constexpr std::size_t most_shown = 10;  // launches and jobs that are shown
 
-// What runs, and then what ended, each by key.
-std::vector<TableRow> rows_of(const ProjectStatus& status) {
+// What runs, and then what ended, each by key; a launch with its ranks that ended before.
+std::vector<TableRow> rows_of(Project& project, const ProjectStatus& status) {
   std::vector<Job> jobs = status.unfinished;
   jobs.insert(jobs.end(), status.ended.begin(), status.ended.end());
+  const std::size_t news = jobs.size();
+  for (Job& job : project.with_launch(jobs)) {
+    const auto end = jobs.begin() + static_cast<std::ptrdiff_t>(news);
+    if (std::ranges::find(jobs.begin(), end, job.id, &Job::id) == end) {
+      jobs.push_back(std::move(job));
+    }
+  }
   std::ranges::sort(jobs, {}, &Job::key);
   std::vector<TableRow> rows;
   for (Batch& batch : by_launch(jobs)) {
@@ -39,12 +46,14 @@ std::vector<TableRow> rows_of(const ProjectStatus& status) {
   return rows;
 }
 
-// "2 launches and 1 job"
-std::string counted_launches(const std::vector<Job>& jobs) {
+// "2 launches and 1 job", of those that are over, or of the others
+std::string counted_launches(const std::vector<TableRow>& rows, bool over) {
   std::size_t launches = 0;
   std::size_t others = 0;
-  for (const Batch& batch : by_launch(jobs)) {
-    ++(batch.front().launch ? launches : others);
+  for (const TableRow& row : rows) {
+    if (row.dim == over) {
+      ++(row.batch.front().launch ? launches : others);
+    }
   }
   const std::string of_launches = counted(launches, "launch");
   if (launches == 0 || others == 0) {
@@ -68,7 +77,7 @@ int show_status(Context& context) {
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
   const ProjectStatus status = project.status();
   waiting.reset();
-  const std::vector<TableRow> rows = rows_of(status);
+  const std::vector<TableRow> rows = rows_of(project, status);
   const std::vector<NextStep> next = next_steps(context, status, rows);
   if (context.options.json) {
     nlohmann::ordered_json json = {{"project", project.name()},
@@ -94,12 +103,13 @@ int show_status(Context& context) {
       context.terminal.notice(fmt::format("{} more that ended: remote job-list --stopped", hidden));
     }
   }
-  context.terminal.notice(fmt::format(
-      "{}: {} on {}{}", project.name(),
-      status.unfinished.empty() ? "nothing runs" : counted_launches(status.unfinished) + " unfinished",
-      counted(static_cast<std::size_t>(status.servers), "server"),
-      status.ended.empty() ? "" : fmt::format(", {} ended since last time", counted_launches(status.ended))));
-  for (const std::string& notice : silent_notices(rows)) {
+  const bool any_over = std::ranges::any_of(rows, &TableRow::dim);
+  context.terminal.notice(
+      fmt::format("{}: {} on {}{}", project.name(),
+                  status.unfinished.empty() ? "nothing runs" : counted_launches(rows, false) + " unfinished",
+                  counted(static_cast<std::size_t>(status.servers), "server"),
+                  any_over ? fmt::format(", {} ended since last time", counted_launches(rows, true)) : ""));
+  for (const std::string& notice : row_notices(rows)) {
     context.terminal.notice(notice);
   }
   for (const NextStep& one : next) {

@@ -12,6 +12,7 @@
 #include "cli/context.hpp"
 #include "cli/report/sections.hpp"
 #include "cli/show/bandwidth.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
@@ -112,6 +113,7 @@ Json jobs_of(const Report& report) {
     entry["reason"] = visible_line(entry["reason"].get<std::string>());
     entry["failed_at_ms"] = or_null(is_final(job.state) ? job.failed_ms : std::nullopt);
     entry["ranks"] = ranks_of(job);
+    entry["state_text"] = visible_line(state_text(job));
     entry["ended"] = is_final(job.state);
     all.push_back(std::move(entry));
   }
@@ -140,6 +142,7 @@ std::string for_html(std::string_view plain) {
 Json report_json(const Report& report, const std::string& project, bool watch) {
   const Job& first = report.jobs.front();
   const std::string state = short_state(report);
+  const std::string used = usage_text(report.jobs);
   Json tails = Json::array();
   for (const Tail& tail : report.tails) {
     if (!tail.out.empty() || !tail.err.empty()) {
@@ -150,8 +153,11 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
     }
   }
   Json problems = Json::array();
+  Json errors = Json::array();
   for (const Error& error : report.errors) {
     problems.push_back(error.message());
+    errors.push_back({{"server", or_null(error.server())}});
+    put_error(errors.back(), error);
   }
   return {{"project", project},
           {"title",
@@ -159,10 +165,11 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
           {"launch", first.launch ? Json(first.launch->text()) : Json(nullptr)},
           {"state", state},
           {"look", look_of(report, state)},
-          {"headline", fmt::format("{} on {}: {}", count_text(report.jobs), server_names(report.jobs),
-                                   visible_line(state_text(report.jobs)))},
+          {"headline", fmt::format("{} on {}: {}{}", count_text(report.jobs), server_names(report.jobs),
+                                   visible_line(state_text(report.jobs)), used.empty() ? "" : "; " + used)},
           {"cause", cause_of(report)},
           {"problems", std::move(problems)},
+          {"errors", std::move(errors)},
           {"jobs", jobs_of(report)},
           {"timeline", timeline_json(report)},
           {"environment", environment_json(report)},

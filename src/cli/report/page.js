@@ -20,7 +20,7 @@
   const exactClock = ms => stamp(ms, true);
   const duration = s => s < 90 ? Math.round(s) + " s" : s < 5400 ? Math.round(s / 60) + " min" : (s / 3600).toFixed(1) + " h";
   const figure = v => v === null || v === undefined ? "" : Math.abs(v) >= 1e5 || (v !== 0 && Math.abs(v) < 1e-3) ? v.toExponential(3).replace(/\.?0+e/, "e") : String(+v.toPrecision(5));
-  const who = one => one.label ? one.label : one.rank === null || one.rank === undefined ? "job " + one.key : "rank " + one.rank;
+  const who = one => one.label ? one.label : one.rank === null || one.rank === undefined ? "job " + one.key : one.ranks > 1 ? `ranks ${one.rank}–${one.rank + one.ranks - 1}` : "rank " + one.rank;
   const look = state => ({succeeded: "good", failed: "bad", lost: "bad", killed: "odd", running: "busy", starting: "busy", queued: "soft"}[state] || "soft");
   const hues = [210, 130, 30, 280, 0, 175, 330, 60];
   const color = n => `hsl(${(hues[n % 8] + 17 * Math.floor(n / 8)) % 360} 65% ${matchMedia("(prefers-color-scheme: dark)").matches ? 65 : 42}%)`;
@@ -62,6 +62,7 @@
 
   const happened = {first_output: "wrote its first output", restarted: "began its workers anew", requeued: "was begun anew by Slurm",
                     failed: "failed", killed: "was ended", lost: "was lost"};
+  const ofAll = new Set(["restarted", "requeued", "killed", "lost"]);  // happens to all ranks of a job
   const signOf = {restarted: "anew", requeued: "anew", first_output: "first"};
   const stepWords = {connect: "connecting to", look: "looking at", container: "making the container ready on", start: "starting on"};
 
@@ -78,7 +79,7 @@
       lines.push({at: from, text: `${stepWords[name] || name} ${where}: ${((to - from) / 1000).toFixed(2)} s${slow}`, exact: true});
     }
     for (const one of moments) {
-      lines.push({at: one.at_ms, exact: one.exact, text: `${who(one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
+      lines.push({at: one.at_ms, exact: one.exact, text: `${who(ofAll.has(one.kind) && data.jobs.find(job => job.key === one.key) || one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
     }
     return lines.sort((one, other) => one.at - other.at);
   };
@@ -104,7 +105,7 @@
     const share = seconds => Math.max(0, Math.min(100, 100 * (seconds - begin) / (end - begin)));
     const rows = jobs.map(job => {
       const row = element("div", null, "row");
-      row.append(element("span", who(job) + (job.ranks > 1 ? "–" + (job.rank + job.ranks - 1) : "") + " · " + job.server, "name"));
+      row.append(element("span", who(job) + " · " + job.server, "name"));
       const bar = element("div", null, "bar");
       const last = job.ended_at || (job.ended ? job.checked_at || begin : data.made_at);
       const started = job.started_at || last;
@@ -124,7 +125,7 @@
         mark.style.left = `calc(${share(Math.min(one.at_ms / 1000, last))}% - 3px)`;
         bar.append(mark);
       }
-      const words = `${who(job)} on ${job.server}: ${job.state}${job.reason ? ", " + job.reason : ""}` +
+      const words = `${who(job)} on ${job.server}: ${job.state_text}` +
         (job.started_at ? `; began ${clock(job.started_at)}, ${job.ended ? "ran" : "has run"} ${duration(last - started)}` : "") +
         own.filter(one => signOf[one.kind]).map(one => `; ${clock(one.at_ms / 1000)} ${happened[one.kind]}`).join("");
       bar.setAttribute("role", "img");
@@ -143,15 +144,15 @@
 
   const showJobs = () => {
     const head = element("tr");
-    for (const name of ["", "Server", "State", "Exit", "Began", "Ran", "Last line", "PID", "Command"]) head.append(element("th", name));
+    const commands = data.jobs.some(job => job.command !== data.jobs[0].command);  // else the title has it
+    for (const name of ["", "Server", "State", "Began", "Ran", "Last line", "PID", ...(commands ? ["Command"] : [])]) head.append(element("th", name));
     const rows = data.jobs.map(job => {
       const row = element("tr");
-      const exit = job.exit_code !== null && job.exit_code !== undefined ? job.exit_code : job.signal || "";
       const ran = job.started_at && (job.ended_at || !job.ended) ? duration((job.ended_at || data.made_at) - job.started_at) : "";
-      for (const text of [who(job), job.server, job.state + (job.reason ? " (" + job.reason + ")" : ""), exit,
+      for (const text of [who(job), job.server, job.state_text,
                           job.started_at ? clock(job.started_at) : "", ran,
                           job.last_output_at ? duration(data.made_at - job.last_output_at) + " ago" : "", job.pid || ""]) row.append(element("td", text));
-      row.append(element("td", job.command, "command"));
+      if (commands) row.append(element("td", job.command, "command"));
       return row;
     });
     at("jobs").replaceChildren(head, ...rows);

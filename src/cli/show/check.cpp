@@ -11,6 +11,7 @@
 #include "cli/context.hpp"
 #include "cli/show/bandwidth.hpp"
 #include "cli/show/burn.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/network.hpp"
 #include "ui/table.hpp"
 
@@ -269,6 +270,7 @@ nlohmann::json to_json(const CheckReport& report) {
                    {"ok", server.ok()},
                    {"checks", checks},
                    {"facts", server.facts ? to_json(*server.facts) : nlohmann::json::object()}});
+    put_error(all.back(), server.error);
     if (report.network) {
       all.back()["facts"]["network"] = to_json(*report.network, all.size() - 1);
     }
@@ -277,6 +279,11 @@ nlohmann::json to_json(const CheckReport& report) {
     }
   }
   return all;
+}
+
+std::string finding_line(const std::string& server, const Finding& finding) {
+  return fmt::format("{}: {}: {}: {}", server, look_of(finding.status).word, finding.name,
+                     visible_line(finding.detail));
 }
 
 std::string harmless_text(const CheckReport& report) {

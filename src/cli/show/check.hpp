@@ -19,6 +19,9 @@ nlohmann::json to_json(const ServerFacts& facts);
 // same. `all`: a row for each finding instead of one for each server.
 std::string check_table(const CheckReport& report, const ui::Terminal& terminal, bool all = false);
 
+// "gpu-1: fail: rsync: is not installed"
+std::string finding_line(const std::string& server, const Finding& finding);
+
 // The fixes that Project::mend runs, each with its servers; "" where there are none.
 std::string harmless_text(const CheckReport& report);
 // A script for each server with the fixes that need root there; "" where there are none.

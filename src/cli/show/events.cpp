@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/prepare_words.hpp"
 
@@ -26,9 +27,9 @@ void show_names(Context& context, const std::string& title, const std::vector<st
 }
 
 // One function an event that has words; the others are passed by.
-class Words {
+class EventText {
  public:
-  explicit Words(Context& context) : context_(context), terminal_(context.terminal) {}
+  explicit EventText(Context& context) : context_(context), terminal_(context.terminal) {}
 
   void operator()(const ConfigWarning& event) { terminal_.warning(event.text); }
   void operator()(const StoreProblem& event) { terminal_.warning(event.text); }
@@ -71,9 +72,11 @@ class Words {
   }
   void operator()(const CodeChanged& event);
   void operator()(const EndingRanks& event) {
+    // An agent may end because of a rank of another one, which is not known yet.
+    const bool follows = event.failed && event.failed->reason.kind == JobReason::Kind::after_rank;
     terminal_.notice(event.failed
                          ? fmt::format("{}: {}; ending the other ranks", describe(*event.failed),
-                                       state_text(*event.failed))
+                                       follows ? "ended after a rank failed" : state_text(*event.failed))
                          : "ending the ranks that have started, or may have (--on-failure=leave keeps them)");
   }
   void operator()(const LinkLeftOut& event);
@@ -100,7 +103,7 @@ std::string named(const std::vector<std::string>& names) {
          (names.size() > most ? fmt::format(" and {} more", names.size() - most) : std::string());
 }
 
-void Words::operator()(const CodeChanged& event) {
+void EventText::operator()(const CodeChanged& event) {
   const std::string servers = named(event.servers);
   terminal_.warning(
       event.never_sent
@@ -110,7 +113,7 @@ void Words::operator()(const CodeChanged& event) {
                         named(event.names), event.names.size() == 1 ? "it" : "them"));
 }
 
-void Words::operator()(const LinkLeftOut& event) {
+void EventText::operator()(const LinkLeftOut& event) {
   using Why = LinkLeftOut::Why;
   const std::string name = visible_line(event.name);
   const std::string target = visible_line(event.target);
@@ -126,7 +129,7 @@ void Words::operator()(const LinkLeftOut& event) {
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
 }
 
-void Words::operator()(const NoLifeline& event) {
+void EventText::operator()(const NoLifeline& event) {
   using Cause = NoLifeline::Cause;
   const std::string consequence =
       "when a rank fails, its ranks are ended only while this machine follows (--follow)";
@@ -209,7 +212,7 @@ std::string summary(const PrepareReport& report, const PrepareRequest& request) 
 json prepared_json(const PrepareResult& result) {
   json entry = {{"server", result.server}, {"ok", !result.error}};
   if (result.error) {
-    entry["error"] = result.error->message();
+    put_error(entry, result.error);
     entry["hint"] = hint_of(*result.error);
     entry["log"] = or_null(result.log);
     return entry;
@@ -274,7 +277,7 @@ void show_shared(Context& context, const std::vector<PrepareResult>& results, co
 }  // namespace
 
 void show_event(Context& context, const Event& event) {
-  std::visit(Words(context), event);
+  std::visit(EventText(context), event);
 }
 
 ui::Transfer as_transfer(const TransferProgress& progress) {
@@ -387,7 +390,7 @@ int show_prepared(Context& context, const std::vector<PrepareResult>& results, c
   show_shared(context, results, title);
   if (nothing_to_install) {
     context.terminal.notice(
-        "nothing to install: there is no requirements.txt or Pipfile, and no pyproject.toml of a package");
+        "nothing to install: no requirements.txt, Pipfile or pyproject.toml of a package");
   }
   if (left_alone) {
     context.terminal.notice(" hint: send them too with --overwrite");

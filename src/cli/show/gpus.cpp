@@ -108,10 +108,13 @@ std::string mebi_or_gibi(double bytes) {
   return gibi < 99.95 ? fmt::format("{:.1f} GiB", gibi) : fmt::format("{:.0f} GiB", gibi);
 }
 
-bool in_use(const Gpu& gpu) {
+std::optional<bool> in_use(const Gpu& gpu) {
   // A driver keeps some hundred MiB for itself.
   constexpr std::uint64_t most_of_driver = std::uint64_t{1} << 30U;
   const std::uint64_t used = gpu.memory_used.value_or(0);
+  if (gpu.processes.empty() && !gpu.memory_used && !gpu.utilisation) {
+    return std::nullopt;
+  }
   return !gpu.processes.empty() || gpu.utilisation.value_or(0) >= 5 || used > most_of_driver ||
          (gpu.memory_total && used > *gpu.memory_total / 10);
 }
@@ -126,8 +129,11 @@ std::string in_short(const GpuFacts& facts) {
     used += static_cast<double>(gpu.memory_used.value_or(0));
     total += static_cast<double>(gpu.memory_total.value_or(0));
   }
-  const auto busy = std::ranges::count_if(facts.gpus, in_use);
-  return fmt::format("{} of {}, {} of {}", busy, facts.gpus.size(), mebi_or_gibi(used), mebi_or_gibi(total));
+  const auto busy =
+      std::ranges::count(facts.gpus, true, [](const Gpu& gpu) { return in_use(gpu).value_or(false); });
+  const std::string memory =
+      total > 0 ? fmt::format(", {} of {}", mebi_or_gibi(used), mebi_or_gibi(total)) : "";
+  return fmt::format("{} of {}{}", busy, facts.gpus.size(), memory);
 }
 
 }  // namespace remote::cli

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -16,8 +17,9 @@ nlohmann::json to_json(const Gpu& gpu);
 
 std::string name_of(GpuVendor vendor);  // "nvidia"
 
-// Whether something uses it, also where it is not seen what: drivers and containers hide processes.
-bool in_use(const Gpu& gpu);
+// Whether something uses it, also where it is not seen what: drivers and containers hide processes. nullopt:
+// nothing is known.
+std::optional<bool> in_use(const Gpu& gpu);
 
 // "2 of 8, 61.2 GiB of 640 GiB": how many are in use, and their memory; "-" where there are none.
 std::string in_short(const GpuFacts& facts);

@@ -4,16 +4,15 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <remote/verdict.hpp>
 
 #include "base/clock.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
-#include "jobs/verdict.hpp"
 #include "ui/table.hpp"
 
 namespace remote::cli {
-namespace {
 
 ui::Style style_of(JobState state) {
   switch (state) {
@@ -31,10 +30,12 @@ ui::Style style_of(JobState state) {
   }
 }
 
+namespace {
+
 // That of the job that matters most: one that failed, else one that goes on.
-ui::Style style_of(const TableRow& row) {
+ui::Style style_of_row(const TableRow& row) {
   using enum JobState;
-  if (!jobs::verdict_of(row.batch).left.empty()) {
+  if (!verdict_of(row.batch).left.empty()) {
     return style_of(succeeded);
   }
   for (const JobState state : {failed, lost, unknown, running, starting, queued, killed, succeeded}) {
@@ -46,6 +47,7 @@ ui::Style style_of(const TableRow& row) {
 }
 
 constexpr std::size_t longest_reason = 32;
+constexpr std::size_t most_used_told = 10;  // an array may have a thousand jobs
 
 std::int64_t begin_of(const Job& job) {
   return job.started_at.value_or(job.created_at);
@@ -124,13 +126,20 @@ std::string tags_text(const Batch& batch) {
 
 }  // namespace
 
-std::vector<std::string> silent_notices(const std::vector<TableRow>& rows) {
+std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
   std::vector<std::string> notices;
   std::set<int> told;
   for (const TableRow& row : rows) {
     const Job& job = first_rank(row.batch);
+    const char* what = job.launch ? "launch" : "job";
+    const auto newer = static_cast<std::size_t>(&rows.back() - &row);
+    if (const std::string used = usage_text(row.batch); !used.empty() && newer < most_used_told) {
+      notices.push_back(fmt::format("{} {} {}", what, job.key, used));
+    }
+    if (job.state == JobState::queued && ui::display_width(job.reason.text) > longest_reason) {
+      notices.push_back(fmt::format("{} {} waits: {}", what, job.key, visible_line(job.reason.text)));
+    }
     if (const std::int64_t silent = silence_of(row.batch); silent > 0 && told.insert(job.key).second) {
-      const char* what = job.launch ? "launch" : "job";
       notices.push_back(fmt::format("{} {} has been silent for {}: remote job-stacks --{} {}", what, job.key,
                                     format_duration(silent), what, job.key));
     }
@@ -144,15 +153,17 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
   if (options.ids) {
     columns.emplace_back("ID");
   }
-  columns.insert(columns.end(), {"STATE",
+  columns.insert(columns.end(), {ui::Column("STATE").whole(),
                                  "SERVER",
                                  options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS"),
                                  {"STARTED", true},
                                  {"TIME", true}});
-  if (options.ranks) {
+  if (options.ranks && !options.past) {
     columns.emplace_back("LAST LINE", true);
   }
-  columns.insert(columns.end(), {ui::Column("TAGS").yielding(), ui::Column("COMMAND").yielding().elided()});
+  if (!options.past) {
+    columns.insert(columns.end(), {ui::Column("TAGS").yielding(), ui::Column("COMMAND").yielding().elided()});
+  }
   ui::Table table(columns);
   const std::int64_t now = now_seconds();
   for (const TableRow& row : rows) {
@@ -168,13 +179,26 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
     if (options.ids) {
       cells.emplace_back(id_text(batch, options));
     }
-    cells.insert(cells.end(),
-                 {ui::Cell(state_text(batch), style_of(row)), server_names(batch), ranks_text(batch, options),
-                  format_duration(now - begin) + " ago", duration(batch, now)});
-    if (options.ranks) {
+    ui::Cell servers = server_names(batch);
+    if (const std::size_t count = servers_of(batch).size(); count > 1) {
+      servers.brief = counted(count, "server");
+    }
+    ui::Cell ranks = ranks_text(batch, options);
+    if (!options.ranks && batch.front().launch) {
+      int count = 0;
+      for (const Job& job : batch) {
+        count += ranks_of(job);
+      }
+      ranks.brief = std::to_string(count);
+    }
+    cells.insert(cells.end(), {ui::Cell(state_text(batch), style_of_row(row)), std::move(servers),
+                               std::move(ranks), rough_duration(now - begin) + " ago", duration(batch, now)});
+    if (options.ranks && !options.past) {
       cells.emplace_back(age_of_output(batch.front()));
     }
-    cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
+    if (!options.past) {
+      cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
+    }
     for (ui::Cell& cell : cells) {
       cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
     }

@@ -14,13 +14,17 @@ struct TableRow {
   bool dim = false;
 };
 
+ui::Style style_of(JobState state);
+
 struct TableOptions {
   bool ranks = false;  // a row each rank, not each launch
+  bool past = false;   // without what only counts while jobs run, and what they have in common: tags, command
   bool ids = false;    // a column with the beginnings of the ids of jobs, and of launches in a launch's row
 };
 
-// What is silent for long, each with the command that shows where it is.
-std::vector<std::string> silent_notices(const std::vector<TableRow>& rows);
+// What is to say below the table: what is silent for long, each with the command that shows where it is, and
+// why jobs wait where the table has no room for that, and what the newest used of what they had.
+std::vector<std::string> row_notices(const std::vector<TableRow>& rows);
 
 // For stdout, with a newline at its end.
 std::string job_table(const Context& context, const std::vector<TableRow>& rows, const TableOptions& options);

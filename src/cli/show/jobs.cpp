@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 
 #include "base/clock.hpp"
+#include "base/command.hpp"
 #include "base/json.hpp"
 #include "base/ranges.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/markdown.hpp"
 #include "cli/show/launches.hpp"
-#include "jobs/job_fields.hpp"
 #include "jobs/job_json.hpp"
-#include "launch/command.hpp"
 #include "project/excluded.hpp"
 
 namespace remote::cli {
@@ -55,7 +55,8 @@ std::string verdict_headline(const Verdict& verdict) {
     const Job& first = *verdict.first;
     const auto second = first.failed_ms ? std::optional(*first.failed_ms / 1000) : first.ended_at;
     const std::string when = second ? ", " + format_local_time(*second) : "";
-    return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), first.server,
+    const std::string node = failed_node(first);
+    return fmt::format("{} on {} failed{} ({}{}{})", rank_text(first), node.empty() ? first.server : node,
                        verdict.total > 1 ? " first" : "", cause(first), when, lead(verdict));
   }
   if (verdict.killed_first) {
@@ -159,7 +160,9 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
   } else if (!rest.empty()) {
     text += ": " + rest;
   }
-  terminal.notice(text, ui::Style::red);
+  // It may be longer than the terminal is wide, which would break it within a word.
+  terminal.notice(terminal.stderr_is_terminal() ? wrapped(text, 0, terminal.columns()) : text,
+                  ui::Style::red);
   for (const std::string& line : lines) {
     terminal.notice("  " + line);
   }
@@ -178,7 +181,7 @@ void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::str
 }
 
 std::string shown_value(const std::string& name, const std::string& value) {
-  return visible_line(launch::mask_value(name, value));
+  return visible_line(mask_value(name, value));
 }
 
 // What all processes have in common.
@@ -240,9 +243,17 @@ std::string rank_text(const Job& job) {
   return (ranks_of(job) == 1 ? "rank " : "ranks ") + rank_numbers(job);
 }
 
+std::string failed_node(const Job& job) {
+  using enum JobReason::Kind;
+  const bool tells = job.reason.kind == none || job.reason.kind == out_of_memory;
+  return tells && job.state == JobState::failed && ranks_of(job) == 1 ? visible_line(job.reason.text) : "";
+}
+
 std::string describe(const Job& job) {
-  return job.rank ? fmt::format("job {} ({} on {})", job.key, rank_text(job), job.server)
-                  : fmt::format("job {} on {}", job.key, job.server);
+  const std::string node = failed_node(job);
+  return job.rank
+             ? fmt::format("job {} ({} on {})", job.key, rank_text(job), node.empty() ? job.server : node)
+             : fmt::format("job {} on {}", job.key, job.server);
 }
 
 std::string kill_command(const std::vector<Job>& jobs) {
@@ -329,7 +340,7 @@ std::string container_words(const Container& container) {
     words += fmt::format(", in {}", container.workdir);
   }
   if (!container.args.empty()) {
-    words += fmt::format(", with {}", launch::mask_command(shell_join(container.args)));
+    words += fmt::format(", with {}", mask_command(shell_join(container.args)));
   }
   return words;
 }
@@ -337,7 +348,7 @@ std::string container_words(const Container& container) {
 nlohmann::ordered_json container_json(const Container& container) {
   std::vector<std::string> args;
   // a secret may stand behind its option
-  for (const std::string& word : launch::shell_words(launch::mask_command(shell_join(container.args)))) {
+  for (const std::string& word : shell_words(mask_command(shell_join(container.args)))) {
     args.push_back(word);
   }
   nlohmann::ordered_json json{
@@ -356,7 +367,7 @@ nlohmann::ordered_json container_json(const Container& container) {
 namespace {
 
 std::string shown_command(const PlannedProcess& process) {
-  return launch::mask_command(process.shown.empty() ? process.command : process.shown);
+  return mask_command(process.shown.empty() ? process.command : process.shown);
 }
 
 }  // namespace
@@ -406,7 +417,7 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
   for (const PlannedProcess& process : plan.processes) {
     Json env = Json::object();
     for (const auto& [name, value] : process.env) {
-      env[name] = launch::mask_value(name, value);
+      env[name] = mask_value(name, value);
     }
     processes.push_back(Json{{"server", process.server},
                              {"node_rank", process.node_rank},

@@ -14,6 +14,8 @@ std::string state_text(const Job& job);
 // "2"; of a job that runs several ranks "2-3". And with the word: "rank 2", "ranks 2-3".
 std::string rank_numbers(const Job& job);
 std::string rank_text(const Job& job);
+// The node of Slurm on which a rank failed, where that is known; else "".
+std::string failed_node(const Job& job);
 // "job 3 (rank 2 on node-2)".
 std::string describe(const Job& job);
 // The command that ends those of the jobs that have not ended. Of launches, all unfinished ranks must be

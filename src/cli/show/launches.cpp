@@ -5,12 +5,13 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <remote/verdict.hpp>
 
 #include "base/clock.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
+#include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
-#include "jobs/verdict.hpp"
 
 namespace remote::cli {
 namespace {
@@ -50,9 +51,11 @@ std::string peaceful_end(const Batch& batch) {
 
 // What went wrong with it so far; "" for nothing.
 std::string trouble(const Batch& batch) {
-  const Verdict verdict = jobs::verdict_of(batch);
+  const Verdict verdict = verdict_of(batch);
   if (verdict.first) {
-    return fmt::format("{} {}", rank_text(*verdict.first), state_text(*verdict.first));
+    const std::string node = failed_node(*verdict.first);
+    return fmt::format("{} {}{}", rank_text(*verdict.first), node.empty() ? "" : "on " + node + " ",
+                       state_text(*verdict.first));
   }
   if (verdict.killed_first && verdict.aborted > 0) {
     const std::string how = killed_text(*verdict.killed_first);
@@ -144,7 +147,7 @@ std::string state_text(const Batch& batch) {
     return state_text(batch.front());
   }
   const std::string wrong = trouble(batch);
-  if (const std::vector<std::string> left = jobs::verdict_of(batch).left; has_ended(batch) && !left.empty()) {
+  if (const std::vector<std::string> left = verdict_of(batch).left; has_ended(batch) && !left.empty()) {
     return "succeeded without " + join(left, ", ") + left_text(batch);
   }
   if (has_ended(batch)) {
@@ -162,9 +165,24 @@ std::string state_text(const Batch& batch) {
     }
   }
   if (const std::int64_t silent = silence_of(batch); silent > 0) {
-    text += ", silent for " + format_duration(silent);
+    text += ", silent for " + rough_duration(silent);
   }
   return wrong.empty() ? text : text + "; " + wrong;
+}
+
+std::string usage_text(const Batch& batch) {
+  const JobUsage usage = batch.front().usage.value_or(JobUsage());
+  if (batch.size() > 1 || usage.cpus == 0) {
+    return "";
+  }
+  constexpr double mebi = 1024.0 * 1024.0;
+  std::string text =
+      fmt::format("used {}% of {}", usage.cpu_percent, counted(static_cast<std::size_t>(usage.cpus), "CPU"));
+  if (usage.memory_mib > 0) {
+    text += ", " + mebi_or_gibi(usage.memory_mib * mebi) +
+            (usage.requested_mib > 0 ? " of " + mebi_or_gibi(usage.requested_mib * mebi) : "") + " memory";
+  }
+  return text;
 }
 
 std::int64_t silence_of(const Batch& batch) {
@@ -181,6 +199,11 @@ std::int64_t silence_of(const Batch& batch) {
     }
   }
   return last > 0 && seen - last >= long_s ? seen - last : 0;
+}
+
+std::string rough_duration(std::int64_t seconds) {
+  const std::string text = format_duration(seconds);
+  return text.substr(0, text.find(' '));
 }
 
 std::string age_of_output(const Job& job) {
@@ -246,7 +269,8 @@ void EndTeller::take(const Job& job) {
   }
   Launch& mine = launch->second;
   mine.ended.push_back(job);
-  if (has_failed(job) && !job.after_peer && !mine.failure_told && mine.total > 1) {
+  if (has_failed(job) && !job.after_peer && job.reason.kind != JobReason::Kind::after_rank &&
+      !mine.failure_told && mine.total > 1) {
     mine.failure_told = true;
     terminal_.notice(fmt::format("{}: {}", describe(job), state_text(job)));
   }
@@ -267,7 +291,7 @@ void EndTeller::tell(Launch& launch) {
   launch.told = true;
   std::ranges::sort(launch.ended, {}, &Job::key);
   std::string text = state_text(launch.ended);
-  const Verdict verdict = jobs::verdict_of(launch.ended);
+  const Verdict verdict = verdict_of(launch.ended);
   if (const std::string rest = verdict.first ? aftermath(verdict) : ""; !rest.empty()) {
     text += "; " + rest;
   }

@@ -29,9 +29,14 @@ std::string describe(const std::vector<Job>& jobs);
 
 // A batch's state and why, in few words: "running", "running; rank 2 failed exit 3", "rank 2 failed exit 3".
 std::string state_text(const Batch& batch);
+// What a batch that is one job of Slurm used: "used 12% of 8 CPUs, 3.1 GiB of 64.0 GiB memory"; "" where that
+// is not known.
+std::string usage_text(const Batch& batch);
 // For how many seconds none of its ranks has written anything, where that is long: 0 otherwise, and where it
 // is not known.
 std::int64_t silence_of(const Batch& batch);
+// "2m" of 2m 27s, for columns and states.
+std::string rough_duration(std::int64_t seconds);
 // "12s ago": when a running job last wrote; "" where that is not known.
 std::string age_of_output(const Job& job);
 // How many of its ranks are in which state: "3 running, 1 ended".

@@ -1,15 +1,16 @@
 #include "cli/show/output.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/ranges.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/waiting.hpp"
-#include "project/rank_lines.hpp"
 
 namespace remote::cli {
 namespace {
@@ -23,139 +24,116 @@ std::string prefix(Context& context, const std::string& text, std::size_t width,
   return context.terminal.paint_out(style, fmt::format("[{:>{}}]", text, width)) + " ";
 }
 
-// A screen for each job: behind "[2] " for ranks of one launch, "[3] " for jobs by their keys.
-std::vector<OutputScreen> screens_for(Context& context, const std::vector<Job>& jobs) {
-  const bool ranks = std::ranges::all_of(
-      jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; });
-  std::vector<std::string> numbers;
-  std::size_t width = 0;
-  for (const Job& job : jobs) {
-    numbers.push_back(ranks ? rank_numbers(job) : std::to_string(job.key));
-    width = std::max(width, numbers.back().size());
-  }
-  std::vector<OutputScreen> screens;
-  for (std::size_t i = 0; i < jobs.size(); ++i) {
-    const int number = ranks ? *jobs[i].rank : jobs[i].key;
-    screens.emplace_back(context.terminal, prefix(context, numbers[i], width, number));
-    if (ranks && jobs[i].labelled) {
-      screens.back().keep_labels();
-    }
-  }
-  return screens;
-}
-
-// The screens of ranks that have an output of their own, made when they first say something.
-class RankScreens {
+// The screens of jobs and of their ranks, made when they first write something: one job's and one rank's
+// without a prefix, else behind "[2] " for ranks, "[0-3] " for what runs ranks, and "[7] " for the jobs of
+// several launches by their keys.
+class Screens {
  public:
-  RankScreens(Context& context, const std::vector<Job>& jobs, bool raw)
-      : context_(context), jobs_(jobs), raw_(raw) {}
-
-  OutputScreen& of(std::size_t index, int rank) {
-    const Job& job = jobs_[index];
-    const auto found = screens_.find({index, rank});
-    if (found != screens_.end()) {
-      return found->second;
+  Screens(Context& context, const std::vector<Job>& jobs, const FollowRequest& request, bool raw)
+      : context_(context),
+        jobs_(jobs),
+        raw_(raw),
+        one_rank_(request.ranks.size() == 1 || request.first_rank_only),
+        whole_(jobs.size() == 1 || request.first_rank_only),
+        launch_(std::ranges::all_of(
+            jobs, [&](const Job& job) { return job.rank && job.launch == jobs.front().launch; })),
+        all_(request.ranks) {
+    for (const Job& job : jobs) {
+      width_ = std::max(width_, name(job).size());
+      rank_width_ = std::max(rank_width_, std::to_string(job.rank.value_or(0) + ranks_of(job) - 1).size());
+      for (int i = 0; request.fold && request.ranks.empty() && i < ranks_of(job); ++i) {
+        all_.push_back(job.rank.value_or(0) + i);
+      }
     }
-    if (context_.stream) {
-      OutputScreen screen(context_.terminal, *context_.stream, {job.server, job.key, rank, false});
-      return screens_.emplace(std::pair(index, rank), std::move(screen)).first->second;
-    }
-    const std::size_t width = std::to_string(job.rank.value_or(0) + ranks_of(job) - 1).size();
-    OutputScreen screen(context_.terminal, prefix(context_, std::to_string(rank), width, rank));
-    if (!raw_) {
-      screen.filter_escapes();
-    }
-    return screens_.emplace(std::pair(index, rank), std::move(screen)).first->second;
+    std::ranges::sort(all_);
   }
-  void finish(std::size_t index) {
+
+  void take(const JobOutput& output) {
+    if (!output.ranks.empty()) {
+      take_folded(output);
+      return;
+    }
+    auto found = screens_.find({output.job, output.rank});
+    if (found == screens_.end()) {
+      found =
+          screens_.emplace(std::pair(output.job, output.rank), make(jobs_[output.job], output.rank)).first;
+    }
+    found->second.take(output.stream, output.text);
+  }
+  // Returns whether the cursor stands behind a line of the job that has not ended.
+  bool finish(std::size_t index) {
+    bool within_line = false;
     for (auto& [place, screen] : screens_) {
       if (place.first == index) {
         screen.finish();
+        within_line = within_line || screen.within_line();
       }
     }
+    return within_line;
   }
 
  private:
+  std::string name(const Job& job) const { return launch_ ? rank_numbers(job) : std::to_string(job.key); }
+
+  // A whole line that these ranks wrote. The fewer they are, the more it stands out.
+  void take_folded(const JobOutput& output) {
+    const Job& job = jobs_[output.job];
+    if (context_.stream) {
+      OutputSource source{job.server, job.key, output.rank, {output.ranks.begin(), output.ranks.end()}};
+      OutputScreen(context_.terminal, *context_.stream, std::move(source)).take(output.stream, output.text);
+      return;
+    }
+    const std::vector<int> ranks(output.ranks.begin(), output.ranks.end());
+    std::vector<int> others;
+    std::ranges::set_difference(all_, ranks, std::back_inserter(others));
+    std::string who = ranges(ranks);
+    if (who.find(',') != std::string::npos && !others.empty() && others.size() < ranks.size()) {
+      who = ranges(all_) + " but " + ranges(others);
+    }
+    const ui::Style style = others.empty()
+                                ? ui::Style::plain
+                                : styles[static_cast<std::size_t>(ranks.front()) % std::size(styles)];
+    OutputScreen screen = behind(context_.terminal.paint_out(style, "[" + who + "]") + " ");
+    screen.take(output.stream, output.text);
+    screen.finish();
+  }
+
+  OutputScreen make(const Job& job, std::optional<int> rank) {
+    if (context_.stream) {
+      return {context_.terminal, *context_.stream, {job.server, job.key, rank ? rank : job.rank, {}}};
+    }
+    std::string before;
+    const bool divided = rank && ranks_of(job) > 1 && !one_rank_;
+    if (!whole_ && !(divided && launch_)) {
+      before = prefix(context_, name(job), width_, launch_ ? *job.rank : job.key);
+    }
+    if (divided) {
+      before += prefix(context_, std::to_string(*rank), rank_width_, *rank);
+    }
+    return behind(before);
+  }
+
+  OutputScreen behind(const std::string& before) const {
+    OutputScreen screen(context_.terminal, before);
+    if (!raw_) {
+      screen.filter_escapes();
+    }
+    return screen;
+  }
+
   Context& context_;
   const std::vector<Job>& jobs_;
   const bool raw_;
-  std::map<std::pair<std::size_t, int>, OutputScreen> screens_;  // by job and rank
+  const bool one_rank_;
+  const bool whole_;
+  const bool launch_;
+  std::vector<int> all_;  // whose lines are folded
+  std::size_t width_ = 0;
+  std::size_t rank_width_ = 0;
+  std::map<std::pair<std::size_t, std::optional<int>>, OutputScreen> screens_;
 };
 
-std::vector<OutputScreen> event_screens(Context& context, const std::vector<Job>& jobs) {
-  std::vector<OutputScreen> screens;
-  for (const Job& job : jobs) {
-    screens.emplace_back(context.terminal, *context.stream,
-                         OutputSource{job.server, job.key, job.rank, job.labelled});
-  }
-  return screens;
-}
-
-std::vector<OutputScreen> screens_of(Context& context, const std::vector<Job>& jobs, bool whole) {
-  if (context.stream) {
-    return event_screens(context, jobs);
-  }
-  return whole ? std::vector<OutputScreen>(jobs.size(), OutputScreen(context.terminal, ""))
-               : screens_for(context, jobs);
-}
-
 }  // namespace
-
-void LineAssembler::emit(std::string& out) {
-  if (!bar_ || line_ != shown_state_) {
-    if (!keeps_labels_ || project::label_length(line_) == 0) {
-      out += prefix_;
-    }
-    out += line_;
-    out += '\n';
-  }
-  line_.clear();
-  shown_state_.clear();
-  bar_ = return_pending_ = false;
-  shown_ = std::chrono::steady_clock::now();
-}
-
-std::string LineAssembler::take(std::string_view piece) {
-  std::string out;
-  while (!piece.empty()) {
-    if (return_pending_ && piece.front() != '\n' && piece.front() != '\r') {
-      line_.clear();
-      bar_ = true;
-      return_pending_ = false;
-    }
-    const std::size_t end = std::min(piece.find_first_of("\r\n"), piece.size());
-    const std::size_t count = std::min(end, max_line_ - std::min(max_line_, line_.size()));
-    line_.append(piece.substr(0, count));
-    piece.remove_prefix(count);
-    if (count < end) {  // the line is as long as one may get
-      emit(out);
-      continue;
-    }
-    if (piece.empty()) {
-      break;
-    }
-    if (piece.front() == '\n') {
-      emit(out);
-    } else {
-      return_pending_ = true;
-    }
-    piece.remove_prefix(1);
-  }
-  if (bar_ && !line_.empty() && std::chrono::steady_clock::now() - shown_ >= bar_every_) {
-    out += prefix_ + line_ + '\n';  // the line itself goes on
-    shown_state_ = line_;
-    shown_ = std::chrono::steady_clock::now();
-  }
-  return out;
-}
-
-std::string LineAssembler::finish() {
-  std::string out;
-  if (!line_.empty()) {
-    emit(out);
-  }
-  return out;
-}
 
 std::string EscapeFilter::take(std::string_view piece) {
   constexpr std::size_t longest = 64;  // color sequences are shorter
@@ -256,18 +234,43 @@ void refuse_output_as_json(const Context& context, const std::string& what) {
   }
 }
 
+namespace {
+
+// What is left of these jobs, for whoever has stopped following them.
+std::string stopped_following(std::vector<Job> jobs) {
+  std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
+  if (jobs.empty()) {
+    return "\nstopped following";
+  }
+  if (jobs.size() == 1) {
+    return "\nstopped following; the job goes on. To end it: " + kill_command(jobs);
+  }
+  const bool ranks = std::ranges::any_of(jobs, [](const Job& job) { return job.launch.has_value(); });
+  return fmt::format("\nstopped following; the {} go on. To end them: {}", ranks ? "ranks" : "jobs",
+                     kill_command(jobs));
+}
+
+// `single`: of one job that is no launch.
+int code_of(const FollowResult& result, bool single) {
+  if (single && result.errors.empty()) {
+    return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
+  }
+  if (result.verdict && result.errors.size() == result.gone.size()) {
+    return result.verdict->succeeded == result.verdict->total || !result.verdict->left.empty() ? 0 : 1;
+  }
+  const bool all_well = std::ranges::none_of(
+      result.jobs, [](const Job& job) { return is_final(job.state) && exit_code_of(job) != 0; });
+  return all_well && result.errors.empty() ? 0 : 1;
+}
+
+}  // namespace
+
 int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowRequest request, bool raw) {
   const bool launch = request.first_rank_only;
   const bool single = jobs.size() == 1 && !launch;
   ui::Terminal& terminal = context.terminal;
   terminal.set_cancel(context.cancel);  // a screen that stands still must not hold back Ctrl-C
-  std::vector<OutputScreen> screens = screens_of(context, jobs, single || launch);
-  for (OutputScreen& screen : screens) {
-    if (!raw && !context.stream) {
-      screen.filter_escapes();
-    }
-  }
-  RankScreens of_ranks(context, jobs, raw);
+  Screens screens(context, jobs, request, raw);
   EndTeller ends(terminal, jobs);
   std::vector<std::string> unheard = servers_of(jobs);
   std::optional<Waiting> waiting(std::in_place, terminal, "for " + server_names(unheard));
@@ -279,18 +282,13 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
       waiting->set("for " + server_names(unheard));
     }
   };
-  request.on_rank_output = [&](std::size_t index, int rank, OutputStream stream, std::string_view data) {
-    waiting.reset();
-    of_ranks.of(index, rank).take(stream, data);
-  };
-  request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
+  request.on_output = [&](const JobOutput& output) {
     waiting.reset();  // what is printed would go into its row
-    screens[index].take(stream, data);
+    screens.take(output);
   };
   request.on_ended = [&, follow = request.follow](std::size_t index, const Job& job) {
-    screens[index].finish();
-    of_ranks.finish(index);
-    if (terminal.stdout_is_terminal() && terminal.stderr_is_terminal() && screens[index].within_line()) {
+    const bool within_line = screens.finish(index);
+    if (within_line && terminal.stdout_is_terminal() && terminal.stderr_is_terminal()) {
       terminal.err("\n");  // what comes now is not the job's
     }
     if (context.stream && is_final(job.state)) {
@@ -305,33 +303,16 @@ int follow_on_screen(Context& context, const std::vector<Job>& jobs, FollowReque
     result = context.project().follow(jobs, request);
   } catch (const Interrupted&) {
     waiting.reset();
-    std::vector<Job> rest = context.project().with_launch(jobs);
-    std::erase_if(rest, [](const Job& job) { return is_final(job.state); });
-    const char* what =
-        std::ranges::any_of(rest, [](const Job& job) { return job.launch.has_value(); }) ? "ranks" : "jobs";
-    terminal.notice(
-        rest.empty() ? "\nstopped following"
-        : rest.size() == 1
-            ? "\nstopped following; the job goes on. To end it: " + kill_command(rest)
-            : fmt::format("\nstopped following; the {} go on. To end them: {}", what, kill_command(rest)));
+    terminal.notice(stopped_following(context.project().with_launch(jobs)));
     throw;
   }
   waiting.reset();
-  for (std::size_t i = 0; i < screens.size(); ++i) {
-    screens[i].finish();
-    of_ranks.finish(i);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    screens.finish(i);
   }
   ends.finish(result.verdict.has_value());
   show_end(context, result);
-  if (single && result.errors.empty()) {
-    return is_final(result.jobs.front().state) ? exit_code_of(result.jobs.front()) : 0;
-  }
-  if (result.verdict && result.errors.size() == result.gone.size()) {
-    return result.verdict->succeeded == result.verdict->total || !result.verdict->left.empty() ? 0 : 1;
-  }
-  const bool all_well = std::ranges::none_of(
-      result.jobs, [](const Job& job) { return is_final(job.state) && exit_code_of(job) != 0; });
-  return all_well && result.errors.empty() ? 0 : 1;
+  return code_of(result, single);
 }
 
 }  // namespace remote::cli

@@ -8,7 +8,6 @@
 #include "cli/context.hpp"
 #include "cli/show/jobs.hpp"
 #include "jobs/job_json.hpp"
-#include "project/rank_lines.hpp"
 
 namespace remote::cli {
 namespace {
@@ -74,7 +73,10 @@ struct Teller {
   Told operator()(const ConfigWarning& event) const { return {"warning", {{"text", event.text}}}; }
   Told operator()(const StoreProblem& event) const { return {"warning", {{"text", event.text}}}; }
   Told operator()(const KeyProblem& event) const {
-    return {"warning", {{"text", event.error.message()}, {"server", or_null(event.error.server())}}};
+    return {"warning",
+            {{"text", event.error.message()},
+             {"server", or_null(event.error.server())},
+             {"cause", to_string(event.error.cause())}}};
   }
   Told operator()(const NewHostKey& event) const {
     return {"host_key",
@@ -85,7 +87,10 @@ struct Teller {
              {"warning", or_null(event.warning)}}};
   }
   Told operator()(const SilentServer& event) const {
-    return {"silent_server", {{"server", or_null(event.error.server())}, {"reason", event.error.message()}}};
+    return {"silent_server",
+            {{"server", or_null(event.error.server())},
+             {"reason", event.error.message()},
+             {"cause", to_string(event.error.cause())}}};
   }
   Told operator()(const LinkLeftOut& event) const {
     return {"link_left_out", {{"name", event.name}, {"target", event.target}, {"why", why_word(event.why)}}};
@@ -191,20 +196,15 @@ void EventStream::error(const Error& error, const std::string& hint) {
 }
 
 void EventStream::output(const OutputSource& source, OutputStream stream, std::string_view line) {
-  std::optional<int> rank = source.rank;
-  if (const std::size_t label = source.labelled ? project::label_length(line) : 0; label > 0) {
-    const std::size_t first = line.find_first_of("0123456789");
-    const std::size_t last = line.find(']', first);
-    if (const auto number = parse_number<int>(line.substr(first, last - first))) {
-      rank = number;
-      line.remove_prefix(label);
-    }
+  Json fields = {{"server", source.server},
+                 {"job", or_null(source.key)},
+                 {"rank", or_null(source.rank)},
+                 {"stream", stream == OutputStream::out ? "out" : "err"},
+                 {"text", std::string(line)}};
+  if (!source.ranks.empty()) {
+    fields["ranks"] = source.ranks;
   }
-  print("output", {{"server", source.server},
-                   {"job", or_null(source.key)},
-                   {"rank", or_null(rank)},
-                   {"stream", stream == OutputStream::out ? "out" : "err"},
-                   {"text", std::string(line)}});
+  print("output", fields);
 }
 
 void EventStream::ended(const Job& job) {
@@ -232,6 +232,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"left", verdict.left},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
+         {"node", verdict.first ? Json(or_null(failed_node(*verdict.first))) : Json(nullptr)},
          {"hint", or_null(hint)}});
 }
 

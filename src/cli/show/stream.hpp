@@ -21,8 +21,8 @@ namespace remote::cli {
 struct OutputSource {
   std::string server;
   std::optional<int> key{};   // of the job; a command of `run` has none
-  std::optional<int> rank{};  // of the job, where it is one of a launch
-  bool labelled = false;      // its lines may say their rank ("[3] "), which wins
+  std::optional<int> rank{};  // that wrote it, else of the job, where it is one of a launch
+  std::vector<int> ranks{};   // all that wrote it, with FollowRequest::fold
 };
 
 // Every function prints one event, from any thread.

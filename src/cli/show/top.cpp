@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/context.hpp"
+#include "cli/show/error_json.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
@@ -117,14 +118,15 @@ std::string name_of_holder(const GpuProcess& process) {
 }
 
 // "job 3", "bob: python3 (4121)": those that have memory of the GPU, each once.
-std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::map<std::string, int>& keys) {
+std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::map<std::string, int>& keys,
+                                                   bool others) {
   std::vector<std::pair<std::string, Style>> all;
   for (const GpuProcess& process : gpu.processes) {
     std::pair<std::string, Style> one;
     if (const auto key = keys.find(process.job); key != keys.end()) {
       one = {fmt::format("job {}", key->second), Style::green};
     } else if (!process.job.empty()) {
-      one = {fmt::format("job {:.8}", process.job), Style::green};
+      one = {fmt::format("job {:.8}{}", process.job, others ? " of another project" : ""), Style::green};
     } else {
       one = {name_of_holder(process), Style::yellow};
     }
@@ -133,8 +135,11 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
     }
   }
   if (all.empty()) {
-    all.emplace_back(in_use(gpu) ? "in use, no visible process" : "free",
-                     in_use(gpu) ? Style::yellow : Style::dim);
+    const std::optional<bool> used = in_use(gpu);
+    all.emplace_back(!used   ? "use unknown"
+                     : *used ? "in use, no visible process"
+                             : "free",
+                     used.value_or(true) ? Style::yellow : Style::dim);
   }
   return all;
 }
@@ -171,7 +176,7 @@ std::string faults(const Gpu& gpu) {
 }
 
 TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
-                 const std::map<std::string, int>& keys) {
+                 const std::map<std::string, int>& keys, bool others) {
   Line line(context.terminal, view.width);
   line.add("  GPU ", Style::dim).column(std::to_string(gpu.index), 2);
   if (gpu.lost) {
@@ -191,7 +196,7 @@ TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
     line.add(wrong, Style::red).add("  ");
   }
   const char* between = "";
-  for (const auto& [text, style] : holders(gpu, keys)) {
+  for (const auto& [text, style] : holders(gpu, keys, others)) {
     line.add(between).add(text, style);
     between = ", ";
   }
@@ -250,17 +255,37 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
       }
     }
     for (const Gpu& gpu : sample.gpus.gpus) {
-      lines.push_back(gpu_line(context, gpu, view, keys));
+      lines.push_back(gpu_line(context, gpu, view, keys, !sample.load.others.empty()));
     }
     for (const JobSample& one : sample.jobs) {
       lines.push_back(job_line(context, one, view));
+    }
+    if (const std::string others = other_jobs(sample.load); !others.empty()) {
+      lines.push_back(Line(context.terminal, view.width)
+                          .add("  other projects: ", Style::dim)
+                          .add(others, Style::dim)
+                          .end());
     }
   }
   return lines;
 }
 
+std::string other_jobs(const ServerLoad& load) {
+  std::vector<std::string> parts;
+  for (const OtherProject& other : load.others) {
+    parts.push_back(fmt::format("{} of {}", counted(static_cast<std::size_t>(other.jobs), "job"),
+                                visible_line(other.folder, 60)));
+  }
+  return join(parts, ", ");
+}
+
 nlohmann::json to_json(const ServerLoad& load) {
-  return {{"cpus", load.cpus},
+  auto others = nlohmann::json::array();
+  for (const OtherProject& other : load.others) {
+    others.push_back({{"folder", other.folder}, {"jobs", other.jobs}});
+  }
+  return {{"other_projects", others},
+          {"cpus", load.cpus},
           {"load", load.load},
           {"cpu", or_null(load.cpu)},
           {"memory_total", or_null(load.memory_total)},
@@ -272,7 +297,8 @@ nlohmann::json to_json(const ServerLoad& load) {
 nlohmann::ordered_json top_json(const std::vector<ServerSample>& samples) {
   auto all = nlohmann::ordered_json::array();
   for (const ServerSample& sample : samples) {
-    nlohmann::ordered_json entry = {{"server", sample.server}, {"error", or_null(sample.error)}};
+    nlohmann::ordered_json entry = {{"server", sample.server}};
+    put_error(entry, sample.error);
     entry["heard_at"] = sample.heard_at ? nlohmann::ordered_json(format_utc(*sample.heard_at)) : nullptr;
     // What was never told is null, and not zero.
     entry["load"] = sample.heard_at ? nlohmann::ordered_json(to_json(sample.load)) : nullptr;

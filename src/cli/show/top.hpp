@@ -29,6 +29,9 @@ struct TopView {
 std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerSample>& samples,
                                const TopView& view);
 
+// "3 jobs of ~/other, 1 job of ~/third"; "" where there are none.
+std::string other_jobs(const ServerLoad& load);
+
 // In bytes; null for what is not known.
 nlohmann::json to_json(const ServerLoad& load);
 

@@ -47,7 +47,10 @@ std::vector<BurnLeft> Ranks::end() noexcept {
   CleanResult cleaned;
   try {
     // After Ctrl-C they are to be ended and removed all the same, so this does not listen to the token.
-    killed = kill(core_, jobs_, {.grace = std::chrono::seconds(2), .by = "remote check"}, Cancel());
+    killed = kill(
+        core_, jobs_,
+        {.grace = std::chrono::seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "remote check"}},
+        Cancel());
     std::vector<Job> ended;
     for (const KillResult::Entry& entry : killed.entries) {
       ended.push_back(entry.job);
@@ -206,11 +209,11 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   }
   std::vector<std::string> errors(answers.size());
   FollowRequest follow_request;
-  follow_request.on_output = [&](std::size_t index, OutputStream stream, std::string_view data) {
-    if (stream == OutputStream::out) {
-      readers[index].add(data);
+  follow_request.on_output = [&](const JobOutput& output) {
+    if (output.stream == OutputStream::out) {
+      readers[output.job].add(output.text);
     } else {
-      append_end(errors[index], data);
+      append_end(errors[output.job], output.text);
     }
   };
   std::atomic<std::size_t> ended = 0;

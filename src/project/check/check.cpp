@@ -1,18 +1,23 @@
 // Whether the servers are fit for a run: asks all of them side by side, and judges what they answer.
 
-#include "project/check/check.hpp"
-
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <functional>
+#include <iterator>
+#include <mutex>
 #include <numeric>
 
 #include <fmt/format.h>
+#include <remote/check.hpp>
 
+#include "base/error_of.hpp"
 #include "base/strings.hpp"
 #include "project/check/burn.hpp"
 #include "project/check/deep.hpp"
 #include "project/check/judge.hpp"
 #include "project/check/network.hpp"
+#include "project/core.hpp"
 #include "project/report/kept_bandwidth.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
@@ -41,12 +46,11 @@ Finding failed_by(const char* name, const Error& error) {
   return finding;
 }
 
-// What a connected server was found to be.
+// One server, asked.
 struct Asked {
-  std::string address;
-  std::string sent;  // which state of the project it was sent
-  std::optional<ServerFacts> facts;
-  std::optional<Error> error;  // why there are no facts
+  ServerCheck found;
+  std::string address{};  // empty: it has not answered, and would be waited for once more
+  std::string sent{};     // which state of the project it was sent
 };
 
 std::string sent_state(const Core& core, const config::Server& server, const ssh::LoginFacts& login) {
@@ -60,14 +64,75 @@ ssh::ConnectLimit connect_limit(const Core& core) {
 }
 
 Asked ask(Core& core, const config::Server& server) {
-  const auto connection = core.connector().connect(server, core.cancel(), connect_limit(core));
-  Asked asked{connection->peer_address(), sent_state(core, server, connection->login()), {}, {}};
+  Asked asked{ServerCheck{server.name}};
+  ServerCheck& found = asked.found;
+  const char* step = "connect";
   try {
-    asked.facts = servers::facts_of(*connection, core.config, server, core.cancel());
-  } catch (const Error& error) {
-    asked.error = error.on(server.name);
+    const auto connection = core.connector().connect(server, core.cancel(), connect_limit(core));
+    found.findings.push_back({step, CheckStatus::ok, "connected to " + connection->peer_address(), {}});
+    asked.sent = sent_state(core, server, connection->login());
+    step = "facts";
+    found.facts =
+        servers::facts_of(*connection, servers::check_request(core.config, server), core.cancel()).facts;
+    asked.address = connection->peer_address();
+    const auto judged = judge_server(core.config, server, *found.facts);
+    found.findings.insert(found.findings.end(), judged.begin(), judged.end());
+  } catch (const Interrupted&) {
+    throw;
+  } catch (const std::exception& error) {
+    found.error = error_of(error).on(server.name);
+    found.findings.push_back(failed_by(step, *found.error));
   }
   return asked;
+}
+
+// What the user's own jobs compute is no fault of a server.
+void excuse_own_load(ServerCheck& server, const std::function<const std::vector<Job>&()>& unfinished_jobs) {
+  const auto load = std::ranges::find(server.findings, "load", &Finding::name);
+  if (load == server.findings.end() || load->status != CheckStatus::warn) {
+    return;
+  }
+  const auto own = static_cast<std::size_t>(std::ranges::count_if(unfinished_jobs(), [&](const Job& job) {
+    return job.server == server.server && job.state == JobState::running;
+  }));
+  if (own > 0) {
+    *load = {"load",
+             CheckStatus::ok,
+             load->detail.substr(0, load->detail.find(':')) +
+                 fmt::format("; {} of this project {} there", counted(own, "job"), own == 1 ? "runs" : "run"),
+             {}};
+  }
+}
+
+// Asks all of them side by side, and tells about each as soon as it has answered.
+std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& servers,
+                           const CheckRequest& request) {
+  const auto on_progress = core.on_caller(request.on_progress);
+  std::atomic<std::size_t> done = 0;
+  const auto tell = [&](std::size_t so_far) {
+    if (on_progress) {
+      on_progress("asking the servers", so_far, servers.size());
+    }
+  };
+  std::once_flag read;
+  std::vector<Job> jobs;
+  const auto unfinished_jobs = [&]() -> const std::vector<Job>& {
+    std::call_once(read, [&] { jobs = stored_jobs(core, true); });
+    return jobs;
+  };
+  tell(0);
+  return servers::values_of(
+      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
+        Asked asked = ask(core, server);
+        excuse_own_load(asked.found, unfinished_jobs);
+        for (const Finding& finding : asked.found.findings) {
+          if (finding.status == CheckStatus::warn || finding.status == CheckStatus::fail) {
+            core.tell(CheckWarned{server.name, finding});
+          }
+        }
+        tell(++done);
+        return asked;
+      }));
 }
 
 // To each server of `places` those in its place.
@@ -85,14 +150,14 @@ void add_findings(const std::vector<std::vector<Finding>>& all, CheckReport& rep
   add_findings(all, places, report);
 }
 
-void add_comparison(const std::vector<config::Server>& servers,
-                    const std::vector<servers::Outcome<Asked>>& outcomes, CheckReport& report) {
+void add_comparison(const std::vector<config::Server>& servers, const std::vector<Asked>& asked,
+                    CheckReport& report) {
   std::vector<Compared> compared;
   std::vector<std::size_t> places;
-  for (std::size_t i = 0; i < outcomes.size(); ++i) {
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     if (report.servers[i].facts) {
       compared.push_back(
-          {report.servers[i].server, *report.servers[i].facts, servers[i].gpus, outcomes[i].value->sent});
+          {report.servers[i].server, *report.servers[i].facts, servers[i].gpus, asked[i].sent});
       places.push_back(i);
     }
   }
@@ -105,14 +170,10 @@ bool has_gpus(const config::Server& server, const CheckReport& report, std::size
          (report.network && report.network->servers[index].has_gpus);
 }
 
-void add_network(Core& core, const std::vector<config::Server>& servers,
-                 const std::vector<servers::Outcome<Asked>>& outcomes, const NetworkOptions& options,
-                 CheckReport& report) {
+void add_network(Core& core, const std::vector<config::Server>& servers, const std::vector<Asked>& asked,
+                 const NetworkOptions& options, CheckReport& report) {
   std::vector<std::string> addresses;
-  for (const auto& outcome : outcomes) {
-    // One whose shell does not answer would be waited for once more.
-    addresses.push_back(outcome.ok() && outcome.value->facts ? outcome.value->address : "");
-  }
+  std::ranges::transform(asked, std::back_inserter(addresses), &Asked::address);
   report.network = look_at_network(core, servers, addresses, options);
   if (!report.network) {
     return;
@@ -164,77 +225,31 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
-// What the user's own jobs compute is no fault of a server.
-void excuse_own_load(Core& core, CheckReport& report) {
-  const std::vector<Job> jobs = stored_jobs(core, true);
-  for (ServerCheck& server : report.servers) {
-    const auto load = std::ranges::find(server.findings, "load", &Finding::name);
-    const auto own = static_cast<std::size_t>(std::ranges::count_if(
-        jobs, [&](const Job& job) { return job.server == server.server && job.state == JobState::running; }));
-    if (load != server.findings.end() && load->status == CheckStatus::warn && own > 0) {
-      *load = {
-          "load",
-          CheckStatus::ok,
-          load->detail.substr(0, load->detail.find(':')) +
-              fmt::format("; {} of this project {} there", counted(own, "job"), own == 1 ? "runs" : "run"),
-          {}};
-    }
-  }
-}
-
-}  // namespace
-
 CheckReport check(Core& core, const CheckRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   const auto on_progress = core.on_caller(request.on_progress);
-  std::atomic<std::size_t> done = 0;
-  const auto tell = [&](std::size_t so_far) {
-    if (on_progress) {
-      on_progress("asking the servers", so_far, servers.size());
-    }
-  };
-  tell(0);
-  const auto outcomes =
-      servers::fan_out(servers, &config::Server::name, [&](const config::Server& server, std::size_t) {
-        try {
-          Asked asked = ask(core, server);
-          tell(++done);
-          return asked;
-        } catch (const Error&) {
-          tell(++done);
-          throw;
-        }
-      });
+  const std::vector<Asked> asked = ask_all(core, servers, request);
   CheckReport report;
-  for (std::size_t i = 0; i < servers.size(); ++i) {
-    ServerCheck found{servers[i].name};
-    if (!outcomes[i].ok()) {
-      found.error = outcomes[i].error;
-      found.findings.push_back(failed_by("connect", *outcomes[i].error));
-      report.servers.push_back(std::move(found));
-      continue;
-    }
-    const Asked& asked = *outcomes[i].value;
-    found.findings.push_back({"connect", CheckStatus::ok, "connected to " + asked.address, {}});
-    found.error = asked.error;
-    found.facts = asked.facts;
-    if (asked.error) {
-      found.findings.push_back(failed_by("facts", *asked.error));
-    } else {
-      const auto judged = judge_server(core.config, servers[i], *asked.facts);
-      found.findings.insert(found.findings.end(), judged.begin(), judged.end());
-    }
-    report.servers.push_back(std::move(found));
-  }
-  excuse_own_load(core, report);
-  add_comparison(servers, outcomes, report);
+  std::ranges::transform(asked, std::back_inserter(report.servers), &Asked::found);
+  add_comparison(servers, asked, report);
   if (request.deep) {
     import_torch(core, {.on_progress = on_progress}, report);
     add_findings(deep_findings(report), report);
   }
-  add_network(core, servers, outcomes, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
+  add_network(core, servers, asked, {.bandwidth = request.bandwidth, .on_progress = on_progress}, report);
   add_burn(core, servers, request.burn_s, {.on_progress = on_progress}, report);
   return report;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+CheckReport Project::check(const CheckRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::check(core, request); });
+}
+
+}  // namespace remote

@@ -8,7 +8,6 @@
 #include <remote/facts.hpp>
 
 #include "config/config.hpp"
-#include "servers/probe.hpp"
 
 // What the facts of servers mean for a run. No server is asked, so all of it is tested with tables of cases.
 // docs/check.md lists the findings with their thresholds, and why they are where they are.
@@ -41,11 +40,10 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
 Finding clock_finding(double clock_ahead);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
-// What a launch is told of a server that its probe has looked at. A warning is a notice, a failure stops the
+// What a launch is told of a server whose facts it has asked for. A warning is a notice, a failure stops the
 // launch. `jobs`: the folder of its jobs. `gpus`: the indices of the GPUs that its ranks may use; nullopt:
 // all, as far as is known.
-std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
-                                  const std::string& jobs, const std::string& user,
+std::vector<Finding> judge_launch(const ServerFacts& facts, const std::string& jobs, const std::string& user,
                                   const std::optional<std::vector<int>>& gpus = std::nullopt);
 // The GPUs that CUDA_VISIBLE_DEVICES of these variables leaves; nullopt: it is not there, or names them
 // otherwise than by their indices.

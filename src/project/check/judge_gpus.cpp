@@ -59,8 +59,13 @@ Finding judge_tool(const GpuTool& tool, const std::string& user) {
           Fix{Fix::Where::server_as_root, fmt::format("usermod -aG video,render {}", shell_quote(user))};
       break;
     case GpuToolState::hangs:
-      finding.detail = tool.program + " does not answer within ten seconds: the driver hangs";
+      finding.detail = tool.program + " does not answer within 7 seconds: the driver hangs";
       finding.fix = Fix{Fix::Where::server_as_root, "reboot"};
+      if (tool.program == "nvidia-smi") {
+        // The first call for a while loads the driver, on a server with many GPUs for up to 10 s.
+        finding.detail += ", or is loaded for each call, which persistence mode ends";
+        finding.fix->text = "timeout 60 nvidia-smi -pm 1 || reboot";
+      }
       break;
     case GpuToolState::failed:
       finding.status = CheckStatus::warn;

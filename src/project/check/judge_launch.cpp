@@ -1,4 +1,4 @@
-// What a launch looks for beforehand, in its probe.
+// What a launch looks for beforehand, in its servers' facts.
 
 #include <algorithm>
 #include <cmath>
@@ -7,6 +7,7 @@
 
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
+#include "servers/facts.hpp"
 
 namespace remote::project {
 namespace {
@@ -15,8 +16,7 @@ constexpr std::uint64_t least_kib = 1024;
 constexpr std::uint64_t least_mib = 1024 * least_kib;
 
 // Less than check asks for: what could just work is not stopped.
-void judge_room(const servers::ProbeAnswer::Room& room, const std::string& jobs,
-                std::vector<Finding>& findings) {
+void judge_room(const DiskFacts& room, const std::string& jobs, std::vector<Finding>& findings) {
   const Fix look{Fix::Where::server, "du -xhd 2 ~ 2>/dev/null | sort -h | tail -20"};
   if (room.free_bytes < 64 * least_kib) {
     findings.push_back(
@@ -33,16 +33,21 @@ void judge_room(const servers::ProbeAnswer::Room& room, const std::string& jobs,
   }
 }
 
-void judge_holders(const std::vector<servers::GpuHolder>& all, const std::optional<std::vector<int>>& gpus,
+// Who has so much memory of a GPU that it is no desktop's, and is no job.
+void judge_holders(const std::vector<Gpu>& all, const std::optional<std::vector<int>>& usable,
                    std::vector<Finding>& findings) {
   constexpr std::size_t most = 3;
   std::vector<std::string> holders;
-  for (const servers::GpuHolder& holder : all) {
-    if (gpus && holder.gpu && std::ranges::find(*gpus, *holder.gpu) == gpus->end()) {
-      continue;  // of a GPU that the launch leaves alone
+  for (const Gpu& gpu : all) {
+    if (usable && std::ranges::find(*usable, gpu.index) == usable->end()) {
+      continue;  // a GPU that the launch leaves alone
     }
-    holders.push_back(fmt::format("pid {} of {}{}", holder.pid, holder.user,
-                                  holder.gpu ? fmt::format(" (GPU {})", *holder.gpu) : ""));
+    for (const GpuProcess& process : gpu.processes) {
+      if (process.job.empty() && process.memory.value_or(0) >= 64 * least_mib) {
+        holders.push_back(fmt::format("pid {} of {} (GPU {})", process.pid,
+                                      process.user.empty() ? "unknown" : process.user, gpu.index));
+      }
+    }
   }
   if (holders.empty()) {
     return;
@@ -78,24 +83,23 @@ std::optional<std::vector<int>> visible_gpus(const Env& env) {
   return gpus;
 }
 
-std::vector<Finding> judge_launch(const servers::ProbeAnswer& answer, double clock_ahead,
-                                  const std::string& jobs, const std::string& user,
+std::vector<Finding> judge_launch(const ServerFacts& facts, const std::string& jobs, const std::string& user,
                                   const std::optional<std::vector<int>>& gpus) {
   std::vector<Finding> findings;
-  if (answer.room) {
-    judge_room(*answer.room, jobs, findings);
+  if (const DiskFacts* room = facts.disk("project")) {
+    judge_room(*room, jobs, findings);
   }
-  if (answer.logout.ends_jobs_of(user)) {
-    findings.push_back(logout_finding(answer.logout.excluded, user));
+  if (servers::logout_ends_jobs(facts, user)) {
+    findings.push_back(logout_finding(facts.kill_excluded, user));
   }
-  if (answer.shm_free && *answer.shm_free < 16 * least_mib) {
+  if (const DiskFacts* shm = facts.disk("shm"); shm != nullptr && shm->free_bytes < 16 * least_mib) {
     findings.push_back({"shm", CheckStatus::warn,
                         fmt::format("{} are free in /dev/shm; NCCL and the workers of a DataLoader need more",
-                                    size_text(*answer.shm_free)),
+                                    size_text(shm->free_bytes)),
                         Fix{Fix::Where::server_as_root, "mount -o remount,size=50% /dev/shm"}});
   }
-  judge_holders(answer.gpu_holders, gpus, findings);
-  if (Finding clock = clock_finding(clock_ahead); clock.status != CheckStatus::ok) {
+  judge_holders(facts.gpus.gpus, gpus, findings);
+  if (Finding clock = clock_finding(facts.clock_ahead); clock.status != CheckStatus::ok) {
     findings.push_back(std::move(clock));
   }
   return findings;

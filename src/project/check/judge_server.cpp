@@ -8,7 +8,7 @@
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "project/check/judge.hpp"
-#include "servers/logout.hpp"
+#include "servers/facts.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
@@ -96,7 +96,7 @@ Finding judge_torch(const ServerFacts& facts) {
 }
 
 Finding judge_logout(const ServerFacts& facts) {
-  if (!servers::logout_rules(facts).ends_jobs_of(facts.user)) {
+  if (!servers::logout_ends_jobs(facts, facts.user)) {
     return {"logout", CheckStatus::ok, "jobs outlive the login", {}};
   }
   return logout_finding(facts.kill_excluded, facts.user);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <chrono>
 
-#include "project/check/check.hpp"
+#include <remote/check.hpp>
+
+#include "project/core.hpp"
 #include "servers/action.hpp"
 #include "servers/fanout.hpp"
 
@@ -29,8 +31,6 @@ void run_fix(Core& core, const config::Server& server, const std::vector<std::st
     }
   }
 }
-
-}  // namespace
 
 std::vector<Error> mend(Core& core, const CheckReport& report) {
   std::vector<config::Server> servers;
@@ -63,4 +63,15 @@ std::vector<Error> mend(Core& core, const CheckReport& report) {
   return errors;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+std::vector<Error> Project::mend(const CheckReport& report, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::mend(core, report); });
+}
+
+}  // namespace remote

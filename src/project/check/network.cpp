@@ -46,10 +46,10 @@ constexpr int send_seconds = 1;
 constexpr seconds send_limit{40};
 
 // What the servers' threads share. A thread writes what stands at its own index before it arrives at the
-// meeting, and reads the others' afterwards.
+// barrier, and reads the others' afterwards.
 struct Round {
-  explicit Round(std::size_t count) : meeting(count), peers(count), iperf_ports(count) {}
-  servers::Meeting meeting;
+  explicit Round(std::size_t count) : barrier(count), peers(count), iperf_ports(count) {}
+  servers::Barrier barrier;
   std::vector<std::optional<servers::PairPeer>> peers;
   std::vector<int> iperf_ports;  // 0: that server has no iperf3
 };
@@ -96,10 +96,10 @@ std::string address_of(const Pair& pair) {
 class Part {
  public:
   Part(ssh::Connection& connection, const servers::PairsRequest& request, Round& round,
-       servers::Meeting::Place& place, const Cancel& cancel)
+       servers::Barrier::Member& member, const Cancel& cancel)
       : request_(request),
         round_(round),
-        place_(place),
+        member_(member),
         found_{servers::PairsAnswer(request)},
         reader_(servers::reader_into(found_.answer)),
         talk_(connection, "look at the network", servers::pairs_script(request).open_input(), reader_,
@@ -117,8 +117,8 @@ class Part {
  private:
   // Each returns false when the script has ended before.
   bool meet(seconds limit) {
-    place_.arrive();
-    return talk_.serve([&] { return place_.complete(); }, limit, place_.wake());
+    member_.arrive();
+    return talk_.serve([&] { return member_.complete(); }, limit, member_.wake());
   }
   bool reach_all();
   bool measure(const std::function<void(std::size_t, std::size_t)>& on_step);
@@ -126,7 +126,7 @@ class Part {
 
   const servers::PairsRequest& request_;
   Round& round_;
-  servers::Meeting::Place& place_;
+  servers::Barrier::Member& member_;
   Found found_;
   servers::AnswerReader reader_;
   servers::Conversation talk_;
@@ -252,7 +252,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
   const auto outcomes = servers::fan_out(
       servers, &config::Server::name,
       [&](const config::Server& server, std::size_t index) {
-        servers::Meeting::Place place(round.meeting, index);
+        servers::Barrier::Member member(round.barrier, index);
         if (names[index].empty()) {
           throw Error("cannot look at the network", "the server cannot be reached");
         }
@@ -263,7 +263,7 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
                                             .port = port,
                                             .bandwidth = options.bandwidth};
         const auto connection = core.connector().connect(server, core.cancel());
-        Found found = Part(*connection, request, round, place, core.cancel()).take(on_step);
+        Found found = Part(*connection, request, round, member, core.cancel()).take(on_step);
         tell(++done);
         return found;
       },

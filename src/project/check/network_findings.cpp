@@ -45,6 +45,7 @@ class Judge {
   void judge_launch();
   void unresolved(const Pair& pair);
   void wrong_peer(const Pair& pair, const Reach& reach, const std::string& where);
+  void lost_large(const Pair& pair, const Reach& reach, const std::string& where, std::optional<Fix> fix);
   void add(const char* name, CheckStatus status, std::string detail, std::optional<Fix> fix = {}) {
     findings_.push_back({name, status, std::move(detail), std::move(fix)});
   }
@@ -176,10 +177,27 @@ void Judge::wrong_peer(const Pair& pair, const Reach& reach, const std::string& 
       std::move(fix));
 }
 
+void Judge::lost_large(const Pair& pair, const Reach& reach, const std::string& where,
+                       std::optional<Fix> fix) {
+  const std::string size =
+      reach.passes > 0 ? fmt::format("packets of {} bytes do", reach.passes) : "none that was tried does";
+  if (!fix && reach.passes > 0 && !pair.interface.empty()) {
+    fix = Fix{.where = Fix::Where::server_as_root,
+              .text = fmt::format("ip link set dev {} mtu {}", pair.interface, reach.passes)};
+  }
+  add("network-mtu", CheckStatus::fail,
+      fmt::format(
+          "{}: it connects, but packets of {} bytes do not pass on the way {}; {}. The MTU is too large "
+          "for the way between",
+          where, reach.packet, reach.on_the_way_back ? "back" : "there", size),
+      std::move(fix));
+}
+
 void Judge::judge_failure(const Pair& pair, const Reach& reach) {
   const std::string where = fmt::format("{} at {} port {}", peer(pair).server, reach.address, reach.port);
   const std::string way = pair.interface.empty() ? "" : " by " + pair.interface;
   const std::optional<Fix> better = address_fix(pair, reach.address);
+  const auto opened = [&] { return better ? better : open_fix(pair, reach.address); };
   switch (reach.kind) {
     case ReachKind::ok:
       return;
@@ -187,13 +205,13 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
       add("network-port", CheckStatus::fail,
           fmt::format("{}{}: no answer. A firewall drops the packets, or they go to where nobody is{}", where,
                       way, other_way(pair)),
-          better ? better : open_fix(pair, reach.address));
+          opened());
       return;
     case ReachKind::rejected:
       add("network-port", CheckStatus::fail,
           fmt::format("{}{}: a firewall rejects the connection, with a message from {}{}", where, way,
                       reach.rejected_by, other_way(pair)),
-          better ? better : open_fix(pair, reach.address));
+          opened());
       return;
     case ReachKind::reset:
       if (has_address(reach.address) && !is_loopback(reach.address)) {
@@ -204,7 +222,7 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
           fmt::format("{}{}: refused, although something listens there. A firewall resets the connection, or "
                       "another machine has this address{}",
                       where, way, other_way(pair)),
-          better ? better : open_fix(pair, reach.address));
+          opened());
       return;
     case ReachKind::no_route:
       add("network-route", CheckStatus::fail,
@@ -222,24 +240,11 @@ void Judge::judge_failure(const Pair& pair, const Reach& reach) {
       add("network-port", CheckStatus::fail,
           fmt::format("{}{}: it connects, and then nothing comes. Something between holds the packets back",
                       where, way),
-          better ? better : open_fix(pair, reach.address));
+          opened());
       return;
-    case ReachKind::lost_large: {
-      const std::string size =
-          reach.passes > 0 ? fmt::format("packets of {} bytes do", reach.passes) : "none that was tried does";
-      std::optional<Fix> fix = better;
-      if (!fix && reach.passes > 0 && !pair.interface.empty()) {
-        fix = Fix{.where = Fix::Where::server_as_root,
-                  .text = fmt::format("ip link set dev {} mtu {}", pair.interface, reach.passes)};
-      }
-      add("network-mtu", CheckStatus::fail,
-          fmt::format(
-              "{}{}: it connects, but packets of {} bytes do not pass on the way {}; {}. The MTU is too "
-              "large for the way between",
-              where, way, reach.packet, reach.on_the_way_back ? "back" : "there", size),
-          fix);
+    case ReachKind::lost_large:
+      lost_large(pair, reach, where + way, better);
       return;
-    }
     case ReachKind::failed:
       break;
   }

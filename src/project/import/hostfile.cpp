@@ -1,13 +1,13 @@
-// A hostfile of MPI, DeepSpeed or Horovod: launch/hostfile.hpp.
+// A hostfile of MPI, DeepSpeed or Horovod.
 
-#include "launch/hostfile.hpp"
+#include <remote/launch_texts.hpp>
 
 #include "project/import/parts.hpp"
 
 namespace remote::project {
 
 void read_hostfile(std::string_view text, ServerListBuilder& list) {
-  for (const LaunchHost& host : launch::parse_hostfile(text, list.file())) {
+  for (const LaunchHost& host : parse_hostfile(text, list.file())) {
     FoundServer found;
     found.name = host.name;
     found.where = host.where;

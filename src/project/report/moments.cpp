@@ -11,6 +11,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_fields.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote::project {
 namespace {

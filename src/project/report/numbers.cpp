@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
 #include <nlohmann/json.hpp>
 
+#include "base/decimal.hpp"
 #include "base/strings.hpp"
 
 namespace remote::project {
@@ -92,14 +92,12 @@ std::vector<NamedNumber> numbers_of_json(std::string_view line) {
 // A number at the beginning of the text, as long as what stands behind it does not make a date, a time, an
 // address or a word of it. Sets how many characters it has.
 std::optional<double> number_at(std::string_view text, std::size_t& length) {
-  double value = 0;
-  const bool plus = text.starts_with('+');
-  const char* begin = text.data() + (plus ? 1 : 0);
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (error != std::errc() || end == begin || (!is_digit(end[-1]) && end[-1] != '.')) {
-    return std::nullopt;  // also "inf" and "nan"
+  const std::size_t plus = text.starts_with('+') ? 1 : 0;
+  const auto value = decimal_at(text.substr(plus), length);
+  if (!value) {
+    return std::nullopt;
   }
-  length = static_cast<std::size_t>(end - text.data());
+  length += plus;
   const std::string_view rest = text.substr(length);
   if (rest.empty()) {
     return value;
@@ -163,8 +161,27 @@ std::vector<NamedNumber> numbers_of(std::string_view line) {
   return all;
 }
 
+namespace {
+
+bool is_the_programs(std::string_view line) {
+  return std::ranges::none_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); });
+}
+
+}  // namespace
+
+void take_numbers(std::string_view line, std::vector<NamedNumber>& all) {
+  for (NamedNumber& number : is_the_programs(line) ? numbers_of(line) : std::vector<NamedNumber>()) {
+    const auto known = std::ranges::find(all, number.name, &NamedNumber::name);
+    if (known != all.end()) {
+      known->value = number.value;
+    } else if (all.size() < CurveReader::most_names) {
+      all.push_back(std::move(number));
+    }
+  }
+}
+
 void CurveReader::take(std::string_view line) {
-  if (std::ranges::any_of(not_the_programs, [&](const char* begin) { return line.starts_with(begin); })) {
+  if (!is_the_programs(line)) {
     return;
   }
   const std::vector<NamedNumber> numbers = numbers_of(line);

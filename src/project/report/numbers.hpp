@@ -6,21 +6,18 @@
 #include <string_view>
 #include <vector>
 
-#include <remote/report.hpp>
+#include <remote/history.hpp>
 
 namespace remote::project {
-
-// A number and the word that stands before it.
-struct NamedNumber {
-  std::string name;
-  double value = 0;
-  friend bool operator==(const NamedNumber&, const NamedNumber&) = default;
-};
 
 // The numbers of a line of output: "epoch 3/10  loss 0.31", "loss=0.31, lr: 1e-3", "12%| 5/40 [00:01,
 // loss=2.5]", or an object of JSON. What is a date, a time, an address or a version is none. A name stands
 // once: the last one counts.
 std::vector<NamedNumber> numbers_of(std::string_view line);
+
+// Takes the numbers of a line into `all`, where the last of a name counts; none of a line that a launcher or
+// torch's agent wrote.
+void take_numbers(std::string_view line, std::vector<NamedNumber>& all);
 
 // Whether it is what people look at first.
 bool is_loss(std::string_view name);

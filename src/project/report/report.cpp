@@ -1,21 +1,23 @@
 // A launch's report: asks the servers how its jobs are, brings their output, and reads it.
 
-#include "project/report/report.hpp"
-
 #include <algorithm>
 #include <deque>
 #include <fstream>
 #include <iterator>
 #include <map>
 
+#include <remote/report.hpp>
+
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "project/core.hpp"
 #include "project/gpu_samples.hpp"
+#include "project/history.hpp"
 #include "project/rank_lines.hpp"
 #include "project/report/kept_bandwidth.hpp"
-#include "project/report/launch_record.hpp"
 #include "project/report/moments.hpp"
 #include "project/report/numbers.hpp"
+#include "project/server_setup.hpp"
 
 namespace remote::project {
 namespace {
@@ -92,10 +94,8 @@ class Outputs {
  private:
   void take(const Job& job, bool is_err, std::string_view line) {
     int rank = job.rank.value_or(-1);
-    if (const std::size_t label = job.labelled ? label_length(line) : 0; label > 0) {
-      const std::string_view digits = line.substr(1, line.find(']') - 1);
-      rank = parse_number<int>(digits).value_or(rank);
-      line.remove_prefix(label);
+    if (const auto label = job.labelled ? take_label(line) : std::nullopt) {
+      rank = *label;
     } else if (auto note = is_err && notes_.size() < most_notes ? moment_in(line) : std::nullopt) {
       note->key = job.key;
       note->rank = job.rank;
@@ -184,8 +184,6 @@ void find_part(Report& report, const auto& find) {
   }
 }
 
-}  // namespace
-
 Report report(Core& core, const ReportRequest& request) {
   Report report;
   report.made_at = now_seconds();
@@ -195,8 +193,16 @@ Report report(Core& core, const ReportRequest& request) {
   if (request.fetch) {
     report.errors = fetch_logs(core, report.jobs);
     find_verdict(core, report);
+    complete_records(core, report.verdict);
   }
-  find_part(report, [&] { report.record = read_launch_record(core.store, report.jobs); });
+  find_part(report, [&] {
+    if (auto record = record_of(core, report.jobs)) {
+      report.record = std::move(record->beginning);
+    }
+  });
+  if (report.record) {
+    find_part(report, [&] { read_variables(core.store, report.jobs.front(), report.record->servers); });
+  }
   find_part(report, [&] { report.bandwidth = kept_bandwidth(core.config, report.jobs); });
   find_part(report, [&] { find_gpus(core, request.fetch && request.sample, report); });
   int ranks = 0;
@@ -216,4 +222,15 @@ Report report(Core& core, const ReportRequest& request) {
   return report;
 }
 
+}  // namespace
+
 }  // namespace remote::project
+
+namespace remote {
+
+Report Project::report(const ReportRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::report(core, request); });
+}
+
+}  // namespace remote

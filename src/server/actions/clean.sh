@@ -24,7 +24,7 @@ clean_one() {
     return
   fi
   # The claim of an id keeps a start that is still on its way from starting: it stays for a minute.
-  if [ "$f_end" = never ] && [ $(($(now) - f_ended)) -lt 60 ]; then
+  if [ "$f_end" = never ] && [ $(($(now) - ${f_ms:-0} / 1000)) -lt 60 ]; then
     say "clean $1 running it was given up less than a minute ago, and its start may still be on its way"
     return
   fi

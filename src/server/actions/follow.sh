@@ -1,7 +1,7 @@
 #!/bin/sh
 # Follows one job: follow_job ID OUT ERR LINES FOLLOW [RANK]. job.out to stdout and job.err to stderr, from byte offsets
-# (or the last LINES lines, if LINES is not empty), until the job has ended and all is read, or the channel's stdin comes
-# to its end, because nobody follows any more: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
+# (or, if LINES is not empty, the last LINES lines; @SECONDS: those of the last so many seconds), until the job has ended and all is read,
+# or the channel's stdin comes to its end, because nobody follows any more: then nothing of this stays behind. FOLLOW is 1, 0 (stop at the end of what is there), or
 # wait (send nothing, only end with the job). With RANK, it is the output of this rank of a launch under Slurm, which has files of its own.
 # shellcheck disable=SC2154
 # shellcheck source=src/server/lib/jobs.sh
@@ -18,6 +18,40 @@ tail_offset() {
     [ "$to_window" -lt "$to_size" ] || break
   done
   offset=$((to_size - to_bytes))
+}
+
+# since_offset FILE OFFSET TIME: into $offset where that begins which was written from TIME on (in seconds since the epoch): the begin of the
+# line at OFFSET, or the file's end where it is older.
+since_offset() {
+  so_size=$(($(wc -c <"$1"))) offset=$2
+  if [ "$(stat -c %Y "$1")" -lt "$3" ] || [ "$offset" -gt "$so_size" ]; then
+    offset=$so_size
+  elif [ "$offset" -gt 0 ] && [ -n "$(tail -c "+$offset" "$1" | head -c 1)" ]; then
+    so_window=65536
+    [ "$so_window" -lt "$offset" ] || so_window=$offset
+    offset=$((offset - $(tail -c "+$((offset - so_window + 1))" "$1" | head -c "$so_window" | tail -n 1 | wc -c)))
+  fi
+}
+
+# since_marks SECONDS: the newest lengths of the outputs that the lifeline noted (lifeline_job.py) before that, into $out and $err. Without such
+# a note all of an output counts: rather too much than too little.
+since_marks() {
+  so_time=$(($(date +%s) - $1)) out=0 err=0
+  # A line a 10 seconds at most, and some that a lifeline wrote which was started again.
+  so_marks=$(tail -n "$(($1 / 10 + 10))" "$f_dir/marks" 2>/dev/null)
+  while read -r so_ms so_out so_err; do
+    case $so_ms$so_out${so_err:-none} in
+      *[!0-9]*) continue ;;
+    esac
+    [ "$so_ms" -le "${so_time}000" ] || break
+    out=$so_out err=$so_err
+  done <<EOF
+$so_marks
+EOF
+  since_offset "$out_file" "$out" "$so_time"
+  out=$offset
+  since_offset "$err_file" "$err" "$so_time"
+  err=$offset
 }
 
 # Waits for the job's end. The supervisor holds a FIFO open for writing as long as it lives, so reading it costs
@@ -91,7 +125,9 @@ follow_job() {
   fi
   out_file=$f_dir/job.out err_file=$f_dir/job.err
   [ -z "${6-}" ] || rank_output "$6"
-  if [ -n "$4" ]; then
+  if [ "${4#@}" != "$4" ]; then
+    since_marks "${4#@}"
+  elif [ -n "$4" ]; then
     tail_offset "$out_file" "$4"
     out=$offset
     tail_offset "$err_file" "$4"

@@ -59,16 +59,19 @@ kill_one() {
   esac
   rs_mine=
   if [ -z "$f_end" ]; then
-    read_now
-    record_stop "$signal $by $now" 2>/dev/null
+    read_ms
+    record_stop "$signal $by $ms" 2>/dev/null
     # that it is not alone, before the first signal, for the one whose record stands
-    [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $now"
+    [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $ms"
+    # Nobody but this one is left to tell how it ended.
+    if [ -z "$no_forks" ] && [ "$f_backend" = local ] && ! alive "$f_sup" "$f_sup_start" && stat_of $$; then
+      (umask 077 && printf '%s %s\n' $$ "$st_start" >"$f_dir/ending") 2>/dev/null
+    fi
   fi
   targets="$targets $1"
   for_backend "$f_backend" "$1"
   [ "$f_backend" = local ] || f_pid= # its own backend knows it
   store "had_$1" "$f_end"
-  store "ended_$1" "$f_ended"
   store "count_$1" 0
   store "stop_$1" "$rs_mine"
   store "sup_$1" "$f_sup"
@@ -352,8 +355,7 @@ kill_finish() {
     [ -n "$f_end" ] || state_of "$id" brief
     if [ -z "$f_end$had" ] && [ "$phase" != ended ]; then
       # its supervisor is dead; this is the only one left to tell
-      read_now
-      put_result "$id" "signal ${last:-$signal} $now"
+      put_result "$id" signal "${last:-$signal}" kill
     fi
     leave_init_file "$jobs/$id" # where its supervisor is dead
     wake_lifeline "$id"

@@ -72,9 +72,8 @@ setup_system() {
   python=$(find_python "$VERSION") || fail "there is no Python ${VERSION:-3.6 or newer} on this server" "$python_hint"
   mkdir -p "$ENV_PREFIX" "$SCRIPTS/bin" || fail "cannot write to $SCRIPTS"
   rm -f "$SCRIPTS/bin/python"
-  # Debian has python3 and no python; commands say python.
-  plain=$(command -v python) || plain=
-  if [ -z "$plain" ] || { [ -n "$VERSION" ] && ! python_is "$plain" "$VERSION"; }; then
+  # Debian has python3 and no python, and python may be Python 2; commands say python.
+  if ! python_is python "$VERSION"; then
     ln -s "$python" "$SCRIPTS/bin/python" || fail "cannot write to $SCRIPTS/bin"
   fi
 }
@@ -144,6 +143,7 @@ install_conda() {
   say step "downloading Miniconda"
   download "$url" "$installer" || {
     rm -f "$CONDA_ROOT.unfinished" "$SCRIPTS/setup.unfinished" # nothing of a failed download stays
+    drop_lock
     fail "cannot download $url" "in configs.yaml, python: {manager: venv} or {manager: system} needs no download; \
 miniconda_url names a mirror"
   }

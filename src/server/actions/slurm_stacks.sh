@@ -4,6 +4,8 @@
 # shellcheck disable=SC2154,SC2016
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
+# shellcheck source=src/server/lib/backend_slurm.sh
+. "$remote_program/lib/backend_slurm.sh"
 # shellcheck source=src/server/lib/keep.sh
 . "$remote_program/lib/keep.sh"
 

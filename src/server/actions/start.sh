@@ -85,7 +85,8 @@ queued() {
 }
 
 not_started() {
-  claim "$1"
+  # Its supervisor, which has ended, has an empty file on a full disk. A lifeline would wait for it for ever; without a folder it does not.
+  claim "$1" || [ -s "$jobs/$1/supervisor" ] || rm -rf "${jobs:?}/$1"
   say "start $1 failed - $2"
 }
 

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end.
+# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end. With $proven, a kill has just proven that nothing of them
+# lives: their processes are not looked for again.
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
@@ -21,7 +22,7 @@ status_begin() {
   esac
   [ -n "$sb_now" ] || read_now
   say "now ${sb_now:-$now}"
-  revived='' abandoned=''
+  revived='' abandoned='' accounted=''
 }
 
 # await_lifeline ID: waits until the lifeline of the job's launch on this server has told how it is, or the job is over;
@@ -34,14 +35,14 @@ await_lifeline() {
 }
 
 # status_sizes ID…: bytes of job.out and job.err of all asked jobs, in one process, into out_ID and err_ID; when the newer one was written, into
-# last_ID (seconds); and for status_moments when job.err, stop, died and result were written, into wrote_ID, stop_ID, died_ID and result_ID,
-# where this stat tells parts of a second.
+# last_ID (seconds); and for last_words when job.err and result were written, into wrote_ID and result_ID, where this stat tells parts of a
+# second.
 status_sizes() {
   [ -d "$jobs" ] && [ -z "$no_forks" ] || return 0
   cd "$jobs" || return 0
   sz_files=
   for sz_id; do
-    sz_files="$sz_files $sz_id/job.out $sz_id/job.err $sz_id/stop $sz_id/died $sz_id/result"
+    sz_files="$sz_files $sz_id/job.out $sz_id/job.err $sz_id/result"
   done
   # shellcheck disable=SC2046,SC2086
   set -- $(stat -L -c '%n %s %.3Y' $sz_files 2>/dev/null)
@@ -63,7 +64,7 @@ status_sizes() {
         recall "last_${1%/*}"
         [ "${recalled:-0}" -ge "${sz_last:-0}" ] || store "last_${1%/*}" "$sz_last"
         ;;
-      */stop | */died | */result) store "${1#*/}_${1%/*}" "$3" ;;
+      */result) store "result_${1%/*}" "$3" ;;
     esac
     shift 3
   done
@@ -107,7 +108,24 @@ phase_of() {
     pid=
     return
   fi
-  state_of "$1"
+  if [ -n "${proven-}" ] && [ "$f_backend" = local ]; then
+    state_of "$1" brief
+  else
+    state_of "$1"
+  fi
+}
+
+# last_lines ID…: what these jobs wrote last, for top.
+last_lines() {
+  for ll_id; do
+    ll_file=$jobs/$ll_id/job.out
+    # shellcheck disable=SC3013  # dash, bash and busybox have it
+    [ "$jobs/$ll_id/job.err" -nt "$ll_file" ] && [ -s "$jobs/$ll_id/job.err" ] && ll_file=$jobs/$ll_id/job.err
+    [ -s "$ll_file" ] || continue
+    # progress bars end their lines with a carriage return
+    ll_text=$(tail -c 400 "$ll_file" 2>/dev/null | tr '\r\000' '\n ' | sed -n -e '/[^[:space:]]/h' -e '${' -e x -e p -e '}')
+    [ -z "$ll_text" ] || printf '@remote1 last %s |%s\n' "$ll_id" "$ll_text"
+  done
 }
 
 # status_end: what is to be waited for, and the end of the answer. A supervisor file that stays empty for a second while
@@ -119,43 +137,43 @@ status_end() {
     for se_id in $abandoned; do
       facts "$se_id"
       if [ -z "$f_sup" ] && [ -z "$f_end" ] && ! carries_cookie "$se_id"; then
-        put_result "$se_id" "never 0 $(now)"
+        put_result "$se_id" never 0 claim
       fi
       status_one "$se_id" 0
     done
   fi
+  # shellcheck disable=SC2086  # words
+  [ -z "$accounted" ] || slurm_usage $accounted
   trap - EXIT
   say end
 }
 
-# status_moments: when the job last wrote to its stderr and when it ended, or was told to, where this stat tells parts of a second: the first
-# failure of a launch is often less than a second ahead of the others.
-status_moments() {
+# last_words ID: when the job last wrote to its stderr, where this stat tells parts of a second, and by a clock that is the server's: on a
+# network file system it may be another's, which the time of the result shows.
+last_words() {
   recall "result_$1"
   if [ -z "$recalled" ]; then # it has ended since all of them were looked at
     [ -z "$no_forks" ] || return
     status_sizes "$1"
   fi
+  recall "result_$1"
+  lw_result=$recalled
   recall "wrote_$1"
-  sm_wrote=$recalled
-  for sm_name in stop died result; do
-    recall "${sm_name}_$1"
-    [ -z "$recalled" ] || break
-  done
-  case $sm_wrote:$recalled in
+  case $recalled:$lw_result in
     *[!0-9.:]*) ;;
-    *.[0-9][0-9][0-9]:*.[0-9][0-9][0-9]) line="$line wrote=$sm_wrote done=$recalled" ;;
+    *.[0-9][0-9][0-9]:*.[0-9][0-9][0-9])
+      lw_off=$((${lw_result%.*} - ${f_ms:-0} / 1000))
+      [ $lw_off -lt -2 ] || [ $lw_off -gt 2 ] || line="$line wrote=$recalled"
+      ;;
   esac
 }
 
-# lifeline_of ID: how the lifeline of the job's launch is, into $lifeline; empty where all is well, or there is none. One
-# that has died is started again; what it has to say then is the next answer's.
+# lifeline_of ID: how the lifeline of the job's launch is, into $lifeline, and as what key of the answer, into $lifeline_key; empty where
+# all is well, or there is none. One that has died is started again; what it has to say then is the next answer's.
 lifeline_of() {
-  word=ok
-  trouble=
-  read -r word trouble 2>/dev/null <"$f_dir/lifeline"
-  lifeline="$word $trouble"
-  [ "${word:-ok}" != ok ] || lifeline=
+  lifeline='' lifeline_key=lifeline
+  read -r lifeline 2>/dev/null <"$f_dir/lifeline"
+  [ "$lifeline" != ok ] || lifeline=
   ll_pid=
   read -r ll_pid ll_start ll_boot 2>/dev/null <"$f_dir/lifeline.pid"
   if [ -n "$ll_pid" ] && [ -z "$no_forks" ] && [ "$ll_boot" = "$boot" ] && ! alive "$ll_pid" "$ll_start"; then
@@ -164,11 +182,11 @@ lifeline_of() {
       revived=$ll_pid:$ll_start
       revive_lifeline "$1"
     fi
-    lifeline=$revival
+    lifeline=$revival lifeline_key=$revival_key
   fi
 }
 
-# revive_lifeline ID: starts it again, as start.sh did; how that went into $revival.
+# revive_lifeline ID: starts it again, as start.sh did; how that went into $revival_key (`restarted` or `dead`) and $revival.
 revive_lifeline() {
   rv_python='' rv_program='' rv_ender=''
   while read -r rv_key rv_value; do
@@ -178,9 +196,9 @@ revive_lifeline() {
       ender) rv_ender=${rv_value#"$jobs/.bin/"} ;;
     esac
   done 2>/dev/null <"$f_dir/lifeline.request"
-  revival='dead: its request is not there any more'
+  revival_key=dead revival='its request is not there any more'
   [ -n "$rv_program" ] || return
-  revival="dead: the programs in $jobs/.bin are not as they were"
+  revival="the programs in $jobs/.bin are not as they were"
   # files of a version, or of an older build, which had them in .bin itself
   for rv_file in "$rv_program" "$rv_ender"; do
     case $rv_file in
@@ -190,17 +208,17 @@ revive_lifeline() {
       [ -O "$rv_path" ] && ! [ -L "$rv_path" ] || return
     done
   done
-  revival="dead: $rv_python is not there any more"
+  revival="$rv_python is not there any more"
   command -v "$rv_python" >/dev/null 2>&1 || return
   (
     cd -P "$jobs" && run_lifeline "$rv_python" "$rv_program" "$rv_ender"
   ) <"$f_dir/lifeline.request" >/dev/null 2>&1 &
-  revival='dead: it ends at once'
+  revival='it ends at once'
   rv_tries=0
   while [ $rv_tries -lt 100 ]; do
     read -r ll_pid ll_start ll_boot 2>/dev/null <"$f_dir/lifeline.pid"
     if [ "$ll_pid:$ll_start" != "$revived" ] && alive "$ll_pid" "$ll_start"; then
-      revival=restarted
+      revival_key=restarted revival=1
       return
     fi
     rv_tries=$((rv_tries + 1))
@@ -223,10 +241,15 @@ word() {
   done
 }
 
-# stop_of ID: who asked for its end, into $number, $by and $at.
+# stop_of ID: who asked for its end, into $number, $by and $at (milliseconds; older builds wrote seconds).
 stop_of() {
   read -r number by at 2>/dev/null <"$f_dir/stop" ||
-    { second_file "$1.stop" && read -r number by at 2>/dev/null <"$second"; }
+    { second_file "$1.stop" && read -r number by at 2>/dev/null <"$second"; } || return
+  case $at in
+    '') return 1 ;;
+    ???????????) at=${at}000 ;;
+    ??????????) at=${at}000 ;;
+  esac
 }
 
 # bring_home ID: what the second place has of an ended job goes into its folder, where that can be written by now.
@@ -250,6 +273,7 @@ status_one() {
   fi
   line="job $1 $phase"
   if [ "$phase" != none ]; then
+    [ "$f_backend" = local ] || line="$line backend=$f_backend"
     if [ -n "$reason" ]; then
       word "$reason"
       line="$line reason=$word_text"
@@ -263,19 +287,19 @@ status_one() {
     esac
     if [ "$phase" = ended ]; then
       bring_home "$1"
-      line="$line result=$f_end:$f_code"
+      line="$line end=$f_end:$f_code:$f_ms:$f_by"
       # without processes of its own this script cannot look for those of the job
       [ -z "$no_forks" ] || [ -n "$leftovers" ] || line="$line unseen=1"
-      [ -z "$f_ended" ] || line="$line ended=$f_ended"
+      [ "$f_backend" != slurm ] || [ -n "$no_forks" ] || accounted="$accounted $1:${f_ms%???}"
       if [ "$f_end $f_code" != 'exit 0' ] || [ -e "$f_dir/stop" ]; then
-        status_moments "$1"
+        last_words "$1"
         [ -n "$no_forks" ] || ! tells_of_peer "$f_dir/job.err" || line="$line peer=1"
       fi
     fi
     since=
     read -r since 2>/dev/null <"$f_dir/started" && [ -n "$since" ] && line="$line started=$since"
     number='' by='' at=''
-    stop_of "$1" && [ -n "$at" ] && line="$line stop=$number by=$by"
+    stop_of "$1" && line="$line stop=$number by=$by at=$at"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
     if [ "$phase" = running ]; then
       recall "last_$1"
@@ -283,7 +307,7 @@ status_one() {
       lifeline_of "$1"
       if [ -n "$lifeline" ]; then
         word "$lifeline"
-        line="$line lifeline=$word_text"
+        line="$line $lifeline_key=$word_text"
       fi
     fi
     recall "out_$1"

@@ -31,16 +31,16 @@ raised() {
   tail -n +2 "$2" | text_of "$1" "$3"
 }
 
-# exited RANK RESULT TIME LINES: where it raised nothing, its last words are those on its stderr.
+# exited RANK LINES: the record that read_end has read. Where the rank raised nothing, its last words are those on its stderr.
 exited() {
   ex_err=../ranks/$1.err ex_peer=0
   if [ -f "rank.$1" ]; then
     ex_err=rank.$1
   elif [ -f "$ex_err" ] && ! [ -L "$ex_err" ]; then
-    text_of "$1" "$4" <"$ex_err"
+    text_of "$1" "$2" <"$ex_err"
   fi
   tells_of_peer "$ex_err" && ex_peer=1
-  say "exited $1 $2 $3 $ex_peer"
+  say "exited $1 $f_end:$f_code:$f_ms:$f_by $ex_peer"
 }
 
 workers() {
@@ -50,14 +50,13 @@ workers() {
   done
   [ -f agent ] || return 0
   wk_seen=' '
-  head -c 65536 agent | while read -r wk_rank wk_kind wk_code wk_time _; do
+  head -c 65536 agent | while read -r wk_rank wk_end; do
     case $wk_seen in *" $wk_rank "*) continue ;; esac
-    case $wk_kind in
-      exit | signal)
-        are_numbers "$wk_rank" "$wk_code" "$wk_time" || continue
-        wk_seen="$wk_seen$wk_rank "
-        exited "$wk_rank" "$wk_kind:$wk_code" "$wk_time" "$2"
-        ;;
-    esac
+    if read_end <<END && are_numbers "$wk_rank" "$f_ms"; then
+$wk_end
+END
+      wk_seen="$wk_seen$wk_rank "
+      exited "$wk_rank" "$2"
+    fi
   done
 }

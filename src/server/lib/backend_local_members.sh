@@ -10,26 +10,31 @@ round=0
 line_end='
 '
 
-# remember ID…: the killer's own group and session, and the processes that are on record, unless of before a restart.
+# remember ID…: the killer's own group and session, the processes that are on record, unless of before a restart, and when the first of
+# the jobs began, into $begun: 0 where a supervisor does not live to prove that its start was measured by this same clock.
 remember() {
   stat_of self
   own_pgrp=$st_pgrp own_sid=$st_sid
-  real_jobs='' boxed='' hidden='' own_pids=''
+  real_jobs='' boxed='' hidden='' young='' begun=
   for rm_id; do
     ! box_of "$rm_id" || boxed="$boxed $rm_id"
     recall "boot_$rm_id"
     if [ -n "$recalled" ] && [ "$recalled" != "$boot" ]; then
       store "sup_$rm_id" ''
+      begun=0
       continue
     fi
     recall "sup_$rm_id"
     rm_sup=$recalled
+    rm_begun=0
     if [ -n "$rm_sup" ]; then
       cgroup_of "$rm_sup"
       store "cgroup_$rm_id" "$cgroup"
       recall "sup_start_$rm_id"
       store "mine_$rm_sup" "$recalled:$rm_id"
+      ! alive "$rm_sup" "$recalled" || rm_begun=$recalled
     fi
+    [ "${begun:-$rm_begun}" -lt "$rm_begun" ] || begun=$rm_begun
     recall "main_$rm_id"
     rm_main=$recalled
     recall "main_start_$rm_id"
@@ -243,19 +248,26 @@ visit() {
     recall "cookie_$vi_pid"
     if [ "${recalled%%:*}" != $round ]; then
       vi_pids="$vi_pids $vi_pid"
-      [ ! -O "/proc/$vi_pid" ] || wr_pids="$wr_pids $vi_pid"
       continue
     fi
     case $local_ids in
       *" ${recalled#*:} "*) vi_pids="$vi_pids $vi_pid" vi_seeds="$vi_seeds $vi_pid" ;;
     esac
   done
-  scan_writers "$@"
-  for vi_word in $opened; do
-    vi_seeds="$vi_seeds ${vi_word%%:*}"
+  take_family
+  for vi_pid in $young; do
+    recall "cookie_$vi_pid"
+    [ "${recalled%%:*}" = $round ] || [ ! -O "/proc/$vi_pid" ] || wr_pids="$wr_pids $vi_pid"
   done
-  # shellcheck disable=SC2002,SC2046,SC2086
-  vi_stats=$(cat $(printf '/proc/%s/stat ' $vi_pids) 2>/dev/null | family "$vi_seeds")
+  scan_writers "$@"
+  vi_known=" $vi_kin " vi_more=
+  for vi_word in $opened; do
+    case $vi_known in
+      *" ${vi_word%%:*} "*) ;;
+      *) vi_more=1 vi_seeds="$vi_seeds ${vi_word%%:*}" ;;
+    esac
+  done
+  [ -z "$vi_more" ] || take_family # with what belongs to these
   vi_part=
   set -f
   IFS=$line_end
@@ -272,35 +284,62 @@ visit() {
   set +f
 }
 
-# family "PID…": of the texts of /proc/PID/stat on stdin, those of these processes, of their descendants, and of all that shares a session or a
-# process group with one of them. Of a text only what is behind the name counts, which may itself have blanks, parentheses and newlines.
+# take_family: what family prints of $vi_pids and $vi_seeds, into $young, $vi_kin and $vi_stats.
+take_family() {
+  # shellcheck disable=SC2086
+  vi_stats=$(family "$vi_seeds" $vi_pids 2>/dev/null)
+  case $vi_stats in
+    *"$line_end.") ;;
+    *) # there is no awk, or it did not get to its end: all of them
+      # shellcheck disable=SC2046,SC2086
+      vi_stats=$(printf '%s\n' "$vi_pids" "$vi_pids" && cat $(printf '/proc/%s/stat ' $vi_pids) 2>/dev/null)
+      ;;
+  esac
+  young=${vi_stats%%"$line_end"*}
+  vi_stats=${vi_stats#*"$line_end"}
+  vi_kin=${vi_stats%%"$line_end"*}
+  vi_stats=${vi_stats#*"$line_end"}
+}
+
+# family "SEED…" PID…: a line with those of these processes that are seeds or no older than the jobs, as nothing that a job started can be
+# older than it; a line with the seeds among them, their descendants, and all that shares a session or a process group with one of these; and
+# the texts of /proc/PID/stat of the latter, and a dot. Of a text only what is behind the name counts, which may itself have blanks, parentheses and
+# newlines. Reading such a file takes the kernel a while, so it is done once a look.
 family() {
-  command -v awk >/dev/null 2>&1 || exec cat
-  awk -v seeds="$1" -v own_pgrp="$own_pgrp" -v own_sid="$own_sid" '
-    {
-      text = part $0
-      rest = text
-      sub(/^.*\) /, "", rest)
-      if (split(rest, field, " ") < 31) { part = text " "; next }
-      part = ""
-      pid = text + 0
-      if (pid in seen) next
-      seen[pid] = 1
-      lines[++count] = text; pids[count] = pid; parent[count] = field[2]; group[count] = field[3]; session[count] = field[4]
-    }
-    END {
+  fa_seeds=$1
+  shift
+  awk -v seeds="$fa_seeds" -v begun="$begun" -v own_pgrp="$own_pgrp" -v own_sid="$own_sid" '
+    BEGIN {
       for (i = split(seeds, seed, " "); i > 0; i--) kin[seed[i]] = 1
+      for (i = 1; i < ARGC; i++) {
+        pid = ARGV[i]
+        if (pid in seen) continue
+        seen[pid] = 1
+        file = "/proc/" pid "/stat"
+        text = ""
+        while ((getline line < file) > 0) text = text line " "
+        close(file)
+        rest = text
+        sub(/^.*\) /, "", rest)
+        if (split(rest, field, " ") < 31 || (field[20] + 0 < begun + 0 && !(pid in kin))) continue
+        young = young " " pid
+        lines[++count] = text; pids[count] = pid; parent[count] = field[2]; group[count] = field[3]; session[count] = field[4]
+      }
+      print young
       do {
         more = 0
         for (i = 1; i <= count; i++) {
           if (i in taken || !(pids[i] in kin || parent[i] in kin || group[i] in groups || session[i] in sessions)) continue
           taken[i] = more = kin[pids[i]] = 1
+          related = related " " pids[i]
           if (group[i] > 1 && group[i] != own_pgrp) groups[group[i]] = 1
           if (session[i] > 1 && session[i] != own_sid) sessions[session[i]] = 1
         }
       } while (more)
+      print related
       for (i = 1; i <= count; i++) if (i in taken) print lines[i]
-    }'
+      print "."
+    }' "$@"
 }
 
 # find_hidden: this user's processes that have another user's rights (setuid), so that /proc says they are that one's: into $hidden.
@@ -449,7 +488,7 @@ local_suspects() {
   su_now=$now
   read_now # for $born
   now=$su_now
-  for su_pid in $own_pids $hidden; do
+  for su_pid in $young; do
     recall "own_$su_pid"
     if [ "${recalled%%:*}" = $round ] || { true; } 2>/dev/null <"/proc/$su_pid/environ" || ! stat_of "$su_pid"; then
       continue

@@ -38,7 +38,9 @@ local_start() {
   # what the supervisors need to know and what costs a process to find out, once for all
   oom_source
   oom_kills
-  facts_for_all="$mask $(now) ${oom:--}"
+  moment
+  read_clock
+  facts_for_all="$mask ${ms%???} ${oom:--} $((ms - clock * 10))"
   fifos=
   for id; do
     fifos="$fifos $id/.alive"

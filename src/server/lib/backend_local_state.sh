@@ -46,6 +46,9 @@ local_state() {
   pid=$f_pid
   if [ -n "$f_end" ]; then
     phase=ended
+    # The supervisor takes room for the result beforehand; without room for a pid it starts no command, nor can job.err say so.
+    [ "$f_end:$f_code" != 'exit:127' ] || [ "$f_by" != supervisor ] || [ -n "$f_pid" ] ||
+      reason='it did not start, as its folder takes no files: is the disk full?'
     if [ "$2" != brief ] && { [ "$f_boot" = "$boot" ] || [ "$2$f_boot" = all ]; }; then
       if left_behind "$1" "$2"; then
         phase=running pid=$left
@@ -78,6 +81,15 @@ local_state() {
       phase=unknown reason=$no_forks
     else
       phase=gone
+      # A kill that is under way tells how it ended.
+      if read -r ls_pid ls_start 2>/dev/null <"$f_dir/ending"; then
+        if alive "$ls_pid" "$ls_start"; then
+          phase=running
+        elif facts "$1" && [ -n "$f_end" ]; then
+          supervised=1
+          local_state "$@"
+        fi
+      fi
     fi
   fi
 }

@@ -38,7 +38,10 @@ slurm_last_line() {
   set -f
   IFS=$slurm_line_end
   for sl_line in $1; do
-    [ -z "$sl_line" ] || slurm_line=$sl_line
+    case $sl_line in
+      '' | *'Try "s'*'--help" for more information') ;; # behind a wrong option, which the line before it names
+      *) slurm_line=$sl_line ;;
+    esac
   done
   IFS=$slurm_blanks
   set +f
@@ -132,11 +135,11 @@ slurm_kind() {
   esac
 }
 
-# slurm_note ID TEXT: keeps what Slurm calls its end, which it will have forgotten in some minutes.
+# slurm_note ID NAME TEXT: keeps what Slurm says of its end, in its folder as slurm.NAME.
 slurm_note() {
   (
     umask 077
-    printf '%s\n' "$2" >"$jobs/$1/.slurm.end.$$" && mv -f "$jobs/$1/.slurm.end.$$" "$jobs/$1/slurm.end"
+    printf '%s\n' "$3" >"$jobs/$1/.slurm.$2.$$" && mv -f "$jobs/$1/.slurm.$2.$$" "$jobs/$1/slurm.$2"
   ) 2>/dev/null
 }
 

@@ -3,10 +3,10 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2034,SC2154  # variables are shared between the parts
 
-# slurm_says_end ID: what the end means that Slurm tells, where the job's own result is missing: into f_end, f_code and f_ended.
+# slurm_says_end ID: what the end means that Slurm tells, where the job's own result is missing: into f_end, f_code and f_ms.
 slurm_says_end() {
-  f_ended=$(date -d "$slurm_until" +%s 2>/dev/null) || f_ended=
-  f_end=signal f_code=15
+  f_ms=$(date -d "$slurm_until" +%s000 2>/dev/null) || f_ms=
+  f_end=signal f_code=15 f_by=slurm
   case $slurm_state in
     COMPLETED) f_end='exit' f_code=0 ;;
     OUT_OF_MEMORY) f_code=9 ;;
@@ -15,8 +15,9 @@ slurm_says_end() {
       se_raw=$(slurm_call 2 squeue -h -t all -j "$slurm_number" -O exit_code:.20 2>/dev/null | head -n 1)
       se_raw=${se_raw##* }
       f_end='exit' f_code=1
-      case $se_raw in
-        '' | *[!0-9]* | ??????*) ;;
+      case $slurm_why:$se_raw in
+        BadConstraints*) ;; # it has not run, and its status is 1 all the same: as of a SIGHUP
+        *: | *:*[!0-9]* | *:??????*) ;;
         *)
           f_code=$((se_raw / 256 % 256))
           [ $((se_raw % 128)) = 0 ] || f_end=signal f_code=$((se_raw % 128))
@@ -27,15 +28,15 @@ slurm_says_end() {
   esac
 }
 
-# slurm_keep_end ID: puts on record what Slurm calls its end, and who ended it where that was nobody of ours.
+# slurm_keep_end ID: puts on record what Slurm calls its end, which it will have forgotten in some minutes, and who ended it where that was nobody of ours.
 slurm_keep_end() {
-  slurm_note "$1" "$slurm_state $slurm_why"
+  slurm_note "$1" end "$slurm_state $slurm_why"
   if [ "$slurm_state" = CANCELLED ] && [ "$slurm_why" != DependencyNeverSatisfied ] && [ ! -e "$f_dir/stop" ] && ! slurm_oom; then
     (
       umask 077
       set -C
-      read_now
-      printf '%s\n' "15 scancel $now" >"$f_dir/stop"
+      read_ms
+      printf '%s\n' "15 user:scancel $ms" >"$f_dir/stop"
     ) 2>/dev/null
   fi
 }
@@ -163,8 +164,8 @@ slurm_state() {
   phase=gone
   if [ -n "$f_end" ]; then
     phase=ended
-    [ -n "$f_ended" ] || read_now
-    put_result "$1" "$f_end $f_code ${f_ended:-$now}"
+    put_result "$1" "$f_end" "$f_code" slurm "$f_ms"
+    f_ms=$ms
   fi
 }
 
@@ -184,4 +185,73 @@ slurm_accounts() {
     failed:*:0) f_end='exit' f_code=${sc_code%:0} ;;
     failed:*:*) f_end=signal f_code=${sc_code#*:} ;;
   esac
+}
+
+# slurm_sums: of rows of sacct, "NUMBER CPUS CPU% MEMORY REQUESTED" for each job that is over, as seff has them; memory in MiB, 0 where it is not
+# known. Before 21.08, ReqMem is of a node or of a CPU, and ends with n or c.
+slurm_sums() {
+  awk -F '|' '
+    function mebi(text) { return text ~ /^[0-9.]+K[nc]?$/ ? text / 1024 : 0 }
+    NF != 9 || $1 !~ /^[0-9]+(_[0-9]+)?([.][a-z0-9]+)?$/ { next }
+    { number = $1; sub(/[.].*/, "", number) }
+    number != $1 {
+      used = mebi($8) * ($9 > 1 ? $9 : 1)
+      if (used > memory[number]) memory[number] = used
+      next
+    }
+    $2 ~ /^(BOOT_FAIL|CANCELLED|COMPLETED|DEADLINE|FAILED|NODE_FAIL|OUT_OF_MEMORY|PREEMPTED|TIMEOUT)/ && $5 + 0 > 0 && $3 + 0 > 0 &&
+        $4 ~ /^([0-9]+-)?[0-9:.]+$/ {
+      count = split($4, part, /[:-]/)
+      seconds = 0
+      for (i = 1; i <= count; i++) seconds = seconds * (i == 2 && $4 ~ /-/ ? 24 : 60) + part[i]
+      cpus[number] = $5
+      share[number] = 100 * seconds / $3 / $5
+      requested[number] = mebi($7) * ($7 ~ /n$/ ? $6 : $7 ~ /c$/ ? $5 : 1)
+    }
+    END {
+      for (number in cpus) {
+        if (share[number] > 0 || memory[number] > 0)
+          printf "%s %.0f %.0f %.0f %.0f\n", number, cpus[number], share[number], memory[number], requested[number]
+      }
+    }'
+}
+
+# slurm_usage ID:ENDED…: says what these ended jobs used of what they had, by the accounting. That is asked once for all of them. It lags behind
+# their ends: what it does not know yet is asked for again in the first two minutes.
+slurm_usage() {
+  ug_numbers='' ug_code=127
+  for ug_job; do
+    slurm_id "${ug_job%:*}"
+    [ -s "$jobs/${ug_job%:*}/slurm.used" ] || [ -z "$slurm_number" ] || ug_numbers=$ug_numbers,$slurm_number
+  done
+  if [ -n "$ug_numbers" ] && slurm_tools && command -v sacct >/dev/null 2>&1; then
+    ug_rows=$(slurm_call 2 sacct -n -P --units=K -j "${ug_numbers#,}" \
+      -o JobID,State,ElapsedRaw,TotalCPU,AllocCPUS,NNodes,ReqMem,MaxRSS,NTasks 2>/dev/null)
+    ug_code=$?
+    set -f
+    IFS=$slurm_line_end
+    for ug_row in $(printf '%s\n' "$ug_rows" | slurm_sums); do
+      store "used_${ug_row%% *}" "${ug_row#* }"
+    done
+    IFS=$slurm_blanks
+    set +f
+  fi
+  read_now
+  for ug_job; do
+    ug_id=${ug_job%:*} ug_ended=${ug_job##*:} ug_used=
+    if ! read -r ug_used 2>/dev/null <"$jobs/$ug_id/slurm.used"; then
+      slurm_id "$ug_id"
+      recall "used_$slurm_number"
+      ug_used=$recalled
+      if [ -z "$ug_used" ]; then
+        case $ug_code in
+          0 | 124) [ $((now - ${ug_ended:-0})) -gt 120 ] || continue ;; # it had no answer yet, or was too slow
+        esac
+        ug_used=-
+      fi
+      slurm_note "$ug_id" used "$ug_used"
+    fi
+    [ "$ug_used" != - ] || ug_used=
+    say "used $ug_id${ug_used:+ $ug_used}"
+  done
 }

@@ -34,6 +34,15 @@ box_record() {
   } >"$box_here/container"
 }
 
+# box_python: a .py file, and an agent of torchrun, are started as `python`, and an image of a distribution may have python3 alone. The file is made
+# here, because in the container another user may be at work, whose files this one could not remove.
+box_python() {
+  [ ! -e "$box_here/bin/python" ] || return 0
+  # shellcheck disable=SC2016  # the file expands it
+  mkdir -p "$box_here/bin" && printf '#!/bin/sh\nexec python3 "$@"\n' >"$box_here/bin/python.$$" &&
+    chmod 755 "$box_here/bin/python.$$" && mv "$box_here/bin/python.$$" "$box_here/bin/python"
+} 2>/dev/null
+
 # box_mount PATH: the words that mount it at the same place, into $box_option and $box_value. Commas divide what --mount takes,
 # colons what -v and --bind do.
 box_mount() {
@@ -54,7 +63,7 @@ box_enter() {
   shift 3
   box_project=$(pwd)
   box_real=$(pwd -P)
-  box_record "$box_engine" || job_fails "cannot write the job's folder: is the disk full?"
+  { box_record "$box_engine" && box_python; } || job_fails "cannot write the job's folder: is the disk full?"
   box_gpus=
   [ ! -e /dev/nvidiactl ] || box_options --gpus --device --nv -- "$@" || box_gpus=1
   box_other_network=
@@ -177,6 +186,8 @@ box_activate() {
   HOME=$box_home
   job_activate "$1"
   HOME=$box_own_home
+  command -v python >/dev/null 2>&1 || PATH=$PATH:${0%/*}/bin
+  export PATH
 }
 
 # box_workdir PATH: where the command runs, if not in the project's folder and nobody said otherwise (job_workdir).

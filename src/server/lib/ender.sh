@@ -4,7 +4,6 @@
 jobs=${0%/.bin/*}
 project=${jobs%/*}
 remote_program=${0%/lib/*}
-backends=' local labml '
 # shellcheck source=src/server/actions/kill.sh
 . "$remote_program/actions/kill.sh"
 kill_begin "$1" "$2" "$3"

@@ -1,10 +1,9 @@
 #!/bin/sh
-# What the vendors' programs tell of a server's GPUs, for any script that includes this: `tell_gpus brief` or
-# `tell_gpus full`. Nothing is set before this text. Their output goes to the laptop as it is, a line each:
+# What the vendors' programs tell of a server's GPUs: a part of actions/facts.sh. Their output goes to the laptop as it is, a line each:
 #   @remote1 gpu-out NAME |LINE       of one question; NAME says which (see tell_nvidia, tell_amd, tell_intel)
 #   @remote1 gpu-end NAME CODE        how that ended; 124: it did not answer in time
 #   @remote1 gpu-pid PID USER OWN AGE JOB COMM   of a process that holds memory of a GPU; "-": not known
-# docs/protocol.md has them, too. Only builtins, awk, sed, tr, cut, stat and the vendors' programs are used.
+# docs/protocol.md has them, too. $newline is set before. Only builtins, awk, sed, tr, cut, stat and the vendors' programs are used.
 
 # shellcheck disable=SC2154
 # shellcheck source=src/server/lib/login_path.sh
@@ -18,12 +17,6 @@ find_gpu_programs() {
   add_login_path
 }
 
-# A driver that hangs must not hold up the rest.
-gpu_limit() {
-  gl_limit=
-  command -v timeout >/dev/null 2>&1 && gl_limit="timeout $1"
-}
-
 # gpu_out NAME CODE TEXT
 gpu_out() {
   [ -z "$3" ] || printf '%s\n' "$3" | cut -c 1-60000 | sed "s/^/@remote1 gpu-out $1 |/"
@@ -34,7 +27,7 @@ gpu_out() {
 gpu_ask() {
   ga_name=$1
   shift
-  ga_text=$($gl_limit "$@" 2>&1 </dev/null)
+  ga_text=$($gpu_limit "$@" 2>&1 </dev/null)
   gpu_out "$ga_name" $? "$ga_text"
 }
 
@@ -50,7 +43,7 @@ query_nvidia() {
   qn_fields=$qn_fields,name
   qn_tries=24
   while :; do
-    qn_text=$($gl_limit nvidia-smi "--query-gpu=$qn_fields" --format=csv,noheader,nounits 2>&1 </dev/null)
+    qn_text=$($gpu_limit nvidia-smi "--query-gpu=$qn_fields" --format=csv,noheader,nounits 2>&1 </dev/null)
     qn_code=$?
     case $qn_text in
       *'Field "'*'" is not a valid field'*) ;;
@@ -127,20 +120,32 @@ gpu_job() {
   done
 }
 
+# The processes are asked for beside the GPUs: each call takes a driver up to a second.
 tell_nvidia() {
   command -v nvidia-smi >/dev/null 2>&1 || return 0
+  {
+    # the name last: it may hold commas
+    $gpu_limit nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,process_name --format=csv,noheader,nounits 2>&1 </dev/null
+    printf '.code %s' $?
+  } | tell_nvidia_gpus "$1"
+}
+
+# The same, with the processes on stdin.
+tell_nvidia_gpus() {
   query_nvidia "$1"
+  tn_text=$(cat)
   # 15: a GPU has fallen off the bus; the others have processes nevertheless
   [ "$qn_code" = 0 ] || [ "$qn_code" = 15 ] || return 0
-  # the name last: it may hold commas
-  tn_text=$($gl_limit nvidia-smi --query-compute-apps=gpu_uuid,pid,used_memory,process_name --format=csv,noheader,nounits 2>&1 </dev/null)
-  gpu_out nvidia-apps $? "$tn_text"
+  tn_code=${tn_text##*.code }
+  tn_text=${tn_text%.code *}
+  tn_text=${tn_text%"$newline"}
+  gpu_out nvidia-apps "$tn_code" "$tn_text"
   tn_pids=$(printf '%s\n' "$tn_text" | sed -n 's/^[^,]*, *\([0-9][0-9]*\),.*/\1/p' | sort -un)
   # shellcheck disable=SC2086
   [ -z "$tn_pids" ] || tell_gpu_pids $tn_pids
   [ "$1" = full ] || return 0
   # What the queries lack. Only lines that are read on the laptop are sent: all of it is 20 KB a GPU.
-  tn_text=$($gl_limit nvidia-smi -q -x 2>&1 </dev/null)
+  tn_text=$($gpu_limit nvidia-smi -q -x 2>&1 </dev/null)
   tn_code=$?
   tn_text=$(printf '%s\n' "$tn_text" | sed -n -e 's/^[[:space:]]*//' -e '/^<gpu id=/p' -e '/^<uuid>/p' -e '/^<driver_version>/p' \
     -e '/^<cuda_version>/p' -e '/^<remapped_row_pending>/p' -e '/^<remapped_row_failure>/p')
@@ -151,11 +156,11 @@ tell_nvidia() {
 
 # What the driver has written to the kernel's log, where this user may read that.
 tell_xids() {
-  tx_text=$($gl_limit dmesg 2>/dev/null </dev/null)
+  tx_text=$($gpu_limit dmesg 2>/dev/null </dev/null)
   tx_code=$?
   if [ $tx_code != 0 ] && command -v journalctl >/dev/null 2>&1; then
     # Without the right to it, journalctl shows nothing and says so on stderr only: the kernel's first line is always there.
-    tx_text=$($gl_limit journalctl -k -b -q --no-pager -o cat 2>/dev/null </dev/null)
+    tx_text=$($gpu_limit journalctl -k -b -q --no-pager -o cat 2>/dev/null </dev/null)
     tx_code=$?
     [ -n "$tx_text" ] || tx_code=1
   fi
@@ -179,20 +184,18 @@ tell_intel() {
   gpu_ask intel-dump xpu-smi dump -d -1 -m 0,1,2,3,18 -n 1
 }
 
+# tell_gpus HOW: brief or full. A PATH of the login shell is for this alone: a job does not have it.
 tell_gpus() {
+  tg_path=$PATH
   find_gpu_programs
-  gpu_limit 10
+  # A driver that hangs must not hold up the rest: with `full`, a person waits for the answer.
+  gpu_limit=
+  tg_limit=10
+  [ "$1" != full ] || tg_limit=7
+  ! command -v timeout >/dev/null 2>&1 || gpu_limit="timeout $tg_limit"
   tell_nvidia "$1"
   tell_amd
   tell_intel
-}
-
-# The same as a whole answer.
-answer_gpus() {
-  LC_ALL=C
-  export LC_ALL
-  # What a login shell's start files printed may lack its last newline.
-  echo
-  tell_gpus "$1"
-  printf '@remote1 end\n'
+  ! command -v nvidia-smi >/dev/null 2>&1 || printf '@remote1 facts has nvidia-smi\n'
+  PATH=$tg_path
 }

@@ -16,10 +16,12 @@ job_folder() {
 job_workdir() {
   case ${REMOTE_WORKDIR-} in
     '') return 0 ;;
-    '~'/*) cd "$HOME/${REMOTE_WORKDIR#'~/'}" 2>/dev/null && return ;;
-    *) CDPATH='' cd -- "$REMOTE_WORKDIR" 2>/dev/null && return ;;
+    /*) job_place=$REMOTE_WORKDIR ;;
+    '~' | '~'/*) job_place=$HOME${REMOTE_WORKDIR#'~'} ;;
+    *) job_place=./$REMOTE_WORKDIR ;; # a folder named "-" is not where `cd -` goes
   esac
-  job_fails "the project has no folder $REMOTE_WORKDIR here: send it with \`remote rsync\`, or name another with --workdir"
+  cd "$job_place" 2>/dev/null ||
+    job_fails "the project has no folder $REMOTE_WORKDIR here: send it with \`remote rsync\`, or name another with --workdir"
 }
 
 # job_activate TEXT: sh text that enters the Python environment. It sees no positional parameters.

@@ -14,7 +14,7 @@ job_programs() {
   esac
   (
     umask 077
-    mkdir -p "$REMOTE_JOB_FOLDER/bin" || exit
+    mkdir -p "$REMOTE_JOB_FOLDER/bin" && cat "$remote_program/lib/end.sh" >"$REMOTE_JOB_FOLDER/bin/end.sh" || exit
     while [ $# -gt 0 ]; do
       cat "$remote_program/lib/$2" >"$REMOTE_JOB_FOLDER/bin/$1" && chmod 700 "$REMOTE_JOB_FOLDER/bin/$1" || exit
       shift 2

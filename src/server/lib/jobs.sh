@@ -1,10 +1,11 @@
-# What every action on jobs begins with. Set by the client: project, the project's folder; jobs, that of its jobs; backends, the names
-# of the backends that the jobs may have, with blanks around each.
+# What every action on jobs begins with. Set by the client: project, the project's folder; jobs, that of its jobs.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
 # shellcheck source=src/server/lib/lib.sh
 . "$remote_program/lib/lib.sh"
+# shellcheck source=src/server/lib/end.sh
+. "$remote_program/lib/end.sh"
 # shellcheck source=src/server/lib/room.sh
 . "$remote_program/lib/room.sh"
 # shellcheck source=src/server/lib/processes.sh
@@ -15,9 +16,5 @@
 . "$remote_program/lib/init_file.sh"
 # shellcheck source=src/server/lib/container.sh
 . "$remote_program/lib/container.sh"
-for remote_backend in $backends; do
-  if [ -r "$remote_program/lib/backend_$remote_backend.sh" ]; then
-    # shellcheck source=/dev/null
-    . "$remote_program/lib/backend_$remote_backend.sh"
-  fi
-done
+# shellcheck source=src/server/lib/backend_local.sh
+. "$remote_program/lib/backend_local.sh"

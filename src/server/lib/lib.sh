@@ -43,6 +43,14 @@ now() {
   date +%s
 }
 
+# read_ms: milliseconds since the epoch into $ms, also where no process can be started.
+read_ms() {
+  if [ -n "$no_forks" ] || ! moment; then
+    read_now
+    ms=${now}000
+  fi
+}
+
 # store NAME VALUE, and recall NAME into $recalled: variables whose names are made of a job's id or of a pid. Only here does a name become code,
 # after a look at it; a value never does.
 store() {
@@ -135,14 +143,13 @@ alive() {
 # that is not to be seen.
 facts() {
   f_dir=$jobs/$1
-  f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ended='' f_backend=local
+  f_sup='' f_sup_start='' f_boot='' f_sid='' f_pid='' f_pid_start='' f_end='' f_code='' f_ms='' f_by='' f_backend=local
   [ -d "$f_dir" ] && [ -x "$f_dir" ] || return 1
   [ ! -e "$f_dir/backend" ] || read -r f_backend 2>/dev/null <"$f_dir/backend" || f_backend=local
   read -r f_sup f_sup_start f_boot f_sid 2>/dev/null <"$f_dir/supervisor" || f_sup=''
   # job.pid is the name of labml_remote and of jobs that an older version started.
   read -r f_pid f_pid_start 2>/dev/null <"$f_dir/pid" || read -r f_pid f_pid_start 2>/dev/null <"$f_dir/job.pid" || f_pid=''
-  read -r f_end f_code f_ended 2>/dev/null <"$f_dir/result" || f_end=''
-  [ -n "$f_end" ] || ! second_file "$1.result" || read -r f_end f_code f_ended 2>/dev/null <"$second" || f_end=''
+  read_end 2>/dev/null <"$f_dir/result" || ! second_file "$1.result" || read_end 2>/dev/null <"$second"
   # labml_remote's folders have neither of these
   if [ -z "$f_sup" ] && [ -n "$f_pid" ] && [ "$f_backend" = local ] && [ ! -e "$f_dir/job.sh" ]; then
     f_backend=labml f_sid=-
@@ -177,13 +184,22 @@ drop_second() {
 # too). What takes long to find out is kept while $scanned is set.
 state_of() {
   phase=unknown pid='' supervised=1 left='' leftovers='' reason=''
-  case $backends in
-    *" $f_backend "*) "${f_backend}_state" "$@" ;;
-    *)
-      reason="this version of remote does not know its backend $f_backend"
-      [ "$f_backend" != slurm ] || reason='it is a job of Slurm, and its server in configs.yaml has no scheduler: slurm'
-      ;;
+  if has_backend "$f_backend"; then
+    "${f_backend}_state" "$@"
+  else
+    reason="this version of remote does not know its backend $f_backend"
+  fi
+}
+
+# has_backend NAME: sources the backend when the first job needs it.
+has_backend() {
+  case $1 in
+    '' | *[!a-z]*) return 1 ;;
   esac
+  command -v "$1_state" >/dev/null && return
+  [ -r "$remote_program/lib/backend_$1.sh" ] || return
+  # shellcheck source=/dev/null
+  . "$remote_program/lib/backend_$1.sh"
 }
 
 # unseen ID: whether it cannot be told that the job has no folder, because the project's is not there (moved, not mounted) or
@@ -219,6 +235,7 @@ for_backend() {
   case " $used " in
     *" $1 "*) ;;
     *)
+      has_backend "$1"
       used="$used $1"
       store "ids_$1" ''
       ;;
@@ -246,8 +263,7 @@ claim() {
       printf 'claimed\n' >"$jobs/$1/supervisor"
     ) 2>/dev/null || return 1
   fi
-  read_now
-  put_result "$1" "never 0 $now"
+  put_result "$1" never 0 claim
 }
 
 # create FILE TEXT: writes a file that is not there yet, without starting a process. From then on files are the owner's.
@@ -260,21 +276,22 @@ create() {
   return $cr_status
 }
 
-# put_result ID TEXT: by rename, so that nobody reads half of it; in the second place, where the folder takes none.
+# put_result ID KIND CODE BY [MS]: by rename, so that nobody reads half of it; in the second place, where the folder takes none.
 put_result() {
+  ms=${5-}
+  [ -n "$ms" ] || read_ms
+  end_record "$2" "$3" "$ms" "$4"
   if [ -n "$no_forks" ]; then
-    create "$jobs/$1/result" "$2"
+    create "$jobs/$1/result" "$end"
     return
   fi
   (
     umask 077
-    printf '%s\n' "$2" >"$jobs/$1/.result.$$" && mv -f "$jobs/$1/.result.$$" "$jobs/$1/result"
+    printf '%s\n' "$end" >"$jobs/$1/.result.$$" && mv -f "$jobs/$1/.result.$$" "$jobs/$1/result"
   ) 2>/dev/null && return
-  case $2 in
-    never*) return 1 ;; # a claim must be in the folder
-  esac
+  [ "$2" != never ] || return # a claim must be in the folder
   own_uid
-  [ -e "$jobs/$1/job.sh" ] && write_second "$1.result" "$2"
+  [ -e "$jobs/$1/job.sh" ] && write_second "$1.result" "$end"
 }
 
 # gpu_pids SECONDS: the processes that hold GPU memory, where there is a GPU to ask, into $gpu_pids.
@@ -288,6 +305,28 @@ gpu_pids() {
     case $gp_pid in
       *[!0-9]*) ;;
       *) gpu_pids="$gpu_pids $gp_pid" ;;
+    esac
+  done
+}
+
+# drop_raised: takes processes of other users out of $cookies, if this is root: a setuid program that they run is root's by its owner.
+drop_raised() {
+  [ "$cookies" != ' ' ] || return 0
+  [ -n "$own_uid" ] || own_uid
+  [ "$own_uid" = 0 ] || return 0
+  dr_all=$cookies cookies=' '
+  dr_files=
+  for dr_word in $dr_all; do
+    dr_files="$dr_files /proc/${dr_word%%:*}/status"
+  done
+  dr_own=' '
+  # shellcheck disable=SC2013,SC2086
+  for dr_file in $(grep -ls '^Uid:[[:space:]]*0[[:space:]]' $dr_files 2>/dev/null); do
+    dr_own="$dr_own$dr_file "
+  done
+  for dr_word in $dr_all; do
+    case $dr_own in
+      *" /proc/${dr_word%%:*}/status "*) cookies="$cookies$dr_word " ;;
     esac
   done
 }
@@ -342,6 +381,7 @@ scan_cookies() {
       done
       ;;
   esac
+  drop_raised
 }
 
 # carries_cookie ID [BESIDE]: whether a process of the job lives by its cookie, other than BESIDE and its children; into

@@ -1,8 +1,7 @@
 #!/bin/sh
-# What logind does with this login's processes when it logs out, for probe.sh and facts.sh, whose say() tells it
-# (src/servers/logout.cpp judges it). logind ends the session's scope, so only what is in one is ended
-# (pam_systemd(8), logind.conf(5)): the kernel says it of this process, also in a container whose sshd asks no logind.
-# Set before this text: root, put before the paths of the system's files (tests).
+# What logind does with this login's processes when it logs out: a part of actions/facts.sh (src/servers/facts.cpp judges it). logind ends
+# the session's scope, so only what is in one is ended (pam_systemd(8), logind.conf(5)): the kernel says it of this process, also in a
+# container whose sshd asks no logind.
 # shellcheck disable=SC2154
 
 # Drop-ins are taken in the order in which systemd reads them, but for folders that mix names.
@@ -13,7 +12,7 @@ tell_logind() {
       case $tl_line in */session-*.scope | */session-*.scope/*) tl_session=yes ;; esac
     done <"$root/proc/self/cgroup"
   fi
-  [ -z "$tl_session" ] || say 'session yes'
+  [ -z "$tl_session" ] || fact 'session yes'
   [ -d "$root/run/systemd/system" ] || return 0
   tl_kills='' tl_excluded='' tl_only=''
   for tl_file in "$root/usr/lib/systemd/logind.conf" "$root/etc/systemd/logind.conf" "$root"/usr/lib/systemd/logind.conf.d/*.conf \
@@ -28,8 +27,8 @@ tell_logind() {
     done <"$tl_file"
   done
   case $tl_kills in
-    [Yy][Ee][Ss] | [Tt][Rr][Uu][Ee] | [Oo][Nn] | 1 | [Yy] | [Tt]) say 'kill_user_processes yes' ;;
+    [Yy][Ee][Ss] | [Tt][Rr][Uu][Ee] | [Oo][Nn] | 1 | [Yy] | [Tt]) fact 'kill_user_processes yes' ;;
   esac
-  [ -z "$tl_excluded" ] || say "kill_excluded $tl_excluded"
-  [ -z "$tl_only" ] || say "kill_only $tl_only"
+  [ -z "$tl_excluded" ] || fact "kill_excluded $tl_excluded"
+  [ -z "$tl_only" ] || fact "kill_only $tl_only"
 }

@@ -5,6 +5,8 @@ REMOTE_RANK_FOLDER=$(pwd)
 export REMOTE_RANK_FOLDER
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
+# shellcheck source=src/server/lib/end.sh
+. "$REMOTE_JOB_FOLDER/bin/end.sh"
 [ -p orders ] || mkfifo orders 2>/dev/null
 [ -p orders ] || exit 1
 command exec 4<>orders || exit 1
@@ -36,9 +38,11 @@ trap : HUP INT TERM USR1 USR2
 (exec "$@")
 code=$?
 # The daemon's own exit code does not tell how its ranks ended.
-if read -r _ kind number _ 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent"; then
-  code=$number
-  [ "$kind" = signal ] && code=$((128 + number))
-  [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed' >&2
+if read -r _ end 2>/dev/null <"$REMOTE_JOB_FOLDER/failures/agent" && read_end <<END; then
+$end
+END
+  code=$f_code
+  [ "$f_end" = signal ] && code=$((128 + f_code))
+  [ "$f_end $f_code" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed' >&2
 fi
 exit "$code"

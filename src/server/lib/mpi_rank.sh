@@ -22,6 +22,8 @@ folder=${REMOTE_RANK_FOLDER:-$(pwd)} # the second is that of mpirun, on its own 
 mask=$(umask)
 umask 077
 cd "$REMOTE_JOB_FOLDER" || exit 1
+# shellcheck source=src/server/lib/end.sh
+. "$REMOTE_JOB_FOLDER/bin/end.sh"
 exec </dev/null
 command exec >>job.out 2>>job.err
 command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
@@ -61,11 +63,11 @@ exec 3>&2 2>/dev/null # this shell's own notes, such as "Terminated", are not th
 )
 code=$?
 # When, in milliseconds where this server's date knows them.
-at=
-[ "$code" = 0 ] || at=$(date +%s%3N)
+ms=
+[ "$code" = 0 ] || moment
 # One that raised an exception or called sys.exit(), and then hung until SIGALRM (sitecustomize.py).
 if [ "$code" = 142 ] && [ -f "raised.rank.$RANK" ]; then
-  read -r at code <"raised.rank.$RANK"
+  read -r ms code <"raised.rank.$RANK"
 fi
 rm -f "open.rank.$RANK" "raised.rank.$RANK"
 
@@ -80,24 +82,20 @@ done
 [ -z "$labels" ] || rm -f "ranks/.$RANK.out" "ranks/.$RANK.err"
 [ "$code" != 0 ] || exit 0
 
-case $at in
-  '' | *[!0-9]* | ??????????) at=$(date +%s)999 ;;
-esac
-kind='exit' number=$code
-if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
-  kind=signal number=$((code - 128))
-fi
-mkdir -p failures || exit "$code"
+exit_code=$code
+ended_by "$code" mpirun
+end_record "$kind" "$code" "$ms" mpirun
+mkdir -p failures || exit "$exit_code"
 {
-  echo "$at"
+  echo "$ms"
   [ ! -f "ranks/$RANK.err" ] || tail -c 16384 "ranks/$RANK.err" | tail -n 50
-  [ "$kind $number" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
+  [ "$kind $code" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
 } >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
-printf '%s\n' "$RANK $kind $number $at" >>failures/agent
+printf '%s\n' "$RANK $end" >>failures/agent
 # MPICH's mpirun lets the others go on when a process that is no MPI program exits with a code, also with that of this shell for a
 # command that a signal ended; but not when the process itself is ended by a signal.
 if [ -z "${OMPI_COMM_WORLD_RANK-}" ]; then
   trap - TERM
   kill -s TERM $$
 fi
-exit "$code"
+exit "$exit_code"

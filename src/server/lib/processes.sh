@@ -1,4 +1,4 @@
-# The processes of this user, and what they have open. Part of every script about jobs, and of probe.sh.
+# The processes of this user, and what they have open. Part of every script about jobs, and of network.sh.
 # The path of an open file, a process's arguments, environment and name are chosen by whoever runs it: nothing here prints or splits them.
 # shellcheck shell=sh
 # shellcheck disable=SC2034  # variables are shared between the parts

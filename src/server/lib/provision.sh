@@ -62,7 +62,7 @@ env_python() {
       if [ -x "$SCRIPTS/bin/python" ]; then
         printf '%s\n' "$SCRIPTS/bin/python"
       else
-        command -v python
+        command -v python && python_is python "$VERSION"
       fi
       ;;
     *) [ -x "$ENV_PREFIX/bin/python" ] && printf '%s\n' "$ENV_PREFIX/bin/python" ;;
@@ -101,12 +101,28 @@ lock_environment() {
 
 lock_file() { # lock_file FILE
   mkdir -p "${1%/*}" 2>/dev/null
-  # A redirection that fails would end this shell. Nothing is written: whatever the name leads to keeps its content.
-  { command exec 9>>"$1"; } 2>/dev/null || return 1
-  flock -n 9 && return 0
-  waited=1
-  say step "waiting for another remote that prepares this environment"
-  flock 9
+  while :; do
+    # A redirection that fails would end this shell. Nothing is written: whatever the name leads to keeps its content.
+    { command exec 9>>"$1"; } 2>/dev/null || return 1
+    if ! flock -n 9; then
+      waited=1
+      say step "waiting for another remote that prepares this environment"
+      flock 9 || return 0
+    fi
+    # The one that had it may have removed it.
+    # shellcheck disable=SC3013  # all shells here know -ef
+    { [ -e /proc/self/fd/9 ] && ! [ "$1" -ef /proc/self/fd/9 ]; } || return 0
+  done
+}
+
+# drop_lock: removes the lock of an environment that did not come to be. Only who has it does that.
+drop_lock() {
+  case ${lock-} in
+    "$CONDA_ROOT.lock" | "$ENV_PREFIX.lock") ;;
+    *) return 0 ;;
+  esac
+  # shellcheck disable=SC3013
+  [ -e "${lock%.lock}" ] || [ -s "$lock" ] || [ -L "$lock" ] || ! [ "$lock" -ef /proc/self/fd/9 ] || rm -f "$lock"
 }
 
 # Whether an interpreter is at least 3.6, and of a version such as 3.11 or 3.11.4 where one is wanted.

@@ -1,4 +1,4 @@
-# Whether processes can be started. Part of every script about jobs, and of probe.sh. With `trap cannot_start EXIT`, a
+# Whether processes can be started. Part of every script about jobs, and of facts.sh. With `trap cannot_start EXIT`, a
 # shell that ends because it could not start one says so.
 # shellcheck shell=sh
 # shellcheck disable=SC2034  # variables are shared between the parts

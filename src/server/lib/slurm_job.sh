@@ -21,17 +21,10 @@ esac
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
 
+# shellcheck source=src/server/lib/end.sh
+. "$remote_program/lib/end.sh"
 # shellcheck source=src/server/lib/second.sh
 . "$remote_program/lib/second.sh"
-
-# moment: seconds since the epoch, with their thousandth parts where date knows them.
-moment() {
-  mo_now=$(date +%s.%3N)
-  case $mo_now in
-    *[!0-9.]* | *.) mo_now=$(date +%s).000 ;;
-  esac
-  echo "$mo_now"
-}
 
 # put FILE TEXT: by rename, for the owner only.
 put() {
@@ -63,8 +56,7 @@ keep_variables() (
   done >"$1"
 )
 
-# run_job OUT ERR NOTE: the command in the foreground, as a background one would ignore SIGINT. How it ended, into $kind and $code: the
-# shell writes a note to its own stderr when a signal ended its child, and none for an exit code of 128+N.
+# run_job OUT ERR NOTE: the command in the foreground, as a background one would ignore SIGINT. How it ended, into $kind and $code.
 run_job() {
   shell='sh'
   command -v bash >/dev/null && shell=bash
@@ -81,15 +73,10 @@ run_job() {
   ) </dev/null
   code=$?
   exec 2>&9 9>&-
-  kind='exit' note=''
+  note=
   read -r note 2>/dev/null <"$3"
   rm -f "$3" "$3.variables"
-  # Of a container's first process nobody writes a note: 137 is a KILL there.
-  if [ "$code" -gt 128 ] && [ "$code" -le 192 ] &&
-    { [ -n "$note" ] || [ "$code" = 130 ] || [ "$code" = 141 ] || { [ "$code" = 137 ] && [ -e container ]; }; }; then
-    kind=signal
-    code=$((code - 128))
-  fi
+  ended_by "$code" "$note"
 }
 
 # ---- a process of the launch, started by srun ------------------------------------------------------------
@@ -138,14 +125,15 @@ one_process() {
   [ "$number" != 0 ] || out=job.out err=job.err
   [ "$number" = 0 ] || (umask 077 && command : >>"$out" && command : >>"$err")
   run_job "$out" "$err" "ranks/.note.$number"
-  ended=$(moment)
-  put "ranks/$number.end" "$kind $code $ended"
+  moment
+  end_record "$kind" "$code" "$ms" "slurm@${SLURMD_NODENAME-}"
+  put "ranks/$number.end" "$end"
   [ "$kind $code" != 'exit 0' ] || return 0
   # One that was ended because another had failed has not failed.
   if [ "$1" = ranks ] && { [ -z "$told" ] || [ "$kind $code" != "signal $told" ]; }; then
-    put "failures/.rank.$number" "${ended%.*}${ended#*.}
+    put "failures/.rank.$number" "$ms
 $(tail -c 65536 "$err" | tail -n 30)" && mv -f "failures/.rank.$number" "failures/rank.$number"
-    put "failures/end.$number" "$ended $number $kind $code"
+    put "failures/end.$number" "$number $end"
   fi
   exec 2>/dev/null # what the shell says of a nap that is ended is no word of the job
   if [ "$3" != - ]; then
@@ -175,7 +163,7 @@ if ! (umask 077 && set -C && printf 'slurm %s - -\n' "$SLURM_JOB_ID" >supervisor
   if [ "$word" = claimed ] || [ "${SLURM_RESTART_COUNT:-0}" = 0 ]; then
     exit 0
   fi
-  rm -rf result died slurm.end ranks failures
+  rm -rf result slurm.end ranks failures
   printf 'remote: Slurm begins this job anew (restart %s) at %s\n' "$SLURM_RESTART_COUNT" "$(date -u +%Y-%m-%dT%H:%M:%SZ)" >&2
   for place in $places; do
     (enter_second "$place/remote-$own_uid" && rm -f "./$id.result")
@@ -221,20 +209,14 @@ launch() {
     ${SLURM_CPUS_PER_TASK:+--cpus-per-task="$SLURM_CPUS_PER_TASK"} --mpi=none --kill-on-bad-exit=$kill \
     sh ./slurm_job.sh rank "$1" "$2" "$4" </dev/null
   code=$?
-  kind='exit'
-  if [ -n "$told" ]; then
-    kind=signal code=$told # srun ends the ranks its own way then, and its exit code tells of that
-  elif [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
-    kind=signal code=$((code - 128))
-  fi
-  first=$(cat failures/end.* 2>/dev/null | sort -n | head -n 1)
+  ended_by "$code" srun
+  [ -z "$told" ] || kind=signal code=$told # srun ends the ranks its own way then, and its exit code tells of that
+  first=$(cat failures/end.* 2>/dev/null | sort -k 4,4n | head -n 1)
   if [ -n "$first" ]; then
     # shellcheck disable=SC2086
     set -- $first
-    kind=$3 code=$4
-    cat failures/end.* | sort -n | while read -r ended rank how number; do
-      echo "$rank $how $number ${ended%.*}${ended#*.}"
-    done >failures/.agent && mv -f failures/.agent failures/agent
+    kind=$2 code=$3
+    cat failures/end.* | sort -k 4,4n >failures/.agent && mv -f failures/.agent failures/agent
   elif [ -z "$told" ] && [ "$code" != 0 ]; then
     # Agents: the first that ended badly. srun tells the highest code, which may be that of one that it killed afterwards.
     first=$(cat ranks/*.end 2>/dev/null | grep -v '^exit 0 ' | sort -k 3,3n | head -n 1)
@@ -249,9 +231,10 @@ if [ "$1" = one ]; then
 else
   launch "$@"
 fi
-[ "$kind $code" = 'exit 0' ] || command : 2>/dev/null >died
+moment
+end_record "$kind" "$code" "$ms" slurm
 tries=0
-until put result "$kind $code $(date +%s)" || { [ -e job.sh ] && write_second "$id.result" "$kind $code $(date +%s)"; }; do
+until put result "$end" || { [ -e job.sh ] && write_second "$id.result" "$end"; }; do
   tries=$((tries + 1))
   if ! [ -e job.sh ] || [ $tries -ge 60 ]; then
     break

@@ -1,6 +1,6 @@
 #!/bin/sh
-# The parent of one job: sh .../.jobs/.bin/DIGEST/lib/supervisor.sh ID UMASK TIME OOM (the last
-# two: when it was started, and the count of oom.sh then). Started by start.sh in a session of
+# The parent of one job: sh .../.jobs/.bin/DIGEST/lib/supervisor.sh ID UMASK TIME OOM BORN (when it was
+# started, the count of oom.sh then, and the milliseconds since the epoch at the boot). Started by start.sh in a session of
 # its own; its stdout is a pipe to the starter, let go as soon as this stands.
 # shellcheck disable=SC2154  # $oom is oom.sh's
 # Signals: caught with a no-op, so that this survives them while the job below gets the defaults.
@@ -11,6 +11,7 @@ id=$1
 mask=$2
 time=$3
 before=$4
+born=$5
 cd "${0%/.bin/*}/$id" || exit 1
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
@@ -29,6 +30,8 @@ remote_program=${0%/lib/*}
 . "$remote_program/lib/oom.sh"
 # shellcheck source=src/server/lib/second.sh
 . "$remote_program/lib/second.sh"
+# shellcheck source=src/server/lib/end.sh
+. "$remote_program/lib/end.sh"
 # shellcheck source=src/server/lib/init_file.sh
 . "$remote_program/lib/init_file.sh"
 # shellcheck source=src/server/lib/container.sh
@@ -87,37 +90,32 @@ if [ "$code" = 0 ]; then
   done
   [ "$code" = 0 ] || echo 'remote: mpirun has ended before its ranks' >>job.err
 fi
-# When it ended, for the order of failures: what follows here may take a while on a busy server, and by then others have
-# failed because of it.
-[ "$code" = 0 ] || true 2>/dev/null >died
+# When it ended, for the order of failures, and without a process: on a busy server that may take a while, and by then others have failed
+# because of it. The uptime is in hundredths; the clock may have been set since the start.
+read -r clock _ </proc/uptime
+ended=$((born + ${clock%.*}${clock#*.} * 10 + 10))
 exec 2>/dev/null
 unset REMOTE_JOB_ID # what is started below is none of the job's
+# A kill that is just looking takes this process for one of the job's.
+tries=0
+until moment || [ $tries -ge 50 ]; do
+  tries=$((tries + 1))
+done
+[ $((ms - ended)) -ge 0 ] && [ $((ms - ended)) -lt 30000 ] || ended=$ms
 
 note=
 read -r note <.note
-kind='exit'
-if [ "$code" -gt 128 ] && [ "$code" -le 192 ]; then
-  # No shell writes a note for SIGINT and SIGPIPE; such a code means the signal, in all likelihood.
-  # Of a container's first process nobody writes one: 137 is a KILL there.
-  if [ -n "$note" ] || [ "$code" -eq 130 ] || [ "$code" -eq 141 ] || { [ "$code" -eq 137 ] && [ -e container ]; }; then
-    kind=signal
-    code=$((code - 128))
-  fi
-fi
+ended_by "$code" "$note"
 oom_source
 oom_kills
 if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$oom" -gt "$before" ]; then
   printf '%s\n' "$((oom - before))" >oom
 fi
-# A kill that is just looking takes this process for one of the job's.
-tries=0
-until ended=$(date +%s) || [ $tries -ge 50 ]; do
-  tries=$((tries + 1))
-done
+end_record "$kind" "$code" "$ended" supervisor
 tries=0
 own_uid
-until { printf '%s\n' "$kind $code $ended" 1<>.result && mv -f .result result; } ||
-  { [ -e job.sh ] && write_second "$id.result" "$kind $code $ended"; }; do
+until { printf '%s\n' "$end" 1<>.result && mv -f .result result; } ||
+  { [ -e job.sh ] && write_second "$id.result" "$end"; }; do
   tries=$((tries + 1))
   # in vain when the folder has been removed
   if ! [ -e job.sh ] || [ $tries -ge 600 ]; then

@@ -211,7 +211,7 @@ class Lifeline:
         if not self.policy.is_hub and link.key is not None and not had_key:
             link.send("hello " + quote(self.policy.own))
             if self.policy.by is not None:
-                link.send("end " + quote(self.policy.by))
+                link.send("end " + self.policy.by)
         for message in messages:
             self.understand(link, message)
         if not link.open:
@@ -321,7 +321,7 @@ class Lifeline:
         if self.killer == 0:
             try:
                 os.setsid()  # the script leaves alone what is in its own session
-                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), quote(self.policy.by or self.policy.left_by)] + ids)
+                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), self.policy.by or self.policy.left_by] + ids)
             finally:
                 os._exit(127)
 
@@ -384,7 +384,7 @@ class Lifeline:
             pause = 0.05 if busy or beginning else min(0.5, self.policy.beat)
             asleep = time.monotonic()
             ready = [fd for fd, _ in self.poll.poll(int(pause * 1000))]
-            self.forgive(time.monotonic() - asleep - pause)
+            self.discount_stop(time.monotonic() - asleep - pause)
             if self.connecting is not None and self.connecting.fileno() in ready:
                 ready.remove(self.connecting.fileno())
                 self.connect(time.monotonic())
@@ -402,11 +402,11 @@ class Lifeline:
             if self.listener in ready:
                 self.accept()  # last, so that nobody gives way who has just proved itself
 
-    def forgive(self, late):
+    def discount_stop(self, late):
         """When this process was stopped, or its whole server, which makes its sleep too long: that is nobody's silence. How long it was
         busy does not count."""
         if late > 1:
-            self.policy.forgive(late)
+            self.policy.discount_stop(late)
             for link in self.links:
                 link.heard += late
 

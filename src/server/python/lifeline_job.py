@@ -4,6 +4,8 @@ import os
 import stat
 import time
 
+MARK_SECONDS = 10  # so often it is noted how much output there is
+
 
 def read_words(path):
     """The blank-separated words of a file's first line; none for a file that is not there."""
@@ -71,6 +73,8 @@ class Job:
         self.ended = False
         self.failed = False
         self.supervisor = self.main = ()
+        self.sizes = (0, 0)
+        self.marked = 0.0
         # The supervisor holds .alive open for writing: its end comes as an end of file, at once and for nothing.
         try:
             self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
@@ -79,7 +83,7 @@ class Job:
 
     def result(self):
         words = read_words(os.path.join(self.folder, "result")) or read_second(self.id + ".result")
-        return words if len(words) >= 2 else None  # the time may be missing
+        return words if len(words) >= 2 else None  # KIND CODE MS BY; older builds wrote KIND CODE SECONDS
 
     def look(self):
         """Whether it has ended, and the failure in words, or None. It reads files, which may take its time; it changes nothing that others read."""
@@ -97,11 +101,24 @@ class Job:
                 return False, None
             if not seen:
                 return True, None  # removed
-            result = self.result() or ["gone", "0", str(int(time.time()))]
+            result = self.result() or ["gone", "0", str(int(time.time() * 1000)), "lifeline"]
         stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
         if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
             return True, None
         return True, " ".join(result)
+
+    def mark(self):
+        """Notes how long the two outputs are at this moment, for `job-tail --since`: nothing else tells when a line was written."""
+        now = time.time()
+        try:
+            sizes = tuple(os.stat(os.path.join(self.folder, name)).st_size for name in ("job.out", "job.err"))
+            if sizes == self.sizes or 0 <= now - self.marked < MARK_SECONDS:
+                return
+            with open(os.path.join(self.folder, "marks"), "ab") as file:
+                file.write(b"%d %d %d\n" % ((now * 1000,) + sizes))
+        except OSError:
+            return
+        self.sizes, self.marked = sizes, now
 
 
 class Looker:
@@ -122,6 +139,8 @@ class Looker:
 
     def look(self, jobs):
         try:
+            for job in jobs:
+                job.mark()
             self.found = [(job,) + job.look() for job in jobs]
         finally:
             os.write(self.wake, b".")

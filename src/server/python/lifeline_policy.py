@@ -6,6 +6,10 @@ NEWS_SECONDS = 3  # and so long a member
 KILL_ROUNDS = 3
 
 
+def loss_of(name):
+    return "lost:" + quote(name)
+
+
 class Policy:
     """`jobs` have `id`, `rank`, `ended` and `failed`; `broadcast(text)` sends a message to all others, `write(name, text)` puts a file into each
     job's folder."""
@@ -31,7 +35,7 @@ class Policy:
         self.gone = {}  # servers that have said good bye, or are lost
         self.failed_there = set()  # the hub's: servers where a job has failed
         self.left = set()  # the hub's, of an elastic launch: servers that it has gone on without
-        self.by = None  # why the jobs are to be ended, once they are
+        self.by = None  # who ends the jobs, once somebody does: BY of the file `stop`
         self.own_left = False  # an elastic launch goes on without this server
         self.left_by = ""  # why
         self.end_at = 0.0
@@ -48,14 +52,14 @@ class Policy:
         """From now on the jobs of the launch are to be ended, after a grace unless a server is lost; the first reason counts."""
         if self.by is None:
             self.by = by
-            self.end_at = now + (0 if by.startswith("loss of ") else self.grace)
-            self.broadcast("end " + quote(by))
+            self.end_at = now + (0 if by.startswith("lost:") else self.grace)
+            self.broadcast("end " + by)
 
     def leave_out(self, name, by, now):
         """The hub's: an elastic launch goes on without a server, as long as it has enough others."""
         self.left.add(name)
-        self.broadcast("without %s %s" % (quote(name), quote(by)))
-        self.write("left", "%s %s" % (quote(name), quote(by)))
+        self.broadcast("without %s %s" % (quote(name), by))
+        self.write("left", "%s %s" % (quote(name), by))
         if len(self.others) + 1 - len(self.left) < self.needed:
             self.end(by, now)
 
@@ -65,9 +69,9 @@ class Policy:
         """The hub's: the messages for a member that has said hello. `order`: what mpirun has sent it before."""
         messages = ["welcome"]
         if self.by is not None:
-            messages.append("end " + quote(self.by))
+            messages.append("end " + self.by)
         if name in self.left:
-            messages.append("without %s %s" % (quote(name), quote("loss of " + name)))
+            messages.append("without %s %s" % (quote(name), loss_of(name)))
         if order is not None:
             messages.append(order)  # the first one counts there
         return messages
@@ -77,15 +81,15 @@ class Policy:
         if word == "end" and name in self.left:
             pass  # cut off from the others, its agent may have given up
         elif word == "end":
-            self.end(unquote(rest), now)
+            self.end(rest, now)
         elif word == "left" and self.is_hub:
-            self.leave_out(name, unquote(rest), now)
+            self.leave_out(name, rest, now)
         elif word == "without" and not self.is_hub:
             self.write("left", rest)
             if unquote(rest.partition(" ")[0]) == self.own:
                 # It was silent for too long and is back: what it has would meet the others, who have begun anew.
                 self.own_left = True
-                self.left_by = "loss of " + self.own
+                self.left_by = loss_of(self.own)
         elif word == "ended" and self.is_hub:
             self.failed_there.add(name)
         elif word == "bye":
@@ -97,11 +101,11 @@ class Policy:
             if name not in self.gone and now - heard > self.timeout:
                 self.gone[name] = "lost"
                 if self.needed and self.is_hub:
-                    self.leave_out(name, "loss of " + name, now)
+                    self.leave_out(name, loss_of(name), now)
                 else:
-                    self.end("loss of " + name, now)
+                    self.end(loss_of(name), now)
 
-    def forgive(self, late):
+    def discount_stop(self, late):
         """This process was stopped for so long, or its whole server: that is nobody's silence."""
         for name in self.last_heard:
             self.last_heard[name] += late
@@ -115,11 +119,11 @@ class Policy:
             return
         job.failed = True
         self.broadcast("ended %d %s" % (job.rank, failure))
-        by = "rank %d" % job.rank
+        by = "rank:%d" % job.rank
         # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
         # agent on the first server nobody finds the others any more.
         if self.needed and not self.is_hub and failure.split()[0] in ("signal", "gone"):
-            self.broadcast("left " + quote(by))
+            self.broadcast("left " + by)
             self.own_left = True
             self.left_by = by
         else:
@@ -142,16 +146,16 @@ class Policy:
         if self.is_hub:
             missing = [name for name in self.others if name not in self.last_heard]
             if self.others and not listening:
-                return "unreachable: cannot listen: " + refused
+                return "cannot listen: " + refused
             if deaf:
-                return "unreachable: cannot accept connections: " + refused
+                return "cannot accept connections: " + refused
             if missing and now - self.start > min(NEWS_SECONDS, self.time_to_come):
                 return "waiting for " + ", ".join(missing)
             return None if missing else "ok"
         if self.hub in self.last_heard:
             return "ok" if linked else "cut off from %s since %s" % (self.hub, refused)
         if refused and now - self.start > min(FIRST_SECONDS, self.time_to_come):
-            return "unreachable: %s at %s:%d: %s" % (self.hub, self.address, self.port, refused)
+            return "cannot reach %s at %s:%d: %s" % (self.hub, self.address, self.port, refused)
         return None
 
     def silent(self, now):

@@ -75,7 +75,7 @@ def listener(port):
 
 
 def launch_listener():
-    """On a port as a launch chooses one (probe.sh)."""
+    """On a port as a launch chooses one (lib/network.sh)."""
     try:
         with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
             low, high = (int(word) for word in file.read().split())

@@ -11,8 +11,8 @@ Of torchrun's workers only the agent knows how they ended, and not even that kno
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
 agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
-Below mpirun, a rank that raised, or called sys.exit() with a failure, hangs in MPI_Finalize, which waits for the others: it has
-ten seconds to exit by itself.
+Below mpirun, a rank that raised, or left by sys.exit() (from Python 3.12 on, by any SystemExit) with a failure, hangs in
+MPI_Finalize, which waits for the others: it has ten seconds to exit by itself.
 
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
@@ -89,7 +89,7 @@ def _end_failed_mpi_rank(_):
     path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # mpi_rank.sh reads it
     plain = sys.excepthook
     plain_exit = sys.exit
-    last = []  # of sys.exit(): its code, and the frame of the whole program
+    last = []  # of sys.exit(), or a SystemExit: its code, and the frame of the whole program
 
     def leave_soon(code):
         import signal
@@ -108,13 +108,20 @@ def _end_failed_mpi_rank(_):
         except Exception:
             pass
 
-    def leave(*code):
+    def remember(code):
         if threading.current_thread() is threading.main_thread():
             frame = sys._getframe()
             while frame.f_back is not None:
                 frame = frame.f_back
-            last[:] = [code[0] if code else None, frame]
+            last[:] = [code, frame]
+
+    def leave(*code):
+        remember(code[0] if code else None)
         plain_exit(*code)
+
+    def raised(_, offset, error):
+        if isinstance(error, SystemExit):
+            remember(error.code)
 
     def look_at_exit():
         import opcode
@@ -129,6 +136,11 @@ def _end_failed_mpi_rank(_):
 
     sys.excepthook = hook
     sys.exit = leave
+    monitoring = getattr(sys, "monitoring", None)  # of Python 3.12: sees `raise SystemExit(N)`, too
+    if monitoring and not monitoring.get_tool(4):
+        monitoring.use_tool_id(4, "remote")
+        monitoring.register_callback(4, monitoring.events.RAISE, raised)
+        monitoring.set_events(4, monitoring.events.RAISE)
     atexit.register(look_at_exit)
 
 

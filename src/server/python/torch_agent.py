@@ -141,7 +141,7 @@ class Agent:
         path = os.path.join(self.job, "left")
         try:
             with open(path) as file:
-                lost = " loss%20of%20" in file.read()
+                lost = " lost:" in file.read()
             # where a server is lost, they have had the time until that was known
             return os.stat(path).st_mtime, 0 if lost else LEFT_SECONDS
         except OSError:
@@ -206,7 +206,8 @@ class Agent:
         folder = os.path.join(self.job, "failures")
         try:
             os.makedirs(folder, 0o700, exist_ok=True)
-            line = "%d %s %d %d\n" % (rank, kind, number, when * 1000)
+            node = os.environ.get("SLURMD_NODENAME")
+            line = "%d %s %d %d torchrun%s\n" % (rank, kind, number, when * 1000, "@" + node if node else "")
             file = os.open(os.path.join(folder, "agent"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             try:
                 os.write(file, line.encode())

@@ -1,0 +1,278 @@
+#include "base/command.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+
+namespace remote {
+namespace {
+
+constexpr std::string_view word_gaps = " \t\r\n";
+
+// One word of a command: where it stands, and what the shell would make of it.
+struct Word {
+  std::size_t begin = 0;
+  std::size_t end = 0;
+  std::string text;
+};
+
+std::vector<Word> read_words(std::string_view command) {
+  std::vector<Word> words;
+  std::size_t at = 0;
+  while ((at = command.find_first_not_of(word_gaps, at)) != std::string_view::npos) {
+    Word word;
+    word.begin = at;
+    char quote = 0;
+    for (; at < command.size(); ++at) {
+      const char c = command[at];
+      if (quote == 0 && word_gaps.find(c) != std::string_view::npos) {
+        break;
+      }
+      if (c == '\\' && quote != '\'' && at + 1 < command.size()) {
+        word.text += command[++at];
+      } else if (quote != 0 && c == quote) {
+        quote = 0;
+      } else if (quote == 0 && (c == '\'' || c == '"')) {
+        quote = c;
+      } else {
+        word.text += c;
+      }
+    }
+    word.end = at;
+    words.push_back(std::move(word));
+  }
+  return words;
+}
+
+// The name in "--api-key", "api_key" or "API-KEY", as looks_secret takes it.
+bool names_secret(std::string_view word) {
+  std::string name(word.substr(std::min(word.find_first_not_of('-'), word.size())));
+  std::replace(name.begin(), name.end(), '-', '_');
+  std::replace(name.begin(), name.end(), '.', '_');
+  return looks_secret(name);
+}
+
+// How a word is shown: as it is, with what is behind its '=' masked, or masked whole.
+struct Shown {
+  std::string text;
+  bool masked = false;
+};
+
+// Masks what stands between two places of a text.
+std::string masked_between(std::string_view text, std::size_t begin, std::size_t end) {
+  return fmt::format("{}{}{}", text.substr(0, begin), secret_mask, text.substr(std::min(end, text.size())));
+}
+
+bool is_secret_header(const std::string& name) {
+  const std::string lower = lower_case(name);
+  const auto other = [](unsigned char c) { return std::isalnum(c) == 0 && c != '-' && c != '_'; };
+  return std::ranges::none_of(name, other) &&
+         (names_secret(name) || lower == "cookie" || lower == "set-cookie");
+}
+
+// A text without the password of a URL, and without the value of a header that holds a secret.
+std::string mask_inside(std::string text) {
+  constexpr std::size_t shortest_token = 20;  // a longer user name without a password is one; of the web each
+  for (std::size_t at = text.find("://"); at != std::string::npos; at = text.find("://", at + 3)) {
+    const std::size_t user = at + 3;
+    const std::size_t end = text.find_first_of("/?#'\" \t", user);
+    const std::size_t sign = text.substr(0, end).rfind('@');
+    if (sign == std::string::npos || sign <= user) {
+      continue;
+    }
+    const std::size_t colon = text.find(':', user);
+    if (colon < sign) {
+      text = masked_between(text, colon + 1, sign);
+    } else if (sign - user >= shortest_token || text.substr(0, at).ends_with("http") ||
+               text.substr(0, at).ends_with("https")) {
+      text = masked_between(text, user, sign);
+    }
+  }
+  // "X-Api-Key: VALUE", as a header is given to curl
+  if (const std::size_t colon = text.find(':'); colon != std::string::npos &&
+                                                text.compare(colon, 3, "://") != 0 &&
+                                                is_secret_header(text.substr(0, colon))) {
+    return masked_between(text, std::min(text.find_first_not_of(' ', colon + 1), text.size()), text.size());
+  }
+  const std::string lower = lower_case(text);
+  for (const std::string_view scheme : {"bearer ", "authorization: basic ", "authorization: token "}) {
+    if (const std::size_t at = lower.find(scheme); at != std::string::npos) {
+      const std::size_t token = lower.find_first_not_of(' ', at + scheme.size());
+      if (token != std::string::npos) {
+        return masked_between(text, token, lower.find_first_of(" '\"", token));
+      }
+    }
+  }
+  return text;
+}
+
+// Programs whose -p is no password.
+constexpr std::array<std::string_view, 14> plain_p = {"mkdir", "cp",    "ls",   "install", "rsync",
+                                                      "scp",   "touch", "read", "ps",      "bash",
+                                                      "sh",    "time",  "tee",  "patch"};
+
+// The program of an option, as far as one can tell: the nearest word before it that is no option.
+std::string program_before(const std::vector<Word>& words, std::size_t i) {
+  while (i-- > 0) {
+    if (const std::string& word = words[i].text; !word.starts_with("-")) {
+      return word.substr(word.rfind('/') + 1);
+    }
+  }
+  return {};
+}
+bool has_plain_p(const std::string& program) {
+  return std::ranges::find(plain_p, program) != plain_p.end();
+}
+bool is_number(std::string_view text) {
+  return text.find_first_not_of("0123456789.") == std::string::npos;
+}
+
+// Programs whose -pX is one.
+constexpr std::array<std::string_view, 12> attached_p = {
+    "sshpass",      "mysql", "mysqldump", "mysqladmin", "mysqlimport", "mariadb",
+    "mariadb-dump", "7z",    "7za",       "7zr",        "rar",         "unrar"};
+
+// "-p X", which is a password but where it is a number (a port, a count) or the program is known to have
+// another -p.
+bool follows_password_flag(const std::vector<Word>& words, std::size_t i) {
+  return words[i - 1].text == "-p" && !is_number(words[i].text) && !has_plain_p(program_before(words, i - 1));
+}
+// "-pX" of programs that take a password so; of others where X is no word of small letters, which would be
+// an option of its own (-print, -pthread), and no number or path.
+bool is_password_flag(const std::vector<Word>& words, std::size_t i) {
+  if (i == 0 || words[i].text.size() <= 2 || !words[i].text.starts_with("-p")) {
+    return false;
+  }
+  const std::string program = program_before(words, i);
+  if (std::ranges::find(attached_p, program) != attached_p.end()) {
+    return true;
+  }
+  const std::string value = words[i].text.substr(2);
+  return !has_plain_p(program) && !is_number(value) && value.find('/') == std::string::npos &&
+         value.find('=') == std::string::npos &&
+         value.find_first_not_of("abcdefghijklmnopqrstuvwxyz-_") != std::string::npos;
+}
+// "-u NAME:X" and "--user=NAME:X", as curl has it; numbers are ids of users.
+std::size_t password_after_user(const std::vector<Word>& words, std::size_t i) {
+  const std::string& text = words[i].text;
+  std::size_t begin = 0;
+  if (const std::size_t equals = text.find('='); text.starts_with("--") && equals != std::string::npos) {
+    const std::string flag = text.substr(0, equals);
+    begin = flag == "--user" || flag == "--proxy-user" ? equals + 1 : text.size();
+  } else if (text.starts_with("-u") && text.size() > 2) {
+    begin = 2;
+  } else if (i == 0 || (words[i - 1].text != "-u" && words[i - 1].text != "-U" &&
+                        words[i - 1].text != "--user" && words[i - 1].text != "--proxy-user")) {
+    return 0;
+  }
+  const std::size_t colon = text.find(':', begin);
+  return colon == std::string::npos || is_number(text.substr(colon + 1)) ? 0 : colon + 1;
+}
+
+Shown show_word(const std::vector<Word>& words, std::size_t i) {
+  const std::string& text = words[i].text;
+  const std::size_t equals = text.find('=');
+  if (equals != std::string::npos && equals > 0 && names_secret(text.substr(0, equals))) {
+    return {text.substr(0, equals + 1) + std::string(secret_mask), true};
+  }
+  if (i > 0 && !text.starts_with("-")) {
+    const std::string& before = words[i - 1].text;
+    if ((before.starts_with("-") && before.find('=') == std::string::npos && names_secret(before) &&
+         !is_password_flag(words, i - 1)) ||
+        follows_password_flag(words, i) || lower_case(before).ends_with("bearer") ||
+        (before.ends_with(':') && is_secret_header(before.substr(0, before.size() - 1)))) {
+      return {std::string(secret_mask), true};
+    }
+  }
+  if (is_password_flag(words, i)) {
+    return {"-p" + std::string(secret_mask), true};
+  }
+  if (const std::size_t at = password_after_user(words, i); at > 0) {
+    return {text.substr(0, at) + std::string(secret_mask), true};
+  }
+  std::string inside = mask_inside(text);
+  return {inside, inside != text};
+}
+
+}  // namespace
+
+std::vector<std::string> shell_words(std::string_view command) {
+  std::vector<std::string> words;
+  for (Word& word : read_words(command)) {
+    words.push_back(std::move(word.text));
+  }
+  return words;
+}
+
+std::size_t first_word_length(std::string_view command) {
+  const auto words = read_words(command);
+  return words.empty() ? command.size() : words.front().end;
+}
+
+bool is_python(std::string_view word) {
+  if (const std::size_t slash = word.rfind('/'); slash != std::string_view::npos) {
+    word.remove_prefix(slash + 1);
+  }
+  return word.starts_with("python") && word.find_first_not_of("0123456789.", 6) == std::string_view::npos;
+}
+
+bool is_plain_command(std::string_view command) {
+  char quote = 0;
+  for (std::size_t at = 0; at < command.size(); ++at) {
+    const char c = command[at];
+    if (c == '\\' && quote != '\'') {
+      ++at;
+    } else if (quote != 0) {
+      quote = c == quote ? '\0' : quote;
+    } else if (c == '\'' || c == '"') {
+      quote = c;
+    } else if (std::string_view("|&;<>()\n").find(c) != std::string_view::npos ||
+               // a comment would swallow what is put behind
+               (c == '#' && (at == 0 || word_gaps.find(command[at - 1]) != std::string_view::npos))) {
+      return false;
+    }
+  }
+  const auto words = read_words(command);
+  if (quote != 0 || words.empty()) {
+    return false;
+  }
+  const std::string& first = words.front().text;
+  const std::size_t equals = first.find('=');
+  const bool assignment = equals != std::string::npos && equals > 0 &&
+                          std::all_of(first.begin(), first.begin() + static_cast<std::ptrdiff_t>(equals),
+                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return !assignment;
+}
+
+std::string with_python(const std::string& command) {
+  const auto words = read_words(command);
+  if (words.empty() || (!words.front().text.ends_with(".py") && !words.front().text.starts_with("-"))) {
+    return command;
+  }
+  return "python " + command.substr(words.front().begin);
+}
+
+std::string mask_value(std::string_view name, std::string_view value) {
+  return looks_secret(name) ? std::string(secret_mask) : mask_inside(std::string(value));
+}
+
+std::string mask_command(std::string_view command) {
+  const auto words = read_words(command);
+  std::string shown;
+  std::size_t at = 0;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (const Shown word = show_word(words, i); word.masked) {
+      shown += command.substr(at, words[i].begin - at);
+      shown += word.text;
+      at = words[i].end;
+    }
+  }
+  shown += command.substr(at);
+  return shown;
+}
+
+}  // namespace remote

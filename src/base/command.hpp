@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+// What can be seen in a user's command without running it. A command is a line for the server's shell;
+// nothing here changes a byte of what is run, except with_python.
+
+namespace remote {
+
+// The words that the shell would see, quotes and backslashes taken away, nothing expanded.
+std::vector<std::string> shell_words(std::string_view command);
+
+// How many bytes the first word takes, blanks before it included, as it is written.
+std::size_t first_word_length(std::string_view command);
+
+// Whether a word names a Python interpreter: "python", "python3.11", "/opt/x/bin/python3".
+bool is_python(std::string_view word);
+
+// Whether a command is one program with arguments: no pipe, list, group, background or redirection outside of
+// quotes, and no assignment in front. Only such a command can be handed to another program as arguments.
+bool is_plain_command(std::string_view command);
+
+// A command whose first word ends in .py, or is an option (of the interpreter: -m MODULE, -u FILE), gets the
+// environment's `python` in front.
+std::string with_python(const std::string& command);
+
+// A variable's value as it may be shown.
+std::string mask_value(std::string_view name, std::string_view value);
+
+// A command as it may be shown and stored: what follows a word that names a secret (--token X, --api-key=X,
+// TOKEN=X, -p X, Bearer X) and a URL's password are masked. The rest is as it was.
+std::string mask_command(std::string_view command);
+
+}  // namespace remote

@@ -1,0 +1,334 @@
+// `remote history`, `show` and `note`: launches as they are remembered.
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <remote/history.hpp>
+#include <remote/verdict.hpp>
+
+#include "base/clock.hpp"
+#include "base/ranges.hpp"
+#include "base/strings.hpp"
+#include "cli/options.hpp"
+#include "cli/show/job_table.hpp"
+#include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
+#include "cli/show/waiting.hpp"
+#include "config/config.hpp"
+#include "jobs/job_json.hpp"
+#include "ui/table.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct HistoryArguments {
+  std::vector<std::string> tags;
+  bool failed = false;
+  bool offline = false;
+  std::string since;
+  std::string sort;
+  std::vector<std::string> columns;
+};
+
+std::string keys_of(const LaunchSummary& launch) {
+  return launch.first_key == launch.last_key ? std::to_string(launch.first_key)
+                                             : fmt::format("{}-{}", launch.first_key, launch.last_key);
+}
+
+std::string state_of(const LaunchSummary& launch) {
+  std::string text(to_string(launch.state));
+  if (launch.failed_rank && launch.ranks > 1) {
+    text = fmt::format("rank {} {}", *launch.failed_rank, text);
+  }
+  return launch.result && launch.state == JobState::failed ? text + " " + launch.result->describe() : text;
+}
+
+std::string took(const LaunchSummary& launch) {
+  return launch.first_key == 0 ? "-"
+                               : format_duration(launch.ended_at.value_or(now_seconds()) - launch.began_at);
+}
+
+// What a column of this name says of a launch: one of its properties, else the last number of that name.
+std::string cell_of(const LaunchSummary& launch, const std::string& column) {
+  if (column == "note") {
+    return launch.note;
+  }
+  if (column == "tags") {
+    return join(launch.tags, ",");
+  }
+  if (column == "commit") {
+    return launch.commit.empty() ? "" : launch.commit.substr(0, 8) + (launch.clean ? "" : "+");
+  }
+  if (column == "servers") {
+    return server_names(launch.servers);
+  }
+  if (column == "ranks") {
+    return std::to_string(launch.ranks);
+  }
+  const auto found = std::ranges::find(launch.numbers, column, &NamedNumber::name);
+  return found == launch.numbers.end() ? "" : fmt::format("{:.6g}", found->value);
+}
+
+// Where nobody named any: the two that most launches have, a loss first, and no counter.
+std::vector<std::string> usual_columns(const std::vector<LaunchSummary>& launches) {
+  std::map<std::string, int> counts;
+  for (const LaunchSummary& launch : launches) {
+    for (const NamedNumber& number : launch.numbers) {
+      ++counts[number.name];
+    }
+  }
+  std::vector<std::tuple<bool, bool, int, std::string>> order;
+  for (const auto& [name, count] : counts) {
+    if (name != "step" && name != "epoch" && name != "lr") {
+      order.emplace_back(name == "loss", name.find("loss") != std::string::npos, count, name);
+    }
+  }
+  std::ranges::sort(order, std::greater());
+  std::vector<std::string> columns;
+  for (std::size_t i = 0; i < std::min<std::size_t>(order.size(), 2); ++i) {
+    columns.push_back(std::get<std::string>(order[i]));
+  }
+  return columns;
+}
+
+// A name as the title of a column. That of a number is what a server said.
+std::string title_of(const std::string& name) {
+  std::string text = visible_line(name);
+  std::ranges::transform(text, text.begin(),
+                         [](char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c; });
+  return text;
+}
+
+std::string history_table(const Context& context, const std::vector<LaunchSummary>& launches,
+                          const std::vector<std::string>& columns) {
+  const auto some = [&](const auto& member) {
+    return std::ranges::any_of(launches, [&](const LaunchSummary& one) { return !(one.*member).empty(); });
+  };
+  const bool names = some(&LaunchSummary::name);
+  const bool notes = some(&LaunchSummary::note) && std::ranges::find(columns, "note") == columns.end();
+  std::vector<ui::Column> heads{{"KEY", true}};
+  if (names) {
+    heads.emplace_back("NAME");
+  }
+  heads.insert(heads.end(), {ui::Column("STATE").whole(), {"STARTED", true}, {"TIME", true}});
+  for (const std::string& column : columns) {
+    heads.emplace_back(title_of(column), column != "note" && column != "tags" && column != "servers");
+  }
+  if (notes) {
+    heads.push_back(ui::Column("NOTE").yielding());
+  }
+  heads.push_back(ui::Column("COMMAND").yielding().elided());
+  ui::Table table(heads);
+  const std::int64_t now = now_seconds();
+  for (const LaunchSummary& launch : launches) {
+    std::vector<ui::Cell> cells{keys_of(launch)};
+    if (names) {
+      cells.emplace_back(launch.name);
+    }
+    cells.insert(cells.end(),
+                 {ui::Cell(state_of(launch), style_of(launch.state)),
+                  rough_duration(std::max<std::int64_t>(now - launch.began_at, 0)) + " ago", took(launch)});
+    for (const std::string& column : columns) {
+      cells.emplace_back(cell_of(launch, column));
+    }
+    if (notes) {
+      cells.emplace_back(launch.note);
+    }
+    cells.emplace_back(launch.command);
+    table.add(std::move(cells));
+  }
+  return table.text(context.terminal);
+}
+
+int run_history(Context& context, const HistoryArguments& arguments) {
+  HistoryRequest request{.tags = arguments.tags, .failed = arguments.failed, .sort = arguments.sort};
+  if (!arguments.since.empty()) {
+    request.since = parse_since(arguments.since);
+  }
+  const History history(context.project().folder());
+  if (!arguments.offline && history.has_open()) {  // completes the records of what has ended since
+    const Waiting waiting(context.terminal, "for servers with launches");
+    context.project().jobs({.unfinished_only = true});
+  }
+  std::vector<std::string> problems;
+  const std::vector<LaunchSummary> launches = history.list(request, &problems);
+  for (const std::string& problem : problems) {
+    context.terminal.warning(visible_line(problem));
+  }
+  if (context.options.json) {
+    auto all = nlohmann::ordered_json::array();
+    for (const LaunchSummary& launch : launches) {
+      all.push_back(jobs::to_json(launch));
+    }
+    context.print(all);
+    return 0;
+  }
+  if (launches.empty()) {
+    context.terminal.notice("no launches on record");
+    return 0;
+  }
+  std::vector<std::string> columns = config::split_names(arguments.columns);
+  std::ranges::transform(columns, columns.begin(), lower_case);
+  if (columns.empty()) {
+    columns = history.columns();
+  }
+  context.terminal.out(history_table(context, launches, columns.empty() ? usual_columns(launches) : columns));
+  return 0;
+}
+
+// ---- show
+
+// A line of `show`; none for an empty text.
+void put(std::string& text, const char* name, const std::string& value) {
+  text += value.empty() ? "" : fmt::format("{:<10} {}\n", name, visible_line(value));
+}
+
+std::string code_text(const PastLaunch& record) {
+  if (record.commit.empty()) {
+    return "";
+  }
+  const auto untracked = static_cast<std::size_t>(record.untracked);
+  return record.commit.substr(0, 12) + (record.branch.empty() ? "" : " on " + record.branch) +
+         (record.clean ? ", clean" : ", changed") +
+         (untracked > 0 ? ", " + counted(untracked, "untracked file") : "");
+}
+
+// What its servers were, a row for each fact with the servers beside each other.
+std::string servers_table(const Context& context, const PastLaunch& record) {
+  std::vector<ui::Column> heads{"SERVER"};
+  std::vector<std::string> names;
+  for (const ServerSetup& server : record.beginning.servers) {
+    for (const auto& [name, value] : server.facts) {
+      if (std::ranges::find(names, name) == names.end()) {
+        names.push_back(name);
+        heads.push_back(ui::Column(title_of(name)).yielding());
+      }
+    }
+  }
+  ui::Table table(heads);
+  for (const ServerSetup& server : record.beginning.servers) {
+    std::vector<ui::Cell> cells{server.server};
+    for (const std::string& name : names) {
+      const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
+      const std::string value = fact == server.facts.end() ? "" : fact->second;
+      cells.emplace_back(name == "code" ? value.substr(0, 12) : value);
+    }
+    table.add(std::move(cells));
+  }
+  return table.text(context.terminal);
+}
+
+std::string record_text(const Context& context, const PastLaunch& record) {
+  const Verdict verdict = verdict_of(record.jobs);
+  std::string text;
+  put(text, "launch", keys_of(record) + (record.name.empty() ? "" : "  " + record.name));
+  put(text, "note", record.note);
+  put(text, "state", std::string(to_string(record.state)));
+  if (record.ended_at && record.state != JobState::succeeded) {
+    put(text, "", verdict_headline(verdict));
+    put(text, "", aftermath(verdict));
+  }
+  put(text, "command", record.command);
+  put(text, "launcher",
+      fmt::format("{}, {}; remote {}", record.beginning.launcher,
+                  counted(static_cast<std::size_t>(record.ranks), "rank"), record.version));
+  put(text, "tags", join(record.tags, ", "));
+  put(text, "variables", join(record.variables, ", "));
+  put(text, "began", format_local_time(record.began_at));
+  put(text, "ended",
+      record.ended_at ? fmt::format("{}, after {}", format_local_time(*record.ended_at), took(record)) : "");
+  put(text, "code", code_text(record));
+  put(text, "patch", record.patch.lexically_proximate(current_folder()).string());
+  std::vector<std::string> numbers;
+  for (const NamedNumber& number : record.numbers) {
+    numbers.push_back(fmt::format("{} {:.6g}", number.name, number.value));
+  }
+  put(text, "numbers", join(numbers, ", "));
+  text += "\n" + servers_table(context, record);
+  std::vector<TableRow> rows;
+  for (const Job& job : record.jobs) {
+    rows.push_back({{job}, true});
+  }
+  if (!rows.empty()) {
+    text += "\n" + job_table(context, rows, {.ranks = true, .past = true});
+  }
+  if (!record.last_lines.empty()) {
+    text += fmt::format("\nlast lines of {}:\n", verdict.first ? rank_text(*verdict.first) : "stderr");
+    for (const std::string& line : record.last_lines) {
+      text += "  " + visible_line(line) + "\n";
+    }
+  }
+  return text;
+}
+
+struct ShowArguments {
+  std::string launch = "last";
+};
+
+int run_show(Context& context, const ShowArguments& arguments) {
+  const PastLaunch record = History(context.project().folder()).launch(arguments.launch);
+  if (context.options.json) {
+    context.print(jobs::to_json(record));
+  } else {
+    context.terminal.out(record_text(context, record));
+  }
+  return 0;
+}
+
+struct NoteArguments {
+  std::string launch;
+  std::vector<std::string> words;
+};
+
+int run_note(Context& context, const NoteArguments& arguments) {
+  History(context.project().folder()).set_note(arguments.launch, join(arguments.words, " "));
+  return 0;
+}
+
+CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
+                             const std::string& help) {
+  CLI::Option* option = command.add_option("launch", launch, help)->type_name("KEY");
+  context.completers[option] = NameKind::launches;
+  return option;
+}
+
+}  // namespace
+
+void add_history(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_history);
+  command.add_option("--tag", arguments.tags, "Launches with this tag; repeated, with all of them")
+      ->type_name("T")
+      ->allow_extra_args(false);
+  command.add_flag("--failed", arguments.failed, "Only launches that failed");
+  command
+      .add_option("--since", arguments.since, "Launches that began so long ago or later: 12h, 7d, 2026-11-21")
+      ->type_name("AGE");
+  command.add_option("--sort", arguments.sort, "Sort by this number, the lowest first")->type_name("NAME");
+  command
+      .add_option("--columns", arguments.columns,
+                  "Numbers to show, and commit, servers, ranks, tags, note (default: history.columns)")
+      ->type_name("NAME,…")
+      ->allow_extra_args(false);
+  command.add_flag("--offline", arguments.offline, "Do not ask the servers");
+}
+
+void add_show(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_show);
+  add_launch_word(command, context, arguments.launch, "Key of any of its jobs, its name, or last (default)");
+}
+
+void add_note(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_note);
+  add_launch_word(command, context, arguments.launch, "Key of any of its jobs, its name, or last")
+      ->required();
+  command.add_option("text", arguments.words, "The note, which replaces the one before")
+      ->type_name("TEXT")
+      ->required();
+}
+
+}  // namespace remote::cli

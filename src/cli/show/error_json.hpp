@@ -1,0 +1,15 @@
+#pragma once
+
+#include <remote/error.hpp>
+
+#include "cli/context.hpp"
+
+namespace remote::cli {
+
+// Gives a server's JSON `error` and `cause`, both null where there is none.
+void put_error(auto& entry, const std::optional<Error>& error) {
+  entry["error"] = or_null(error);
+  entry["cause"] = error ? nlohmann::json(to_string(error->cause())) : nlohmann::json(nullptr);
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,106 @@
+#pragma once
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <semaphore>
+#include <string>
+#include <vector>
+
+#include <remote/cancel.hpp>
+#include <remote/error.hpp>
+#include <remote/job.hpp>
+
+#include "config/config.hpp"
+#include "servers/fanout.hpp"
+#include "ssh/connector.hpp"
+
+// Where jobs are: their servers, and their folders there.
+
+namespace remote::jobs {
+
+// Where a new job of this configuration goes.
+RemoteFolder remote_folder_for(const config::Config& config, const config::Server& server);
+// "~/name/.jobs/<id>", as remote_path_word() takes it.
+std::string job_folder_text(const Job& job);
+
+// Whether server_of() has a server for this job.
+bool in_reach(const config::Config& config, const Job& job);
+// The server of a job. Throws Error, which names the job, when configs.yaml has that server no longer, or
+// another place there for jobs than the job's record: a record may come from somebody else, and no folder is
+// looked into, brought or removed because a record names it.
+const config::Server& server_of(const config::Config& config, const Job& job);
+
+// Whether this is a job of Slurm. Of a job without a recorded backend configs.yaml says so.
+bool is_of_slurm(const config::Config& config, const Job& job);
+
+// What the jobs of one start share the start lock by (Store::hold_start).
+const JobId& start_id_of(const Job& job);
+
+// Jobs of one server and folder, which one action can speak of.
+struct JobsAt {
+  std::string server;
+  RemoteFolder folder;
+  std::vector<Job> jobs;
+
+  std::vector<JobId> ids() const;
+};
+
+std::vector<JobsAt> by_job_folder(const std::vector<Job>& jobs);
+
+// Servers on one host, such as those of a sandbox, share its processors, and an action that looks at all
+// processes there takes the longer the more of them are at it: only so many have their turn at a time.
+class HostTurns {
+ public:
+  explicit HostTurns(const config::Config& config) {
+    for (const config::Server& server : config.servers) {
+      free_.try_emplace(server.hostname, 16);
+    }
+  }
+
+  class Turn {
+   public:
+    Turn(HostTurns& turns, const config::Server& server) : free_(turns.free_.at(server.hostname)) {
+      free_.acquire();
+    }
+    ~Turn() { free_.release(); }
+    Turn(const Turn&) = delete;
+    Turn& operator=(const Turn&) = delete;
+
+   private:
+    std::counting_semaphore<>& free_;
+  };
+
+ private:
+  std::map<std::string, std::counting_semaphore<>> free_;  // by host
+};
+
+// Calls `work(connection, jobs_at)` for each place of these jobs, side by side; it returns entries, of which
+// each has a `job`. Returns all of them by key. A server that fails is one of `errors`. Throws Interrupted.
+template <typename Work>
+auto on_job_servers(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
+                    std::vector<Error>& errors, const Cancel& cancel, const Work& work,
+                    ssh::ConnectLimit limit = {}) {
+  const std::vector<JobsAt> places = by_job_folder(jobs);
+  HostTurns turns(config);
+  auto outcomes = servers::fan_out(
+      places, [](const JobsAt& place) { return place.server; },
+      [&](const JobsAt& place, std::size_t) {
+        const config::Server& server = server_of(config, place.jobs.front());
+        const HostTurns::Turn turn(turns, server);
+        const auto connection = connector.connect(server, cancel, limit);
+        return work(*connection, place);
+      });
+  std::invoke_result_t<Work, ssh::Connection&, const JobsAt&> entries;
+  for (auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      std::ranges::move(*outcome.value, std::back_inserter(entries));
+    } else {
+      errors.push_back(*outcome.error);
+    }
+  }
+  std::ranges::sort(entries, {}, [](const auto& entry) { return entry.job.key; });
+  return entries;
+}
+
+}  // namespace remote::jobs

@@ -1,0 +1,239 @@
+#include "jobs/launch_store.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <memory>
+#include <unordered_map>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <remote/error.hpp>
+#include <remote/verdict.hpp>
+#include <unistd.h>
+
+#include "base/json.hpp"
+#include "jobs/job_json.hpp"
+#include "jobs/store_files.hpp"
+
+namespace remote::jobs {
+namespace fs = std::filesystem;
+namespace {
+
+// A record of many thousand ranks is smaller. What is larger was not written by us.
+constexpr std::uintmax_t most_bytes = 64U << 20U;
+
+// The names in a folder that are ids; none where there is no such folder. Others go to `other`.
+std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const std::string&)>& other = {}) {
+  std::vector<JobId> ids;
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
+    if (const auto id = JobId::parse(entry->d_name)) {
+      ids.push_back(*id);
+    } else if (other) {
+      other(entry->d_name);
+    }
+  }
+  return ids;
+}
+
+JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
+  for (const JobState state : {JobState::running, JobState::starting, JobState::queued}) {
+    if (jobs.empty() || std::ranges::find(jobs, state, &Job::state) != jobs.end()) {
+      return jobs.empty() ? JobState::starting : state;
+    }
+  }
+  if (verdict.succeeded == verdict.total || !verdict.left.empty()) {
+    return JobState::succeeded;
+  }
+  if (verdict.first) {
+    return verdict.first->state == JobState::lost ? JobState::lost : JobState::failed;
+  }
+  const bool killed = verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0);
+  return killed ? JobState::killed : JobState::lost;
+}
+
+}  // namespace
+
+void sum_up(PastLaunch& record) {
+  record.servers.clear();
+  for (const ServerSetup& server : record.beginning.servers) {
+    record.servers.push_back(server.server);
+  }
+  record.first_key = record.last_key = record.ranks = 0;
+  for (const Job& job : record.jobs) {
+    record.first_key = record.first_key == 0 ? job.key : std::min(record.first_key, job.key);
+    record.last_key = std::max(record.last_key, job.key);
+    record.ranks += ranks_of(job);
+  }
+  const Verdict verdict = verdict_of(record.jobs);
+  record.state = state_of(record.jobs, verdict);
+  const bool failed = verdict.first && record.state != JobState::succeeded;
+  record.failed_rank = failed ? verdict.first->rank : std::nullopt;
+  record.result = failed ? verdict.first->result : std::nullopt;
+}
+
+LaunchStore::LaunchStore(const Store& store, Store::Step step)
+    : jobs_folder_(store.folder()),
+      folder_(jobs_folder_ / "launches"),
+      step_(step ? std::move(step) : [](std::string_view) {}) {}
+
+void LaunchStore::write(PastLaunch record, const std::string& patch) {
+  FileBatch batch(folder_, Sync::names, step_);
+  if (!patch.empty()) {
+    record.patch = folder_ / record.id.text() / "changes.patch";
+    batch.put(record.patch, patch);
+  }
+  sum_up(record);
+  const std::string text = dump_json_line(to_json(record)) + "\n";
+  const Fingerprint print = batch.put(file(record.id), text);
+  batch.commit(false);
+  // As it will be read: JSON does not take every byte of a name or note.
+  const PastLaunch kept = launch_record_of(nlohmann::ordered_json::parse(text));
+  append_index(folder_, index_line(print, kept), step_, launch_index_header);
+}
+
+void LaunchStore::add(const PastLaunch& record, const std::string& patch) {
+  make_folders(folder_ / "open");
+  const FileLock lock(folder_ / "lock");
+  make_folders(folder_ / record.id.text());
+  step_("open");
+  const UniqueFd mark(
+      ::open((folder_ / "open" / record.id.text()).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  write(record, patch);
+}
+
+void LaunchStore::change(const JobId& id, const std::function<void(PastLaunch&)>& edit) {
+  std::error_code ignored;
+  if (!fs::exists(file(id), ignored)) {
+    return;  // nor need there be a folder for the lock
+  }
+  const FileLock lock(folder_ / "lock");
+  if (auto record = read(id)) {
+    edit(*record);
+    write(*record, "");
+  }
+}
+
+std::optional<PastLaunch> LaunchStore::read(const JobId& id) const {
+  const auto json = read_own_json(file(id), launch_record_version, most_bytes);
+  if (!json) {
+    return std::nullopt;
+  }
+  std::string reason = "it is not the record of a launch, or of a newer version";
+  try {
+    if (json->is_object()) {
+      PastLaunch record = launch_record_of(*json);
+      if (record.id == id) {
+        sum_up(record);
+        record.patch = record.patch.empty() ? fs::path() : file(id).replace_filename("changes.patch");
+        return record;
+      }
+    }
+  } catch (const nlohmann::json::exception&) {  // said below
+  } catch (const Error& error) {
+    reason = error.reason();
+  }
+  throw Error("cannot read " + file(id).string(), reason, "remove its folder to forget the launch");
+}
+
+std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems) const {
+  // The index first: what is added after that is seen as a folder that it does not know.
+  const Index index(read_index(folder_), launch_index_header);
+  std::vector<std::string> leftovers;
+  std::vector<LaunchSummary> launches;
+  std::unordered_map<std::string, Fingerprint> prints;  // of records that were read
+  std::size_t known = 0;
+  bool stale = index.bad() > 0;
+  const std::vector<JobId> ids = ids_in(folder_, [&](const std::string& name) {
+    if (name.starts_with(".") && name.ends_with(".tmp")) {
+      leftovers.push_back(name);
+    }
+  });
+  for (const JobId& id : ids) {
+    struct stat info {};
+    if (::stat(file(id).c_str(), &info) != 0) {
+      continue;
+    }
+    const Index::Row* row = index.find(id);
+    auto launch =
+        row != nullptr && row->print.matches(Fingerprint::of(info)) ? Index::launch(*row) : std::nullopt;
+    known += launch ? 1 : 0;
+    try {
+      if (auto record = launch ? std::nullopt : read(id)) {
+        stale = true;
+        launch = std::move(*record);
+        prints[id.text()] = Fingerprint::of(info);
+      }
+    } catch (const Error& error) {
+      if (problems != nullptr) {
+        problems->push_back(error.message());
+      }
+    }
+    if (launch) {
+      launches.push_back(std::move(*launch));
+    }
+  }
+  std::ranges::sort(launches, std::greater(),
+                    [](const LaunchSummary& one) { return std::tuple(one.began_at, one.first_key, one.id); });
+  if (!stale && leftovers.empty() && index.lines() <= 2 * known + 100) {
+    return launches;
+  }
+  try {
+    // Fixes the index, if that is possible at once; what was read is right in any case.
+    if (const auto lock = FileLock::try_lock(folder_ / "lock")) {
+      for (const std::string& name : leftovers) {
+        ::unlink((folder_ / name).c_str());
+      }
+      std::string lines;
+      for (const LaunchSummary& one : launches) {
+        const auto read = prints.find(one.id.text());
+        lines += index_line(read != prints.end() ? read->second : index.find(one.id)->print, one);
+      }
+      write_index(folder_, lines, step_, launch_index_header);
+    }
+  } catch (const Error&) {
+    // a folder that cannot be written can still be read
+  }
+  return launches;
+}
+
+void LaunchStore::update(PastLaunch& record) const {
+  std::vector<Job>& all = record.jobs;
+  if (all.empty()) {  // its starter died before it wrote them
+    all = Store(jobs_folder_).list().jobs;
+    std::erase_if(all, [&](const Job& job) { return job.launch != record.id; });
+    std::ranges::stable_sort(all, {}, [](const Job& job) { return job.rank.value_or(0); });
+  }
+  for (Job& job : all) {
+    try {
+      if (auto stored = load_record(jobs_folder_, job.id)) {
+        job = std::move(stored->job);
+      }
+    } catch (const Error&) {
+      // a listing of the jobs tells of it
+    }
+  }
+  sum_up(record);
+}
+
+bool LaunchStore::is_stored(const JobId& job) const {
+  return ::access((jobs_folder_ / job.text() / "job.json").c_str(), F_OK) == 0;
+}
+
+std::vector<JobId> LaunchStore::open() const {
+  return ids_in(folder_ / "open");
+}
+
+void LaunchStore::close(const JobId& id) {
+  ::unlink((folder_ / "open" / id.text()).c_str());
+}
+
+void LaunchStore::remove(const JobId& id) {
+  const FileLock lock(folder_ / "lock");
+  std::error_code ignored;
+  fs::remove_all(folder_ / id.text(), ignored);
+  close(id);
+}
+
+}  // namespace remote::jobs

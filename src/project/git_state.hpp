@@ -1,0 +1,19 @@
+#pragma once
+
+#include <future>
+#include <string>
+#include <utility>
+
+#include <remote/history.hpp>
+
+#include "project/core.hpp"
+
+namespace remote::project {
+
+// A record with what git says of the project, and the text of its patch, "" where none is kept. Nothing where
+// git does not tell in time. On a thread of its own, so that connections can be made meanwhile. The
+// repository's own settings are foreign: none of them runs a program.
+using GitState = std::future<std::pair<PastLaunch, std::string>>;
+GitState ask_git(const Core& core);
+
+}  // namespace remote::project

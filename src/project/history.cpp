@@ -1,0 +1,291 @@
+#include "project/history.hpp"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <set>
+
+#include <fmt/format.h>
+#include <remote/verdict.hpp>
+#include <remote/version.hpp>
+
+#include "base/clock.hpp"
+#include "base/command.hpp"
+#include "base/log.hpp"
+#include "base/strings.hpp"
+#include "config/history.hpp"
+#include "jobs/job_json.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/launch_store.hpp"
+#include "jobs/verdict.hpp"
+#include "project/rank_lines.hpp"
+#include "project/report/numbers.hpp"
+#include "project/server_setup.hpp"
+#include "servers/fanout.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr std::int64_t a_week = std::int64_t{7} * 86400;
+constexpr std::int64_t a_minute = 60;
+constexpr std::size_t most_of_name = 100;
+constexpr std::size_t longest_note = 10000;
+
+// The names of what the launch and configs.yaml set.
+std::vector<std::string> given_variables(const config::Config& config, const LaunchRequest& request,
+                                         const std::vector<ServerSetup>& servers) {
+  std::set<std::string> names;
+  for (const auto& [name, value] : request.env) {
+    names.insert(name);
+  }
+  for (const config::Server& server : config.servers) {
+    if (std::ranges::find(servers, server.name, &ServerSetup::server) != servers.end()) {
+      for (const auto& [name, value] : server.env) {
+        names.insert(name);
+      }
+    }
+  }
+  return {names.begin(), names.end()};
+}
+
+// The last numbers that the first rank printed, and the last one, which some programs have print. What a
+// server does not tell is missing.
+std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs) {
+  constexpr int most_lines = 400;
+  std::vector<Job> asked{jobs.back()};
+  if (jobs.size() > 1) {
+    asked.push_back(jobs.front());
+  }
+  const auto outcomes = servers::fan_out(asked, &Job::server, [&](const Job& job, std::size_t) {
+    const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
+                                                     std::chrono::ceil<std::chrono::seconds>(ask_limit));
+    // Under Slurm each rank has an output of its own.
+    return jobs::last_lines(*connection, job, most_lines,
+                            {"ranks/0.err", "job.err", "ranks/0.out", "job.out"}, core.cancel());
+  });
+  std::vector<NamedNumber> numbers;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    for (std::string_view line : outcomes[i].ok() ? *outcomes[i].value : std::vector<std::string>()) {
+      if (asked[i].labelled) {
+        take_label(line);
+      }
+      take_numbers(line, numbers);
+    }
+  }
+  return numbers;
+}
+
+void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std::optional<Verdict>& known) {
+  const auto before = records.read(id);
+  if (!before) {
+    records.close(id);
+    return;
+  }
+  PastLaunch now = *before;
+  records.update(now);
+  for (Job& job : now.jobs) {
+    if (!is_final(job.state) && !records.is_stored(job.id)) {
+      job.state = JobState::lost;
+      job.reason = {.kind = JobReason::Kind::other, .text = "its record was removed"};
+    }
+  }
+  if (now.jobs.empty() && core.store.starter_is_dead(id) && now.began_at < now_seconds() - a_minute) {
+    records.remove(id);  // it never came to starting anything
+    return;
+  }
+  if (now.jobs.empty() || !std::ranges::all_of(now.jobs, is_final, &Job::state)) {
+    return;
+  }
+  now.ended_at = end_of(std::ranges::max(now.jobs, {}, end_of));
+  if (now.jobs != before->jobs || !before->ended_at) {
+    const bool told = known && known->first && known->first->launch == id;
+    const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
+    const std::vector<NamedNumber> numbers = last_numbers(core, now.jobs);
+    records.change(id, [&](PastLaunch& record) {
+      record.jobs = now.jobs;
+      record.ended_at = now.ended_at;
+      record.last_lines = lines.empty() ? record.last_lines : lines;
+      record.numbers = numbers.empty() ? record.numbers : numbers;
+    });
+  }
+  // What was lost may be found again.
+  if (std::ranges::find(now.jobs, JobState::lost, &Job::state) == now.jobs.end() ||
+      *now.ended_at < now_seconds() - a_week) {
+    records.close(id);
+  }
+}
+
+bool fits(const LaunchSummary& launch, const std::string& name) {
+  const std::size_t dash = name.find('-');
+  const auto key = parse_number<int>(name.substr(0, dash));
+  if (key && (dash == std::string::npos || parse_number<int>(name.substr(dash + 1)))) {
+    return *key >= launch.first_key && *key <= launch.last_key;
+  }
+  return launch.name == name || name == "last" || (name.size() >= 4 && launch.id.text().starts_with(name));
+}
+
+// All of which a job is known; those that go on as their jobs are known here.
+std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, std::vector<std::string>* problems) {
+  std::vector<LaunchSummary> all = records.list(problems);
+  const std::vector<JobId> open = records.open();
+  for (LaunchSummary& one : all) {
+    if (!one.ended_at && std::ranges::find(open, one.id) != open.end()) {
+      if (auto record = records.read(one.id)) {
+        records.update(*record);
+        one = std::move(*record);
+      }
+    }
+  }
+  std::erase_if(all, [](const LaunchSummary& one) { return one.first_key == 0; });
+  return all;
+}
+
+JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
+  const std::vector<LaunchSummary> all = launches(records, nullptr);
+  const auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) { return fits(one, name); });
+  if (found == all.end()) {
+    throw Error::usage(fmt::format("there is no launch '{}' on record", visible_line(name)),
+                       all.empty() ? "there is none at all" : "",
+                       all.empty() ? "" : fmt::format("the last one is {}", all.front().first_key));
+  }
+  return found->id;
+}
+
+}  // namespace
+
+LaunchMemory::LaunchMemory(Core& core, const LaunchRequest& request, const Plan& plan, GitState& git,
+                           std::vector<ServerSetup> servers, std::vector<LaunchStep> steps)
+    : core_(core), id_(JobId::parse(plan.run_id).value_or(JobId::random())), servers_(std::move(servers)) {
+  auto [record, patch] = git.get();
+  record.id = id_;
+  record.name = request.name;
+  record.note = request.note.substr(0, longest_note);
+  record.tags = plan.processes.back().tags;  // the first one's have "master", too
+  record.command = mask_command(request.command);
+  record.beginning = {plan.launcher, servers_, std::move(steps)};
+  record.version = fmt::format("{}.{}.{}", REMOTE_VERSION_MAJOR, REMOTE_VERSION_MINOR, REMOTE_VERSION_PATCH);
+  record.began_at = now_seconds();
+  record.variables = given_variables(core.config, request, servers_);
+  written_ =
+      change([&, &record = record, &patch = patch] { jobs::LaunchStore(core_.store).add(record, patch); });
+}
+
+LaunchMemory::~LaunchMemory() {
+  if (written_ && !started_) {
+    change([&] { jobs::LaunchStore(core_.store).remove(id_); });
+  }
+}
+
+void LaunchMemory::started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step) {
+  started_ = true;
+  if (!written_) {
+    return;
+  }
+  change([&] {
+    jobs::LaunchStore(core_.store).change(id_, [&](PastLaunch& record) {
+      record.jobs = jobs;
+      if (step) {
+        record.beginning.steps.push_back(*step);
+      }
+    });
+  });
+  change([&] { write_variables(core_.store, jobs.front(), servers_); });
+}
+
+bool LaunchMemory::change(const std::function<void()>& write) {
+  try {
+    write();
+  } catch (const Error& error) {  // the launch goes on; what is remembered lacks something
+    core_.tell(StoreProblem{error.message()});
+    return false;
+  }
+  return true;
+}
+
+void check_name(const std::string& name) {
+  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+  if ((!name.empty() && letters.find(name[0]) == std::string_view::npos) || name == "last" ||
+      name.size() > most_of_name ||
+      name.find_first_not_of(std::string(letters) + "0123456789.-") != std::string::npos) {
+    throw Error::usage(
+        fmt::format("a launch cannot have the name '{}'", visible_line(name, most_of_name)), "",
+        "a name has letters, digits, '.', '_' and '-', begins with a letter or '_', and is not 'last'");
+  }
+}
+
+void complete_records(Core& core, const std::optional<Verdict>& verdict) {
+  jobs::LaunchStore records(core.store);
+  for (const JobId& id : records.open()) {
+    try {
+      complete(core, records, id, verdict);
+    } catch (const Interrupted&) {
+      return;  // what the call itself has done is still told
+    } catch (const Error& error) {
+      log_info("", "{}", error.message());  // it is tried again the next time
+    }
+  }
+}
+
+std::optional<PastLaunch> record_of(const Core& core, const std::vector<Job>& jobs) {
+  return jobs.empty() || !jobs.front().launch ? std::nullopt
+                                              : jobs::LaunchStore(core.store).read(*jobs.front().launch);
+}
+
+}  // namespace remote::project
+
+namespace remote {
+
+using jobs::LaunchStore;
+using jobs::Store;
+
+History::History(const std::filesystem::path& folder) : project_(folder) {
+  store_ = project::store_folder(config::load(folder));
+}
+
+std::vector<LaunchSummary> History::list(const HistoryRequest& request,
+                                         std::vector<std::string>* problems) const {
+  std::vector<LaunchSummary> all = project::launches(LaunchStore(Store(store_)), problems);
+  std::erase_if(all, [&](const LaunchSummary& one) {
+    const bool failed = one.state == JobState::failed || one.state == JobState::lost;
+    return (request.failed && !failed) || (request.since && one.began_at < *request.since) ||
+           !std::ranges::all_of(request.tags, [&](const std::string& tag) {
+             return std::ranges::find(one.tags, tag) != one.tags.end();
+           });
+  });
+  if (!request.sort.empty()) {
+    const std::string name = lower_case(request.sort);
+    std::ranges::stable_sort(all, {}, [&](const LaunchSummary& one) {
+      const auto found = std::ranges::find(one.numbers, name, &NamedNumber::name);
+      return found == one.numbers.end() ? std::numeric_limits<double>::infinity() : found->value;
+    });
+  }
+  return all;
+}
+
+bool History::has_open() const {
+  return !LaunchStore(Store(store_)).open().empty();
+}
+
+PastLaunch History::launch(const std::string& launch) const {
+  const LaunchStore records{Store(store_)};
+  auto record = records.read(project::find_launch(records, launch));
+  if (!record) {
+    throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");
+  }
+  if (!record->ended_at) {
+    records.update(*record);
+  }
+  return std::move(*record);
+}
+
+void History::set_note(const std::string& launch, const std::string& note) const {
+  LaunchStore records{Store(store_)};
+  records.change(project::find_launch(records, launch),
+                 [&](PastLaunch& record) { record.note = note.substr(0, project::longest_note); });
+}
+
+std::vector<std::string> History::columns() const {
+  return config::history_columns(project_);
+}
+
+}  // namespace remote

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/history.hpp>
+
+#include "project/core.hpp"
+#include "project/git_state.hpp"
+
+// The records of launches: written before anything starts, completed by whoever first sees that a launch has
+// ended.
+
+namespace remote::project {
+
+// A record on its way: it stays if the launch started, in part or whole, and else goes.
+class LaunchMemory {
+ public:
+  // Writes the record. What cannot be written is told, and the launch goes on without it.
+  LaunchMemory(Core& core, const LaunchRequest& request, const Plan& plan, GitState& git,
+               std::vector<ServerSetup> servers, std::vector<LaunchStep> steps);
+  ~LaunchMemory();
+  LaunchMemory(const LaunchMemory&) = delete;
+  LaunchMemory& operator=(const LaunchMemory&) = delete;
+
+  void started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step);
+
+ private:
+  // Whether it was carried out.
+  bool change(const std::function<void()>& write);
+
+  Core& core_;
+  JobId id_;
+  std::vector<ServerSetup> servers_;
+  bool written_ = false;
+  bool started_ = false;
+};
+
+// Throws Error (usage) for a name of a launch that could be taken for a key.
+void check_name(const std::string& name);
+
+// Completes the records of launches that have ended, as their jobs are known here. The servers are asked for
+// the last lines and numbers, unless `verdict` is about that launch and has the lines.
+void complete_records(Core& core, const std::optional<Verdict>& verdict = {});
+
+// The record of the launch of these jobs; nullopt: none. Throws Error for one that cannot be read.
+std::optional<PastLaunch> record_of(const Core& core, const std::vector<Job>& jobs);
+
+}  // namespace remote::project

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/events.hpp>
+
+#include "base/clock.hpp"
+#include "jobs/start.hpp"
+#include "launch/plan.hpp"
+#include "project/code_check.hpp"
+#include "project/core.hpp"
+#include "project/history.hpp"
+#include "project/init_file.hpp"
+#include "servers/container.hpp"
+#include "servers/facts.hpp"
+
+// Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
+// what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
+// launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says of them.
+
+namespace remote::project {
+
+// Notes in `step` when it is made, and when it goes.
+class StepTimer {
+ public:
+  StepTimer(LaunchStep& step, const char* name, const std::string& server) : step_(step) {
+    step_ = {name, server, now_milliseconds(), 0};
+  }
+  ~StepTimer() { step_.to_ms = now_milliseconds(); }
+  StepTimer(const StepTimer&) = delete;
+  StepTimer& operator=(const StepTimer&) = delete;
+
+ private:
+  LaunchStep& step_;
+};
+
+// A launch on its way: the servers that take part, and the connections to them. One thread.
+class LaunchAttempt {
+ public:
+  // Connects to the servers. Throws Error (usage) for a request that cannot be met.
+  LaunchAttempt(Core& core, const LaunchRequest& request);
+
+  Plan plan();
+  LaunchResult start();
+
+ private:
+  void choose_servers();
+  // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
+  // failed.
+  void need_all(const auto& outcomes, const std::string& reason, Remedy remedy = Remedy::none);
+  void connect_all();
+  std::unique_ptr<ssh::Connection> connect(const config::Server& server) const {
+    return core_.connector().connect(server, core_.cancel());
+  }
+  void verify_sync();
+  void announce_questions();
+  // The value that the user gave this variable.
+  std::optional<std::string> given_variable(const std::string& name) const;
+  void ready_containers();
+  // Tells what was found by which the launch would suffer. Throws Error where it would fail.
+  void judge_servers(const Plan& plan);
+  std::string needed_program(const config::Server& server) const;
+  std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
+  launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
+                       const std::string& master_addr);
+  std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
+  std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
+  jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);
+  std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;
+  void end_started(std::vector<Job>& jobs);
+  void await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks);
+  // What was found out, for the record.
+  ServerSetup setup_of(std::size_t server, const Plan& plan) const;
+  std::vector<ServerSetup> setups(const Plan& plan) const;
+  std::vector<LaunchStep> steps() const;
+
+  Core& core_;
+  const LaunchRequest& request_;
+  GitState git_;
+  std::vector<config::Server> servers_;
+  std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
+  std::optional<CodeCheck> code_check_;
+  std::vector<ssh::LoginFacts> logins_;                      // by server
+  std::string first_address_;                                // by which this machine reaches the first server
+  std::vector<servers::FactsAnswer> answers_;                // by server, once plan() has asked
+  std::optional<InitFile> init_file_;                        // from plan() on
+  std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
+  std::vector<CodeChanged> changed_;                         // what was told of the code, by start()
+  std::vector<LaunchStep> connecting_;                       // by server
+  std::vector<LaunchStep> looking_;                          // likewise
+  std::vector<LaunchStep> readying_;                         // of those with a container
+  LaunchStep starting_;
+};
+
+}  // namespace remote::project

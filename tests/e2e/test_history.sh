@@ -1,0 +1,94 @@
+#!/bin/sh
+# remote history, show and note: what a launch was and how it ended is remembered, also when nobody watched, and after job-clean. No secret
+# is in it, and nothing that the project's git settings name is run.
+. "${0%/*}/support.sh"
+command -v git >/dev/null || skip "no git here"
+"$REMOTE" --quiet sandbox up --nodes 2
+system_python
+printf 'history: {columns: [loss, ACC]}\n' >>.remote/configs.yaml
+HOME_GIT="$work/gitconfig"
+export GIT_CONFIG_GLOBAL="$HOME_GIT" GIT_CONFIG_NOSYSTEM=1
+git config --global user.email test@example.org
+git config --global user.name test
+git config --global init.defaultBranch trunk
+cat >train.sh <<'END_OF_SCRIPT'
+for step in 1 2 3; do echo "step $step loss=0.$((9 - step)) acc $step.5"; done
+[ "$RANK" != 1 ] || [ -z "${FAIL-}" ] || { echo 'ValueError: the reason' >&2; exit 3; }
+[ -z "${SLOW-}" ] || sleep 1
+END_OF_SCRIPT
+git init -q
+git init -q sub
+git -C sub commit -qm one --allow-empty
+git -C sub commit -qm two --allow-empty
+echo 1 >data.bin
+git add train.sh data.bin
+git -c advice.addEmbeddedRepo=false add sub
+git commit -qm first
+commit=$(git rev-parse HEAD)
+code 0 launch --name clean --rsync --follow -- sh train.sh
+code 0 show --json
+[ "$(picks 'd["clean"], d["untracked"], d["patch"]')" = "(True, 0, None)" ] || fail "its own folder counts as a change"
+echo '# changed' >>train.sh
+# A repository that came from somebody else: each of these would run a program.
+for key in core.fsmonitor core.pager diff.external filter.own.clean filter.own.process diff.own.textconv; do
+  git config "$key" "touch '$work/ran.$key' #"
+done
+git config core.hooksPath "$work/hooks"
+mkdir "$work/hooks"
+printf '#!/bin/sh\ntouch "%s"\n' "$work/ran.hook" >"$work/hooks/post-index-change"
+chmod +x "$work/hooks/post-index-change"
+# the user's own filter, which may read the repository's settings (git-lfs runs programs that these name)
+git config --global filter.lfs.clean "touch '$work/ran.lfs' #"
+printf '*.sh filter=own diff=own\n*.bin filter=lfs\n' >.gitattributes
+git -C sub checkout -q HEAD~1
+# git would be started in a submodule, which has settings of its own
+git -C sub config diff.external "touch '$work/ran.sub' #"
+git -C sub config core.fsmonitor "touch '$work/ran.sub' #"
+git config diff.submodule diff
+git config submodule.sub.ignore none
+echo 2 >data.bin
+"$REMOTE" --quiet rsync
+
+code 0 launch --name good --note 'the first' --follow --env API_TOKEN hunter2 --env MODE quick -- sh train.sh --token hunter2
+[ -z "$(find "$work" -maxdepth 1 -name 'ran.*')" ] || fail "a program of the project's git settings ran: $(ls "$work")"
+! grep -rE 'hunter2|quick' .remote/jobs/launches || fail "the value of a variable is in the record, or a secret of the command"
+code 2 launch --name 7up --follow -- sh train.sh
+code 1 launch --failure-grace 0 --follow --env FAIL 1 -- sh train.sh
+# nobody watches this one
+code 0 launch --name away --env SLOW 1 -- sh train.sh
+until_true sh -c "[ \$(find .remote/sandbox -name result -path '*/.jobs/*' | wc -l) -ge 8 ]"
+
+code 0 history --json
+[ "$(picks '[(one["name"], one["state"], one["failed_rank"], one["exit_code"]) for one in d]')" = \
+  "[('away', 'succeeded', None, None), ('', 'failed', 1, 3), ('good', 'succeeded', None, None), ('clean', 'succeeded', None, None)]" ] || fail "not what was"
+[ "$(picks 'sorted(d[0]["numbers"].items())')" = "[('acc', 3.5), ('loss', 0.6), ('step', 3.0)]" ] || fail "the last numbers are others"
+code 0 history
+grep -q '^ *KEY  NAME *STATE .* LOSS  ACC ' "$work/out" || fail "no columns for the numbers"
+grep -q 'rank 1 failed exit 3' "$work/out" || fail "it does not tell who failed"
+code 0 history --failed --json
+[ "$(picks 'len(d)')" = 1 ] || fail "not one that failed"
+code 0 history --since 1h --columns commit,servers
+grep -q "$(printf %.8s "$commit")+" "$work/out" || fail "no commit"
+
+code 0 note good 'the best so far'
+"$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
+[ "$(of_jobs 'len(d)')" = 0 ] || fail "jobs are left"
+code 0 history --json
+[ "$(picks '[one["note"] for one in d]')" = "['', '', 'the best so far', '']" ] || fail "the note is another one"
+code 0 show good --json
+[ "$(picks '(d["commit"], d["branch"], d["clean"], d["untracked"])')" = \
+  "('$commit', 'trunk', False, 1)" ] || fail "the code is another one"
+[ "$(picks 'd["variables"]')" = "['API_TOKEN', 'MODE']" ] || fail "other variables"
+[ "$(picks '[job["exit_code"] for job in d["jobs"]]')" = '[0, 0]' ] || fail "other exit codes"
+patch=$(picks 'd["patch"]')
+rm .gitattributes  # git itself would run them now
+git show HEAD:train.sh >train.sh
+git show HEAD:data.bin >data.bin
+git apply "$patch"
+tail -n 1 train.sh | grep -q '^# changed$' || fail "the patch is not what was changed"
+code 0 show 5
+grep -q 'rank 1 on node-2 failed first (exit 3' "$work/out" || fail "no verdict"
+grep -q '^  ValueError: the reason$' "$work/out" || fail "no last lines"
+code 2 show nothing
+grep -q "no launch 'nothing' on record" "$work/err" || fail "no error"
+echo "launches are remembered"

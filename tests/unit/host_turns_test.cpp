@@ -1,0 +1,63 @@
+// Servers of one host have their turn one after the other, those of others at once.
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "base/threads.hpp"
+#include "jobs/job_servers.hpp"
+
+namespace remote::jobs {
+namespace {
+
+// How many of these servers are at it at the same time, at most.
+int most_at_once(const config::Config& config) {
+  HostTurns turns(config);
+  std::atomic<int> now = 0;
+  std::atomic<int> most = 0;
+  {
+    std::vector<JoiningThread> threads;
+    for (const config::Server& server : config.servers) {
+      threads.emplace_back([&] {
+        const HostTurns::Turn turn(turns, server);
+        const int mine = ++now;
+        for (int seen = most; seen < mine && !most.compare_exchange_weak(seen, mine);) {
+        }
+        // Until all that may come are there.
+        const int wanted = config.servers.front().hostname == config.servers.back().hostname ? 16 : 40;
+        const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+        while (most < wanted && std::chrono::steady_clock::now() < end) {
+          std::this_thread::yield();
+        }
+        --now;
+      });
+    }
+  }
+  return most;
+}
+
+config::Config forty_servers(bool one_host) {
+  config::Config config;
+  for (int i = 0; i < 40; ++i) {
+    config::Server server;
+    server.name = "node-" + std::to_string(i);
+    server.hostname = one_host ? "127.0.0.1" : server.name;
+    config.servers.push_back(server);
+  }
+  return config;
+}
+
+TEST(HostTurns, SixteenServersOfOneHostAtATime) {
+  EXPECT_EQ(most_at_once(forty_servers(true)), 16);
+}
+
+TEST(HostTurns, ServersOfDifferentHostsDoNotWaitForEachOther) {
+  EXPECT_EQ(most_at_once(forty_servers(false)), 40);
+}
+
+}  // namespace
+}  // namespace remote::jobs
