@@ -253,7 +253,8 @@ void make_folders(const fs::path& path, mode_t mode) {
   throw file_error("create the folder", path, error);
 }
 
-FileLock::FileLock(const fs::path& path, const Cancel* cancel) : fd_(open_lock(path)) {
+FileLock::FileLock(const fs::path& path, const Cancel* cancel, std::optional<std::chrono::seconds> limit)
+    : fd_(open_lock(path)) {
   using clock = std::chrono::steady_clock;
   constexpr std::chrono::seconds respite{2};
   const Stopwatch watch;
@@ -268,6 +269,10 @@ FileLock::FileLock(const fs::path& path, const Cancel* cancel) : fd_(open_lock(p
       if (clock::now() - *cancelled >= respite) {
         throw Interrupted();
       }
+    }
+    if (limit && watch.seconds() >= static_cast<double>(limit->count())) {
+      throw Error("cannot lock " + path.string(), "another process has held it for " + watch.text(),
+                  "look for another `remote` that stands still, and end it");
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms));
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <optional>
@@ -100,9 +101,11 @@ void make_folders(const std::filesystem::path& path, mode_t mode = 0755);
 // when the process dies, so a stale lock cannot exist.
 class FileLock {
  public:
-  // Waits until it has the lock. Throws Error when the file cannot be opened, and Interrupted when it has to
-  // wait and is cancelled, two seconds later: what was under way may be written yet.
-  explicit FileLock(const std::filesystem::path& path, const Cancel* cancel = nullptr);
+  // Waits until it has the lock. Throws Error when the file cannot be opened or `limit` is over, and
+  // Interrupted when it has to wait and is cancelled, two seconds later: what was under way may be written
+  // yet.
+  explicit FileLock(const std::filesystem::path& path, const Cancel* cancel = nullptr,
+                    std::optional<std::chrono::seconds> limit = {});
   // nullopt when another process has it.
   static std::optional<FileLock> try_lock(const std::filesystem::path& path);
 

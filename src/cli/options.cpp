@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
+#include <ctime>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -127,7 +128,11 @@ std::int64_t parse_since(const std::string& text) {
     }
   }
   if (const auto day = parse_utc(text + "T00:00:00Z")) {
-    return *day;
+    const std::time_t midnight = static_cast<std::time_t>(*day);
+    std::tm local{};
+    ::gmtime_r(&midnight, &local);
+    local.tm_isdst = -1;  // whichever holds on that day where the user is
+    return std::mktime(&local);
   }
   throw Error::usage("--since '" + visible_line(text) + "' is no time", "",
                      "give an age such as 12h, 7d or 2w, or a day such as 2026-11-21");

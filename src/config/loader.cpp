@@ -190,6 +190,7 @@ Config load(const fs::path& project, bool strict) {
   const std::string text = read_bounded(absolute_path(project) / ".remote/configs.yaml");
   check_folder(project);
   Config config = parse(text, project, strict);
+  check_own_folders(config);
   struct stat info {};
   if (::stat(config.file.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0 &&
       std::ranges::any_of(config.servers, [](const Server& server) { return server.password.has_value(); })) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <iterator>
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
@@ -103,6 +104,36 @@ void TrustStore::forget() {
   });
 }
 
+std::vector<Demand> folder_demands(const Config& config) {
+  std::vector<Demand> demands;
+  const fs::path project = resolved(config.project);
+  for (const std::string& folder :
+       {std::string(".remote"), config.jobs_folder, std::string(Config::own_jobs_folder), config.logs_folder,
+        std::string(".remote/sent"), std::string(".remote/reports"), std::string(".remote/samples")}) {
+    const fs::path real = resolved(config.project / folder);
+    if (!lies_in(real, project)) {
+      demands.push_back({Demand::Kind::local_folder, "", folder, real, ""});
+    }
+  }
+  return demands;
+}
+
+void check_own_folders(const Config& config) {
+  std::vector<std::string> folders = {".remote/sent/.pulls"};
+  for (const std::string& jobs : {config.jobs_folder, std::string(Config::own_jobs_folder)}) {
+    for (const char* kept : {"/starts", "/launches", "/launches/open"}) {
+      folders.push_back(jobs + kept);
+    }
+  }
+  for (const std::string& folder : folders) {
+    if (is_link(config.project / folder)) {
+      throw Error::usage("cannot use " + (config.project / folder).string(),
+                         "it is a link, and remote removes files there that it does not know",
+                         "remove the link");
+    }
+  }
+}
+
 std::vector<Demand> demands_of(const Config& config) {
   using Kind = Demand::Kind;
   std::vector<Demand> demands;
@@ -127,14 +158,7 @@ std::vector<Demand> demands_of(const Config& config) {
       add(Kind::known_hosts, "known_hosts", resolved(*server.known_hosts), "");
     }
   }
-  for (const std::string& folder :
-       {std::string(".remote"), config.jobs_folder, std::string(Config::own_jobs_folder), config.logs_folder,
-        std::string(".remote/sent"), std::string(".remote/reports"), std::string(".remote/samples")}) {
-    const fs::path real = resolved(config.project / folder);
-    if (!lies_in(real, project)) {
-      demands.push_back({Kind::local_folder, "", folder, real, ""});
-    }
-  }
+  std::ranges::move(folder_demands(config), std::back_inserter(demands));
   return demands;
 }
 

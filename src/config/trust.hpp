@@ -45,6 +45,13 @@ class TrustStore {
 // What the settings make this machine do, in the order of the file.
 std::vector<Demand> demands_of(const Config& config);
 
+// Those of them that say where files of this machine are written, also without a server.
+std::vector<Demand> folder_demands(const Config& config);
+
+// Throws Error (usage) where one of the folders in which remote removes what is old is a link: nobody but a
+// stranger to the project makes such a link.
+void check_own_folders(const Config& config);
+
 // Why the project's folder, its .remote or configs.yaml cannot be believed; nullopt: they are the user's own.
 std::optional<Demand> folder_demand(const std::filesystem::path& project);
 

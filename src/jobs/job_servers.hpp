@@ -48,27 +48,37 @@ struct JobsAt {
 
 std::vector<JobsAt> by_job_folder(const std::vector<Job>& jobs);
 
-// Servers on one host, such as those of a sandbox, share its processors, and an action that looks at all
-// processes there takes the longer the more of them are at it: only so many have their turn at a time.
+// Servers on this machine, as those of a sandbox, share its processors, and an action that looks at all
+// processes there takes the longer the more of them are at it: only so many have their turn at a time. Others
+// do not wait: one address with many ports may lead to many machines.
 class HostTurns {
  public:
   explicit HostTurns(const config::Config& config) {
     for (const config::Server& server : config.servers) {
-      free_.try_emplace(server.hostname, 16);
+      if (server.hostname.starts_with("127.") || server.hostname == "localhost" || server.hostname == "::1") {
+        free_.try_emplace(server.hostname, 16);
+      }
     }
   }
 
   class Turn {
    public:
-    Turn(HostTurns& turns, const config::Server& server) : free_(turns.free_.at(server.hostname)) {
-      free_.acquire();
+    Turn(HostTurns& turns, const config::Server& server) {
+      if (const auto found = turns.free_.find(server.hostname); found != turns.free_.end()) {
+        free_ = &found->second;
+        free_->acquire();
+      }
     }
-    ~Turn() { free_.release(); }
+    ~Turn() {
+      if (free_ != nullptr) {
+        free_->release();
+      }
+    }
     Turn(const Turn&) = delete;
     Turn& operator=(const Turn&) = delete;
 
    private:
-    std::counting_semaphore<>& free_;
+    std::counting_semaphore<>* free_ = nullptr;
   };
 
  private:

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <remote/error.hpp>
 #include <remote/verdict.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.hpp"
@@ -22,12 +23,16 @@ namespace {
 
 // A record of many thousand ranks is smaller. What is larger was not written by us.
 constexpr std::uintmax_t most_bytes = 64U << 20U;
+constexpr off_t most_tries = 3;
 
 // The names in a folder that are ids; none where there is no such folder. Others go to `other`.
 std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const std::string&)>& other = {}) {
   std::vector<JobId> ids;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
   while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
+    if (entry->d_type == DT_LNK) {
+      continue;  // leads to files that are not ours
+    }
     if (const auto id = JobId::parse(entry->d_name)) {
       ids.push_back(*id);
     } else if (other) {
@@ -74,8 +79,8 @@ void sum_up(PastLaunch& record) {
 }
 
 LaunchStore::LaunchStore(const Store& store, Store::Step step)
-    : jobs_folder_(store.folder()),
-      folder_(jobs_folder_ / "launches"),
+    : store_(store),
+      folder_(store.folder() / "launches"),
       step_(step ? std::move(step) : [](std::string_view) {}) {}
 
 void LaunchStore::write(PastLaunch record, const std::string& patch) {
@@ -93,13 +98,20 @@ void LaunchStore::write(PastLaunch record, const std::string& patch) {
   append_index(folder_, index_line(print, kept), step_, launch_index_header);
 }
 
+FileLock LaunchStore::lock() const {
+  // No launch waits long for what is only its record.
+  return FileLock(folder_ / "lock", store_.cancel(), std::chrono::seconds(5));
+}
+
 void LaunchStore::add(const PastLaunch& record, const std::string& patch) {
-  make_folders(folder_ / "open");
-  const FileLock lock(folder_ / "lock");
-  make_folders(folder_ / record.id.text());
+  make_folders(folder_ / "open", 0700);
+  const FileLock held = lock();
+  make_folders(folder_ / record.id.text(), 0700);
   step_("open");
-  const UniqueFd mark(
-      ::open((folder_ / "open" / record.id.text()).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const UniqueFd open(::open(mark(record.id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!open) {
+    throw file_error("write", mark(record.id), errno);
+  }
   write(record, patch);
 }
 
@@ -108,7 +120,7 @@ void LaunchStore::change(const JobId& id, const std::function<void(PastLaunch&)>
   if (!fs::exists(file(id), ignored)) {
     return;  // nor need there be a folder for the lock
   }
-  const FileLock lock(folder_ / "lock");
+  const FileLock held = lock();
   if (auto record = read(id)) {
     edit(*record);
     write(*record, "");
@@ -201,13 +213,13 @@ std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems)
 void LaunchStore::update(PastLaunch& record) const {
   std::vector<Job>& all = record.jobs;
   if (all.empty()) {  // its starter died before it wrote them
-    all = Store(jobs_folder_).list().jobs;
+    all = store_.list().jobs;
     std::erase_if(all, [&](const Job& job) { return job.launch != record.id; });
     std::ranges::stable_sort(all, {}, [](const Job& job) { return job.rank.value_or(0); });
   }
   for (Job& job : all) {
     try {
-      if (auto stored = load_record(jobs_folder_, job.id)) {
+      if (auto stored = load_record(store_.folder(), job.id)) {
         job = std::move(stored->job);
       }
     } catch (const Error&) {
@@ -218,7 +230,7 @@ void LaunchStore::update(PastLaunch& record) const {
 }
 
 bool LaunchStore::is_stored(const JobId& job) const {
-  return ::access((jobs_folder_ / job.text() / "job.json").c_str(), F_OK) == 0;
+  return ::access((store_.folder() / job.text() / "job.json").c_str(), F_OK) == 0;
 }
 
 std::vector<JobId> LaunchStore::open() const {
@@ -226,11 +238,27 @@ std::vector<JobId> LaunchStore::open() const {
 }
 
 void LaunchStore::close(const JobId& id) {
-  ::unlink((folder_ / "open" / id.text()).c_str());
+  struct stat info {};
+  // What is larger was not made by us.
+  if (::lstat(mark(id).c_str(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= most_tries) {
+    ::unlink(mark(id).c_str());
+  }
+}
+
+bool LaunchStore::tried(const JobId& id) const {
+  struct stat info {};
+  return ::lstat(mark(id).c_str(), &info) == 0 && info.st_size > 0;
+}
+
+bool LaunchStore::may_try_again(const JobId& id) {
+  const UniqueFd open(::open(mark(id).c_str(), O_WRONLY | O_APPEND | O_CLOEXEC | O_NOFOLLOW));
+  struct stat info {};
+  return open && ::fstat(open.get(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size < most_tries &&
+         write_all(open.get(), "?");
 }
 
 void LaunchStore::remove(const JobId& id) {
-  const FileLock lock(folder_ / "lock");
+  const FileLock held = lock();
   std::error_code ignored;
   fs::remove_all(folder_ / id.text(), ignored);
   close(id);

@@ -19,13 +19,14 @@ void sum_up(PastLaunch& record);
 //
 //   launches/<id>/launch.json     the truth about a launch, replaced by rename
 //   launches/<id>/changes.patch   what differed from the commit, where that is kept
-//   launches/open/<id>            an empty file for each launch that is not completed
+//   launches/open/<id>            a file for each launch that is not completed; a byte for each vain try
 //   launches/index                a cache of what a list shows (jobs/index.hpp), rebuilt where it is wrong
 //   launches/lock                 flock(2) around every change
 //
 // A process that dies while it writes leaves the record as it was before or after.
 class LaunchStore {
  public:
+  // The store has to live as long.
   explicit LaunchStore(const Store& store, Store::Step step = {});
 
   // A new launch, which is open from now on. `patch`: the text of PastLaunch::patch; "": none.
@@ -42,13 +43,19 @@ class LaunchStore {
   // Those that are not completed, as far as is known here.
   std::vector<JobId> open() const;
   void close(const JobId& id);
+  // Whether something of it could not be had when it was to be completed.
+  bool tried(const JobId& id) const;
+  // Whether what could not be had of a launch is to be asked for once more; no after the third time.
+  bool may_try_again(const JobId& id);
   void remove(const JobId& id);
 
  private:
+  FileLock lock() const;
+  std::filesystem::path mark(const JobId& id) const { return folder_ / "open" / id.text(); }
   std::filesystem::path file(const JobId& id) const { return folder_ / id.text() / "launch.json"; }
   void write(PastLaunch record, const std::string& patch);
 
-  std::filesystem::path jobs_folder_;
+  const Store& store_;
   std::filesystem::path folder_;
   Store::Step step_;
 };

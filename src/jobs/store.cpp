@@ -47,6 +47,9 @@ void tidy(const fs::path& folder, const Loaded& loaded, const Step& step) {
     ::rmdir((folder / id.text()).c_str());  // fails where there is anything in it, and so it should
   }
   for (const fs::path& start : entries_of(folder / "starts")) {
+    if (!JobId::parse(start.filename().string())) {
+      continue;
+    }
     try {
       if (const auto free = FileLock::try_lock(start)) {
         step("tidy");
@@ -114,7 +117,7 @@ void Store::add(std::vector<Job>& jobs) {
   step_("create folder");
   make_folders(folder_);
   step_("lock");
-  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
+  const FileLock lock(folder_ / "lock", cancel());
   std::set<JobId> ids;
   for (const Job& job : jobs) {
     if (!ids.insert(job.id).second || ::access(record_file(job.id).c_str(), F_OK) == 0) {
@@ -163,7 +166,7 @@ void Store::update(const std::vector<Job>& jobs) {
     return;
   }
   step_("lock");
-  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
+  const FileLock lock(folder_ / "lock", cancel());
   std::vector<Error> errors;
   std::string before;  // index lines that must be there before the records change
   std::string after;
@@ -237,7 +240,7 @@ void Store::remove(const std::vector<JobId>& ids) {
     return;
   }
   step_("lock");
-  const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
+  const FileLock lock(folder_ / "lock", cancel());
   const Loaded loaded = load_and_repair(folder_, step_);
   tidy(folder_, loaded, step_);
   {
@@ -269,7 +272,7 @@ FileLock Store::hold_start(const JobId& start_id) const {
   for (int attempt = 0; attempt < 50; ++attempt) {
     {
       // Under the store's lock, so that tidy() does not unlink the file between its making and its locking.
-      const FileLock lock(folder_ / "lock", cancel_ ? &*cancel_ : nullptr);
+      const FileLock lock(folder_ / "lock", cancel());
       if (auto held = FileLock::try_lock(folder_ / "starts" / start_id.text())) {
         return std::move(*held);
       }

@@ -58,6 +58,7 @@ class Store {
   void remove(const std::vector<JobId>& ids);
 
   const std::filesystem::path& folder() const { return folder_; }
+  const Cancel* cancel() const { return cancel_ ? &*cancel_ : nullptr; }
   std::filesystem::path job_folder(const JobId& id) const { return folder_ / id.text(); }
   std::filesystem::path record_file(const JobId& id) const { return job_folder(id) / "job.json"; }
 

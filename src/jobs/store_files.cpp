@@ -229,6 +229,9 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
   Loader loader{folder, ::dirfd(open.get()), index, unfinished_only, loaded};
   while (const dirent* entry = ::readdir(open.get())) {
     const std::string name = entry->d_name;
+    if (entry->d_type == DT_LNK) {
+      continue;  // leads to files that are not ours
+    }
     if (const auto id = JobId::parse(name)) {
       loader.take(*id);
     } else if (name.starts_with(".removed-") || (name.starts_with(".") && name.ends_with(".tmp"))) {

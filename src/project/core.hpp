@@ -21,6 +21,7 @@
 
 #include "base/files.hpp"
 #include "config/config.hpp"
+#include "config/trust.hpp"
 #include "jobs/store.hpp"
 #include "project/callbacks.hpp"
 #include "ssh/connector.hpp"
@@ -239,7 +240,19 @@ auto call(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   }
 }
 
-// The same for a call that needs servers: whether it may is asked before anything is done.
+// The same for a call that may write into the project's folders: whether they may lie where they do is asked
+// before anything is done.
+template <typename Work>
+auto call_here(State& state, const std::optional<Cancel>& cancel, const Work& work) {
+  return call(state, cancel, [&](Core& core) {
+    if (!config::folder_demands(core.config).empty()) {
+      core.require_trust();
+    }
+    return work(core);
+  });
+}
+
+// The same for a call that needs servers, and all that the settings ask for.
 template <typename Work>
 auto call_servers(State& state, const std::optional<Cancel>& cancel, const Work& work) {
   return call(state, cancel, [&](Core& core) {

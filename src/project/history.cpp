@@ -14,6 +14,7 @@
 #include "base/log.hpp"
 #include "base/strings.hpp"
 #include "config/history.hpp"
+#include "config/trust.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
@@ -49,8 +50,8 @@ std::vector<std::string> given_variables(const config::Config& config, const Lau
 }
 
 // The last numbers that the first rank printed, and the last one, which some programs have print. What a
-// server does not tell is missing.
-std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs) {
+// server does not tell is missing: it is not `whole` then.
+std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, bool& whole) {
   constexpr int most_lines = 400;
   std::vector<Job> asked{jobs.back()};
   if (jobs.size() > 1) {
@@ -65,6 +66,7 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs) 
   });
   std::vector<NamedNumber> numbers;
   for (std::size_t i = 0; i < asked.size(); ++i) {
+    whole = whole && outcomes[i].ok();
     for (std::string_view line : outcomes[i].ok() ? *outcomes[i].value : std::vector<std::string>()) {
       if (asked[i].labelled) {
         take_label(line);
@@ -94,19 +96,29 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
     return;
   }
   if (now.jobs.empty() || !std::ranges::all_of(now.jobs, is_final, &Job::state)) {
+    if (before->ended_at) {  // what was lost is found again, and runs
+      records.change(id, [&](PastLaunch& record) {
+        record.jobs = now.jobs;
+        record.ended_at.reset();
+      });
+    }
     return;
   }
   now.ended_at = end_of(std::ranges::max(now.jobs, {}, end_of));
-  if (now.jobs != before->jobs || !before->ended_at) {
+  bool whole = true;
+  if (now.jobs != before->jobs || !before->ended_at || records.tried(id)) {
     const bool told = known && known->first && known->first->launch == id;
     const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
-    const std::vector<NamedNumber> numbers = last_numbers(core, now.jobs);
+    const std::vector<NamedNumber> numbers = last_numbers(core, now.jobs, whole);
     records.change(id, [&](PastLaunch& record) {
       record.jobs = now.jobs;
       record.ended_at = now.ended_at;
       record.last_lines = lines.empty() ? record.last_lines : lines;
       record.numbers = numbers.empty() ? record.numbers : numbers;
     });
+  }
+  if (!whole && records.may_try_again(id)) {
+    return;
   }
   // What was lost may be found again.
   if (std::ranges::find(now.jobs, JobState::lost, &Job::state) == now.jobs.end() ||
@@ -118,10 +130,11 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
 bool fits(const LaunchSummary& launch, const std::string& name) {
   const std::size_t dash = name.find('-');
   const auto key = parse_number<int>(name.substr(0, dash));
-  if (key && (dash == std::string::npos || parse_number<int>(name.substr(dash + 1)))) {
-    return *key >= launch.first_key && *key <= launch.last_key;
+  const auto last = dash == std::string::npos ? key : parse_number<int>(name.substr(dash + 1));
+  if (key && last) {
+    return *key >= launch.first_key && *last <= launch.last_key;
   }
-  return launch.name == name || name == "last" || (name.size() >= 4 && launch.id.text().starts_with(name));
+  return launch.name == name || name == "last";
 }
 
 // All of which a job is known; those that go on as their jobs are known here.
@@ -142,7 +155,15 @@ std::vector<LaunchSummary> launches(const jobs::LaunchStore& records, std::vecto
 
 JobId find_launch(const jobs::LaunchStore& records, const std::string& name) {
   const std::vector<LaunchSummary> all = launches(records, nullptr);
-  const auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) { return fits(one, name); });
+  auto found = std::ranges::find_if(all, [&](const LaunchSummary& one) { return fits(one, name); });
+  if (found == all.end() && name.size() >= 4) {
+    const auto begins = [&](const LaunchSummary& one) { return one.id.text().starts_with(name); };
+    found = std::ranges::find_if(all, begins);
+    if (std::ranges::count_if(all, begins) > 1) {
+      throw Error::usage(fmt::format("'{}' is the start of several launches' ids", name), "",
+                         "give more of it, or a key of one of its jobs");
+    }
+  }
   if (found == all.end()) {
     throw Error::usage(fmt::format("there is no launch '{}' on record", visible_line(name)),
                        all.empty() ? "there is none at all" : "",
@@ -239,12 +260,18 @@ using jobs::LaunchStore;
 using jobs::Store;
 
 History::History(const std::filesystem::path& folder) : project_(folder) {
-  store_ = project::store_folder(config::load(folder));
+  const config::Config config = config::load(folder);
+  if (!config::TrustStore(folder).not_allowed(config::folder_demands(config)).empty()) {
+    throw Error::usage("this project is not trusted yet", "what it keeps would be written outside its folder")
+        .mended_by(Remedy::trust_settings);
+  }
+  store_ = project::store_folder(config);
 }
 
 std::vector<LaunchSummary> History::list(const HistoryRequest& request,
                                          std::vector<std::string>* problems) const {
-  std::vector<LaunchSummary> all = project::launches(LaunchStore(Store(store_)), problems);
+  const Store store(store_);
+  std::vector<LaunchSummary> all = project::launches(LaunchStore(store), problems);
   std::erase_if(all, [&](const LaunchSummary& one) {
     const bool failed = one.state == JobState::failed || one.state == JobState::lost;
     return (request.failed && !failed) || (request.since && one.began_at < *request.since) ||
@@ -263,11 +290,13 @@ std::vector<LaunchSummary> History::list(const HistoryRequest& request,
 }
 
 bool History::has_open() const {
-  return !LaunchStore(Store(store_)).open().empty();
+  const Store store(store_);
+  return !LaunchStore(store).open().empty();
 }
 
 PastLaunch History::launch(const std::string& launch) const {
-  const LaunchStore records{Store(store_)};
+  const Store store(store_);
+  const LaunchStore records(store);
   auto record = records.read(project::find_launch(records, launch));
   if (!record) {
     throw Error::usage("there is no launch '" + visible_line(launch) + "' any more", "", "list them again");
@@ -279,7 +308,8 @@ PastLaunch History::launch(const std::string& launch) const {
 }
 
 void History::set_note(const std::string& launch, const std::string& note) const {
-  LaunchStore records{Store(store_)};
+  const Store store(store_);
+  LaunchStore records(store);
   records.change(project::find_launch(records, launch),
                  [&](PastLaunch& record) { record.note = note.substr(0, project::longest_note); });
 }

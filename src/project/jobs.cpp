@@ -184,7 +184,8 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
 namespace remote {
 
 std::vector<Job> Project::jobs(const JobsRequest& request, const std::optional<Cancel>& cancel) {
-  return project::call(*state_, cancel, [&](project::Core& core) { return project::list(core, request); });
+  return project::call_here(*state_, cancel,
+                            [&](project::Core& core) { return project::list(core, request); });
 }
 
 std::vector<Job> Project::refresh(std::vector<Job> jobs, const std::optional<Cancel>& cancel) {
@@ -194,7 +195,7 @@ std::vector<Job> Project::refresh(std::vector<Job> jobs, const std::optional<Can
 
 std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
   std::vector<Job> all =
-      project::call(*state_, {}, [](project::Core& core) { return project::stored_jobs(core); });
+      project::call_here(*state_, {}, [](project::Core& core) { return project::stored_jobs(core); });
   std::erase_if(all, [&](const Job& job) {
     return std::none_of(jobs.begin(), jobs.end(), [&](const Job& one) {
       return job.id == one.id || (one.launch && job.launch == one.launch);
@@ -204,7 +205,7 @@ std::vector<Job> Project::with_launch(const std::vector<Job>& jobs) {
 }
 
 Job Project::newest_master(const std::vector<std::string>& tags) {
-  return project::call(*state_, {}, [&](project::Core& core) {
+  return project::call_here(*state_, {}, [&](project::Core& core) {
     return jobs::default_to_follow(project::stored_jobs(core), tags);
   });
 }

@@ -25,6 +25,7 @@ using servers::PathKind;
 
 // How long the part of a file that an interrupted transfer left is kept for a later one.
 constexpr std::chrono::hours partial_age{7 * 24};
+constexpr std::size_t partial_name = 16;  // hexadecimal digits
 
 std::string full_path(const std::string& project, const std::string& asked) {
   if (asked.empty()) {
@@ -133,7 +134,9 @@ fs::path partial_folder(const Core& core, const PullRequest& request, const fs::
   make_folders(all);
   std::error_code ignored;
   for (const fs::path& entry : entries_of(all)) {
-    if (fs::file_time_type::clock::now() - fs::last_write_time(entry, ignored) > partial_age) {
+    const std::string name = entry.filename().string();
+    if (name.size() == partial_name && name.find_first_not_of("0123456789abcdef") == std::string::npos &&
+        fs::file_time_type::clock::now() - fs::last_write_time(entry, ignored) > partial_age) {
       fs::remove_all(entry, ignored);
     }
   }
@@ -142,7 +145,7 @@ fs::path partial_folder(const Core& core, const PullRequest& request, const fs::
   for (const std::string& path : request.paths) {
     digest.add_field(path);
   }
-  return all / digest.hex().substr(0, 16);
+  return all / digest.hex().substr(0, partial_name);
 }
 
 // Adds what one part brought; names become relative to `to`.

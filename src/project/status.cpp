@@ -117,11 +117,11 @@ void status_was_told(Core& core, const ProjectStatus& status) {
 namespace remote {
 
 ProjectStatus Project::status(const std::optional<Cancel>& cancel) {
-  return project::call(*state_, cancel, [&](project::Core& core) { return project::status(core); });
+  return project::call_here(*state_, cancel, [&](project::Core& core) { return project::status(core); });
 }
 
 void Project::status_was_told(const ProjectStatus& status) {
-  project::call(*state_, {}, [&](project::Core& core) { project::status_was_told(core, status); });
+  project::call_here(*state_, {}, [&](project::Core& core) { project::status_was_told(core, status); });
 }
 
 }  // namespace remote

@@ -95,12 +95,11 @@ TEST(CommandServersNow, ATableOfWhatIsReachedItsGpusAndJobs) {
   const CommandResult table = world.run({"servers"});
   EXPECT_EQ(table.code, 1);
   // Tests that run beside this one have jobs on this machine, too: those of other projects.
-  EXPECT_THAT(
-      table.lines(),
-      ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS +LOAD +GPUS IN USE"),
-                  MatchesRegex(
-                      "a +yes +2 +1( \\+ .*)? +[0-9.]+ on [0-9]+ CPUs? +1 of 2, 39.6 GiB of 160 GiB"),
-                  MatchesRegex("b +yes +2 of 4 +0 .*"), MatchesRegex("c +no +- +0 +- +-")));
+  EXPECT_THAT(table.lines(),
+              ElementsAre(MatchesRegex("SERVER +REACHABLE +GPUS +JOBS +LOAD +GPUS IN USE"),
+                          MatchesRegex(
+                              "a +yes +2 +1( \\+ .*)? +[0-9.]+ on [0-9]+ CPUs? +1 of 2, 39.6 GiB of 160 GiB"),
+                          MatchesRegex("b +yes +2 of 4 +0 .*"), MatchesRegex("c +no +- +0 +- +-")));
   EXPECT_THAT(table.err, AllOf(StartsWith("error: c: "), HasSubstr("injected fault")));
   const auto json = world.run({"servers", "--json"}).json();
   EXPECT_EQ(json[0]["reachable"], true);

@@ -102,6 +102,39 @@ TEST_F(HostileProject, AJobsFolderThatIsALinkToElsewhereNeedsTrust) {
   EXPECT_TRUE(fs::is_empty(world.home() / "precious"));
 }
 
+TEST_F(HostileProject, WhatAsksNoServerAsksForTheJobsFolderToo) {
+  make_folders(world.home() / "precious/launches/open");
+  write_file_atomic(world.home() / "precious/index", "mine");
+  write_file_atomic(world.home() / "precious/launches/index", "mine");
+  fs::create_directory_symlink(world.home() / "precious", world.project() / ".remote/jobs");
+  for (const char* command : {"job-list", "history", "status"}) {
+    EXPECT_THAT(world.run({command}), Refused("is not trusted")) << command;
+  }
+  EXPECT_EQ(read_file(world.home() / "precious/index"), "mine");
+  EXPECT_EQ(read_file(world.home() / "precious/launches/index"), "mine");
+}
+
+TEST_F(HostileProject, NothingIsRemovedThroughALinkBelow) {
+  const std::string id(32, 'a');
+  for (const std::string link : {".remote/jobs/starts", ".remote/jobs/launches", ".remote/jobs/launches/open",
+                                 ".remote/sent/.pulls"}) {
+    const fs::path victim = world.home() / "victim";
+    make_folders(victim / "old thesis");
+    write_file_atomic(victim / id, "a hash");
+    fs::last_write_time(victim / "old thesis", fs::file_time_type::clock::now() - std::chrono::hours(1000));
+    const fs::path at = world.project() / link;
+    make_folders(at.parent_path());
+    fs::create_directory_symlink(victim, at);
+    for (const std::vector<std::string>& command :
+         {std::vector<std::string>{"history"}, {"job-run", "--server", "a", "--cmd", "true"}}) {
+      EXPECT_THAT(world.run(command), Refused("remove the link")) << link;
+    }
+    EXPECT_EQ(read_file(victim / id), "a hash") << link;
+    EXPECT_TRUE(fs::exists(victim / "old thesis")) << link;
+    fs::remove(at);
+  }
+}
+
 TEST_F(HostileProject, AFolderThatOthersMayWriteIsRefused) {
   for (const fs::path& path :
        {world.project(), world.project() / ".remote", world.project() / ".remote/configs.yaml"}) {

@@ -105,6 +105,8 @@ TEST_P(JobStatus, UnderstandsOlderRecords) {
   const StatusReply stopped = told("signal 15 1700000001");
   EXPECT_EQ(stopped.stop_by, (JobReason{.kind = JobReason::Kind::after_loss, .text = "b"}));
   EXPECT_EQ(stopped.stop_ms, 1700000000000);
+  std::ofstream(folder(id) / "stop") << "15 a b c 1700000000000\n";
+  EXPECT_EQ(told("signal 15 1700000001").stop_by, JobReason()) << "the answer about the others stays whole";
 }
 
 TEST_P(JobStatus, TellsSignalsFromExitCodes) {

@@ -71,6 +71,16 @@ class PolicyTest(unittest.TestCase):
         self.assertEqual(policy.by, "lost:c")  # fewer than it needs are left
         self.assertIn("end lost:c", policy.welcome("b", None))
 
+    def test_a_peer_says_no_more_than_a_word(self):
+        policy = self.policy("b")
+        policy.hear("a", "without", "c lost:c 15 x\ty", 110.0)
+        self.assertEqual(self.files, [("left", "c lost:c")])
+        policy.hear("a", "end", "rank:2 b c", 120.0)
+        self.assertEqual(policy.by, "rank:2")
+        silent = self.policy("b")
+        silent.hear("a", "end", "", 120.0)
+        self.assertEqual(silent.by, "lost:a")
+
     def test_an_agent_that_leaves_ends_its_own_server_alone(self):
         policy = self.policy("b", needed="1")
         policy.note_end(self.job, "signal 9 1", 200.0)

@@ -102,6 +102,34 @@ TEST_F(LaunchStoreTest, AWriteThatIsCutAtAnyByteLeavesWhatWasThere) {
   EXPECT_FALSE(fs::exists(folder_ / "launches" / ".launch.json.0123456789abcdef.tmp"));
 }
 
+TEST_F(LaunchStoreTest, WhatCannotBeHadIsAskedForThreeTimes) {
+  const PastLaunch record = make_record();
+  records_.add(record, "");
+  EXPECT_FALSE(records_.tried(record.id));
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(records_.may_try_again(record.id));
+    EXPECT_TRUE(records_.tried(record.id));
+  }
+  EXPECT_FALSE(records_.may_try_again(record.id));
+  records_.close(record.id);
+  EXPECT_TRUE(records_.open().empty());
+}
+
+TEST_F(LaunchStoreTest, NothingIsFollowedOrRemovedThatItDidNotMake) {
+  const PastLaunch record = make_record();
+  records_.add(record, "");
+  const fs::path open = folder_ / "launches/open";
+  const JobId other = JobId::random();
+  write_file_atomic(open / other.text(), "a file of somebody else");
+  records_.close(other);
+  EXPECT_TRUE(fs::exists(open / other.text()));
+  const JobId linked = JobId::random();
+  fs::create_directory_symlink(file(record).parent_path(), folder_ / "launches" / linked.text());
+  std::vector<std::string> problems;
+  EXPECT_THAT(records_.list(&problems), SizeIs(1));
+  EXPECT_TRUE(problems.empty());
+}
+
 TEST_F(LaunchStoreTest, WhatIsNoRecordIsNamedAndTheOthersAreListed) {
   const PastLaunch good = make_record(1700000001);
   records_.add(good, "");

@@ -246,7 +246,7 @@ stop_of() {
   read -r number by at 2>/dev/null <"$f_dir/stop" ||
     { second_file "$1.stop" && read -r number by at 2>/dev/null <"$second"; } || return
   case $at in
-    '') return 1 ;;
+    '' | *[!0-9]*) return 1 ;;
     ???????????) at=${at}000 ;;
     ??????????) at=${at}000 ;;
   esac

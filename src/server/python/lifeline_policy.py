@@ -77,16 +77,17 @@ class Policy:
         return messages
 
     def hear(self, name, word, rest, now):
-        """A message of a peer that has proved itself."""
+        """A message of a peer that has proved itself. No peer's server can say more than a word in place of one."""
+        first, _, second = rest.partition(" ")
         if word == "end" and name in self.left:
             pass  # cut off from the others, its agent may have given up
         elif word == "end":
-            self.end(rest, now)
+            self.end(first or loss_of(name), now)
         elif word == "left" and self.is_hub:
-            self.leave_out(name, rest, now)
+            self.leave_out(name, first or loss_of(name), now)
         elif word == "without" and not self.is_hub:
-            self.write("left", rest)
-            if unquote(rest.partition(" ")[0]) == self.own:
+            self.write("left", "%s %s" % (first, second.partition(" ")[0]))
+            if unquote(first) == self.own:
                 # It was silent for too long and is back: what it has would meet the others, who have begun anew.
                 self.own_left = True
                 self.left_by = loss_of(self.own)
