@@ -173,6 +173,13 @@ struct Job {
   friend bool operator==(const Job&, const Job&) = default;
 };
 
+// The launches and jobs that are over and ended last.
+struct EndedLately {
+  std::int64_t since = 0;          // those that ended then or later, in seconds since the epoch
+  std::size_t most = 10;           // so many of them, and others that ended in the same second
+  std::size_t* earlier = nullptr;  // is set to the number of all others
+};
+
 // Which jobs are meant: those that are named, by themselves or with their launch (where nothing is named:
 // all), as far as they have the tags.
 struct JobSelection {

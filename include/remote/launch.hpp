@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -96,9 +97,16 @@ struct LaunchRequest {
   std::string note{};
 };
 
+// A key of `launch:` or `launches:` as configs.yaml has it.
+struct LaunchSetting {
+  std::string value;  // as written, a list with commas; may hold secrets
+  std::string from;   // "configs.yaml:12 launches.full"
+};
+
 // What configs.yaml says of launches, for those who make a LaunchRequest; launch() does not look at it.
 // nullopt and empty: it says nothing.
 struct LaunchDefaults {
+  std::map<std::string, LaunchSetting> settings{};  // all that follows, by key; variables as "env NAME"
   std::optional<std::string> command{};
   std::optional<std::string> nproc{};
   Env env{};

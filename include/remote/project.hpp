@@ -150,6 +150,8 @@ struct JobsRequest {
   bool some = false;             // it is an Error (usage) when no job fits
   bool unfinished_only = false;  // as far as is known here, before the servers are asked
   bool ask = true;               // ask the servers of unfinished jobs; else what is known here
+  // Without names and tags: of what is over, as far as is known here, only this.
+  std::optional<EndedLately> lately{};
   // How long a server may take to connect, and how long it may then be silent.
   std::chrono::milliseconds patience{3000};
 };
@@ -305,9 +307,11 @@ class Project {
   // are added (one, where none are given). Throws Error (usage) for a host that is none of the project's.
   std::vector<LaunchHost> resolve_hosts(const std::vector<LaunchHost>& hosts) const;
 
-  // What configs.yaml says of launches. Throws Error (usage) with file, line and column for an unknown
-  // launcher.
-  LaunchDefaults launch_defaults() const;
+  // What `launch:` of configs.yaml says; with a name, what that one of `launches:` says and inherits from it.
+  // Throws Error (usage) for an unknown name, and with file, line and column for an unknown launcher.
+  LaunchDefaults launch_defaults(const std::string& name = {}) const;
+  // The names in `launches:`, in the order of the file.
+  std::vector<std::string> launch_names() const;
 
   // Asks no server.
   std::vector<ServerInfo> servers(const std::vector<std::string>& globs = {});

@@ -199,8 +199,8 @@ class Project:
 
     def launch(
         self,
-        command: str,
-        nproc: Union[int, str] = "auto",
+        command: Optional[str] = None,
+        nproc: Union[int, str, None] = None,
         servers: Names = None,
         env: Optional[Mapping[str, object]] = None,
         launcher: Optional[str] = None,
@@ -211,12 +211,13 @@ class Project:
         options: Sequence[str] = (),
         name: Optional[str] = None,
         note: Optional[str] = None,
+        launch: Optional[str] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
         Args:
-            command: a line for a shell in the project's folder.
-            nproc: ranks a server; "auto": one a GPU, else one a core.
+            command: a line for a shell in the project's folder; default: what configs.yaml says.
+            nproc: ranks a server; "auto": one a GPU, else one a core. Default: auto; with ``launch`` what configs.yaml says.
             servers: names or globs; None: all.
             env: variables of all ranks.
             launcher: ranks, torchrun or mpi; default: what configs.yaml says, else ranks.
@@ -227,18 +228,22 @@ class Project:
             options: more options of `remote torch-launch`.
             name: the name of its record (:meth:`record`).
             note: a note in it.
+            launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
         """
-        words = ["torch-launch" if python else "launch", "--no-follow", "--nproc-per-node", str(nproc)]
+        words = ["torch-launch" if python else "launch", *([launch] if launch else []), "--no-follow"]
+        if nproc is not None or not launch:
+            words += ["--nproc-per-node", "auto" if nproc is None else str(nproc)]
         words += [*_servers(servers), *_env(env), *_tags(tags)]
         words += ["--launcher", launcher] if launcher else []
         words += ["--rsync"] if rsync else []
         words += ["--image", image] if image else []
         words += ["--name", name] if name else []
         words += ["--note", note] if note else []
-        answer = self.call(*words, *options, "--cmd", command)
+        words += [*options, *(["--cmd", command] if command is not None else [])]
+        answer = self.call(*words)
         answer.check()
         return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
 
@@ -286,6 +291,10 @@ class Project:
             raise RemoteError(f"there is no job {key}", hint="Project.jobs(ended=True) has all of them", usage=True)
         launch = found.fields.get("launch")
         return Launch(self, [job for job in jobs if launch and job.fields.get("launch") == launch] or [found])
+
+    def launches(self) -> List[str]:
+        """The names of ``launches`` in configs.yaml, in the order of the file."""
+        return list(self.call("__complete", "launches").check().value or [])
 
     def history(
         self, tags: Names = None, failed: bool = False, since: Optional[str] = None, sort: Optional[str] = None

@@ -28,7 +28,9 @@ std::string visible(std::string_view text, std::size_t longest, std::string_view
     }
     const Utf8Char c = utf8_at(text, at);
     const std::string_view bytes = text.substr(at, c.length);
-    if (!c.valid) {
+    if (c.code >= ' ' && c.code < 0x7F && c.valid) {
+      shown += text[at];
+    } else if (!c.valid) {
       shown += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes[0]));
     } else if (kept.find(bytes) != std::string_view::npos ||
                (!is_control(c.code) && !changes_direction(c.code))) {
@@ -148,6 +150,9 @@ void append_end(std::string& text, std::string_view data) {
 }
 
 Utf8Char utf8_at(std::string_view text, std::size_t at) {
+  if (const auto byte = static_cast<unsigned char>(text[at]); byte < 0x80) {
+    return {byte, 1, true};  // a list of ten thousand lines is a million of these
+  }
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(text.data());
   ucs4_t code = 0;
   const int length = ::u8_mbtoucr(&code, bytes + at, text.size() - at);

@@ -29,6 +29,7 @@
 #include "cli/guide_words.hpp"
 #include "cli/help.hpp"
 #include "cli/manual.hpp"
+#include "cli/named_launch.hpp"
 #include "config/config.hpp"
 #include "ui/silence.hpp"
 
@@ -279,7 +280,9 @@ void begin_stream(const CLI::App& app, Context& context) {
 
 int parse_and_run(CLI::App& app, Context& context, const std::vector<std::string>& words) {
   try {
-    const CommandLine line = read_command_line(app, context.with_command, words);
+    const CommandLine line =
+        read_command_line(app, context.with_command, words,
+                          [&](const std::string& word) { return is_launch(context, words, word); });
     context.command_words = line.command;
     app.parse(
         std::vector<std::string>(line.words.rbegin(), line.words.rend()));  // CLI11 takes them from the back

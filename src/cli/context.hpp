@@ -41,7 +41,8 @@ struct Environment {
 };
 
 // Names that may stand as the value of an option, for completion.
-enum class NameKind { servers, jobs, launches, tags, signals };
+// `defined`: the names in `launches:` of configs.yaml.
+enum class NameKind { servers, jobs, launches, tags, signals, defined };
 
 // Whether a question was answered with yes; nullopt is none.
 bool is_yes(const std::optional<std::string>& answer);

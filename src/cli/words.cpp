@@ -50,8 +50,8 @@ std::size_t values_of_letters(const CLI::App* command, const std::string& word) 
 class WordsReader {
  public:
   WordsReader(const CLI::App& app, const std::set<const CLI::App*>& with_command,
-              const std::vector<std::string>& words)
-      : command_(&app), with_command_(with_command), words_(words) {}
+              const std::vector<std::string>& words, const std::function<bool(const std::string&)>& is_name)
+      : command_(&app), with_command_(with_command), words_(words), is_name_(is_name) {}
 
   CommandLine read() {
     while (at_ < words_.size()) {
@@ -84,6 +84,11 @@ class WordsReader {
   bool take_plain(const std::string& word) {
     if (with_command_.contains(command_)) {
       const bool marked = word == "--";
+      if (!marked && !named_ && takes_name() && is_name_(word)) {
+        named_ = true;
+        copy(1);
+        return true;
+      }
       const auto begin = words_.begin() + static_cast<std::ptrdiff_t>(at_ + (marked ? 1 : 0));
       line_.command = CommandWords{{begin, words_.end()}, marked};
       return false;
@@ -100,6 +105,12 @@ class WordsReader {
     }
     copy(1);
     return true;
+  }
+
+  bool takes_name() const {
+    return is_name_ && std::ranges::any_of(command_->get_options(), [](const CLI::Option* option) {
+             return option->get_positional();
+           });
   }
 
   const CLI::App* find_subcommand(const std::string& word) const {
@@ -156,6 +167,8 @@ class WordsReader {
   const CLI::App* command_;
   const std::set<const CLI::App*>& with_command_;
   const std::vector<std::string>& words_;
+  const std::function<bool(const std::string&)>& is_name_;
+  bool named_ = false;
   std::size_t at_ = 0;
   CommandLine line_;
 };
@@ -163,8 +176,9 @@ class WordsReader {
 }  // namespace
 
 CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App*>& with_command,
-                              const std::vector<std::string>& words) {
-  return WordsReader(app, with_command, words).read();
+                              const std::vector<std::string>& words,
+                              const std::function<bool(const std::string&)>& is_name) {
+  return WordsReader(app, with_command, words, is_name).read();
 }
 
 }  // namespace remote::cli

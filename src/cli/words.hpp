@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -30,9 +31,11 @@ struct CommandLine {
 
 // Takes apart the words behind the program's name. For the subcommands in `with_command`, what stands behind
 // "--" or begins with the first word that belongs to no option is a command, whose words are never taken for
-// options. Besides, spellings that other launchers have become those of CLI11's options: "--nproc_per_node"
-// is --nproc-per-node, "--env NAME=VALUE" and "--env NAME VALUE" are -e NAME=VALUE.
+// options. Of those that take a name besides (they have a positional), a first word that `is_name` is that
+// one. Besides, spellings that other launchers have become those of CLI11's options: "--nproc_per_node" is
+// --nproc-per-node, "--env NAME=VALUE" and "--env NAME VALUE" are -e NAME=VALUE.
 CommandLine read_command_line(const CLI::App& app, const std::set<const CLI::App*>& with_command,
-                              const std::vector<std::string>& words);
+                              const std::vector<std::string>& words,
+                              const std::function<bool(const std::string&)>& is_name = {});
 
 }  // namespace remote::cli

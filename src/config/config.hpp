@@ -106,6 +106,8 @@ struct Config {
   std::optional<std::string> remote_path;  // for all servers; a server's own wins
   Python python;
   LaunchSettings launch;
+  NodePtr launch_node;  // `launch:`, which each of `launches:` inherits; null: it is not there
+  std::vector<YamlNode::Entry> launches;  // in the order of the file, checked
   std::optional<Container> container;  // for all servers; it may lack an image, which a server's own then has
   std::string prologue;                // sh text that runs before every command and job, for all servers
   std::vector<std::string> system_packages;
@@ -134,6 +136,13 @@ std::filesystem::path find_project(const std::filesystem::path& start);
 Config load(const std::filesystem::path& project, bool strict = false);
 // The same from text, for tests and the fuzzer; `project` need not exist.
 Config parse(const std::string& text, const std::filesystem::path& project, bool strict = false);
+
+// What `launch:` says (config.launch), or the one of `launches:` with this name, with what it inherits.
+// Throws Error (usage) for a name that is not there.
+LaunchSettings launch_settings(const Config& config, const std::string& name);
+std::vector<std::string> launch_names(const Config& config);
+// The same, of a file of which nothing else is read; none where it cannot be read.
+std::vector<std::string> launch_names(const std::filesystem::path& project);
 
 // A server name: letters, digits, '.', '_', '-', not beginning with '.' or '-'. It becomes part of file
 // names.

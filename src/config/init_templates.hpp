@@ -72,6 +72,9 @@ launch:
 #   check: false                 # do not check the servers first
 #   follow: true
 
+# Launches by name: the keys of `launch`, which they inherit. `remote torch-launch full` starts one.
+# launches: {small: {nproc_per_node: 1}, full: {env: {EPOCHS: 20}, follow: true}}
+
 # Packages of the servers' distribution, installed with `sudo -n`.
 # system_packages: [git]
 

@@ -1,10 +1,16 @@
-// `launch:` of configs.yaml: what launches do where their command line does not say it.
+// `launch:` of configs.yaml: what launches do where their command line does not say it. `launches:` has the
+// same keys for each name.
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+
+#include <fmt/format.h>
 
 #include "base/rendezvous.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
+#include "config/validate.hpp"
 
 namespace remote::config {
 namespace {
@@ -57,11 +63,58 @@ std::vector<std::string> read_globs(const Section& section, const std::vector<Se
   return globs;
 }
 
+// A key without a value, or with an empty text, counts as absent.
+bool is_absent(const YamlNode& value) {
+  return value.kind == YamlNode::Kind::null || (value.kind == YamlNode::Kind::scalar && value.text.empty());
+}
+
+// The entries of `own`, and then those of `base` whose keys it lacks.
+NodePtr inherit(const YamlNode& own, const YamlNode& base, bool keep_absent) {
+  auto all = std::make_shared<YamlNode>();
+  all->kind = YamlNode::Kind::map;
+  all->mark = own.mark;
+  std::set<std::string_view> keys;
+  for (const YamlNode* from : {&own, &base}) {
+    for (const YamlNode::Entry& entry : from->entries) {
+      if ((keep_absent || !is_absent(*entry.value)) && keys.insert(entry.key).second) {
+        all->entries.push_back(entry);
+      }
+    }
+  }
+  return all;
+}
+
+// Notes the keys of a section that are not noted yet.
+void note_settings(const YamlNode& node, const std::string& section,
+                   std::map<std::string, LaunchSetting>& all) {
+  const auto note = [&](const std::string& name, const YamlNode::Entry& entry) {
+    std::string value = entry.value->text;
+    for (const NodePtr& item : entry.value->items) {
+      value += (value.empty() ? "" : ", ") + item->text;
+    }
+    all.try_emplace(
+        name, LaunchSetting{std::move(value), fmt::format("configs.yaml:{} {}", entry.mark.line, section)});
+  };
+  const std::vector<std::string>& known = known_keys(Level::launch);
+  for (const YamlNode::Entry& entry : node.entries) {
+    if (is_absent(*entry.value) || std::ranges::find(known, entry.key) == known.end()) {
+      continue;
+    }
+    if (entry.value->kind != YamlNode::Kind::map) {
+      note(entry.key, entry);
+      continue;
+    }
+    for (const YamlNode::Entry& variable : entry.value->entries) {
+      note(entry.key + " " + variable.key, variable);
+    }
+  }
+}
+
 }  // namespace
 
-LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& servers, const std::string& file,
-                           Warnings& warnings) {
-  const Section section(node, Level::launch, "'launch'", file, warnings);
+LaunchSettings read_launch(const YamlNode& node, const std::string& what, const std::vector<Server>& servers,
+                           const std::string& file, Warnings& warnings) {
+  const Section section(node, Level::launch, what, file, warnings);
   LaunchSettings settings;
   LaunchDefaults& usual = settings.defaults;
   const auto take = [&](const char* key, std::optional<std::string>& target) {
@@ -105,6 +158,58 @@ LaunchSettings read_launch(const YamlNode& node, const std::vector<Server>& serv
   usual.follow = section.boolean("follow");
   usual.rsync = section.boolean("rsync");
   usual.check = section.boolean("check");
+  note_settings(node, "launch", usual.settings);
+  return settings;
+}
+
+std::vector<YamlNode::Entry> read_launches(const YamlNode& node, const std::vector<Server>& servers,
+                                           const std::string& file) {
+  if (node.kind != YamlNode::Kind::map) {
+    throw config_error(file, node.mark, "'launches' must be a map of names to launches",
+                       "write launches: {full: {cmd: train.py}}");
+  }
+  for (const YamlNode::Entry& entry : node.entries) {
+    if (const auto problem = launch_name_problem(entry.key)) {
+      throw config_error(file, entry.mark, "a launch cannot have the name '" + printable(entry.key) + "'",
+                         *problem);
+    }
+    Warnings strict(file, true);
+    read_launch(*entry.value, "launch '" + entry.key + "'", servers, file, strict);
+  }
+  return node.entries;
+}
+
+std::vector<std::string> launch_names(const Config& config) {
+  std::vector<std::string> names;
+  std::ranges::transform(config.launches, std::back_inserter(names), &YamlNode::Entry::key);
+  return names;
+}
+
+LaunchSettings launch_settings(const Config& config, const std::string& name) {
+  if (name.empty()) {
+    return config.launch;
+  }
+  const auto found = std::ranges::find(config.launches, name, &YamlNode::Entry::key);
+  if (found == config.launches.end()) {
+    const std::vector<std::string> names = launch_names(config);
+    const std::string near = did_you_mean(name, names);
+    throw Error::usage(fmt::format("{} has no launch '{}'", config.file.string(), printable(name)),
+                       names.empty() ? "it has no 'launches'" : "there are " + join(names, ", "), near);
+  }
+  const YamlNode nothing;
+  const YamlNode& own = *found->value;
+  const YamlNode& base = config.launch_node ? *config.launch_node : nothing;
+  YamlNode all = *inherit(own, base, false);
+  const auto variables = std::ranges::find(all.entries, "env", &YamlNode::Entry::key);
+  if (const auto* usual = base.find("env"); variables != all.entries.end() && usual != nullptr) {
+    variables->value = inherit(*variables->value, *usual->value, true);
+  }
+  const std::string file = config.file.string();
+  Warnings told(file);  // of `launch:`, when that was read
+  LaunchSettings settings = read_launch(all, "launch '" + name + "'", config.servers, file, told);
+  settings.defaults.settings.clear();
+  note_settings(own, "launches." + name, settings.defaults.settings);
+  note_settings(base, "launch", settings.defaults.settings);
   return settings;
 }
 

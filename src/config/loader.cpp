@@ -150,7 +150,11 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
     config.python = read_python(*python, file, warnings);
   }
   if (const YamlNode* launch = top.node("launch")) {
-    config.launch = read_launch(*launch, config.servers, file, warnings);
+    config.launch = read_launch(*launch, "'launch'", config.servers, file, warnings);
+    config.launch_node = root->find("launch")->value;
+  }
+  if (const YamlNode* launches = top.node("launches")) {
+    config.launches = read_launches(*launches, config.servers, file);
   }
   config.prologue = read_prologue(top).value_or("");
   read_packages(top, config);
@@ -198,6 +202,19 @@ Config load(const fs::path& project, bool strict) {
                               ": it holds a password, and others on this machine may read it; chmod 600 it");
   }
   return config;
+}
+
+std::vector<std::string> launch_names(const fs::path& project) {
+  std::vector<std::string> names;
+  try {
+    const fs::path file = project / ".remote/configs.yaml";
+    const NodePtr root = read_yaml(read_bounded(file), file.string());
+    if (const YamlNode::Entry* launches = root->find("launches")) {
+      std::ranges::transform(launches->value->entries, std::back_inserter(names), &YamlNode::Entry::key);
+    }
+  } catch (const Error&) {  // reading all of it tells
+  }
+  return names;
 }
 
 std::vector<std::string> split_names(const std::vector<std::string>& items) {

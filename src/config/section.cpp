@@ -162,7 +162,7 @@ const std::vector<std::string>& known_keys(Level level) {
   static const std::array<std::vector<std::string>, 6> keys = {
       {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
         "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
-        "host_keys", "connect_timeout", "launch", "history", "prologue", "container"},
+        "host_keys", "connect_timeout", "launch", "launches", "history", "prologue", "container"},
        {"hostname",    "username",   "private_key",      "password",  "password_env", "password_command",
         "port",        "proxy_jump", "internal_address", "gpus",      "env",          "remote_path",
         "known_hosts", "properties", "prologue",         "scheduler", "partition",    "account",
@@ -208,7 +208,8 @@ namespace {
 // something else than was meant.
 bool must_be_right(Level level, const YamlNode::Entry& entry) {
   const std::vector<std::string> deciding =
-      level == Level::top ? std::vector<std::string>{"servers", "python", "container", "launch", "prologue"}
+      level == Level::top
+          ? std::vector<std::string>{"servers", "python", "container", "launch", "launches", "prologue"}
       : level == Level::python ? std::vector<std::string>{"manager", "version", "environment"}
                                : std::vector<std::string>{};
   return !did_you_mean(plain_key(entry.key), deciding).empty();
@@ -228,7 +229,7 @@ void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
       const std::string help = advice(level, entry.key);
       if (warnings.strict() || (help.starts_with("; did you mean") && must_be_right(level, entry))) {
         throw error(entry.mark, "unknown key '" + printable(entry.key) + "'" + of,
-                    help.empty() ? "take it out, or run without --strict" : help.substr(2));
+                    help.empty() ? "take it out" : help.substr(2));
       }
       warnings.add(entry.mark, "unknown key '" + printable(entry.key) + "'" + of + " is ignored" + help);
     }

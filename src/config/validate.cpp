@@ -50,6 +50,17 @@ std::optional<std::string> server_name_problem(const std::string& name) {
   });
 }
 
+std::optional<std::string> launch_name_problem(const std::string& name) {
+  constexpr std::string_view digits_and_dots = "0123456789.-";
+  const bool good = !name.empty() && name.size() <= 100 && name != "last" &&
+                    digits_and_dots.find(name[0]) == std::string_view::npos &&
+                    std::ranges::all_of(name, is_name_char);
+  return good ? std::nullopt
+              : std::optional<std::string>(
+                    "a name has letters, digits, '.', '_' and '-', begins with a letter or '_', and is not "
+                    "'last'");
+}
+
 std::optional<std::string> component_problem(const std::string& name) {
   return first_of({
       {name.empty(), "it is empty"},

@@ -22,6 +22,8 @@ std::optional<std::string> remote_path_problem(const std::string& path);
 // One component of a path.
 std::optional<std::string> component_problem(const std::string& name);
 std::optional<std::string> server_name_problem(const std::string& name);
+// Of a launch, in the history and in configs.yaml.
+std::optional<std::string> launch_name_problem(const std::string& name);
 
 struct HostPort {
   std::optional<std::string> user;

@@ -207,8 +207,10 @@ class LineReader {
 };
 
 template <typename Value>
-std::string line_of(const Fingerprint& print, const Value& value) {
-  std::string line = fmt::format("{}\t{}\t{}", print.inode, print.mtime_ns, print.size);
+std::string line_of(const Fingerprint& print, const JobId& group, std::int64_t end, bool hidden,
+                    const Value& value) {
+  std::string line = fmt::format("{}\t{}\t{}\t{}\t{}\t{:d}", print.inode, print.mtime_ns, print.size,
+                                 group.text(), end, hidden);
   LineWriter columns(line);
   visit_fields(value, columns);
   return fmt::format("{:016x}\t{}\n", checksum(line), line);
@@ -236,10 +238,10 @@ Fingerprint Fingerprint::of(const struct stat& info) {
 }
 
 std::string index_line(const Fingerprint& print, const Job& job) {
-  return line_of(print, job);
+  return line_of(print, job.launch.value_or(job.id), end_of(job), job.hidden, job);
 }
 std::string index_line(const Fingerprint& print, const LaunchSummary& launch) {
-  return line_of(print, launch);
+  return line_of(print, launch.id, launch.began_at, false, launch);
 }
 
 Index::Index(std::string text, std::string_view header) : text_(std::move(text)) {
@@ -268,6 +270,9 @@ Index::Index(std::string text, std::string_view header) : text_(std::move(text))
     columns.field("inode", row.print.inode);
     columns.field("mtime", row.print.mtime_ns);
     columns.field("size", row.print.size);
+    row.group = columns.next();
+    columns.field("end", row.end);
+    columns.field("hidden", row.hidden);
     row.columns = columns.rest();
     // The first fields of every job and launch.
     columns.field("key", row.key);

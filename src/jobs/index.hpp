@@ -29,8 +29,8 @@ struct Fingerprint {
 };
 
 // The first lines.
-inline constexpr std::string_view index_header = "remote job index 8\n";
-inline constexpr std::string_view launch_index_header = "remote launch index 1\n";
+inline constexpr std::string_view index_header = "remote job index 9\n";
+inline constexpr std::string_view launch_index_header = "remote launch index 2\n";
 std::string index_line(const Fingerprint& print, const Job& job);
 std::string index_line(const Fingerprint& print, const LaunchSummary& launch);
 
@@ -43,6 +43,10 @@ class Index {
     int key = 0;
     // Whether the job is over, as is_over() has it.
     bool over() const { return is_final(state) && !leftovers; }
+    // What it ends with: its launch, or itself. When it did, as end_of() has it.
+    std::string_view group;
+    std::int64_t end = 0;
+    bool hidden = false;
     std::string_view columns;  // all fields, for job() and launch()
   };
 

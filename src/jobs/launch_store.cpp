@@ -162,9 +162,11 @@ std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems)
       leftovers.push_back(name);
     }
   });
+  const UniqueFd folder(::open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  launches.reserve(ids.size());
   for (const JobId& id : ids) {
     struct stat info {};
-    if (::stat(file(id).c_str(), &info) != 0) {
+    if (::fstatat(folder.get(), (id.text() + "/launch.json").c_str(), &info, 0) != 0) {
       continue;
     }
     const Index::Row* row = index.find(id);

@@ -92,7 +92,7 @@ bool give_new_keys(const fs::path& folder, Loaded& loaded, const Step& step) {
 
 // The whole store as it is, with the index brought up to it. Under the lock.
 Loaded load_and_repair(const fs::path& folder, const Step& step) {
-  Loaded loaded = load_jobs(folder, false);
+  Loaded loaded = load_jobs(folder, {});
   if (give_new_keys(folder, loaded, step) || loaded.stale) {
     std::string lines;
     for (const StoredJob& stored : loaded.jobs) {
@@ -208,12 +208,13 @@ void Store::update(const std::vector<Job>& jobs) {
 }
 
 Store::Listing Store::list(Filter filter) const {
-  Loaded loaded = load_jobs(folder_, filter.unfinished_only);
+  Loaded loaded = load_jobs(folder_, filter);
   if (loaded.stale) {
     // Mend the index, if that is possible at once; what was read is right in any case.
     try {
       if (const auto lock = FileLock::try_lock(folder_ / "lock")) {
         loaded = load_and_repair(folder_, step_);
+        loaded = filter.lately ? load_jobs(folder_, filter) : std::move(loaded);
       }
     } catch (const Error&) {
       // a store that cannot be written can still be read

@@ -45,6 +45,9 @@ class Store {
 
   struct Filter {
     bool unfinished_only = false;  // reads only the records of jobs that are not over, as the index has them
+    // The same and, of what is over, only this; a launch of which some job goes on is listed whole.
+    std::optional<EndedLately> lately{};
+    bool hidden = true;  // whether hidden jobs are among these
   };
   struct Listing {
     std::vector<Job> jobs;              // by key

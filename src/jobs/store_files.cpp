@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <memory>
 #include <set>
 #include <system_error>
+#include <unordered_map>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -38,10 +41,16 @@ struct Loader {
   const fs::path& folder;
   int folder_fd;
   const Index& index;
-  bool unfinished_only;
+  const Store::Filter& filter;
   Loaded& loaded;
   std::size_t known = 0;  // to the index
   std::string path{};     // one buffer for all
+  // With Filter::lately: what is over and ended together.
+  struct Ended {
+    std::int64_t at = 0;
+    std::vector<std::pair<JobId, const Index::Row*>> jobs;
+  };
+  std::unordered_map<std::string_view, Ended> ended{};
 
   void take(const JobId& id) {
     const Index::Row* row = index.find(id);
@@ -49,10 +58,52 @@ struct Loader {
       ++known;
       loaded.max_key = std::max(loaded.max_key, row->key);
       // A final state stays as it is, so its record need not be looked at.
-      if (unfinished_only && row->print.size != 0 && row->over()) {
+      if (row->print.size != 0 && row->over() && (filter.unfinished_only || filter.lately)) {
+        if (filter.lately && (filter.hidden || !row->hidden)) {
+          Ended& all = ended[row->group];
+          all.at = std::max(all.at, row->end);
+          all.jobs.emplace_back(id, row);
+        }
         return;
       }
     }
+    read(id, row);
+  }
+
+  // Takes of what is over the part that is asked for, when all others are taken.
+  void take_lately(const EndedLately& wanted) {
+    constexpr std::int64_t goes_on = std::numeric_limits<std::int64_t>::max();
+    for (const StoredJob& stored : loaded.jobs) {
+      if (const auto of = ended.find(stored.job.launch.value_or(stored.job.id).text()); of != ended.end()) {
+        of->second.at = goes_on;
+      }
+    }
+    std::vector<std::int64_t> ends;
+    for (const auto& [group, all] : ended) {
+      if (all.at >= wanted.since && all.at != goes_on) {
+        ends.push_back(all.at);
+      }
+    }
+    std::int64_t oldest = wanted.since;
+    if (wanted.most > 0 && ends.size() > wanted.most) {
+      const auto last = ends.begin() + static_cast<std::ptrdiff_t>(wanted.most - 1);
+      std::ranges::nth_element(ends, last, std::greater());
+      oldest = *last;
+    }
+    std::size_t earlier = 0;
+    for (const auto& [group, all] : ended) {
+      earlier += all.at < oldest ? 1 : 0;
+      for (std::size_t i = 0; all.at >= oldest && i < all.jobs.size(); ++i) {
+        read(all.jobs[i].first, all.jobs[i].second);
+      }
+    }
+    if (wanted.earlier != nullptr) {
+      *wanted.earlier = earlier;
+    }
+  }
+
+  // `row`: of this job in the index, if it is there.
+  void read(const JobId& id, const Index::Row* row) {
     struct stat info {};
     path.assign(id.text()).append("/job.json");
     if (::fstatat(folder_fd, path.c_str(), &info, 0) != 0) {
@@ -93,7 +144,7 @@ struct Loader {
 
   void add(StoredJob stored) {
     loaded.max_key = std::max(loaded.max_key, stored.job.key);
-    if (!unfinished_only || !is_over(stored.job)) {
+    if (!filter.unfinished_only || !is_over(stored.job)) {
       loaded.jobs.push_back(std::move(stored));
     }
   }
@@ -215,7 +266,7 @@ std::optional<StoredJob> load_record(const fs::path& folder, const JobId& id) {
   }
 }
 
-Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
+Loaded load_jobs(const fs::path& folder, const Store::Filter& filter) {
   Loaded loaded;
   // The index first: what is added after that is seen as a folder that the index does not know.
   const Index index(read_index(folder));
@@ -226,7 +277,7 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
     }
     throw file_error("read the folder", folder, errno);
   }
-  Loader loader{folder, ::dirfd(open.get()), index, unfinished_only, loaded};
+  Loader loader{folder, ::dirfd(open.get()), index, filter, loaded};
   while (const dirent* entry = ::readdir(open.get())) {
     const std::string name = entry->d_name;
     if (entry->d_type == DT_LNK) {
@@ -239,6 +290,9 @@ Loaded load_jobs(const fs::path& folder, bool unfinished_only) {
     } else if (!name.starts_with(".") && entry->d_type != DT_REG) {
       loader.take_other(name);
     }
+  }
+  if (filter.lately) {
+    loader.take_lately(*filter.lately);
   }
   loaded.stale = loaded.stale || index.bad() > 0 || index.lines() > 2 * loader.known + 100;
   std::ranges::sort(loaded.jobs, {},

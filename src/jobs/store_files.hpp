@@ -11,6 +11,7 @@
 
 #include "base/files.hpp"
 #include "jobs/index.hpp"
+#include "jobs/store.hpp"
 
 // How the store's files are written and read. Only store.cpp and launch_store.cpp use it.
 
@@ -71,9 +72,9 @@ struct Loaded {
   bool stale = false;  // the index lacks something that is there, or has much that is not
 };
 
-// Reads the store. With `unfinished_only`, jobs that are over are left out (where the index says so, unseen).
-// A folder that is not there has no jobs. Throws Error when the folder cannot be read.
-Loaded load_jobs(const std::filesystem::path& folder, bool unfinished_only);
+// Reads the store. What the filter leaves out is not looked at where the index says that it is over. A folder
+// that is not there has no jobs. Throws Error when the folder cannot be read.
+Loaded load_jobs(const std::filesystem::path& folder, const Store::Filter& filter);
 
 // Reads one record. Throws Error whose message names the file and says what is wrong; nullopt: not there.
 std::optional<StoredJob> load_record(const std::filesystem::path& folder, const JobId& id);

@@ -277,7 +277,7 @@ std::filesystem::path store_folder(const config::Config& config);
 // as they are. They are then jobs as all others: listed, asked about, ended, and their keys are not given
 // again.
 void adopt_labml_jobs(const Core& core);
-std::vector<Job> stored_jobs(Core& core, bool unfinished_only = false);
+std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {});
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);

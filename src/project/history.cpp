@@ -15,6 +15,7 @@
 #include "base/strings.hpp"
 #include "config/history.hpp"
 #include "config/trust.hpp"
+#include "config/validate.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
@@ -224,13 +225,9 @@ bool LaunchMemory::change(const std::function<void()>& write) {
 }
 
 void check_name(const std::string& name) {
-  constexpr std::string_view letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
-  if ((!name.empty() && letters.find(name[0]) == std::string_view::npos) || name == "last" ||
-      name.size() > most_of_name ||
-      name.find_first_not_of(std::string(letters) + "0123456789.-") != std::string::npos) {
-    throw Error::usage(
-        fmt::format("a launch cannot have the name '{}'", visible_line(name, most_of_name)), "",
-        "a name has letters, digits, '.', '_' and '-', begins with a letter or '_', and is not 'last'");
+  if (const auto problem = name.empty() ? std::nullopt : config::launch_name_problem(name)) {
+    throw Error::usage(fmt::format("a launch cannot have the name '{}'", visible_line(name, most_of_name)),
+                       "", *problem);
   }
 }
 

@@ -21,9 +21,9 @@
 
 namespace remote::project {
 
-std::vector<Job> stored_jobs(Core& core, bool unfinished_only) {
+std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter) {
   adopt_labml_jobs(core);
-  jobs::Store::Listing listing = core.store.list({.unfinished_only = unfinished_only});
+  jobs::Store::Listing listing = core.store.list(filter);
   for (const std::string& problem : listing.problems) {
     core.tell(StoreProblem{problem});
   }
@@ -46,7 +46,12 @@ std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::millise
 }
 
 std::vector<Job> list(Core& core, const JobsRequest& request) {
-  const std::vector<Job> stored = stored_jobs(core, request.unfinished_only);
+  const JobSelection& selection = request.selection;
+  jobs::Store::Filter filter{.unfinished_only = request.unfinished_only, .hidden = selection.hidden};
+  if (selection.names.empty() && selection.launches.empty() && selection.tags.empty()) {
+    filter.lately = request.lately;
+  }
+  const std::vector<Job> stored = stored_jobs(core, filter);
   std::vector<Job> chosen = jobs::select(stored, request.selection);
   if (chosen.empty() && request.some) {
     throw jobs::nothing_selected(stored, request.selection);

@@ -41,8 +41,8 @@ std::vector<std::string> Project::server_names(const std::vector<std::string>& g
   return names;
 }
 
-LaunchDefaults Project::launch_defaults() const {
-  const config::LaunchSettings& settings = state_->config.launch;
+LaunchDefaults Project::launch_defaults(const std::string& name) const {
+  config::LaunchSettings settings = config::launch_settings(state_->config, name);
   if (settings.defaults.launcher) {
     try {
       launch::needs_port(*settings.defaults.launcher);
@@ -52,7 +52,11 @@ LaunchDefaults Project::launch_defaults() const {
           "'launcher' cannot be '" + config::printable(*settings.defaults.launcher) + "'", error.reason());
     }
   }
-  return settings.defaults;
+  return std::move(settings.defaults);
+}
+
+std::vector<std::string> Project::launch_names() const {
+  return config::launch_names(state_->config);
 }
 
 const std::filesystem::path& Project::jobs_folder() const {

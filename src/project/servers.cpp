@@ -134,7 +134,7 @@ std::vector<ServerState> server_states(Core& core, const std::vector<std::string
                                  core.cancel());
       });
   std::vector<ServerState> states;
-  std::vector<Job> known = stored_jobs(core, true);
+  std::vector<Job> known = stored_jobs(core, {.unfinished_only = true});
   std::vector<Job> asked;
   for (std::size_t i = 0; i < servers.size(); ++i) {
     ServerState state{servers[i].name, std::nullopt, servers[i].gpus, 0, answers[i].error, std::nullopt, {}};

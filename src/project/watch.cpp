@@ -217,7 +217,7 @@ void serve(Core& core, const WatchRequest& request, std::size_t count, Board& bo
         std::any_of(slots.begin() + 2, slots.end(), [](const pollfd& slot) { return slot.revents != 0; });
     if (Clock::now() >= next) {
       next = Clock::now() + request.interval;
-      board.set_jobs(stored_jobs(core, true));  // others start and end jobs, too
+      board.set_jobs(stored_jobs(core, {.unfinished_only = true}));  // others start and end jobs, too
       wake = true;
     }
     if (wake && on_wake && !on_wake()) {
@@ -232,7 +232,7 @@ void watch(Core& core, const WatchRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   core.require_trust();
   Board board;
-  board.set_jobs(stored_jobs(core, true));
+  board.set_jobs(stored_jobs(core, {.unfinished_only = true}));
   Cancel stop;
   std::vector<JoiningThread> threads;
   const CancelAtEnd at_end{stop};

@@ -208,6 +208,67 @@ TEST_F(CommandLaunch, DryRunShowsThePlanAndStartsNothing) {
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
 }
 
+constexpr const char* named_launches =
+    "name: proj\npython: {manager: system}\nservers:\n"
+    "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n"
+    "launch: {cmd: ./run --token hunter2, env: {API_KEY: hunter3, MODE: base}, servers: a}\n"
+    "launches:\n  small: {nproc_per_node: 1}\n  full: {nproc_per_node: 2, servers: [a, b], env: {MODE: "
+    "full}}\n";
+
+// "KEY=VALUE FROM" of each setting.
+std::vector<std::string> settings_of(const CommandResult& result) {
+  std::vector<std::string> all;
+  for (const auto& one : result.json()["settings"]) {
+    all.push_back(fmt::format("{}={} {}", one["key"].get<std::string>(), one["value"].get<std::string>(),
+                              one["from"].get<std::string>()));
+  }
+  return all;
+}
+
+TEST_F(CommandLaunch, ANamedLaunchHasItsSettingsAndOptionsWin) {
+  world.configure(named_launches);
+  const CommandResult full = launch({"full", "--dry-run", "--json", "-e", "SEED=3", "--no-check"});
+  EXPECT_EQ(full.json()["world_size"], 4) << full;
+  EXPECT_EQ(full.json()["processes"].at(0)["env"]["MODE"], "full");
+  EXPECT_EQ(full.json()["processes"].at(0)["env"]["SEED"], "3");
+  EXPECT_THAT(settings_of(full),
+              ElementsAre("cmd=./run --token ******** configs.yaml:6 launch",
+                          "nproc_per_node=2 configs.yaml:9 launches.full",
+                          "servers=a, b configs.yaml:9 launches.full", "launcher=ranks default",
+                          "init_method=env default", "on_failure=kill default", "follow=false default",
+                          "rsync=false default", "check=false command line",
+                          "env API_KEY=******** configs.yaml:6 launch",
+                          "env MODE=full configs.yaml:9 launches.full", "env SEED=3 command line"));
+  const CommandResult other = launch(
+      {"--nproc-per-node", "1", "full", "--server", "b", "--dry-run", "--json", "--", "./other", "x y"});
+  EXPECT_EQ(other.json()["world_size"], 1) << other;
+  EXPECT_EQ(other.json()["processes"].at(0)["server"], "b");
+  EXPECT_EQ(other.json()["processes"].at(0)["command"], "./other 'x y'");
+  EXPECT_THAT(settings_of(other),
+              AllOf(Contains("cmd=./other 'x y' command line"), Contains("nproc_per_node=1 command line"),
+                    Contains("servers=b command line")));
+  const CommandResult text = launch({"small", "--dry-run"});
+  EXPECT_THAT(text.out, AllOf(HasSubstr("\nSETTING"), HasSubstr("configs.yaml:8 launches.small"),
+                              Not(HasSubstr("hunter"))));
+}
+
+TEST_F(CommandLaunch, AWordThatIsNoLaunchIsACommandOrAMistake) {
+  world.configure(named_launches);
+  EXPECT_EQ(launch({"--dry-run", "--json", "hostname"}).json()["processes"].at(0)["command"], "hostname");
+  EXPECT_EQ(launch({"--dry-run", "--json", "--", "full"}).json()["processes"].at(0)["command"], "full");
+  EXPECT_EQ(launch({"--dry-run", "--json", "./ful"}).json()["processes"].at(0)["command"], "./ful");
+  EXPECT_THAT(
+      launch({"ful", "--dry-run"}),
+      Ends(2, "",
+           "error: configs.yaml has no launch 'ful'\n hint: did you mean 'full'? A command of this name goes "
+           "behind --\n"));
+  EXPECT_THAT(launch({"full", "small"}), Ends(2, "", HasSubstr("'small' is behind the launch's name")));
+  EXPECT_THAT(world.store().list().jobs, IsEmpty());
+  world.configure("name: proj\nservers:\n  a: {hostname: a}\nlaunches: {x: {follow: true}, y: {}}\n");
+  EXPECT_THAT(launch({}), Ends(2, "", HasSubstr(", or a launch by name: x, y\n")));
+  EXPECT_THAT(launch({"x"}), Ends(2, "", HasSubstr("or `launch: {cmd: …}` in configs.yaml, or a launch")));
+}
+
 TEST_F(CommandLaunch, TheThreeCommandsDifferInTheCommandOfARank) {
   const auto command = [&](std::vector<std::string> words) {
     words.insert(words.end(),

@@ -587,10 +587,83 @@ TEST(Config, DocumentationIsComplete) {
     ++examples;
   }
   EXPECT_GE(examples, 5);
-  for (const Level level : {Level::top, Level::server, Level::python}) {
+  for (const Level level : {Level::top, Level::server, Level::python, Level::launch}) {
     for (const std::string& key : known_keys(level)) {
       EXPECT_TRUE(text.find("| `" + key + "` |") != std::string::npos || key == "extra_index_url") << key;
     }
+  }
+}
+
+constexpr const char* two_launches = R"(x-slow: &slow
+  max_restarts: 2
+servers: {a: {hostname: h}}
+launch:
+  cmd: train.py
+  nproc_per_node: 4
+  env: {A: base, B: base}
+  servers: a
+launches:
+  small: {nproc_per_node: 1, cmd: }
+  full:
+    <<: *slow
+    env: {B: own, C: own}
+    follow: yes
+)";
+
+TEST(Config, ALaunchByNameInheritsWhatItDoesNotSay) {
+  const Config config = read(two_launches);
+  EXPECT_THAT(config.warnings, IsEmpty());
+  EXPECT_THAT(launch_names(config), ElementsAre("small", "full"));
+  const LaunchDefaults small = launch_settings(config, "small").defaults;
+  EXPECT_EQ(small.command, "train.py");
+  EXPECT_EQ(small.nproc, "1");
+  const LaunchDefaults full = launch_settings(config, "full").defaults;
+  EXPECT_EQ(full.nproc, "4");
+  EXPECT_EQ(full.torchrun.max_restarts, 2);
+  EXPECT_EQ(full.follow, true);
+  EXPECT_THAT(full.servers, ElementsAre("a"));
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_THAT(full.env, ElementsAre(Pair("B", "own"), Pair("C", "own"), Pair("A", "base")));
+  std::vector<std::string> from;
+  for (const auto& [key, setting] : full.settings) {
+    from.push_back(key + "=" + setting.value + " " + setting.from.substr(13));
+  }
+  EXPECT_THAT(
+      from, ElementsAre("cmd=train.py 5 launch", "env A=base 7 launch", "env B=own 13 launches.full",
+                        "env C=own 13 launches.full", "follow=yes 14 launches.full",
+                        "max_restarts=2 2 launches.full", "nproc_per_node=4 6 launch", "servers=a 8 launch"));
+  EXPECT_EQ(launch_settings(config, "").defaults.nproc, "4");
+  EXPECT_EQ(launch_settings(config, "").defaults.settings.at("cmd").from, "configs.yaml:5 launch");
+  EXPECT_EQ(launch_settings(read("launches: {one: }"), "one").defaults.command, std::nullopt);
+}
+
+TEST(Config, ALaunchByNameMayHaveEveryKeyOfLaunch) {
+  for (const std::string& key : known_keys(Level::launch)) {
+    EXPECT_EQ(failure("launches:\n  x:\n    " + key + ":\n"), "no error") << key;
+  }
+}
+
+TEST(Config, WrongLaunchesNameTheirPlace) {
+  EXPECT_THAT(
+      failure("launches:\n  full:\n    cmd: x\n    nproc_per_nod: 2\n"),
+      StartsWith("4:5: unknown key 'nproc_per_nod' of launch 'full' | did you mean 'nproc_per_node'?"));
+  EXPECT_THAT(failure("launches:\n  full: {python: system}\n"),
+              StartsWith("2:10: unknown key 'python' of launch 'full' | it belongs at the top level"));
+  EXPECT_THAT(failure("launches:\n  full: {check: 3}\n"), StartsWith("2:18: 'check' must be true or false"));
+  EXPECT_THAT(failure("launches:\n  full: train.py\n"),
+              StartsWith("2:9: launch 'full' takes keys with values"));
+  EXPECT_THAT(failure("launches: [full]\n"), StartsWith("1:11: 'launches' must be a map"));
+  for (const std::string name : {"last", "7up", "-x", "a b", "a/b"}) {
+    EXPECT_THAT(failure("launches:\n  " + name + ": {}\n"), StartsWith("2:3: a launch cannot have the name"))
+        << name;
+  }
+  EXPECT_THAT(failure("launchs: {a: {}}\n"), HasSubstr("did you mean 'launch"));
+  try {
+    launch_settings(read(two_launches), "ful");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.message(), file + " has no launch 'ful': there are small, full");
+    EXPECT_EQ(error.hint(), "did you mean 'full'?");
   }
 }
 

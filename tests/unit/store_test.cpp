@@ -91,6 +91,40 @@ TEST_F(StoreTest, UpdateKeepsFinalStatesAndForgetsRemovedJobs) {
   EXPECT_EQ(keys(), std::vector<int>{2});
 }
 
+// Launches of two: job 2i and 2i+1; each ends ten seconds after the one before.
+TEST_F(StoreTest, OfWhatIsOverOnlyTheLaunchesThatEndedLast) {
+  auto jobs = make_jobs(12);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    jobs[i].launch = i % 2 == 0 ? JobId::random() : *jobs[i - 1].launch;
+    jobs[i].state = JobState::succeeded;
+    jobs[i].result = ExitStatus::exited(0);
+    jobs[i].ended_at = 1700000000 + static_cast<int>(i / 2 * 10) - (i % 2 == 0 ? 1000 : 0);
+  }
+  jobs[3].state = JobState::running;  // the launch of 2 and 3 goes on
+  jobs[3].result.reset();
+  jobs[3].ended_at.reset();
+  jobs[4].hidden = jobs[5].hidden = true;
+  store_.add(jobs);
+  const auto listed = [&](std::int64_t since, std::size_t most, bool hidden = true) {
+    std::size_t earlier = 99;
+    std::string text;
+    for (const Job& job :
+         store_.list({.lately = EndedLately{1700000000 + since, most, &earlier}, .hidden = hidden}).jobs) {
+      text += std::to_string(job.key) + " ";
+    }
+    return text + "and " + std::to_string(earlier);
+  };
+  EXPECT_EQ(listed(-9999, 99), "1 2 3 4 5 6 7 8 9 10 11 12 and 0");
+  EXPECT_EQ(listed(30, 99), "3 4 7 8 9 10 11 12 and 2");
+  EXPECT_EQ(listed(30, 2), "3 4 9 10 11 12 and 3");
+  EXPECT_EQ(listed(30, 2, false), "3 4 9 10 11 12 and 2");
+  EXPECT_EQ(listed(9999, 2), "3 4 and 5");
+  fs::remove(folder_ / "index");
+  EXPECT_EQ(listed(30, 2), "3 4 9 10 11 12 and 3") << "the listing brings the index back";
+  write_text(folder_ / "index", "remote job index 8\ngarbage\n");
+  EXPECT_EQ(listed(30, 2), "3 4 9 10 11 12 and 3") << "that of an older build";
+}
+
 TEST_F(StoreTest, NewsThatOnlyConfirmAreListedWithoutRewritingTheRecord) {
   auto jobs = make_jobs(1);
   jobs[0].state = JobState::running;

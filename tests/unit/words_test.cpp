@@ -54,6 +54,26 @@ TEST_F(Words, ACommandBeginsWithTheFirstWordThatBelongsToNoOption) {
   EXPECT_THAT(read({"run", "list"}).command->words, ElementsAre("list"));
 }
 
+TEST_F(Words, TheFirstWordMayBeAName) {
+  std::string name;
+  CLI::App* launch = app.add_subcommand("launch", "");
+  launch->add_option("--cmd", text);
+  launch->add_option("launch", name);
+  with_command.insert(launch);
+  const auto named = [&](const std::vector<std::string>& words) {
+    return read_command_line(app, with_command, words,
+                             [](const std::string& word) { return word == "full"; });
+  };
+  const CommandLine line = named({"launch", "-v", "full", "--cmd", "x", "--", "full"});
+  EXPECT_THAT(line.words, ElementsAre("launch", "-v", "full", "--cmd", "x"));
+  EXPECT_THAT(line.command->words, ElementsAre("full"));
+  EXPECT_FALSE(named({"launch", "full"}).command);
+  EXPECT_THAT(named({"launch", "full", "-v", "full", "-v"}).command->words, ElementsAre("full", "-v"));
+  EXPECT_THAT(named({"launch", "--", "full"}).command->words, ElementsAre("full"));
+  EXPECT_THAT(named({"launch", "other", "--cmd"}).command->words, ElementsAre("other", "--cmd"));
+  EXPECT_THAT(named({"run", "full"}).command->words, ElementsAre("full")) << "it takes no name";
+}
+
 TEST_F(Words, BehindTwoDashesAllIsTheCommand) {
   const CommandLine line = read({"run", "--cmd=x", "--", "--verbose", "--", ""});
   EXPECT_THAT(line.words, ElementsAre("run", "--cmd=x"));

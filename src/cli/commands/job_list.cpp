@@ -60,7 +60,7 @@ void leave_the_recent(Listing& listing) {
   }
   std::ranges::sort(ends, std::greater());
   const std::int64_t oldest = ends.size() > most_ended ? ends[most_ended - 1] : now_seconds() - lately_s;
-  listing.earlier = std::erase_if(listing.rows, [&](const TableRow& row) {
+  listing.earlier += std::erase_if(listing.rows, [&](const TableRow& row) {
     return row.dim && end_of(row.batch) < oldest && !is_news(row.batch);
   });
 }
@@ -75,14 +75,20 @@ std::vector<TableRow> rank_rows(const std::vector<TableRow>& rows) {
   return all;
 }
 
-// What is known here of all jobs that fit, with the answers of those that were asked just now.
-std::vector<Job> with_stored(Project& project, JobsRequest request, const std::vector<Job>& asked) {
+// What is known here of the jobs that fit and are shown, with the answers of those that were asked just now.
+// `earlier` is set to how many launches and jobs are left out.
+std::vector<Job> with_stored(Project& project, JobsRequest request, const std::vector<Job>& asked,
+                             std::size_t& earlier) {
   std::map<JobId, Job> answers;
   for (const Job& job : asked) {
     answers.emplace(job.id, job);
   }
   request.unfinished_only = false;
   request.ask = false;
+  // What turned out to have ended is listed whenever that was.
+  if (std::ranges::none_of(asked, [](const Job& job) { return is_over(job); })) {
+    request.lately = EndedLately{.since = now_seconds() - lately_s, .most = most_ended, .earlier = &earlier};
+  }
   std::vector<Job> jobs = project.jobs(request);
   for (Job& job : jobs) {
     if (const auto answer = answers.find(job.id); answer != answers.end()) {
@@ -119,7 +125,8 @@ Listing look(Context& context, const ListArguments& arguments) {
   if (context.options.json) {
     return listing;
   }
-  const std::vector<Job> shown = arguments.all() ? listing.jobs : with_stored(project, request, listing.jobs);
+  const std::vector<Job> shown =
+      arguments.all() ? listing.jobs : with_stored(project, request, listing.jobs, listing.earlier);
   for (Batch& batch : by_launch(shown)) {
     const bool dim = !arguments.all() && is_over(batch);
     listing.rows.push_back({std::move(batch), dim});

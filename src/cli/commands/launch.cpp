@@ -13,6 +13,7 @@
 #include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
 #include "cli/guide_words.hpp"
+#include "cli/named_launch.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
@@ -31,7 +32,9 @@ enum class Kind { torch, helper, any };
 // nullopt: what `launch:` of configs.yaml says, else the usual.
 struct LaunchArguments {
   Kind kind = Kind::torch;
-  std::string name;  // of the subcommand
+  const CLI::App* app = nullptr;
+  std::string name;    // of the subcommand
+  std::string launch;  // which of `launches:`; "": none
   LaunchRequest request;
   CommandOption command;
   std::optional<std::string> nproc;  // default: auto, where the command is Python; else 1
@@ -108,6 +111,7 @@ struct Launch {
   bool rsync = false;
   bool ask_rsync = false;     // nobody said whether to copy the project first
   bool one_a_server = false;  // nobody said how many
+  LaunchDefaults usual{};
 };
 
 // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
@@ -144,17 +148,20 @@ void refuse_other_launcher(const std::string& name, const LaunchRequest& request
                   name == "launch" ? "./program" : "train.py", other));
 }
 
-// The command line wins over `launch:` of configs.yaml.
+// The command line wins over configs.yaml.
 Launch launch_of(Context& context, const LaunchArguments& arguments) {
   Launch launch{arguments.request};
   LaunchRequest& request = launch.request;
   const auto command = arguments.command.given(context, arguments.name);
   const Env env = arguments.env.collect(context);
-  const LaunchDefaults usual = context.project().launch_defaults();
+  LaunchDefaults usual = launch_defaults_of(context, arguments.name, arguments.launch);
   if (!command && !usual.command) {
+    const std::string names = join(context.project().launch_names(), ", ");
     throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name), "",
-                       "give the command that every rank runs, or `launch: {cmd: …}` in configs.yaml");
+                       "give the command that every rank runs, or `launch: {cmd: …}` in configs.yaml" +
+                           (names.empty() ? "" : ", or a launch by name: " + names));
   }
+  request.name = request.name.empty() ? arguments.launch : request.name;
   request.command = command ? *command : *usual.command;
   request.env = usual.env;
   request.env.insert(request.env.end(), env.begin(), env.end());
@@ -196,6 +203,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.check = arguments.check.value_or(usual.check.value_or(true));
   request.await_lifelines = !launch.follow;  // following tells it too
   request.tell_changes = !launch.rsync;
+  launch.usual = std::move(usual);
   return launch;
 }
 
@@ -251,12 +259,8 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
   const LaunchRequest& request = launch.request;
   const std::string ranks_from = launch.one_a_server ? " (one a server; --nproc-per-node changes that)" : "";
   if (arguments.dry_run) {
-    const Plan plan = context.project().plan(request);
-    if (context.options.json) {
-      context.print(plan_json(plan));
-    } else {
-      context.terminal.out(plan_text(plan));
-    }
+    show_plan(context, context.project().plan(request), *arguments.app, arguments.env.collect(), launch.usual,
+              arguments.kind != Kind::any);
     return 0;
   }
   if (launch.rsync || launch.ask_rsync) {
@@ -340,7 +344,10 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
 void add(CLI::App& command, Context& context, Kind kind) {
   auto& arguments = arguments_of(command, context, run_launch);
   arguments.kind = kind;
+  arguments.app = &command;
   arguments.name = command.get_name();
+  context.completers[command.add_option("launch", arguments.launch, "One of the launches in configs.yaml")
+                         ->type_name("NAME")] = NameKind::defined;
   LaunchRequest& request = arguments.request;
   request.python = kind != Kind::any;
   arguments.command.add(command, context, "Command of every rank, a line for the server's shell",

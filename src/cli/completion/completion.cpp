@@ -17,7 +17,7 @@
 // `remote completion SHELL`: the script (remote.bash …) that asks, at each TAB, the hidden command
 //   remote __complete line WORD…     what the last word may become: a line that says whether words, files or
 //                                    folders follow, then a line for each word, with a tab before what it is
-//   remote __complete servers|jobs   the names, one a line
+//   remote __complete servers|jobs|launches   the names, one a line; launches: of configs.yaml
 
 namespace remote::cli {
 namespace {
@@ -187,6 +187,12 @@ std::vector<Completion::Word> names_of(Context& context, NameKind kind) {
   context.on_event = [](const Event&) {};
   try {
     Project& project = context.project();
+    if (kind == NameKind::defined) {
+      for (const std::string& name : project.launch_names()) {
+        names.push_back({name, ui::shorten(project.launch_defaults(name).command.value_or(""), 60)});
+      }
+      return names;
+    }
     if (kind != NameKind::servers) {
       return job_names(project, kind);
     }
@@ -213,14 +219,21 @@ std::string print(const Completion& completion) {
 void answer(Context& context, const CLI::App& root, std::vector<std::string> words) {
   const std::string what = words.empty() ? "" : words.front();
   const auto names = [&context](NameKind kind) { return names_of(context, kind); };
-  if (what == "servers" || what == "jobs") {
-    for (const Completion::Word& name : names(what == "servers" ? NameKind::servers : NameKind::jobs)) {
-      context.terminal.out(name.text + "\n");
+  static const std::map<std::string_view, NameKind> kinds{
+      {"servers", NameKind::servers}, {"jobs", NameKind::jobs}, {"launches", NameKind::defined}};
+  if (const auto kind = kinds.find(what); kind != kinds.end()) {
+    nlohmann::ordered_json all = nlohmann::ordered_json::array();
+    for (const Completion::Word& name : names(kind->second)) {
+      all.push_back(name.text);
+      context.terminal.out(context.options.json ? "" : name.text + "\n");
+    }
+    if (context.options.json) {  // for Python's Project.launches()
+      context.print(all);
     }
     return;
   }
   if (what != "line") {
-    throw Error::usage("__complete", "takes servers, jobs, or line and words");
+    throw Error::usage("__complete", "takes servers, jobs, launches, or line and words");
   }
   words.erase(words.begin());
   if (std::string project = project_on_line(words); !project.empty()) {
@@ -257,7 +270,10 @@ Completion complete(const CLI::App& root, const std::vector<std::string>& words,
     return complete_value(*option, start.substr(equals + 1), start.substr(0, equals + 1), sources);
   }
   if (const CLI::Option* positional = next_positional(at)) {
-    return complete_value(*positional, start, "", sources);
+    completion = complete_value(*positional, start, "", sources);
+    if (!completion.words.empty() || completion.kind != Completion::Kind::words) {
+      return completion;
+    }
   }
   if (at.positionals == 0) {
     for (const CLI::App* sub : shown_commands(*at.command)) {

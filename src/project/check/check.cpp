@@ -117,7 +117,7 @@ std::vector<Asked> ask_all(Core& core, const std::vector<config::Server>& server
   std::once_flag read;
   std::vector<Job> jobs;
   const auto unfinished_jobs = [&]() -> const std::vector<Job>& {
-    std::call_once(read, [&] { jobs = stored_jobs(core, true); });
+    std::call_once(read, [&] { jobs = stored_jobs(core, {.unfinished_only = true}); });
     return jobs;
   };
   tell(0);
