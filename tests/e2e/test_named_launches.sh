@@ -93,10 +93,10 @@ project = remote_launcher.Project(".")
 assert project.launches() == ["small", "full"], project.launches()
 launch = project.launch(launch="full", env={"SEED": 9})
 assert launch.wait().ok
-assert launch.record()["name"] == "full"
-assert len(launch.record()["jobs"]) == 4
+record = project.record("full")
+assert (record["key"], len(record["jobs"])) == (launch.jobs[0].key, 4), record
 launch = project.launch("echo other", launch="full", nproc=1, name="one")
 assert launch.wait().ok
-assert (launch.record()["name"], len(launch.record()["jobs"])) == ("one", 2)
+assert (project.record()["name"], len(project.record()["jobs"])) == ("one", 2), project.record()
 EOF_PY
 fi

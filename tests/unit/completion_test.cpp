@@ -38,6 +38,8 @@ class CompletionTest : public testing::Test {
     completers[list->add_option("--launch", texts)] = NameKind::launches;
     CLI::App* completion = app.add_subcommand("completion", "Shell");
     completion->add_option("shell", text)->check(CLI::IsMember({"bash", "zsh"}));
+    CLI::App* torch = app.add_subcommand("torch", "Launch");
+    completers[torch->add_option("launch", text)] = NameKind::defined;
     app.add_subcommand("__secret", "")->group("");
   }
 
@@ -52,6 +54,8 @@ class CompletionTest : public testing::Test {
           return {{"1", ""}, {"last", ""}};
         case NameKind::tags:
           return {{"master", ""}};
+        case NameKind::defined:
+          return {{"small", ""}, {"full", "train.py"}};
         case NameKind::signals:
           break;
       }
@@ -75,7 +79,7 @@ class CompletionTest : public testing::Test {
 };
 
 TEST_F(CompletionTest, Subcommands) {
-  EXPECT_THAT(words_for({""}), ElementsAre("run", "init", "sandbox", "job-list", "completion"));
+  EXPECT_THAT(words_for({""}), ElementsAre("run", "init", "sandbox", "job-list", "completion", "torch"));
   EXPECT_THAT(words_for({"in"}), ElementsAre("init"));
   EXPECT_THAT(words_for({"-v", "--color", "auto", "r"}), ElementsAre("run"));
   EXPECT_THAT(words_for({"sandbox", ""}), ElementsAre("up", "down"));
@@ -106,6 +110,13 @@ TEST_F(CompletionTest, Values) {
   EXPECT_THAT(words_for({"completion", "z"}), ElementsAre("zsh"));
   EXPECT_THAT(words_for({"init", "--server", ""}), IsEmpty()) << "a new server has a new name";
   EXPECT_THAT(words_for({"run", "--cmd", ""}), IsEmpty());
+}
+
+TEST_F(CompletionTest, NamesBehindACommand) {
+  EXPECT_THAT(words_for({"torch", ""}), ElementsAre("small", "full"));
+  EXPECT_THAT(words_for({"torch", "-v", "f"}), ElementsAre("full"));
+  EXPECT_THAT(words_for({"torch", "full", ""}), Contains("--verbose")) << "there is one name";
+  EXPECT_THAT(words_for({"torch", "x"}), IsEmpty());
 }
 
 TEST_F(CompletionTest, AnOptionTakesAsManyWordsAsItHasValues) {

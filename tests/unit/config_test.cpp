@@ -649,7 +649,7 @@ TEST(Config, WrongLaunchesNameTheirPlace) {
       StartsWith("4:5: unknown key 'nproc_per_nod' of launch 'full' | did you mean 'nproc_per_node'?"));
   EXPECT_THAT(failure("launches:\n  full: {python: system}\n"),
               StartsWith("2:10: unknown key 'python' of launch 'full' | it belongs at the top level"));
-  EXPECT_THAT(failure("launches:\n  full: {check: 3}\n"), StartsWith("2:18: 'check' must be true or false"));
+  EXPECT_THAT(failure("launches:\n  full: {check: 3}\n"), StartsWith("2:17: 'check' must be true or false"));
   EXPECT_THAT(failure("launches:\n  full: train.py\n"),
               StartsWith("2:9: launch 'full' takes keys with values"));
   EXPECT_THAT(failure("launches: [full]\n"), StartsWith("1:11: 'launches' must be a map"));
