@@ -218,7 +218,8 @@ constexpr const char* named_launches =
 // "KEY=VALUE FROM" of each setting.
 std::vector<std::string> settings_of(const CommandResult& result) {
   std::vector<std::string> all;
-  for (const auto& one : result.json()["settings"]) {
+  const auto json = result.json();
+  for (const auto& one : json["settings"]) {
     all.push_back(fmt::format("{}={} {}", one["key"].get<std::string>(), one["value"].get<std::string>(),
                               one["from"].get<std::string>()));
   }
