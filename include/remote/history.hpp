@@ -57,6 +57,9 @@ struct PastLaunch : LaunchSummary {
   LaunchRecord beginning;
   std::vector<Job> jobs;                // by rank, as they were when they were last heard of
   std::vector<std::string> last_lines;  // of what the rank that failed first wrote to stderr; foreign text
+  // What became of `notify:`: "pending", "sent", or why nobody was told; "": nobody is to be told. Foreign
+  // text.
+  std::string news;
 };
 
 struct HistoryRequest {

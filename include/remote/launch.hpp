@@ -119,6 +119,7 @@ struct LaunchDefaults {
   std::optional<bool> follow{};  // follow the launch
   std::optional<bool> rsync{};   // send the project first
   std::optional<bool> check{};   // look first whether the servers are fit for it
+  std::optional<bool> pull{};    // copy its outputs here when following it ends
 };
 
 // What LaunchRequest::launcher takes.

@@ -230,6 +230,30 @@ struct PullRequest {
   std::function<void(const TransferProgress&)> on_progress{};
 };
 
+struct ResultsRequest {
+  std::string launch = "last";  // as History names it
+  std::function<void(const TransferProgress&)> on_progress{};
+};
+// What a launch wrote to the `outputs` of configs.yaml, copied to results/KEY: the files of its first server
+// there, and those of another one in a folder of that server's name.
+struct Results {
+  std::filesystem::path folder;
+  std::vector<std::string> files;     // copied now, by their names in `folder`; foreign text
+  std::vector<std::string> newer;     // not replaced, as they are newer here
+  std::vector<std::string> waiting;   // parts of checkpoints that are not complete, which were not copied
+  std::vector<std::string> warnings;  // foreign text
+  std::uint64_t bytes = 0;
+  std::size_t found = 0;      // files that the launch wrote, incomplete checkpoints left out
+  std::vector<Error> errors;  // a server each; what others have was copied
+};
+
+// What came of a trial of `notify:`.
+struct NotifyTrial {
+  std::string server;
+  bool sent = false;
+  std::string answer;  // what came back, or why nobody was told; foreign text
+};
+
 struct AuthorizeRequest {
   std::vector<std::string> servers{};
   std::filesystem::path key{};  // default: the server's private_key or IdentityFile, else of ~/.ssh/id_*
@@ -374,6 +398,11 @@ class Project {
   StacksResult stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
   // Brings files that a job wrote to this machine.
   SyncReport pull(const PullRequest& request, const std::optional<Cancel>& cancel = {});
+  // Copies what a launch wrote since it began. Again: what is new since.
+  Results pull_results(const ResultsRequest& request = {}, const std::optional<Cancel>& cancel = {});
+  // Tells whom `notify:` of configs.yaml names that this is a test, from the first server. Error (usage):
+  // there is no `notify:`.
+  NotifyTrial try_notify(const std::optional<Cancel>& cancel = {});
   // Where jobs are recorded on this machine and their output is brought: a folder for each, named by its id.
   const std::filesystem::path& jobs_folder() const;
   // Brings the output of jobs into the jobs folder here. Returns the errors, a server each.

@@ -324,6 +324,18 @@ class Project:
         """Replaces the note of a launch."""
         self.call("note", str(launch), "--", text).check()
 
+    def pull(self, launch: Union[int, str] = "last") -> Mapping[str, Any]:
+        """Copies what a launch wrote to results/KEY, as ``remote pull --json`` has it: ``to``, ``files``, ``incomplete`` and more.
+
+        Raises:
+            RemoteError: there is no such launch, configs.yaml has no ``outputs``, or a server did not answer.
+        """
+        return dict(self.call("pull", str(launch)).check().value or {})
+
+    def try_notify(self) -> Mapping[str, Any]:
+        """Sends a test to whom ``notify`` in configs.yaml names, from the first server: ``server``, whether it was ``sent``, and the ``answer``."""
+        return dict(self.call("notify", "--test").check().value or {})
+
     def submit(
         self, function: Callable[..., Any], *args: Any, servers: Union[int, str, Sequence[str]] = 1, nproc: int = 1, **kwargs: Any
     ) -> Submitted:

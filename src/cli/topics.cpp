@@ -25,6 +25,7 @@ constexpr TopicPage topic_pages[] = {
     {{"watching", "the screen of `top` and its keys", "top"}, "top.md"},
     {{"reports", "what a report shows", "report"}, "report.md"},
     {{"past-launches", "what is remembered of a launch", "history"}, "history.md"},
+    {{"results", "how results come to this machine", "pull"}, "results.md"},
     {{"launchers", "launchers and schedulers", "launch"}, "launchers.md"},
     {{"ranks", "ranks started by remote itself", ""}, "ranks.md"},
     {{"torchrun", "ranks started by torchrun", ""}, "torchrun.md"},

@@ -90,6 +90,20 @@ struct LaunchSettings {
   Mark launcher_mark;
 };
 
+// `notify:`: who is told, by the servers, when a launch has ended. Either a URL, which is a secret, or a
+// command.
+struct Notify {
+  std::string url{};
+  std::string shape = "json";  // of what is posted: json, ntfy or slack
+  std::string command{};       // a line for sh on the first server
+};
+
+// `checkpoint:`: when a checkpoint is complete. '*' is the same text in both.
+struct Checkpoint {
+  std::string files{};     // a name with one '*'; with a slash at its end a folder
+  std::string complete{};  // the file beside it whose existence says so
+};
+
 struct Config {
   std::filesystem::path project;  // the project's folder on this machine, absolute
   std::filesystem::path file;     // project/.remote/configs.yaml
@@ -111,6 +125,9 @@ struct Config {
   std::optional<Container> container;  // for all servers; it may lack an image, which a server's own then has
   std::string prologue;                // sh text that runs before every command and job, for all servers
   std::vector<std::string> system_packages;
+  std::optional<Notify> notify;
+  std::vector<std::string> outputs;  // files, folders and patterns of the project that launches write
+  std::optional<Checkpoint> checkpoint;
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;
   std::vector<std::string> warnings;  // "FILE:7:5: unknown key 'hostnme' …; did you mean …?"

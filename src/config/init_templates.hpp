@@ -71,6 +71,14 @@ launch:
 #   on_failure: kill             # or leave
 #   check: false                 # do not check the servers first
 #   follow: true
+#   pull: true                   # copy the outputs here when following ends
+
+# What launches write, for `remote pull`, and when a checkpoint is complete.
+# outputs: [checkpoints/, metrics.csv]
+# checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}
+
+# Who is told when a launch has ended. The url is a secret.
+# notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}  # or json, slack; or {command: COMMAND} on the first server
 
 # Launches by name: the keys of `launch`, which they inherit. `remote torch-launch full` starts one.
 # launches: {small: {nproc_per_node: 1}, full: {env: {EPOCHS: 20}, follow: true}}

@@ -158,6 +158,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.follow = section.boolean("follow");
   usual.rsync = section.boolean("rsync");
   usual.check = section.boolean("check");
+  usual.pull = section.boolean("pull");
   note_settings(node, "launch", usual.settings);
   return settings;
 }

@@ -158,6 +158,7 @@ Config parse(const std::string& text, const fs::path& project, bool strict) {
   }
   config.prologue = read_prologue(top).value_or("");
   read_packages(top, config);
+  read_ends_of_launches(top, config, file, warnings);
   read_connection(top, config);
   config.warnings = warnings.take();
   return config;

@@ -19,7 +19,8 @@ bool knows(Level level, const std::string& key) {
 
 std::string place_of(Level level) {
   constexpr std::array places = {"at the top level", "under a server's name", "under 'python'",
-                                 "under 'launch'",   "under 'container'",     "under 'history'"};
+                                 "under 'launch'",   "under 'container'",     "under 'history'",
+                                 "under 'notify'",   "under 'checkpoint'"};
   return places.at(static_cast<std::size_t>(level));
 }
 
@@ -89,8 +90,8 @@ std::string advice(Level level, const std::string& key) {
   if (plain == "use_conda") {
     return "; write python: {manager: conda} or {manager: venv}";
   }
-  for (const Level other :
-       {Level::top, Level::server, Level::python, Level::launch, Level::container, Level::history}) {
+  for (const Level other : {Level::top, Level::server, Level::python, Level::launch, Level::container,
+                            Level::history, Level::notify, Level::checkpoint}) {
     if (other != level && knows(other, plain)) {
       return "; it belongs " + place_of(other);
     }
@@ -159,10 +160,27 @@ std::vector<std::string> Warnings::take() {
 
 const std::vector<std::string>& known_keys(Level level) {
   // By Level.
-  static const std::array<std::vector<std::string>, 6> keys = {
-      {{"name", "servers", "scripts_folder", "logs_folder", "jobs_folder", "exclude_file",
-        "remote_scripts_folder_name", "remote_jobs_folder_name", "remote_path", "python", "system_packages",
-        "host_keys", "connect_timeout", "launch", "launches", "history", "prologue", "container"},
+  static const std::array<std::vector<std::string>, 8> keys = {
+      {{"name",
+        "servers",
+        "scripts_folder",
+        "logs_folder",
+        "jobs_folder",
+        "exclude_file",
+        "remote_scripts_folder_name",
+        "remote_jobs_folder_name",
+        "remote_path",
+        "python",
+        "system_packages",
+        "host_keys",
+        "connect_timeout",
+        "launch",
+        "history",
+        "prologue",
+        "container",
+        "notify",
+        "outputs",
+        "checkpoint"},
        {"hostname",    "username",   "private_key",      "password",  "password_env", "password_command",
         "port",        "proxy_jump", "internal_address", "gpus",      "env",          "remote_path",
         "known_hosts", "properties", "prologue",         "scheduler", "partition",    "account",
@@ -170,9 +188,11 @@ const std::vector<std::string>& known_keys(Level level) {
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
        {"cmd", "nproc_per_node", "env", "servers", "launcher", "init_method", "init_dir", "follow",
-        "on_failure", "rsync", "check", "rdzv", "nnodes", "max_restarts"},
+        "on_failure", "rsync", "check", "rdzv", "nnodes", "max_restarts", "pull"},
        {"engine", "image", "args", "workdir", "pull"},
-       {"columns"}}};
+       {"columns"},
+       {"url", "shape", "command"},
+       {"files", "complete"}}};
   return keys.at(static_cast<std::size_t>(level));
 }
 

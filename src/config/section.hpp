@@ -37,7 +37,7 @@ class Warnings {
 };
 
 // Where a key may stand; the tables of section.cpp go by it.
-enum class Level { top, server, python, launch, container, history };
+enum class Level { top, server, python, launch, container, history, notify, checkpoint };
 const std::vector<std::string>& known_keys(Level level);
 
 // One map of the file, read key by key with the type that the caller expects. A key that is absent or has no
@@ -101,5 +101,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
 // Checks `launches`, where an unknown key is an Error.
 std::vector<YamlNode::Entry> read_launches(const YamlNode& node, const std::vector<Server>& servers,
                                            const std::string& file);
+// `notify`, `outputs` and `checkpoint`.
+void read_ends_of_launches(const Section& top, Config& config, const std::string& file, Warnings& warnings);
 
 }  // namespace remote::config

@@ -269,6 +269,7 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("branch", launch.branch);
   visit.field("untracked", launch.untracked, 0);
   visit.field("last_lines", launch.last_lines);
+  visit.field("news", launch.news);
 }
 
 constexpr std::size_t most_entries = 65536;  // of a list in the record of a launch

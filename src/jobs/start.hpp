@@ -41,6 +41,10 @@ struct Lifeline {
   int timeout_s = 60;  // a server that is silent for so long is lost
   int needed = 0;      // how many servers an elastic launch needs to go on; 0: all
   bool whole = false;  // `servers` are all of the launch
+  bool leave = false;  // a failure of a rank, or of a server, ends no other
+  // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.
+  // "": it does not. A secret.
+  std::string news{};
 };
 
 // What one server's lifeline process is given on its stdin, for these jobs on it.

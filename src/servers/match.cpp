@@ -42,6 +42,12 @@ void MatchAnswer::take(AnswerLine& line) {
   names.emplace_back(text.substr(1));
 }
 
+bool fits_within(const std::string& pattern, const std::string& name) {
+  std::vector<std::string> parts = split(name, '/');
+  parts.resize(std::min(parts.size(), split(pattern, '/').size()));
+  return fits(pattern, join(parts, "/"));
+}
+
 bool is_pattern(std::string_view path) {
   return path.find_first_of("*?[") != std::string_view::npos;
 }

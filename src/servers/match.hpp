@@ -16,6 +16,10 @@ namespace remote::servers {
 // Whether the path has a character of a pattern: * ? [
 bool is_pattern(std::string_view path);
 
+// Whether a name, or a folder that it is in, fits the pattern. '*' and '?' stand for no '/', nor for a '.'
+// that begins a name.
+bool fits_within(const std::string& pattern, const std::string& name);
+
 // What pull_match.sh answers: see docs/protocol.md. A server may name anything: a name that does not fit the
 // pattern is an Error, and so are more than 1000.
 struct MatchAnswer {

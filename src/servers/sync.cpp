@@ -43,6 +43,9 @@ std::vector<std::string> always_excluded(const config::Config& config) {
       "/" + ssh::rsync_pattern(config.remote_scripts_folder_name),
       // Keys, passwords in configs.yaml, logs and jobs: nothing of it is of use there.
       "/.remote", ".rsync-partial"};
+  if (!config.outputs.empty()) {
+    patterns.emplace_back("/results");  // what `remote pull` copied here
+  }
   const bool in_project = config.python.manager == config::PythonManager::venv ||
                           config.python.manager == config::PythonManager::uv;
   const std::string folder = config.python.environment.empty() ? ".venv" : config.python.environment;
@@ -353,10 +356,16 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   // sends against them.
   arguments.insert(arguments.end(), {"--safe-links", "--info=name1", "--chmod=ug-s,o-w",
                                      "--filter=- .[Rr][Ee][Mm][Oo][Tt][Ee]", "--filter=- .[Gg][Ii][Tt]"});
-  if (options.copy_links) {
+  std::optional<TempFolder> list;
+  if (!options.names.empty()) {
+    const fs::path file = list.emplace().path() / "names";
+    write_file_atomic(file, join(options.names, std::string(1, '\0')) + '\0');
+    arguments.insert(arguments.end(), {"--files-from=" + file.string(), "--from0", "--ignore-missing-args"});
+  }
+  if (options.copy_links || list) {
     arguments.emplace_back("-L");
   }
-  if (!options.links) {
+  if (!options.links || list) {
     arguments.emplace_back("--no-links");
   }
   for (const std::string& filter : options.filters) {

@@ -69,6 +69,9 @@ struct PullOptions : TransferOptions {
   bool links = true;                 // symlinks come too
   bool copy_links = false;           // what symlinks lead to, instead of the links
   std::vector<std::string> filters;  // rsync filter rules in order: "+ */", "- *.tmp"
+  // Only these files, by their names in the one remote path, which has a slash at its end; they get these
+  // names in the local folder. What a link leads to comes in its place. None: all.
+  std::vector<std::string> names = {};
   // Where an interrupted transfer keeps what it has of a file; made if missing. Not used with `append`.
   std::filesystem::path partial_folder = {};
 };

@@ -12,6 +12,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
+#include "cli/commands/pull.hpp"
 #include "cli/guide_words.hpp"
 #include "cli/named_launch.hpp"
 #include "cli/options.hpp"
@@ -108,6 +109,7 @@ int follow(Context& context, const LaunchRequest& launch, const std::vector<Job>
 struct Launch {
   LaunchRequest request;
   bool follow = false;
+  bool pull = false;
   bool rsync = false;
   bool ask_rsync = false;     // nobody said whether to copy the project first
   bool one_a_server = false;  // nobody said how many
@@ -197,6 +199,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   }
   const bool one_value = context.options.json && !context.stream;
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
+  launch.pull = launch.follow && usual.pull.value_or(false);
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
   launch.ask_rsync = !arguments.rsync && !usual.rsync && !arguments.dry_run && !context.options.json &&
                      context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
@@ -303,7 +306,9 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
   if (unsaved) {
     context.terminal.notice(started_unsaved(result.jobs));
   }
-  return launch.follow ? follow(context, request, result.jobs) : 0;
+  const int ended = launch.follow ? follow(context, request, result.jobs) : 0;
+  const int pulled = launch.pull ? pull_results(context, std::to_string(result.jobs.front().key)) : 0;
+  return ended != 0 ? ended : pulled;
 }
 
 // How the ranks are started and watched.

@@ -1,0 +1,191 @@
+// Copying what a launch wrote to results/KEY. The servers decide what their files are called, so nothing here
+// goes by their word alone.
+
+#include "project/results.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+
+#include <fmt/format.h>
+#include <remote/history.hpp>
+
+#include "base/files.hpp"
+#include "base/paths.hpp"
+#include "base/strings.hpp"
+#include "jobs/job_servers.hpp"
+#include "project/core.hpp"
+#include "servers/fanout.hpp"
+#include "servers/shared.hpp"
+#include "servers/sync.hpp"
+
+namespace remote::project {
+namespace {
+
+namespace fs = std::filesystem;
+using servers::WrittenFile;
+
+// The file that says that the checkpoint is complete of which this one is a part; nullopt: it is of none.
+std::optional<std::string> marker_of(const std::string& name, const config::Checkpoint& checkpoint) {
+  const bool folders = checkpoint.files.ends_with('/');
+  const std::string pattern = checkpoint.files.substr(0, checkpoint.files.size() - (folders ? 1 : 0));
+  const std::size_t star = pattern.find('*');
+  const std::string_view after = std::string_view(pattern).substr(star + 1);
+  std::string above;
+  const std::vector<std::string> parts = split(name, '/');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    const bool is_folder = i + 1 < parts.size();
+    if (is_folder == folders && part.size() >= pattern.size() - 1 &&
+        part.starts_with(std::string_view(pattern).substr(0, star)) && part.ends_with(after)) {
+      std::string marker = above + checkpoint.complete;
+      if (const std::size_t at = marker.find('*', above.size()); at != std::string::npos) {
+        marker.replace(at, 1, part.substr(star, part.size() + 1 - pattern.size()));
+      }
+      return marker;
+    }
+    above += part + '/';
+  }
+  return std::nullopt;
+}
+
+// results/KEY, in a folder of the project's own: what a project brings along is not to lead out of it.
+fs::path results_folder(const Core& core, int key) {
+  fs::path folder = core.config.project / "results" / std::to_string(key);
+  const fs::path inside = resolved(folder).lexically_relative(resolved(core.config.project));
+  if (inside != fs::path("results") / std::to_string(key)) {
+    throw Error::usage("cannot copy to " + folder.string(), "a symbolic link leads elsewhere",
+                       "remove the link");
+  }
+  return folder;
+}
+
+// The first job on each server of the launch, without servers that share the folder of one before.
+std::vector<Job> one_a_server(const Core& core, const std::vector<Job>& jobs) {
+  const servers::SharedRecord shared(core.config);
+  std::vector<Job> firsts;
+  std::set<std::string> known;
+  for (const Job& job : jobs) {
+    if (known.insert(job.server).second) {
+      firsts.push_back(job);
+      std::ranges::copy(shared.others(job.server), std::inserter(known, known.end()));
+    }
+  }
+  return firsts;
+}
+
+void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, const fs::path& below,
+          const ResultsRequest& request, Results& results) {
+  servers::PullOptions options;
+  options.update = true;
+  options.pipe_program = core.hooks.rsync_helper;
+  options.on_progress = core.on_caller(request.on_progress);
+  options.partial_folder =
+      core.config.local(".remote/sent/.pulls") / fmt::format("{}-{}", job.id.text(), job.server);
+  make_folders(options.partial_folder);
+  std::ranges::transform(files, std::back_inserter(options.names), &WrittenFile::name);
+  const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
+  const SyncReport report = servers::sync_from(*connection, {job.remote_folder.project + "/"},
+                                               results.folder / below, options, core.cancel());
+  std::error_code ignored;
+  fs::remove_all(options.partial_folder, ignored);
+  for (const auto& [from, to] :
+       {std::pair(&report.changed, &results.files), std::pair(&report.newer, &results.newer)}) {
+    std::ranges::transform(*from, std::back_inserter(*to),
+                           [&](const std::string& name) { return (below / name).string(); });
+  }
+  std::ranges::copy(report.warnings, std::back_inserter(results.warnings));
+  results.bytes += report.bytes;
+}
+
+// Of the first server it is results/KEY, of another one a folder in it, which no output is called.
+fs::path place_of(const std::vector<Job>& jobs, std::size_t index, const std::vector<WrittenFile>& files) {
+  if (index > 0) {
+    return jobs[index].server;
+  }
+  for (const Job& job : jobs) {
+    if (&job != &jobs.front() && std::ranges::any_of(files, [&](const WrittenFile& file) {
+          return lower_case(split(file.name, '/').front()) == lower_case(job.server);
+        })) {
+      throw Error(fmt::format("cannot copy '{}'", job.server),
+                  fmt::format("results of the server '{}' are in a folder of that name", job.server),
+                  "let the program write to another folder");
+    }
+  }
+  return {};
+}
+
+Results pull_results(Core& core, const ResultsRequest& request) {
+  const std::vector<std::string>& outputs = core.config.outputs;
+  if (outputs.empty()) {
+    throw Error::usage("cannot copy results", "configs.yaml does not say what launches write",
+                       "add a line such as outputs: [checkpoints/, metrics.csv]");
+  }
+  const PastLaunch launch = History(core.config.project).launch(request.launch);
+  if (launch.jobs.empty()) {
+    throw Error("cannot copy results", "the launch has not started anything yet",
+                "wait until it has started");
+  }
+  Results results;
+  results.folder = results_folder(core, launch.first_key);
+  const std::vector<Job> jobs = one_a_server(core, launch.jobs);
+  const auto found = servers::fan_out(jobs, &Job::server, [&](const Job& job, std::size_t) {
+    const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
+    return servers::written_since(*connection, job, outputs, core.cancel());
+  });
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    try {
+      if (!found[i].ok()) {
+        throw *found[i].error;
+      }
+      std::vector<WrittenFile> files = *found[i].value;
+      const fs::path below = place_of(jobs, i, files);
+      std::vector<std::string> waiting;
+      if (core.config.checkpoint) {
+        files = complete_files(std::move(files), *core.config.checkpoint, waiting);
+      }
+      std::ranges::transform(waiting, std::back_inserter(results.waiting),
+                             [&](const std::string& name) { return (below / name).string(); });
+      results.found += files.size();
+      if (!files.empty()) {
+        copy(core, jobs[i], files, below, request, results);
+      }
+    } catch (const Error& error) {
+      results.errors.push_back(error.on(jobs[i].server));
+    }
+  }
+  return results;
+}
+
+}  // namespace
+
+std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,
+                                        std::vector<std::string>& waiting) {
+  std::map<std::string, std::int64_t> times;
+  for (const WrittenFile& file : files) {
+    times.emplace(file.name, file.mtime);
+  }
+  std::erase_if(files, [&](const WrittenFile& file) {
+    const auto marker = marker_of(file.name, checkpoint);
+    const auto written = marker ? times.find(*marker) : times.end();
+    // One that is older says it of what was there before.
+    const bool part = marker && (written == times.end() || written->second < file.mtime);
+    if (part) {
+      waiting.push_back(file.name);
+    }
+    return part;
+  });
+  return files;
+}
+
+}  // namespace remote::project
+
+namespace remote {
+
+Results Project::pull_results(const ResultsRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::pull_results(core, request); });
+}
+
+}  // namespace remote

@@ -1,0 +1,118 @@
+#!/bin/sh
+# remote pull: what a launch wrote comes to results/KEY, once, and only what it wrote; checkpoints come when they are complete; what two
+# servers call the same is told apart; nothing is written outside; and it is not sent back.
+. "${0%/*}/support.sh"
+"$REMOTE" --quiet sandbox up --nodes 2
+system_python
+cat >>.remote/configs.yaml <<'END_OF_CONFIG'
+outputs: [checkpoints/, 'out-*.csv', metrics.csv, steps]
+checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}
+launch: {pull: true}
+END_OF_CONFIG
+cat >train.sh <<'END_OF_SCRIPT'
+sleep 0.1
+mkdir -p checkpoints
+for step in 1 2 3; do head -c 3000 /dev/urandom >"checkpoints/ckpt-$step.pt"; done
+touch checkpoints/ckpt-1.done checkpoints/ckpt-2.done
+echo "rank $RANK" >metrics.csv
+echo "$RANK" >"out-$RANK.csv"
+echo no >other.csv
+[ "$RANK" = 1 ] || ln -sf /etc/passwd checkpoints/link
+END_OF_SCRIPT
+"$REMOTE" --quiet rsync
+node1=$(dirname "$(find "$(homes | sed -n 1p)" -maxdepth 2 -name train.sh)")
+# what was there before the launch is not its own
+mkdir "$node1/checkpoints"
+echo old >"$node1/checkpoints/old.pt"
+echo old >"$node1/out-9.csv"
+
+code 0 launch --follow -- sh train.sh
+grep -q '12 files .* in results/1' "$work/err" || fail "it does not tell what was copied"
+grep -q 'not complete yet, not copied: checkpoints/ckpt-3.pt, node-2/checkpoints/ckpt-3.pt' "$work/err" || fail "nothing about the checkpoint"
+find results -type f | LC_ALL=C sort >"$work/found"
+cat >"$work/wanted" <<'END_OF_LIST'
+results/1/checkpoints/ckpt-1.done
+results/1/checkpoints/ckpt-1.pt
+results/1/checkpoints/ckpt-2.done
+results/1/checkpoints/ckpt-2.pt
+results/1/metrics.csv
+results/1/node-2/checkpoints/ckpt-1.done
+results/1/node-2/checkpoints/ckpt-1.pt
+results/1/node-2/checkpoints/ckpt-2.done
+results/1/node-2/checkpoints/ckpt-2.pt
+results/1/node-2/metrics.csv
+results/1/node-2/out-1.csv
+results/1/out-0.csv
+END_OF_LIST
+cmp "$work/found" "$work/wanted" || fail "other files than those were copied: $(cat "$work/found")"
+[ "$(cat results/1/metrics.csv results/1/node-2/metrics.csv)" = "rank 0
+rank 1" ] || fail "what two servers wrote is not told apart"
+cmp "$node1/checkpoints/ckpt-2.pt" results/1/checkpoints/ckpt-2.pt
+
+# again: nothing; then what is new
+code 0 pull
+grep -q 'already up to date: results/1' "$work/err" || fail "it was copied twice"
+touch "$node1/checkpoints/ckpt-3.done"
+echo more >>"$node1/metrics.csv"
+code 0 pull 2 --json
+[ "$(picks 'sorted(d["files"]), d["incomplete"]')" = \
+  "(['checkpoints/ckpt-3.done', 'checkpoints/ckpt-3.pt', 'metrics.csv'], ['node-2/checkpoints/ckpt-3.pt'])" ] || fail "not what is new"
+# one that is written anew has to be completed anew
+sleep 1
+head -c 3000 /dev/urandom >"$node1/checkpoints/ckpt-1.pt"
+code 0 pull last --json
+[ "$(picks 'd["files"], d["incomplete"][0]')" = "([], 'checkpoints/ckpt-1.pt')" ] || fail "it was copied without being complete"
+
+# another launch has a folder of its own; one that writes nothing has none
+code 0 launch --server node-1 --no-follow -- true
+until_true [ "$(job 3 state)" = succeeded ]
+code 0 pull 3
+grep -q 'has written nothing' "$work/err" || fail "a launch has what another one wrote"
+
+# what is here does not go to the servers
+code 0 rsync
+[ ! -e "$node1/results" ] || fail "results were sent back"
+
+# An interrupted transfer goes on: what has come of a file is kept, under another name
+head -c 30000000 /dev/urandom >"$node1/checkpoints/big"
+in_background pull 1
+until_true sh -c "[ -n \"\$(find results/1 -name '.big.*' -size +1k)\" ] || [ -e results/1/checkpoints/big ]"
+kill -INT "$follower"
+wait "$follower" || :
+follower=
+[ ! -e results/1/checkpoints/big ] || cmp "$node1/checkpoints/big" results/1/checkpoints/big || fail "half a file under its name"
+code 0 pull 1
+cmp "$node1/checkpoints/big" results/1/checkpoints/big || fail "it did not go on"
+
+# A folder that is complete once a file in it is there
+sed -i 's/^checkpoint: .*/checkpoint: {files: "step-*\/", complete: step-*\/done}/' .remote/configs.yaml
+mkdir -p "$node1/steps/step-1" "$node1/steps/step-2"
+touch "$node1/steps/step-1/model" "$node1/steps/step-1/done" "$node1/steps/step-2/model"
+code 0 pull 1
+[ -e results/1/steps/step-1/model ] || fail "not the complete one"
+[ ! -e results/1/steps/step-2 ] || fail "one that is not complete"
+
+# A server may say what it likes: a link in the way, a name that leads out
+mkdir "$work/outside"
+rm -rf results/1
+ln -s "$work/outside" results/1
+code 2 pull 1
+grep -q 'a symbolic link leads elsewhere' "$work/err" || fail "no error for the link"
+[ -z "$(ls "$work/outside")" ] || fail "it was written outside"
+rm results/1
+mkdir "$node1/metrics.d"
+ln -s "$work/outside" "$node1/checkpoints/out"
+touch "$node1/checkpoints/out/secret"
+code 0 pull 1
+for link in out link; do
+  [ ! -e "results/1/checkpoints/$link" ] || fail "a link was copied"
+done
+# a launch whose job is gone cannot be told from what was there
+"$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
+code 1 pull 1
+grep -q 'so it is not known when it began' "$work/err" || fail "no error for what is gone"
+code 2 pull nothing
+sed -i '/^outputs/d' .remote/configs.yaml
+code 2 pull
+grep -q 'outputs:' "$work/err" || fail "it does not tell what to write"
+echo "results come home"

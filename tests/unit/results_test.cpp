@@ -1,0 +1,84 @@
+#include "project/results.hpp"
+
+#include <algorithm>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+
+namespace remote {
+namespace {
+
+using servers::WrittenFile;
+using ::testing::ElementsAre;
+
+std::vector<std::string> taken(const std::vector<std::string>& outputs,
+                               const std::vector<std::string>& names) {
+  servers::WrittenAnswer answer{outputs};
+  for (const std::string& name : names) {
+    const std::string text = "@remote1 results file 1700000000 5 |./" + name;
+    servers::AnswerLine line(text);
+    answer.take(line);
+  }
+  std::vector<std::string> found;
+  std::ranges::transform(answer.files, std::back_inserter(found), &WrittenFile::name);
+  return found;
+}
+
+TEST(WrittenAnswer, TakesWhatIsInTheOutputs) {
+  EXPECT_THAT(taken({"checkpoints", "logs/*.txt"}, {"checkpoints/a b/1.pt", "logs/1.txt", "logs/d.txt/x"}),
+              ElementsAre("checkpoints/a b/1.pt", "logs/1.txt", "logs/d.txt/x"));
+}
+
+TEST(WrittenAnswer, AServerNamesNothingElse) {
+  for (const char* name :
+       {"", "x", "checkpoints/../x", "checkpoints/../../x", "../checkpoints/x", "/checkpoints/x",
+        "checkpoints//x", "checkpoints/x/", "checkpoints/.git/hooks/x", "checkpoints/.Remote/configs.yaml",
+        "checkpoints/a\x1b", "checkpoints/./x", ".", "..", "*"}) {
+    EXPECT_THROW(taken({"checkpoints", "logs/*.txt"}, {name}), Error) << name;
+  }
+  EXPECT_THROW(taken({"*"}, {".ssh/authorized_keys"}), Error);
+  EXPECT_THROW(taken({"x"}, std::vector<std::string>(100001, "x")), Error);
+  servers::WrittenAnswer answer{{"x"}};
+  for (const char* text : {"@remote1 results file 1 2 x", "@remote1 results file -1 2 |./x",
+                           "@remote1 results file 1 |./x", "@remote1 pull file 1 2 |./x"}) {
+    servers::AnswerLine line(text);
+    EXPECT_THROW(answer.take(line), Error) << text;
+  }
+}
+
+std::vector<std::string> complete(const config::Checkpoint& checkpoint, std::vector<WrittenFile> files,
+                                  std::vector<std::string>& waiting) {
+  std::vector<std::string> found;
+  for (const WrittenFile& file : project::complete_files(std::move(files), checkpoint, waiting)) {
+    found.push_back(file.name);
+  }
+  return found;
+}
+
+TEST(Checkpoints, CountOnlyWhenTheyAreComplete) {
+  std::vector<std::string> waiting;
+  const std::vector<WrittenFile> files = {
+      {"c/ckpt-1.done", 10, 0}, {"c/ckpt-1.pt", 10, 5}, {"c/ckpt-2.pt", 10, 5}, {"d/ckpt-1.pt", 10, 5},
+      {"c/ckpt-3.done", 9, 0},  {"c/ckpt-3.pt", 10, 5}, {"c/log.txt", 10, 5},   {"ckpt-.pt", 10, 5}};
+  EXPECT_THAT(complete({"ckpt-*.pt", "ckpt-*.done"}, files, waiting),
+              ElementsAre("c/ckpt-1.done", "c/ckpt-1.pt", "c/ckpt-3.done", "c/log.txt"));
+  EXPECT_THAT(waiting, ElementsAre("c/ckpt-2.pt", "d/ckpt-1.pt", "c/ckpt-3.pt", "ckpt-.pt"));
+}
+
+TEST(Checkpoints, MayBeFolders) {
+  std::vector<std::string> waiting;
+  const std::vector<WrittenFile> files = {{"out/step-1/a/model", 10, 5},
+                                          {"out/step-1/state", 11, 5},
+                                          {"out/step-2/model", 10, 5},
+                                          {"out/step-3", 10, 5}};
+  EXPECT_THAT(complete({"step-*/", "step-*/state"}, files, waiting),
+              ElementsAre("out/step-1/a/model", "out/step-1/state", "out/step-3"));
+  EXPECT_THAT(waiting, ElementsAre("out/step-2/model"));
+  waiting.clear();
+  EXPECT_THAT(complete({"step-*/", "all-done"}, {{"step-1/x", 1, 1}, {"all-done", 1, 0}}, waiting),
+              ElementsAre("step-1/x", "all-done"));
+}
+
+}  // namespace
+}  // namespace remote
