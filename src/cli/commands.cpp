@@ -9,7 +9,7 @@ namespace remote::cli {
 using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_servers, add_check, add_authorize, add_trust, add_prepare, add_setup,
     add_rsync, add_update_packages, add_run, add_shell, add_job_run, add_torch_launch,
-    add_helper_torch_launch, add_launch, add_status, add_top, add_job_list, add_job_tail,
+    add_helper_torch_launch, add_launch, add_notify, add_status, add_top, add_job_list, add_job_tail,
     add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note, add_job_kill, add_pull,
     add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
 
@@ -51,6 +51,7 @@ constexpr Command declared[] = {
      "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8", add_helper_torch_launch},
     {"launch", "Run", "Start any other program as ranks",
      "remote launch --cmd './solve input.txt' --nproc-per-node 4", add_launch},
+    {"notify", "Run", "Try what tells you that a launch ended", "remote notify --test", add_notify},
     {"status", "Jobs", "Show running jobs and what finished since last time", "remote status", add_status},
     {"top", "Jobs", "Show servers, GPUs and jobs live", "remote top\nremote top --once --server 'gpu*'",
      add_top},

@@ -9,6 +9,7 @@
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/notify.hpp"
 #include "jobs/refresh.hpp"
 
 namespace remote::jobs {
@@ -63,6 +64,10 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
     lifeline_text = lifeline_request(*lifeline, batch.key, there);
     if (const auto found = lifeline->activate.find(batch.key); found != lifeline->activate.end()) {
       activate = found->second;
+    }
+    if (!lifeline->news.empty() && batch.key == lifeline->servers.front()) {
+      requests.front().files.emplace_back(
+          "notify", lifeline->news + notify_line("key", std::to_string(jobs.front().job.key)));
     }
   }
   const auto action =
@@ -145,6 +150,12 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   if (lifeline.whole) {
     request += "\nwhole 1";
   }
+  if (lifeline.leave) {
+    request += "\nleave 1";
+  }
+  if (!lifeline.news.empty()) {
+    request += "\nnews 1";
+  }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }
@@ -187,6 +198,9 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   }
   const FileLock starting = store.hold_start(start_id_of(result.jobs.front()));
   store.add(result.jobs);
+  for (std::size_t i = 0; i < new_jobs.size(); ++i) {
+    new_jobs[i].job.key = result.jobs[i].key;
+  }
   const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
     try {
       return start_on(**connections[index].value, new_jobs, batch, lifeline, cancel);

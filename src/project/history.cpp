@@ -118,8 +118,12 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
       record.numbers = numbers.empty() ? record.numbers : numbers;
     });
   }
-  if (!whole && records.may_try_again(id)) {
-    return;
+  if (now.news == "pending") {
+    now.news = news_of(core, now);
+    records.change(id, [&](PastLaunch& record) { record.news = now.news; });
+  }
+  if (now.news == "pending" || (!whole && records.may_try_again(id))) {
+    return;  // asked again the next time
   }
   // What was lost may be found again.
   if (std::ranges::find(now.jobs, JobState::lost, &Job::state) == now.jobs.end() ||
@@ -198,7 +202,8 @@ LaunchMemory::~LaunchMemory() {
   }
 }
 
-void LaunchMemory::started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step) {
+void LaunchMemory::started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step,
+                           const std::string& news) {
   started_ = true;
   if (!written_) {
     return;
@@ -206,6 +211,7 @@ void LaunchMemory::started(const std::vector<Job>& jobs, const std::optional<Lau
   change([&] {
     jobs::LaunchStore(core_.store).change(id_, [&](PastLaunch& record) {
       record.jobs = jobs;
+      record.news = news;
       if (step) {
         record.beginning.steps.push_back(*step);
       }

@@ -24,7 +24,8 @@ class LaunchMemory {
   LaunchMemory(const LaunchMemory&) = delete;
   LaunchMemory& operator=(const LaunchMemory&) = delete;
 
-  void started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step);
+  // `news`: see PastLaunch.
+  void started(const std::vector<Job>& jobs, const std::optional<LaunchStep>& step, const std::string& news);
 
  private:
   // Whether it was carried out.
@@ -43,6 +44,9 @@ void check_name(const std::string& name);
 // Completes the records of launches that have ended, as their jobs are known here. The servers are asked for
 // the last lines and numbers, unless `verdict` is about that launch and has the lines.
 void complete_records(Core& core, const std::optional<Verdict>& verdict = {});
+
+// PastLaunch::news of a launch that has ended, as its first server says.
+std::string news_of(Core& core, const PastLaunch& launch);
 
 // The record of the launch of these jobs; nullopt: none. Throws Error for one that cannot be read.
 std::optional<PastLaunch> record_of(const Core& core, const std::vector<Job>& jobs);

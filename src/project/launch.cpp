@@ -249,7 +249,8 @@ LaunchResult LaunchAttempt::start() {
   jobs::StartResult started = start_jobs(result.plan, lifeline ? &*lifeline : nullptr);
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  memory.started(result.jobs, starting_);
+  const std::string unheard = "not sent: the launch has no lifeline";
+  memory.started(result.jobs, starting_, !core_.config.notify ? "" : lifeline ? "pending" : unheard);
   core_.tell(Launched{result});
   if (started.unsaved) {
     core_.tell(StoreProblem{started.unsaved->message()});

@@ -68,6 +68,8 @@ class LaunchAttempt {
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
+  // Lifeline::news.
+  std::string news_text(const Plan& plan) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;

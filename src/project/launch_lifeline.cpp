@@ -19,15 +19,17 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  if (!request_.end_others && !brings_orders) {
+  if (!request_.end_others && !brings_orders && !core_.config.notify) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
+  lifeline.leave = !request_.end_others;
+  lifeline.news = news_text(plan);
   lifeline.token = random_hex(32) + random_hex(32);
   lifeline.address = plan.master_addr;
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
-  lifeline.needed = plan.needed.value_or(0);
+  lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
         plan.processes.end()) {

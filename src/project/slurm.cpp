@@ -235,7 +235,8 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
       jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
-  memory.started(result.jobs, std::nullopt);
+  const std::string news = core.config.notify ? "nobody is told by remote: use sbatch's --mail-type" : "";
+  memory.started(result.jobs, std::nullopt, news);
   core.tell(Launched{result});
   if (started.unsaved) {
     core.tell(StoreProblem{started.unsaved->message()});

@@ -40,6 +40,12 @@ TEST(LifelinePolicy, DecidesAsItShould) {
   expect_success(std::move(spec));
 }
 
+TEST(LifelineNews, ToldOnce) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};
+  expect_success(std::move(spec));
+}
+
 // Looking at 20 jobs takes eight seconds here: it neither holds up the watching of the other servers, nor
 // counts as having been stopped.
 TEST(LifelineLoop, SlowStorageHidesNoDeadServer) {

@@ -21,6 +21,7 @@ actions/authorize.sh|chmod 700 "$folder" 2>/dev/null || fail "cannot set the per
 actions/authorize.sh|{ command exec 9>>"$file"; } 2>/dev/null || fail "cannot write $file: $(ls -l "$file" 2>&1)"
 actions/container_check.sh|eval "$prologue" >/dev/null 2>&1
 actions/facts.sh|eval "$activate" >/dev/null 2>&1
+actions/notify_test.sh|eval "$activate" >/dev/null 2>&1
 actions/pairs.sh|eval "$activate" >/dev/null 2>&1
 actions/run.sh|eval "$environment" || exit 127
 actions/shell.sh|eval "$environment" || echo "remote: cannot enter the Python environment" >&2

@@ -242,6 +242,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   put(text, "began", format_local_time(record.began_at));
   put(text, "ended",
       record.ended_at ? fmt::format("{}, after {}", format_local_time(*record.ended_at), took(record)) : "");
+  put(text, "notify", record.news);
   put(text, "code", code_text(record));
   put(text, "patch", record.patch.lexically_proximate(current_folder()).string());
   std::vector<std::string> numbers;
@@ -271,7 +272,13 @@ struct ShowArguments {
 };
 
 int run_show(Context& context, const ShowArguments& arguments) {
-  const PastLaunch record = History(context.project().folder()).launch(arguments.launch);
+  const History history(context.project().folder());
+  PastLaunch record = history.launch(arguments.launch);
+  if (record.news == "pending") {
+    const Waiting waiting(context.terminal, "for the launch's first server");
+    context.project().jobs({.unfinished_only = true});
+    record = history.launch(record.id.text());
+  }
   if (context.options.json) {
     context.print(jobs::to_json(record));
   } else {

@@ -9,6 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/at_end.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
@@ -130,6 +131,7 @@ int tail(Context& context, const TailArguments& arguments) {
 struct WaitArguments {
   JobOptions jobs;
   std::string since;
+  AtEnd at_end;
 };
 
 // Leaves the jobs from this one on: of a launch, from its first one. `since`: a key, the start of an id, or
@@ -192,6 +194,9 @@ int wait(Context& context, const WaitArguments& arguments) {
   const bool all_well = result.errors.empty() && std::ranges::all_of(result.jobs, [](const Job& job) {
                           return job.state == JobState::succeeded;
                         });
+  if (!result.jobs.empty()) {
+    arguments.at_end.tell(context, result.jobs, all_well || went_on);
+  }
   return all_well || went_on ? 0 : 1;
 }
 
@@ -235,6 +240,7 @@ void add_job_wait(CLI::App& command, Context& context) {
   command
       .add_option("--since", arguments.since, "Only jobs from this one on; last: the newest with these tags")
       ->type_name("KEY|last");
+  arguments.at_end.add(command);
 }
 
 }  // namespace remote::cli

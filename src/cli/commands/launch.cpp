@@ -11,6 +11,7 @@
 
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/at_end.hpp"
 #include "cli/commands/launch_options.hpp"
 #include "cli/commands/pull.hpp"
 #include "cli/guide_words.hpp"
@@ -55,6 +56,7 @@ struct LaunchArguments {
   std::optional<bool> follow;
   std::optional<bool> rsync;
   std::optional<bool> check;
+  AtEnd at_end;
 };
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
@@ -199,6 +201,10 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   }
   const bool one_value = context.options.json && !context.stream;
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
+  if (arguments.at_end.asked() && !launch.follow && !arguments.dry_run) {
+    throw Error::usage(fmt::format("remote {}: --notify and --bell go with --follow", arguments.name), "",
+                       "the servers tell it by themselves: `notify:` in configs.yaml");
+  }
   launch.pull = launch.follow && usual.pull.value_or(false);
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
   launch.ask_rsync = !arguments.rsync && !usual.rsync && !arguments.dry_run && !context.options.json &&
@@ -307,6 +313,9 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     context.terminal.notice(started_unsaved(result.jobs));
   }
   const int ended = launch.follow ? follow(context, request, result.jobs) : 0;
+  if (launch.follow) {
+    arguments.at_end.tell(context, result.jobs, ended == 0);
+  }
   const int pulled = launch.pull ? pull_results(context, std::to_string(result.jobs.front().key)) : 0;
   return ended != 0 ? ended : pulled;
 }
@@ -341,6 +350,7 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
                  ? "Let job-stacks read Python stacks without py-spy (signal 50)"
                  : "Let job-stacks read Python stacks without py-spy (signal 50; the default)");
   add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+  arguments.at_end.add(command);
   add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");
   add_switch(command, "--check,!--no-check", arguments.check,
              "Check the servers before starting (the default)");

@@ -35,6 +35,8 @@ class Lifeline:
         self.kill_script = kill_script
         self.token = request["token"][0].encode()
         self.whole = "whole" in request  # all servers of the launch have a lifeline
+        self.news = "news" in request  # the hub tells somebody how the launch has ended
+        self.told = []  # a member's: what it has told the hub of failures for that
         words = request["jobs"]
         self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(words[::2], words[1::2])]
         self.policy = Policy(request, self.jobs, time.monotonic(), self.broadcast, self.write)
@@ -97,12 +99,40 @@ class Lifeline:
         if policy.is_hub and self.whole and all(name in policy.gone for name in policy.others):
             for job in self.jobs:
                 remove_init_file(job.folder)
+        if policy.is_hub and self.news:
+            self.tell_news()  # it may take an hour: until then this is started again if it dies
         for job in self.jobs:
             for name in ("lifeline.pid", "lifeline.request"):
                 try:
                     os.unlink(os.path.join(job.folder, name))
                 except OSError:
                     pass
+
+    def tell_news(self):
+        if self.listener is not None:
+            self.listener.close()
+        import lifeline_news  # not at the start: it takes its time to import
+
+        state, why, rank = self.policy.verdict([job.result() or [] for job in self.jobs])
+        failed = [job.folder for job in self.jobs if job.rank == rank]
+        if failed:
+            lines = lifeline_news.last_lines(failed[0], ("job.err", "job.out"))
+        elif rank is not None:
+            lines = self.policy.tails.get(rank, "")
+        else:
+            lines = lifeline_news.last_lines(self.jobs[0].folder, ("job.out", "job.err"))
+        lifeline_news.deliver(self.jobs[0].folder, state, why, lines)
+
+    def send_tail(self, job, failure):
+        """To the hub: the last lines of a job that has failed, in what a message has room for. Its end follows, and once more where there
+        is no connection yet."""
+        import lifeline_news
+
+        lines = quote(lifeline_news.last_lines(job.folder, ("job.err", "job.out")))
+        if len(lines) > 3500:  # without half a character in front
+            lines = lines[-3500:].partition("%0A")[2]
+        self.told += ["tail %d %s" % (job.rank, lines), "ended %d %s" % (job.rank, failure)]
+        self.broadcast(self.told[-2])
 
     def tell_how_it_is(self):
         status = self.policy.status(
@@ -210,6 +240,8 @@ class Lifeline:
         messages = link.receive()
         if not self.policy.is_hub and link.key is not None and not had_key:
             link.send("hello " + quote(self.policy.own))
+            for message in self.told:  # the hub may not have got it
+                link.send(message)
             if self.policy.by is not None:
                 link.send("end " + self.policy.by)
         for message in messages:
@@ -277,6 +309,8 @@ class Lifeline:
     def take_findings(self):
         for job, ended, failure in self.looker.take():
             if ended and not job.ended:
+                if failure is not None and self.news and not self.policy.is_hub:
+                    self.send_tail(job, failure)
                 self.policy.note_end(job, failure, time.monotonic())
                 self.close_fifo(job)
         if self.orders is not None and self.policy.jobs_have_ended():

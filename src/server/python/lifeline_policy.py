@@ -25,6 +25,9 @@ class Policy:
         self.timeout = float(request["timeout"][0])
         # Of an elastic launch: how many servers it needs. 0: all of them, and nothing may fail.
         self.needed = int(request.get("needed", ["0"])[0])
+        self.leave = "leave" in request  # nobody ends the jobs of others
+        self.failures = []  # (rank, result, server), in the order in which they were heard of
+        self.tails = {}  # by rank: the last lines of one that has failed elsewhere
         self.beat = min(5.0, self.timeout / 6)
         self.time_to_come = min(30.0, self.timeout)  # for the first connection
         self.jobs = jobs
@@ -50,7 +53,7 @@ class Policy:
 
     def end(self, by, now):
         """From now on the jobs of the launch are to be ended, after a grace unless a server is lost; the first reason counts."""
-        if self.by is None:
+        if self.by is None and not self.leave:
             self.by = by
             self.end_at = now + (0 if by.startswith("lost:") else self.grace)
             self.broadcast("end " + by)
@@ -93,6 +96,11 @@ class Policy:
                 self.left_by = loss_of(self.own)
         elif word == "ended" and self.is_hub:
             self.failed_there.add(name)
+            rank, _, failure = rest.partition(" ")
+            self.failures.append((int(rank) if rank.isdigit() else 0, failure, name))
+        elif word == "tail" and self.is_hub:
+            rank, _, lines = rest.partition(" ")
+            self.tails[int(rank) if rank.isdigit() else 0] = unquote(lines)
         elif word == "bye":
             self.gone[name] = "bye"
         self.last_heard[name] = now
@@ -119,6 +127,7 @@ class Policy:
         if failure is None:
             return
         job.failed = True
+        self.failures.append((job.rank, failure, self.own))
         self.broadcast("ended %d %s" % (job.rank, failure))
         by = "rank:%d" % job.rank
         # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
@@ -158,6 +167,23 @@ class Policy:
         if refused and now - self.start > min(FIRST_SECONDS, self.time_to_come):
             return "cannot reach %s at %s:%d: %s" % (self.hub, self.address, self.port, refused)
         return None
+
+    def verdict(self, results):
+        """How the launch has ended, for people who are told by the hub: (state, why, the rank whose last lines tell more or None). `results`:
+        those of its own jobs, as words. One that was started again knows of the others only what these say."""
+        by = self.by or next((words[3] for words in results if len(words) > 3 and words[3].startswith(("rank:", "lost:"))), "")
+        lost = [name for name, how in self.gone.items() if how == "lost"]
+        kind, _, who = by.partition(":")
+        if kind == "lost" or (lost and self.leave):
+            return "lost", "no word from server %s" % (unquote(who) if who else lost[0]), None
+        if self.failures and (kind == "rank" or self.leave):
+            rank, failure, server = next((one for one in self.failures if str(one[0]) == who), self.failures[0])
+            return "failed", "rank %d on %s (%s)" % (rank, server, " ".join(failure.split()[:2])), rank
+        if kind == "rank":
+            return "failed", "rank " + who, None
+        if any(words[:2] != ["exit", "0"] for words in results):
+            return "killed", "", None
+        return "succeeded", "", None
 
     def silent(self, now):
         """The hub's: members that have not come in their time."""

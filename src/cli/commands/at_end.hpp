@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <remote/job.hpp>
+
+#include "cli/context.hpp"
+
+namespace remote::cli {
+
+// --notify CMD and --bell: news for who waits here.
+class AtEnd {
+ public:
+  void add(CLI::App& command);
+  bool asked() const { return bell_ || command_.has_value(); }
+  // What was waited for has ended. `jobs`: as they are now. A command that fails is a warning.
+  void tell(Context& context, const std::vector<Job>& jobs, bool succeeded) const;
+
+ private:
+  std::optional<std::string> command_;
+  bool bell_ = false;
+};
+
+}  // namespace remote::cli
