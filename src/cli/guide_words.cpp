@@ -105,7 +105,7 @@ constexpr OtherCommand other_commands[] = {
     {" exec cmd do ", "run"},
     {" start submit sbatch bg nohup ", "job-run"},
     {" train torchrun srun mpirun mpiexec accelerate deepspeed fit ", "torch-launch"},
-    {" pull cp scp get download fetch ", "job-pull"},
+    {" cp scp get download fetch ", "job-pull"},
     {" push sync send upload ", "rsync"},
     {" install pip ", "update-packages"},
     {" provision deploy up ", "prepare"},

@@ -9,7 +9,6 @@
 #include "base/group_by.hpp"
 #include "base/ranges.hpp"
 #include "jobs/job_servers.hpp"
-#include "jobs/notify.hpp"
 #include "jobs/refresh.hpp"
 
 namespace remote::jobs {
@@ -66,8 +65,8 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
       activate = found->second;
     }
     if (!lifeline->news.empty() && batch.key == lifeline->servers.front()) {
-      requests.front().files.emplace_back(
-          "notify", lifeline->news + notify_line("key", std::to_string(jobs.front().job.key)));
+      requests.front().files.emplace_back("notify",
+                                          fmt::format("{}key {}\n", lifeline->news, jobs.front().job.key));
     }
   }
   const auto action =

@@ -1,38 +1,81 @@
 // Telling somebody that a launch has ended, which its servers do: whom and what, what came of it, and a
 // trial.
 
-#include "jobs/notify.hpp"
-
 #include <fmt/format.h>
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/protocol.hpp"
 #include "jobs/verdict.hpp"
 #include "project/history.hpp"
 #include "project/launch_attempt.hpp"
+#include "servers/action.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
+namespace {
+
+// A line of the file `notify`; none for an empty value.
+std::string line_of(std::string_view key, std::string_view value) {
+  return value.empty() ? "" : fmt::format("{} {}\n", key, jobs::percent_encode(value));
+}
+
+// Whom to tell: a secret.
+std::string lines_of(const config::Config& config, const config::Server& first) {
+  const config::Notify& notify = *config.notify;
+  return line_of("notify_command", notify.command) + line_of("url", notify.url) +
+         line_of("shape", notify.shape) + line_of("folder", config.project_path_on(first)) +
+         line_of("project", config.name);
+}
+
+struct TrialAnswer : NotifyTrial {
+  void take(servers::AnswerLine& line) {
+    if (line.kind() != "notify") {
+      line.refuse_kind();
+    }
+    sent = line.choice<bool>(line.word(), {{"sent", true}, {"failed", false}}, "an unknown word");
+    answer = line.rest();
+  }
+};
+
+NotifyTrial try_notify(Core& core) {
+  if (!core.config.notify) {
+    throw Error::usage("nobody is to be told", "configs.yaml has no notify",
+                       "add a line such as notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}");
+  }
+  const config::Server server = core.servers({}).front();
+  servers::Action<TrialAnswer> action;
+  action.what = "notify";
+  action.script.set("request", lines_of(core.config, server) + line_of("name", "remote notify --test"))
+      .set("activate", servers::activation(core.config, server))
+      .add("actions/notify_test.sh")
+      .call("notify_test");
+  action.timeout = std::chrono::seconds(90);
+  try {
+    const auto connection = core.connector().connect(server, core.cancel());
+    TrialAnswer trial = servers::run_action(*connection, action, core.cancel(), TrialAnswer());
+    trial.server = server.name;
+    return trial;
+  } catch (const Error& error) {
+    throw error.on(server.name);
+  }
+}
+
+}  // namespace
 
 std::string LaunchAttempt::news_text(const Plan& plan) const {
-  const config::Config& config = core_.config;
-  if (!config.notify) {
+  if (!core_.config.notify) {
     return "";
   }
   std::string servers;
-  int ranks = 0;
-  for (const PlannedProcess& process : plan.processes) {
-    ranks += process.ranks;
-  }
   for (const config::Server& server : servers_) {
     servers += " " + jobs::percent_encode(server.name);
   }
-  return jobs::notify_lines(*config.notify, config.project_path_on(servers_.front())) +
-         jobs::notify_line("project", config.name) + jobs::notify_line("name", request_.name) +
-         jobs::notify_line("command", mask_command(request_.command)) + "servers" + servers + "\n" +
-         fmt::format("ranks {}\nbegan {}\n", ranks, now_seconds());
+  return lines_of(core_.config, servers_.front()) + line_of("name", request_.name) +
+         line_of("command", mask_command(request_.command)) +
+         fmt::format("servers{}\nranks {}\nbegan {}\n", servers, plan.world_size, now_seconds());
 }
 
 std::string news_of(Core& core, const PastLaunch& launch) {
@@ -51,29 +94,6 @@ std::string news_of(Core& core, const PastLaunch& launch) {
   return launch.ended_at.value_or(0) + patience_s < now_seconds() ? "not known: the first server has not said"
                                                                   : "pending";
 }
-
-namespace {
-
-NotifyTrial try_notify(Core& core) {
-  if (!core.config.notify) {
-    throw Error::usage("nobody is to be told", "configs.yaml has no notify",
-                       "add a line such as notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}");
-  }
-  const config::Server server = core.servers({}).front();
-  const std::string lines = jobs::notify_lines(*core.config.notify, core.config.project_path_on(server)) +
-                            jobs::notify_line("project", core.config.name) +
-                            jobs::notify_line("name", "remote notify --test");
-  try {
-    const auto connection = core.connector().connect(server, core.cancel());
-    const jobs::NotifyAnswer answer =
-        jobs::try_notify(*connection, lines, servers::activation(core.config, server), core.cancel());
-    return {server.name, answer.sent, answer.text};
-  } catch (const Error& error) {
-    throw error.on(server.name);
-  }
-}
-
-}  // namespace
 
 }  // namespace remote::project
 

@@ -1,18 +1,16 @@
 // Copying what a launch wrote to results/KEY. The servers decide what their files are called, so nothing here
 // goes by their word alone.
 
-#include "project/results.hpp"
+#include "servers/results.hpp"
 
 #include <algorithm>
-#include <map>
-#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 #include <remote/history.hpp>
 
 #include "base/files.hpp"
-#include "base/paths.hpp"
+#include "base/ownership.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "project/core.hpp"
@@ -25,30 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using servers::WrittenFile;
-
-// The file that says that the checkpoint is complete of which this one is a part; nullopt: it is of none.
-std::optional<std::string> marker_of(const std::string& name, const config::Checkpoint& checkpoint) {
-  const bool folders = checkpoint.files.ends_with('/');
-  const std::string pattern = checkpoint.files.substr(0, checkpoint.files.size() - (folders ? 1 : 0));
-  const std::size_t star = pattern.find('*');
-  const std::string_view after = std::string_view(pattern).substr(star + 1);
-  std::string above;
-  const std::vector<std::string> parts = split(name, '/');
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    const std::string& part = parts[i];
-    const bool is_folder = i + 1 < parts.size();
-    if (is_folder == folders && part.size() >= pattern.size() - 1 &&
-        part.starts_with(std::string_view(pattern).substr(0, star)) && part.ends_with(after)) {
-      std::string marker = above + checkpoint.complete;
-      if (const std::size_t at = marker.find('*', above.size()); at != std::string::npos) {
-        marker.replace(at, 1, part.substr(star, part.size() + 1 - pattern.size()));
-      }
-      return marker;
-    }
-    above += part + '/';
-  }
-  return std::nullopt;
-}
 
 // results/KEY, in a folder of the project's own: what a project brings along is not to lead out of it.
 fs::path results_folder(const Core& core, int key) {
@@ -143,7 +117,7 @@ Results pull_results(Core& core, const ResultsRequest& request) {
       const fs::path below = place_of(jobs, i, files);
       std::vector<std::string> waiting;
       if (core.config.checkpoint) {
-        files = complete_files(std::move(files), *core.config.checkpoint, waiting);
+        files = servers::complete_files(std::move(files), *core.config.checkpoint, waiting);
       }
       std::ranges::transform(waiting, std::back_inserter(results.waiting),
                              [&](const std::string& name) { return (below / name).string(); });
@@ -159,25 +133,6 @@ Results pull_results(Core& core, const ResultsRequest& request) {
 }
 
 }  // namespace
-
-std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,
-                                        std::vector<std::string>& waiting) {
-  std::map<std::string, std::int64_t> times;
-  for (const WrittenFile& file : files) {
-    times.emplace(file.name, file.mtime);
-  }
-  std::erase_if(files, [&](const WrittenFile& file) {
-    const auto marker = marker_of(file.name, checkpoint);
-    const auto written = marker ? times.find(*marker) : times.end();
-    // One that is older says it of what was there before.
-    const bool part = marker && (written == times.end() || written->second < file.mtime);
-    if (part) {
-      waiting.push_back(file.name);
-    }
-    return part;
-  });
-  return files;
-}
 
 }  // namespace remote::project
 

@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
+#include "base/strings.hpp"
 #include "servers/action.hpp"
 #include "servers/match.hpp"
 #include "servers/sync.hpp"
@@ -22,6 +25,30 @@ bool is_within(const std::vector<std::string>& outputs, const std::string& name)
          std::ranges::none_of(path, decides_what_runs) &&
          std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; }) &&
          std::ranges::any_of(outputs, [&](const std::string& output) { return fits_within(output, name); });
+}
+
+// The file that says that the checkpoint is complete of which this one is a part; nullopt: it is of none.
+std::optional<std::string> marker_of(const std::string& name, const config::Checkpoint& checkpoint) {
+  const bool folders = checkpoint.files.ends_with('/');
+  const std::string pattern = checkpoint.files.substr(0, checkpoint.files.size() - (folders ? 1 : 0));
+  const std::size_t star = pattern.find('*');
+  const std::string_view after = std::string_view(pattern).substr(star + 1);
+  std::string above;
+  const std::vector<std::string> parts = split(name, '/');
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const std::string& part = parts[i];
+    const bool is_folder = i + 1 < parts.size();
+    if (is_folder == folders && part.size() >= pattern.size() - 1 &&
+        part.starts_with(std::string_view(pattern).substr(0, star)) && part.ends_with(after)) {
+      std::string marker = above + checkpoint.complete;
+      if (const std::size_t at = marker.find('*', above.size()); at != std::string::npos) {
+        marker.replace(at, 1, part.substr(star, part.size() + 1 - pattern.size()));
+      }
+      return marker;
+    }
+    above += part + '/';
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -74,6 +101,25 @@ std::vector<WrittenFile> written_since(ssh::Connection& connection, const Job& j
   const auto same = std::ranges::unique(answer.files, {}, &WrittenFile::name);
   answer.files.erase(same.begin(), same.end());
   return std::move(answer.files);
+}
+
+std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,
+                                        std::vector<std::string>& waiting) {
+  std::map<std::string, std::int64_t> times;
+  for (const WrittenFile& file : files) {
+    times.emplace(file.name, file.mtime);
+  }
+  std::erase_if(files, [&](const WrittenFile& file) {
+    const auto marker = marker_of(file.name, checkpoint);
+    const auto written = marker ? times.find(*marker) : times.end();
+    // One that is older says it of what was there before.
+    const bool part = marker && (written == times.end() || written->second < file.mtime);
+    if (part) {
+      waiting.push_back(file.name);
+    }
+    return part;
+  });
+  return files;
 }
 
 }  // namespace remote::servers

@@ -7,6 +7,7 @@
 #include <remote/cancel.hpp>
 #include <remote/job.hpp>
 
+#include "config/config.hpp"
 #include "servers/answer.hpp"
 #include "ssh/connection.hpp"
 
@@ -33,5 +34,9 @@ struct WrittenAnswer {
 // Throws Error.
 std::vector<WrittenFile> written_since(ssh::Connection& connection, const Job& job,
                                        const std::vector<std::string>& outputs, const Cancel& cancel);
+
+// The files without those of checkpoints that are not complete, which are added to `waiting`.
+std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,
+                                        std::vector<std::string>& waiting);
 
 }  // namespace remote::servers

@@ -48,7 +48,6 @@ TEST(CommandWords, WhatOtherProgramsCallACommandIsAnsweredWithTheLine) {
       {{"ssh", "a"}, "shell a"},
       {{"exec", "hostname"}, "run hostname"},
       {{"start", "--cmd", "sleep 1"}, "job-run --cmd 'sleep 1'"},
-      {{"pull", "3", "out/"}, "job-pull 3 out/"},
       {{"cp", "3", "out/"}, "job-pull 3 out/"},
       {{"exec", "-it", "a", "--", "nvidia-smi", "-L"}, "`remote run --server a -- nvidia-smi -L`"},
       {{"exec", "a", "bash"}, "`remote run --server a -- bash`"},

@@ -1,4 +1,4 @@
-#include "project/results.hpp"
+#include "servers/results.hpp"
 
 #include <algorithm>
 
@@ -50,7 +50,7 @@ TEST(WrittenAnswer, AServerNamesNothingElse) {
 std::vector<std::string> complete(const config::Checkpoint& checkpoint, std::vector<WrittenFile> files,
                                   std::vector<std::string>& waiting) {
   std::vector<std::string> found;
-  for (const WrittenFile& file : project::complete_files(std::move(files), checkpoint, waiting)) {
+  for (const WrittenFile& file : servers::complete_files(std::move(files), checkpoint, waiting)) {
     found.push_back(file.name);
   }
   return found;

@@ -9,7 +9,7 @@
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
-#include "cli/commands/at_end.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/options.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"

@@ -11,9 +11,8 @@
 
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
-#include "cli/commands/at_end.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/commands/launch_options.hpp"
-#include "cli/commands/pull.hpp"
 #include "cli/guide_words.hpp"
 #include "cli/named_launch.hpp"
 #include "cli/options.hpp"

@@ -36,10 +36,10 @@ def last_lines(folder, names):
                 data = file.read()
         except OSError:
             continue
-        text = data.decode(errors="replace").replace("\r", "\n")
+        text = "".join(c if c.isprintable() or c == "\n" else "?" for c in data.decode(errors="replace").replace("\r", "\n").replace("\t", " "))
         lines = [line for line in text.split("\n") if line.strip()][-MOST_LINES:]
         if lines:
-            return "\n".join("".join(c if c.isprintable() else "?" for c in line.replace("\t", " ")) for line in lines)
+            return "\n".join(lines)
     return ""
 
 
@@ -105,8 +105,6 @@ def post(request, news):
         return False, "the URL is not valid"
     except (OSError, http.client.HTTPException) as error:
         return None, "no answer (%s); it may have arrived" % type(error).__name__
-    except Exception as error:  # of a URL that is none; its text would name it
-        return False, type(error).__name__
 
 
 def run(request, news):
@@ -131,14 +129,15 @@ def run(request, news):
             )
         except subprocess.TimeoutExpired:
             return None, "the command took longer than %d s" % COMMAND_SECONDS
-        except OSError as error:
-            return False, "the command was not started: %s" % (error.strerror or type(error).__name__)
     said = done.stdout[-500:].decode(errors="replace").strip()
     return done.returncode == 0, "exit %d%s" % (done.returncode, ": " + said if said else "")
 
 
 def tell(request, news):
-    return post(request, news) if request.get("url") else run(request, news)
+    try:
+        return post(request, news) if request.get("url") else run(request, news)
+    except Exception as error:  # its text may have the URL
+        return False, type(error).__name__
 
 
 def one_line(text):
@@ -174,14 +173,9 @@ def deliver(folder, state, why, lines, first_pause=FIRST_PAUSE, seconds=RETRY_SE
             return finish(folder, "not known whether it arrived: its process died meanwhile")
         except OSError:
             return  # the job was removed
-        try:
-            sent, answer = tell(request, news)
-        except Exception as error:
-            sent, answer = False, type(error).__name__
-        if sent:
-            return finish(folder, "sent")
-        if sent is None:
-            return finish(folder, answer)
+        sent, answer = tell(request, news)
+        if sent is not False:
+            return finish(folder, "sent" if sent else answer)
         if time.monotonic() + pause > until:
             return finish(folder, "not sent, tried for %d s: %s" % (seconds, answer))
         try:

@@ -11,6 +11,9 @@
 
 namespace remote::cli {
 
+// Copies what the launch wrote to results/KEY, and says so. Returns the exit code.
+int pull_results(Context& context, const std::string& launch);
+
 // --notify CMD and --bell: news for who waits here.
 class AtEnd {
  public:

@@ -1,33 +1,36 @@
-// `remote pull`: copies what a launch wrote to results/KEY.
+// What follows the end of a launch: `remote pull`, `remote notify`, and --notify and --bell of who waits.
 
-#include "cli/commands/pull.hpp"
+#include "cli/commands/ends.hpp"
 
-#include <optional>
+#include <algorithm>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/json.hpp"
+#include "base/ranges.hpp"
 #include "base/strings.hpp"
+#include "base/subprocess.hpp"
 #include "cli/options.hpp"
 #include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/prepare_words.hpp"
+#include "cli/show/waiting.hpp"
 #include "ui/progress.hpp"
 
 namespace remote::cli {
 namespace {
 
-struct PullArguments {
+struct ResultsArguments {
   std::string launch = "last";
 };
 
-int run_pull(Context& context, const PullArguments& arguments) {
+int run_pull(Context& context, const ResultsArguments& arguments) {
   return pull_results(context, arguments.launch);
 }
 
-void show(Context& context, const Results& results) {
+void show_results(Context& context, const Results& results) {
   const std::string folder = results.folder.lexically_proximate(current_folder()).string();
   for (const std::string& warning : results.warnings) {
     context.terminal.warning(visible_line(warning));
@@ -47,6 +50,27 @@ void show(Context& context, const Results& results) {
     context.terminal.notice(results.found == 0 ? "the launch has written nothing to its outputs"
                                                : "already up to date: " + folder);
   }
+}
+
+struct NotifyArguments {
+  bool test = false;
+};
+
+int run_notify(Context& context, const NotifyArguments& /*arguments*/) {
+  NotifyTrial trial;
+  {
+    const Waiting waiting(context.terminal, "for the answer");
+    trial = context.project().try_notify();
+  }
+  if (context.options.json) {
+    const nlohmann::ordered_json value = {
+        {"server", trial.server}, {"sent", trial.sent}, {"answer", trial.answer}};
+    context.print(value);
+  } else {
+    context.terminal.out(fmt::format("{} from {}: {}\n", trial.sent ? "sent" : "not sent", trial.server,
+                                     visible_line(trial.answer)));
+  }
+  return trial.sent ? 0 : 1;
 }
 
 }  // namespace
@@ -70,7 +94,7 @@ int pull_results(Context& context, const std::string& launch) {
     throw;
   }
   progress.reset();
-  show(context, results);
+  show_results(context, results);
   if (context.options.json) {
     const nlohmann::ordered_json value = {{"to", results.folder.string()}, {"files", results.files},
                                           {"newer_here", results.newer},   {"incomplete", results.waiting},
@@ -86,6 +110,37 @@ void add_pull(CLI::App& command, Context& context) {
       command.add_option("launch", arguments.launch, "Key of any of its jobs, its name, or last (default)");
   option->type_name("KEY");
   context.completers[option] = NameKind::launches;
+}
+
+void add_notify(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_notify);
+  command.add_flag("--test", arguments.test, "Send a test from the first server")->required();
+}
+
+void AtEnd::add(CLI::App& command) {
+  command
+      .add_option("--notify", command_,
+                  "Command to run here at the end, a line for sh; REMOTE_STATE is succeeded or failed")
+      ->type_name("CMD");
+  command.add_flag("--bell", bell_, "Ring the terminal's bell at the end");
+}
+
+void AtEnd::tell(Context& context, const std::vector<Job>& jobs, bool succeeded) const {
+  if (bell_ && context.terminal.stderr_is_terminal()) {
+    context.terminal.err("\a");
+  }
+  if (!command_) {
+    return;
+  }
+  std::vector<int> keys;
+  std::ranges::transform(jobs, std::back_inserter(keys), &Job::key);
+  SubprocessSpec spec;
+  spec.argv = {"sh", "-c", *command_};
+  spec.set_env = {{"REMOTE_STATE", succeeded ? "succeeded" : "failed"}, {"REMOTE_JOBS", ranges(keys)}};
+  const ExitStatus status = Subprocess(spec).wait();
+  if (!status.success()) {
+    context.terminal.warning(fmt::format("the command of --notify failed ({})", status.describe()));
+  }
 }
 
 }  // namespace remote::cli
