@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <remote/cancel.hpp>
 #include <remote/exit_status.hpp>
 #include <remote/job.hpp>
 #include <remote/report.hpp>
@@ -60,6 +61,64 @@ struct PastLaunch : LaunchSummary {
   // What became of `notify:`: "pending", "sent", or why nobody was told; "": nobody is to be told. Foreign
   // text.
   std::string news;
+  bool changed = false;  // files that git has differed from the commit
+  // What was asked for, with the masked command; nullopt: an older version wrote the record. The variables in
+  // `secrets` have no value here.
+  std::optional<LaunchRequest> request;
+  std::vector<std::string> secrets;
+};
+
+// Whether the code of a launch can be had again from git.
+enum class CodeKept {
+  kept,       // the commit and its patch
+  no_git,     // git did not know the project then, or does not now
+  no_commit,  // git no longer has the commit
+  no_patch,   // it differed from the commit by more than is kept
+  not_sent    // the servers had older code than git tells of
+};
+
+// Something in which launches differ.
+struct LaunchDifference {
+  enum class Part { result, command, options, variables, packages, servers, numbers };
+  Part part = Part::result;
+  std::string name;                                // "torch", "LR", "loss"; of the part command: ""
+  std::vector<std::string> servers;                // where it is so; none: of the launch
+  std::vector<std::optional<std::string>> values;  // by launch; nullopt: none, or unknown. Foreign text
+};
+std::vector<LaunchDifference> differences(const std::vector<PastLaunch>& launches);
+
+struct LaunchDiff {
+  PastLaunch from;
+  std::optional<PastLaunch> to;  // nullopt: what is here now, of which there is only code
+  std::vector<LaunchDifference> differences;
+  CodeKept code_from = CodeKept::no_git;
+  CodeKept code_to = CodeKept::no_git;
+  std::vector<std::string> files;  // that git has, and that differ; none where either code is not kept
+  std::string code;                // the same as a unified diff; foreign text
+};
+
+// A launch that is to start again.
+struct RerunRequest {
+  std::string launch = "last";           // as History takes it
+  Env env{};                             // more variables, which win
+  std::vector<std::string> servers{};    // in place of its own
+  std::optional<std::string> command{};  // in place of its own
+  std::string more{};                    // put behind the command: words of a line for the shell
+  std::optional<std::string> name{};     // default: its own
+  std::string note{};
+};
+
+// What can be had of it again.
+struct Rerun {
+  // same: what is here is what it ran. kept: git has it. gone: only what is here now can be used.
+  enum class Code { same, kept, gone };
+  PastLaunch launch;
+  LaunchRequest request;  // what will be asked for
+  Code code = Code::gone;
+  CodeKept why = CodeKept::kept;       // where it is gone
+  std::vector<std::string> changed;    // files that differ here now, as far as git knows
+  std::vector<std::string> missing;    // variables without a value: it was a secret, or was never kept
+  std::vector<std::string> from_here;  // secrets that were taken from this process's environment
 };
 
 struct HistoryRequest {
@@ -86,6 +145,9 @@ class History {
   bool has_open() const;
   PastLaunch launch(const std::string& launch) const;
   void set_note(const std::string& launch, const std::string& note) const;
+  // What differs between a launch and another, or what is here ("now"). Interrupted by `cancel`.
+  LaunchDiff diff(const std::string& from, const std::string& to = "now",
+                  const Cancel& cancel = Cancel()) const;
   // The numbers that configs.yaml wants to see: `history: {columns: […]}`.
   std::vector<std::string> columns() const;
 

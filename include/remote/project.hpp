@@ -32,6 +32,8 @@
 namespace remote {
 
 class Project;
+struct Rerun;
+struct RerunRequest;
 namespace project {
 class State;
 Project project_of(std::unique_ptr<State> state);
@@ -367,6 +369,11 @@ class Project {
   Plan plan(const LaunchRequest& request, const std::optional<Cancel>& cancel = {});
   // Starts all ranks. Where some do not start, the others are ended again (LaunchRequest::end_others).
   LaunchResult launch(const LaunchRequest& request, const std::optional<Cancel>& cancel = {});
+  // What can be had again of a launch on record (remote/history.hpp). Asks no server. Throws Error (usage)
+  // where a server or the command is gone.
+  Rerun plan_rerun(const RerunRequest& request, const std::optional<Cancel>& cancel = {});
+  // Sends the code and starts the launch. With `code_of_now`, and where its own is gone, with what is here.
+  LaunchResult rerun(const Rerun& rerun, bool code_of_now = false, const std::optional<Cancel>& cancel = {});
   // Starts one job.
   StartResult start(const JobRequest& request, const std::optional<Cancel>& cancel = {});
 

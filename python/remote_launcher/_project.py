@@ -336,6 +336,59 @@ class Project:
         """Sends a test to whom ``notify`` in configs.yaml names, from the first server: ``server``, whether it was ``sent``, and the ``answer``."""
         return dict(self.call("notify", "--test").check().value or {})
 
+    def rerun(
+        self,
+        launch: Union[int, str] = "last",
+        words: Sequence[str] = (),
+        env: Optional[Mapping[str, object]] = None,
+        servers: Names = None,
+        command: Optional[str] = None,
+        code: Optional[str] = None,
+        anyway: bool = False,
+        name: Optional[str] = None,
+        note: Optional[str] = None,
+    ) -> Launch:
+        """Starts a launch on record again, from the code that it had.
+
+        Args:
+            launch: a key of its jobs, its name, or "last".
+            words: more words behind its command.
+            env: more variables; they win over its own.
+            servers: in place of its own.
+            command: in place of its own.
+            code: "then" fails where its code is gone, "now" takes what is here.
+            anyway: start it also where it cannot be as it was.
+            name: default: its own.
+
+        Raises:
+            RemoteError: it cannot be as it was, and nothing was started; or not all ranks were started.
+        """
+        options = ["rerun", str(launch), "--no-follow", *_servers(servers), *_env(env)]
+        options += ["--cmd", command] if command else []
+        options += ["--code", code] if code else []
+        options += ["--yes"] if anyway else []
+        options += ["--name", name] if name else []
+        options += ["--note", note] if note else []
+        answer = self.call(*options, *(["--", *words] if words else []))
+        answer.check()
+        return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
+
+    def diff(self, launch: Union[int, str], other: Union[int, str] = "now") -> Mapping[str, Any]:
+        """What differs between two launches, or a launch and the code here, as ``remote diff --json`` has it."""
+        return dict(self.call("diff", str(launch), str(other)).check().value or {})
+
+    def compare(self, launches: Sequence[Union[int, str]] = (), tags: Names = None, out: Optional[str] = None) -> Mapping[str, Any]:
+        """Writes the page of ``remote report`` about several launches, and returns its data: curves and differences.
+
+        Args:
+            launches: keys or names.
+            tags: all launches with these.
+            out: the page's file; default: in .remote/reports.
+        """
+        words = [word for one in launches for word in ("--launch", str(one))]
+        words += [*_tags(tags), *(["--out", out] if out else [])]
+        return dict(self.call("report", *words).check().value or {})
+
     def submit(
         self, function: Callable[..., Any], *args: Any, servers: Union[int, str, Sequence[str]] = 1, nproc: int = 1, **kwargs: Any
     ) -> Submitted:

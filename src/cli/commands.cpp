@@ -10,8 +10,8 @@ using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_servers, add_check, add_authorize, add_trust, add_prepare, add_setup,
     add_rsync, add_update_packages, add_run, add_shell, add_job_run, add_torch_launch,
     add_helper_torch_launch, add_launch, add_notify, add_status, add_top, add_job_list, add_job_tail,
-    add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note, add_job_kill, add_pull,
-    add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
+    add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note, add_rerun, add_diff,
+    add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
 
 namespace {
 
@@ -70,6 +70,10 @@ constexpr Command declared[] = {
      add_show},
     {"note", "Jobs", "Write a note about a launch", "remote note 45 'lr too high'", add_note},
     {"pull", "Jobs", "Copy what a launch wrote to results/KEY", "remote pull\nremote pull 45", add_pull},
+    {"rerun", "Run", "Start a launch on record again",
+     "remote rerun last\nremote rerun nightly --env SEED 2 -- --lr 3e-4", add_rerun},
+    {"diff", "Jobs", "Show what differs between two launches", "remote diff 45 49\nremote diff nightly now",
+     add_diff},
     {"job-kill", "Jobs", "Stop jobs and check that nothing is left",
      "remote job-kill last\nremote job-kill --tag train.py --grace 30", add_job_kill},
     {"job-rsync", "Jobs", "Copy the jobs' logs to this machine", "remote job-rsync --delay 60",

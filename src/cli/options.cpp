@@ -148,6 +148,13 @@ void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const
   command.add_option("--tag", tags, help)->type_name("T")->allow_extra_args(false);
 }
 
+CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
+                             const std::string& help) {
+  CLI::Option* option = command.add_option("launch", launch, help)->type_name("KEY");
+  context.completers[option] = NameKind::launches;
+  return option;
+}
+
 void JobOptions::add(CLI::App& command, Context& context, const std::string& tag_help) {
   add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
             "Job: its key, the start of its id, or last; repeatable");

@@ -80,6 +80,10 @@ void add_switch(CLI::App& command, const std::string& names, std::optional<bool>
 // The tags that a new job gets: --tag T, repeatable.
 void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const std::string& help);
 
+// The word KEY of a command about a launch on record.
+CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
+                             const std::string& help);
+
 // Which jobs a command is about: --job KEY, --launch KEY and --tag T, all repeatable.
 struct JobOptions {
   std::vector<std::string> words;  // keys without an option

@@ -12,6 +12,7 @@
 #include "base/json.hpp"
 #include "jobs/job_fields.hpp"
 #include "jobs/job_servers.hpp"
+#include "jobs/launch_request_json.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -270,6 +271,7 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("untracked", launch.untracked, 0);
   visit.field("last_lines", launch.last_lines);
   visit.field("news", launch.news);
+  visit.field("changed", launch.changed);
 }
 
 constexpr std::size_t most_entries = 65536;  // of a list in the record of a launch
@@ -317,6 +319,7 @@ Json to_json(const PastLaunch& launch) {
   visit_fields<const LaunchSummary>(launch, fields);
   visit_details(launch, fields);
   record["patch"] = launch.patch.empty() ? Json(nullptr) : Json(launch.patch.string());
+  record["request"] = launch.request ? to_json(*launch.request, launch.secrets) : Json(nullptr);
   for (const char* list : {"setups", "steps", "jobs"}) {
     record[list] = Json::array();
   }
@@ -354,6 +357,11 @@ PastLaunch launch_record_of(const Json& json) {
   }
   for (const Json& one : list_of(json, "jobs")) {
     launch.jobs.push_back(read_job(one));
+  }
+  if (const auto request = json.find("request"); request != json.end() && request->is_object()) {
+    take_json(*request, launch.request.emplace(), launch.secrets);
+    launch.request->command = launch.command;
+    launch.request->launcher = launch.beginning.launcher;
   }
   return launch;
 }

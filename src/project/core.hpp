@@ -268,6 +268,8 @@ std::vector<ServerRun> run(Core& core, const RunRequest& request);
 
 std::vector<LaunchHost> resolve_hosts(const Core& core, const std::vector<LaunchHost>& hosts);
 LaunchResult launch(Core& core, const LaunchRequest& request);
+// Sends what is in config.project: the project, or in its place another folder with a .remote.
+std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, const config::Config& config);
 
 std::vector<Job> list(Core& core, const JobsRequest& request);
 // Where the jobs are recorded here: the configured folder, or one beside it where labml_remote has its jobs.

@@ -15,5 +15,10 @@ namespace remote::project {
 // repository's own settings are foreign: none of them runs a program.
 using GitState = std::future<std::pair<PastLaunch, std::string>>;
 GitState ask_git(const Core& core);
+// The same of code that is known already.
+GitState known_git(PastLaunch record, std::string patch);
+
+// launch() of core.hpp, with code that git tells of in this way.
+LaunchResult launch(Core& core, const LaunchRequest& request, GitState git);
 
 }  // namespace remote::project

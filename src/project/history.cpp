@@ -192,6 +192,12 @@ LaunchMemory::LaunchMemory(Core& core, const LaunchRequest& request, const Plan&
   record.version = fmt::format("{}.{}.{}", REMOTE_VERSION_MAJOR, REMOTE_VERSION_MINOR, REMOTE_VERSION_PATCH);
   record.began_at = now_seconds();
   record.variables = given_variables(core.config, request, servers_);
+  record.request = request;
+  for (const auto& [name, value] : request.env) {
+    if (mask_value(name, value) != value) {
+      record.secrets.push_back(name);
+    }
+  }
   written_ =
       change([&, &record = record, &patch = patch] { jobs::LaunchStore(core_.store).add(record, patch); });
 }

@@ -18,8 +18,8 @@
 
 namespace remote::project {
 
-LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request)
-    : core_(core), request_(request), git_(ask_git(core)) {
+LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState git)
+    : core_(core), request_(request), git_(std::move(git)) {
   if (trim(request.command).empty()) {
     throw Error::usage("launch", "the command is empty", "give the command that every rank runs");
   }
@@ -277,17 +277,21 @@ Plan plan(Core& core, const LaunchRequest& request) {
   if (const auto login = login_of(core, request)) {
     return plan_on_slurm(*login, request);
   }
-  return LaunchAttempt(core, request).plan();
+  return LaunchAttempt(core, request, {}).plan();
 }
 
 }  // namespace
 
-LaunchResult launch(Core& core, const LaunchRequest& request) {
+LaunchResult launch(Core& core, const LaunchRequest& request, GitState git) {
   check_name(request.name);
   if (const auto login = login_of(core, request)) {
-    return launch_on_slurm(core, *login, request);
+    return launch_on_slurm(core, *login, request, std::move(git));
   }
-  return LaunchAttempt(core, request).start();
+  return LaunchAttempt(core, request, std::move(git)).start();
+}
+
+LaunchResult launch(Core& core, const LaunchRequest& request) {
+  return launch(core, request, ask_git(core));
 }
 
 }  // namespace remote::project

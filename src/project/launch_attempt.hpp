@@ -42,7 +42,7 @@ class StepTimer {
 class LaunchAttempt {
  public:
   // Connects to the servers. Throws Error (usage) for a request that cannot be met.
-  LaunchAttempt(Core& core, const LaunchRequest& request);
+  LaunchAttempt(Core& core, const LaunchRequest& request, GitState git);
 
   Plan plan();
   LaunchResult start();

@@ -10,6 +10,7 @@
 #include "base/strings.hpp"
 #include "project/core.hpp"
 #include "servers/fanout.hpp"
+#include "servers/links.hpp"
 #include "servers/peers.hpp"
 #include "servers/project_tree.hpp"
 #include "servers/python_env.hpp"
@@ -110,23 +111,36 @@ void record_shared(Core& core, const std::vector<PrepareResult>& results) {
   }
 }
 
-std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
+// Where another folder than the project is sent, nobody has allowed its links.
+std::vector<std::string> left_links(Core& core, const config::Config& config) {
+  std::vector<std::string> names;
+  if (&config == &core.config) {
+    return links_to_leave(core);
+  }
+  for (const auto& link : servers::outside_links(
+           config, [](const auto&) { return false; }, core.cancel())) {
+    names.push_back(link.name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request, const config::Config& config) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   servers::PrepareSteps steps = steps_of(core, request);
   std::optional<servers::Peers> peers;
   if (request.through_peers && servers.size() > 1) {
-    steps.peers = &peers.emplace(core.config);
+    steps.peers = &peers.emplace(config);
   }
   std::optional<servers::SharedFolders> shared;
   if (servers.size() > 1 && !request.dry_run) {
     steps.shared = &shared.emplace();
   }
   if (steps.sync) {
-    steps.sync_options.leave = links_to_leave(core);
-  }
-  if (steps.sync) {
-    steps.state = std::async(std::launch::async, [&core, leave = steps.sync_options.leave] {
-      return servers::ProjectState::look(core.config, leave, core.cancel());
+    steps.sync_options.leave = left_links(core, config);
+    steps.state = std::async(std::launch::async, [&core, &config, leave = steps.sync_options.leave] {
+      return servers::ProjectState::look(config, leave, core.cancel());
     });
   }
   std::vector<std::string> logs(servers.size());
@@ -136,7 +150,7 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
         try {
           const auto connection = core.connector().connect(server, core.cancel());
           PrepareReport report =
-              servers::prepare(*connection, core.config, server, steps, listener, core.cancel());
+              servers::prepare(*connection, config, server, steps, listener, core.cancel());
           core.tell(ServerPrepared{index, report});
           return report;
         } catch (const Error& error) {
@@ -162,6 +176,8 @@ std::vector<PrepareResult> prepare(Core& core, const PrepareRequest& request) {
   }
   return results;
 }
+
+namespace {
 
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   FirstSync pending;
@@ -210,8 +226,8 @@ namespace remote {
 
 std::vector<PrepareResult> Project::prepare(const PrepareRequest& request,
                                             const std::optional<Cancel>& cancel) {
-  return project::call_servers(*state_, cancel,
-                               [&](project::Core& core) { return project::prepare(core, request); });
+  return project::call_servers(
+      *state_, cancel, [&](project::Core& core) { return project::prepare(core, request, core.config); });
 }
 
 FirstSync Project::first_sync(const std::vector<std::string>& servers, const std::optional<Cancel>& cancel) {

@@ -195,8 +195,8 @@ Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request) {
   return launch::make_slurm_plan(spec, slurm, login.variables());
 }
 
-LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request) {
-  GitState git = ask_git(core);
+LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
+                             GitState git) {
   LaunchResult result;
   result.plan = plan_on_slurm(login, request);
   const PlannedProcess& process = result.plan.processes.front();

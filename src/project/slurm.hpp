@@ -7,6 +7,7 @@
 
 #include "jobs/start.hpp"
 #include "project/core.hpp"
+#include "project/git_state.hpp"
 
 // Launches and jobs on a login node, where Slurm runs them.
 
@@ -28,7 +29,8 @@ config::Slurm take_options(config::Slurm settings, Env& env);
 bool chooses_option(std::string_view variable);
 
 Plan plan_on_slurm(const config::Server& login, const LaunchRequest& request);
-LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request);
+LaunchResult launch_on_slurm(Core& core, const config::Server& login, const LaunchRequest& request,
+                             GitState git);
 
 // The container of a login node's jobs, by `image` (see LaunchRequest) or configs.yaml: one of apptainer,
 // whose processes are the job's own, so that Slurm knows and ends them. Throws Error (usage) for other

@@ -7,6 +7,7 @@
 
 #include "base/json.hpp"
 #include "jobs/job_json.hpp"
+#include "jobs/launch_request_json.hpp"
 #include "support/store_test.hpp"
 
 namespace remote::jobs {
@@ -53,6 +54,35 @@ class LaunchStoreTest : public StoreTest {
     return folder_ / "launches" / record.id.text() / "launch.json";
   }
 };
+
+TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
+  PastLaunch record = make_record();
+  LaunchRequest& request = record.request.emplace();
+  request.servers = {"gpu*"};
+  request.hosts = {{.name = "first", .slots = 3, .gpus = {0, 2}, .without_gpus = true}};
+  request.nproc = "cpu";
+  request.env = {{"MODE", "slow"}, {"API_TOKEN", "hunter2"}, {"MODE", "fast"}};
+  request.image = "none";
+  request.torchrun = {.rendezvous = "c10d", .nodes = "1:2", .max_restarts = 3};
+  request.init_method = InitMethod::file;
+  request.python = false;
+  request.enable_stacks = false;
+  request.lost_after = std::chrono::seconds(7);
+  record.secrets = {"API_TOKEN"};
+  record.changed = true;
+  records_.add(record, "");
+  EXPECT_THAT(read_file(file(record)), Not(HasSubstr("hunter2")));
+  const auto read = records_.read(record.id);
+  ASSERT_TRUE(read && read->request);
+  EXPECT_TRUE(read->changed);
+  EXPECT_EQ(read->secrets, record.secrets);
+  EXPECT_EQ(read->request->command, "python train.py");
+  EXPECT_EQ(read->request->launcher, "ranks");
+  EXPECT_EQ(read->request->env, (Env{{"MODE", "slow"}, {"API_TOKEN", ""}, {"MODE", "fast"}}));
+  EXPECT_EQ(jobs::to_json(*read->request, record.secrets), jobs::to_json(request, record.secrets));
+  EXPECT_EQ(read->request->hosts[0].gpus, request.hosts[0].gpus);
+  EXPECT_EQ(read->request->lost_after, request.lost_after);
+}
 
 TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {
   PastLaunch record = make_record();

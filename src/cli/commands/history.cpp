@@ -35,11 +35,6 @@ struct HistoryArguments {
   std::vector<std::string> columns;
 };
 
-std::string keys_of(const LaunchSummary& launch) {
-  return launch.first_key == launch.last_key ? std::to_string(launch.first_key)
-                                             : fmt::format("{}-{}", launch.first_key, launch.last_key);
-}
-
 std::string state_of(const LaunchSummary& launch) {
   std::string text(to_string(launch.state));
   if (launch.failed_rank && launch.ranks > 1) {
@@ -295,13 +290,6 @@ struct NoteArguments {
 int run_note(Context& context, const NoteArguments& arguments) {
   History(context.project().folder()).set_note(arguments.launch, join(arguments.words, " "));
   return 0;
-}
-
-CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
-                             const std::string& help) {
-  CLI::Option* option = command.add_option("launch", launch, help)->type_name("KEY");
-  context.completers[option] = NameKind::launches;
-  return option;
 }
 
 }  // namespace

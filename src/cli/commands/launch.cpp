@@ -279,44 +279,8 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     }
     copy_first(context, servers, launch);
   }
-  std::vector<Job> started;
-  bool unsaved = false;
-  std::optional<Waiting> waiting(std::in_place, context.terminal, "for the servers of the launch");
-  context.on_event = [&](const Event& event) {
-    waiting.reset();
-    if (const auto* launched = std::get_if<Launched>(&event)) {
-      started = launched->result.jobs;
-      show_started(context, launched->result, ranks_from);
-    } else {
-      unsaved = unsaved || (!started.empty() && std::holds_alternative<StoreProblem>(event));
-      context.show(event);
-    }
-  };
-  LaunchResult result;
-  try {
-    result = context.project().launch(request);
-    waiting.reset();
-  } catch (const Interrupted&) {
-    waiting.reset();
-    context.terminal.notice(started.empty()    ? "nothing was started"
-                            : is_over(started) ? "nothing of it runs"
-                                               : "the ranks go on. To end them: " + kill_command(started));
-    throw;
-  }
-  if (!result.errors.empty()) {
-    show_failed(context, result);
-    context.cancel.check();
-    return 1;
-  }
-  if (unsaved) {
-    context.terminal.notice(started_unsaved(result.jobs));
-  }
-  const int ended = launch.follow ? follow(context, request, result.jobs) : 0;
-  if (launch.follow) {
-    arguments.at_end.tell(context, result.jobs, ended == 0);
-  }
-  const int pulled = launch.pull ? pull_results(context, std::to_string(result.jobs.front().key)) : 0;
-  return ended != 0 ? ended : pulled;
+  return start_on_screen(context, request, {launch.follow, launch.pull, &arguments.at_end, ranks_from},
+                         [&] { return context.project().launch(request); });
 }
 
 // How the ranks are started and watched.
@@ -395,6 +359,53 @@ void add(CLI::App& command, Context& context, Kind kind) {
 }
 
 }  // namespace
+
+int start_on_screen(Context& context, const LaunchRequest& request, const Onward& onward,
+                    const std::function<LaunchResult()>& start) {
+  std::vector<Job> started;
+  bool unsaved = false;
+  std::optional<Waiting> waiting(std::in_place, context.terminal, "for the servers of the launch");
+  context.on_event = [&](const Event& event) {
+    if (std::holds_alternative<StepBegun>(event) || std::holds_alternative<StepDetail>(event) ||
+        std::holds_alternative<TransferNews>(event) || std::holds_alternative<ServerPrepared>(event)) {
+      context.show(event);  // of a rerun, which sends its code
+      return;
+    }
+    waiting.reset();
+    if (const auto* launched = std::get_if<Launched>(&event)) {
+      started = launched->result.jobs;
+      show_started(context, launched->result, onward.ranks_from);
+    } else {
+      unsaved = unsaved || (!started.empty() && std::holds_alternative<StoreProblem>(event));
+      context.show(event);
+    }
+  };
+  LaunchResult result;
+  try {
+    result = start();
+    waiting.reset();
+  } catch (const Interrupted&) {
+    waiting.reset();
+    context.terminal.notice(started.empty()    ? "nothing was started"
+                            : is_over(started) ? "nothing of it runs"
+                                               : "the ranks go on. To end them: " + kill_command(started));
+    throw;
+  }
+  if (!result.errors.empty()) {
+    show_failed(context, result);
+    context.cancel.check();
+    return 1;
+  }
+  if (unsaved) {
+    context.terminal.notice(started_unsaved(result.jobs));
+  }
+  const int ended = onward.follow ? follow(context, request, result.jobs) : 0;
+  if (onward.follow && onward.at_end != nullptr) {
+    onward.at_end->tell(context, result.jobs, ended == 0);
+  }
+  const int pulled = onward.pull ? pull_results(context, std::to_string(result.jobs.front().key)) : 0;
+  return ended != 0 ? ended : pulled;
+}
 
 void add_torch_launch(CLI::App& command, Context& context) {
   add(command, context, Kind::torch);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <CLI/App.hpp>
 #include <remote/launch.hpp>
 
+#include "cli/commands/ends.hpp"
 #include "cli/context.hpp"
 
 // Options of the launch commands that belong together.
@@ -81,6 +83,18 @@ void add_torchrun_options(CLI::App& command, TorchrunOptions& options);
 
 // --image
 void add_image_option(CLI::App& command, std::optional<std::string>& image);
+
+// What comes after a start.
+struct Onward {
+  bool follow = false;
+  bool pull = false;  // at the end
+  const AtEnd* at_end = nullptr;
+  std::string ranks_from{};  // put behind the number of ranks
+};
+
+// Starts a launch by `start` and shows what comes of it. Returns the exit code.
+int start_on_screen(Context& context, const LaunchRequest& request, const Onward& onward,
+                    const std::function<LaunchResult()>& start);
 
 // Of a job that waits for Slurm: "queued (Slurm job 12)".
 std::string queued_words(const Job& job);

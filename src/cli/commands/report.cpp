@@ -1,10 +1,13 @@
-// `remote report`: one HTML page about a launch, or about a job.
+// `remote report`: one HTML page about a launch, or about a job, or about several launches.
 
+#include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <optional>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/history.hpp>
 
 #include "base/files.hpp"
 #include "base/json.hpp"
@@ -39,22 +42,22 @@ std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
   return chosen;
 }
 
-// Where the page goes when nobody says so: beside the jobs' output, which no rsync sends.
-fs::path usual_file(Project& project, const Job& first) {
-  return project.folder() / ".remote" / "reports" /
-         fmt::format("{}-{}.html", first.launch ? "launch" : "job", first.key);
+// Where a page goes when nobody says so: beside the jobs' output, which no rsync sends.
+fs::path reports_folder(Project& project) {
+  project.require_trust();  // the folder may be a link that leads out of the project
+  const fs::path folder = project.folder() / ".remote" / "reports";
+  make_folders(folder, 0700);
+  return folder;
 }
 
 // Writes the page where it belongs; returns the file.
 fs::path write_page(Context& context, const ReportArguments& arguments, const nlohmann::ordered_json& data,
                     const Report& report) {
   const bool given = !arguments.out.empty();
-  fs::path file =
-      given ? absolute_path(expand_home(arguments.out)) : usual_file(context.project(), report.jobs.front());
-  if (!given) {
-    context.project().require_trust();  // the folder may be a link that leads out of the project
-    make_folders(file.parent_path(), 0700);
-  }
+  const Job& first = report.jobs.front();
+  fs::path file = given ? absolute_path(expand_home(arguments.out))
+                        : reports_folder(context.project()) /
+                              fmt::format("{}-{}.html", first.launch ? "launch" : "job", first.key);
   write_file_atomic(file, report_page(data, report), 0600);  // it has variables and output
   return file;
 }
@@ -96,7 +99,76 @@ int watch(Context& context, const ReportArguments& arguments, ReportRequest requ
   }
 }
 
+// The launches that are named, where these are several: by key or name, or by tags.
+std::vector<PastLaunch> several_launches(Context& context, const JobOptions& options) {
+  constexpr std::size_t most = 32;
+  const History history(context.project().folder());
+  std::vector<std::string> names = options.launches;
+  if (!options.by_name() && !options.tags.empty()) {
+    for (const LaunchSummary& launch : history.list({.tags = options.tags})) {
+      names.push_back(launch.id.text());
+    }
+    if (names.size() > most) {
+      context.terminal.notice(fmt::format("the newest {} of {} launches", most, names.size()));
+      names.resize(most);
+    }
+  }
+  std::vector<PastLaunch> launches;
+  for (const std::string& name : names.size() > 1 ? names : std::vector<std::string>()) {
+    PastLaunch launch = history.launch(name);
+    if (std::ranges::find(launches, launch.id, &PastLaunch::id) == launches.end()) {
+      launches.push_back(std::move(launch));
+    }
+  }
+  if (launches.size() > most) {
+    throw Error::usage("remote report", fmt::format("more than {} launches are named", most), "name fewer");
+  }
+  std::ranges::stable_sort(launches, {}, &PastLaunch::began_at);
+  return launches;
+}
+
+// Several launches on one page.
+int compare(Context& context, const ReportArguments& arguments, const std::vector<PastLaunch>& launches) {
+  Project& project = context.project();
+  const std::vector<Job> stored = project.jobs({.ask = false});
+  std::vector<Report> reports;
+  for (const PastLaunch& launch : launches) {
+    ReportRequest request;
+    request.fetch = !arguments.offline;
+    std::ranges::copy_if(stored, std::back_inserter(request.jobs),
+                         [&](const Job& job) { return job.launch == launch.id; });
+    reports.push_back(request.jobs.empty() ? Report() : project.report(request));
+    context.show(reports.back().errors);
+  }
+  // What the reports have found out completes the records.
+  std::vector<PastLaunch> now;
+  const History history(project.folder());
+  std::ranges::transform(launches, std::back_inserter(now),
+                         [&](const PastLaunch& one) { return history.launch(one.id.text()); });
+  const auto data = comparison_json(now, reports, project.name());
+  fs::path file = absolute_path(expand_home(arguments.out));
+  if (arguments.out.empty()) {
+    std::vector<std::string> keys;
+    std::ranges::transform(now, std::back_inserter(keys),
+                           [](const PastLaunch& one) { return std::to_string(one.first_key); });
+    file = reports_folder(project) / fmt::format("launches-{}.html", join(keys, "-"));
+  }
+  write_file_atomic(file, report_page(data, Report()), 0600);
+  if (context.options.json) {
+    context.print(data);
+  } else {
+    context.terminal.out(file.string() + "\n");
+  }
+  return 0;
+}
+
 int run_report(Context& context, const ReportArguments& arguments) {
+  if (const auto launches = several_launches(context, arguments.jobs); launches.size() > 1) {
+    if (arguments.watch) {
+      throw Error::usage("remote report --watch", "several launches are named", "watch one: --launch KEY");
+    }
+    return compare(context, arguments, launches);
+  }
   ReportRequest request;
   request.jobs = choose_launch(context.project(), arguments.jobs);
   request.fetch = !arguments.offline;

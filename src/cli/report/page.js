@@ -190,6 +190,28 @@
     at("variables").querySelector("table").replaceChildren(...factRows(all.variables));
   };
 
+  // Several launches beside each other, and no parts that are about one.
+  const showLaunches = () => {
+    const all = data.launches;
+    at("launches").hidden = !all;
+    for (const part of ["timeline", "jobs", "output"]) at(part).closest("section").hidden = !!all;
+    if (!all) return;
+    const head = element("tr");
+    head.append(element("th", ""), ...all.map((one, n) => {
+      const cell = element("th", one.label);
+      cell.style.color = color(n);
+      return cell;
+    }));
+    const row = (name, values) => {
+      const made = element("tr");
+      made.append(element("th", name), ...values.map(value => element("td", value === null ? "–" : value, "command")));
+      return made;
+    };
+    const notes = all.some(one => one.note) ? [row("note", all.map(one => one.note || null))] : [];
+    at("launches").querySelector("table").replaceChildren(head, row("began", all.map(one => clock(Date.parse(one.began_at) / 1000))), ...notes,
+                                                          ...data.differences.map(one => row(one.name, one.values)));
+  };
+
   const showOutput = () => {
     const first = data.cause ? data.cause.key : null;
     const open = new Set([...at("output").querySelectorAll("details[open]")].map(one => one.dataset.who));
@@ -240,7 +262,7 @@
     box.append(place);
     if (curves.length > 8) {
       const more = element("details");
-      more.append(element("summary", curves.length + (curves[0].label ? " GPUs" : " ranks") + ": last, least and most"), legendTable(curves));
+      more.append(element("summary", curves.length + (curves[0].over === "time" ? " GPUs" : data.launches ? " launches" : " ranks") + ": last, least and most"), legendTable(curves));
       box.append(more);
     } else {
       box.append(legendTable(curves));
@@ -306,7 +328,7 @@
     charts.forEach(plot);
     const ranks = [...new Set(data.curves.map(who))];
     at("ranks").hidden = ranks.length < 2;
-    at("ranks").replaceChildren(element("legend", "Ranks"), ...ranks.map(name => {
+    at("ranks").replaceChildren(element("legend", data.launches ? "Launches" : "Ranks"), ...ranks.map(name => {
       const label = element("label");
       const box = element("input");
       box.type = "checkbox";
@@ -324,7 +346,7 @@
     }));
   };
 
-  const show = () => { showHead(); showTimeline(); showJobs(); showEnvironment(); showBandwidth(); showOutput(); showCurves(); showGpus(); };
+  const show = () => { showHead(); showLaunches(); if (!data.launches) showTimeline(); showJobs(); showEnvironment(); showBandwidth(); showOutput(); showCurves(); showGpus(); };
   show();
   let width = innerWidth;
   addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; [...charts, ...gpuCharts].forEach(plot); } });

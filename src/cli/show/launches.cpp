@@ -87,6 +87,11 @@ const Job& first_rank(const Batch& batch) {
   return *std::ranges::min_element(batch, {}, [](const Job& job) { return job.rank.value_or(0); });
 }
 
+std::string keys_of(const LaunchSummary& launch) {
+  return launch.first_key == launch.last_key ? std::to_string(launch.first_key)
+                                             : fmt::format("{}-{}", launch.first_key, launch.last_key);
+}
+
 std::vector<std::string> servers_of(const std::vector<Job>& jobs) {
   std::vector<std::string> names;
   std::set<std::string> seen;

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include <remote/history.hpp>
+
 #include "cli/context.hpp"
 
 // Several jobs in one sentence or row: the ranks of a launch.
@@ -16,6 +18,8 @@ namespace remote::cli {
 using Batch = std::vector<Job>;
 // In the order of their first jobs.
 std::vector<Batch> by_launch(const std::vector<Job>& jobs);
+// "45-48", or "45" of one with a single job.
+std::string keys_of(const LaunchSummary& launch);
 // The job with the lowest rank.
 const Job& first_rank(const Batch& batch);
 

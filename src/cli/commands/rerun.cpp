@@ -1,0 +1,241 @@
+// `remote rerun` and `diff`: a launch on record again, and what differs between launches.
+
+#include <algorithm>
+
+#include <CLI/App.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <remote/history.hpp>
+
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "cli/commands/launch_options.hpp"
+#include "cli/options.hpp"
+#include "cli/show/differences.hpp"
+#include "cli/show/jobs.hpp"
+#include "cli/show/launches.hpp"
+#include "cli/show/waiting.hpp"
+#include "jobs/job_json.hpp"
+#include "ui/table.hpp"
+
+namespace remote::cli {
+namespace {
+
+struct RerunArguments {
+  RerunRequest request;
+  std::vector<std::string> words;
+  EnvOptions env;
+  std::string code;
+  bool yes = false;
+  bool dry_run = false;
+  std::optional<bool> follow;
+};
+
+std::string why_gone(CodeKept why, const PastLaunch& launch) {
+  switch (why) {
+    case CodeKept::kept:
+      return "";
+    case CodeKept::no_git:
+      return "no commit of git is known for it";
+    case CodeKept::no_commit:
+      return "git no longer has commit " + launch.commit.substr(0, 12);
+    case CodeKept::no_patch:
+      return fmt::format("it differed from commit {}, and the patch was not kept",
+                         launch.commit.substr(0, 12));
+    case CodeKept::not_sent:
+      return "the servers had older code than this machine";
+  }
+  return "";
+}
+
+std::string files_text(const std::vector<std::string>& files) {
+  return fmt::format("{}: {}", counted(files.size(), "file"), join(first_lines(files, 3), ", "));
+}
+
+// What cannot be as it was, a sentence each.
+std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
+  std::vector<std::string> losses;
+  const PastLaunch& launch = again.launch;
+  if (again.code == Rerun::Code::gone && !code_of_now) {
+    losses.push_back(
+        fmt::format("its code is gone ({}): it would run what is here now", why_gone(again.why, launch)));
+    if (!again.changed.empty()) {
+      losses.push_back("what is here now differs from git's in " + files_text(again.changed));
+    }
+  }
+  if (again.code == Rerun::Code::kept && launch.untracked > 0 && !code_of_now) {
+    losses.push_back(
+        fmt::format("{} that git did not have: not kept, so what the servers have of them is used",
+                    counted(static_cast<std::size_t>(launch.untracked), "file")));
+  }
+  for (const std::string& name : again.missing) {
+    losses.push_back(
+        fmt::format("the value of {0} was not kept: give --env {0} VALUE, or -e {0}", visible_line(name)));
+  }
+  if (!launch.request) {
+    losses.push_back("its options are not on record, which an older version wrote: the usual ones are used");
+  }
+  return losses;
+}
+
+// What the user should know of it without being asked.
+void show_plan(Context& context, const Rerun& again, bool code_of_now) {
+  if (again.code == Rerun::Code::kept && !code_of_now) {
+    context.terminal.notice(
+        fmt::format("with the code of then, commit {}{}{}", again.launch.commit.substr(0, 12),
+                    again.launch.changed ? " and its patch" : "",
+                    again.changed.empty() ? "" : "; here differ now " + files_text(again.changed)));
+  } else if (code_of_now && !again.changed.empty()) {
+    context.terminal.notice("with the code of now; since then differ " + files_text(again.changed));
+  }
+  if (!again.from_here.empty()) {
+    context.terminal.notice("from the environment of this machine: " + join(again.from_here, ", "));
+  }
+}
+
+void ask_about(Context& context, const RerunArguments& arguments, const std::vector<std::string>& losses) {
+  for (const std::string& loss : losses) {
+    context.terminal.warning(loss);
+  }
+  if (losses.empty() || arguments.yes || arguments.dry_run) {
+    return;
+  }
+  const bool can_ask = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
+  if (!can_ask) {
+    throw Error::usage("nothing was started", "the launch cannot be as it was",
+                       "--yes starts it all the same, --code now with the code that is here");
+  }
+  if (!is_yes(context.terminal.ask("Start it all the same? [y/N] ", context.cancel))) {
+    context.cancel.check();
+    throw Error("nothing was started", "you did not say yes");
+  }
+}
+
+int run_rerun(Context& context, const RerunArguments& arguments) {
+  RerunRequest request = arguments.request;
+  request.env = arguments.env.collect(context);
+  request.more = shell_join(arguments.words);
+  Rerun again = context.project().plan_rerun(request);
+  const bool code_of_now = arguments.code == "now";
+  if (arguments.code == "then" && again.code == Rerun::Code::gone) {
+    throw Error::usage("the code of the launch is gone", why_gone(again.why, again.launch),
+                       "--code now uses what is here");
+  }
+  ask_about(context, arguments, losses_of(again, code_of_now));
+  show_plan(context, again, code_of_now);
+  if (arguments.dry_run) {
+    const Plan plan = context.project().plan(again.request);
+    if (context.options.json) {
+      context.print(plan_json(plan));
+    } else {
+      context.terminal.out(plan_text(plan));
+    }
+    return 0;
+  }
+  if (context.stream) {
+    context.stream->name_servers(context.project().server_names(again.request.servers));
+  }
+  const bool one_value = context.options.json && !context.stream;
+  const LaunchDefaults usual = context.project().launch_defaults();
+  const bool follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
+  again.request.await_lifelines = !follow;
+  return start_on_screen(context, again.request, {follow, follow && usual.pull.value_or(false)},
+                         [&] { return context.project().rerun(again, code_of_now); });
+}
+
+// ---- diff
+
+struct DiffArguments {
+  std::string from;
+  std::string to = "now";
+};
+
+const char* kept_name(CodeKept kept) {
+  constexpr const char* names[] = {"kept", "no_git", "no_commit", "no_patch", "not_sent"};
+  return names[static_cast<std::size_t>(kept)];
+}
+
+nlohmann::ordered_json diff_json(const LaunchDiff& diff) {
+  return {{"from", jobs::to_json(static_cast<const LaunchSummary&>(diff.from))},
+          {"to", diff.to ? jobs::to_json(static_cast<const LaunchSummary&>(*diff.to))
+                         : nlohmann::ordered_json(nullptr)},
+          {"differences", differences_json(diff.differences)},
+          {"code",
+           {{"from", kept_name(diff.code_from)},
+            {"to", kept_name(diff.code_to)},
+            {"files", diff.files},
+            {"diff", diff.code}}}};
+}
+
+std::string code_text(const LaunchDiff& diff) {
+  std::string text;
+  if (diff.code_from != CodeKept::kept) {
+    text += fmt::format("the code of {} is not kept: {}\n", keys_of(diff.from),
+                        why_gone(diff.code_from, diff.from));
+  }
+  if (diff.code_to != CodeKept::kept) {
+    text += diff.to ? fmt::format("the code of {} is not kept: {}\n", keys_of(*diff.to),
+                                  why_gone(diff.code_to, *diff.to))
+                    : "git does not tell of the code that is here now\n";
+  }
+  if (!text.empty()) {
+    return text;
+  }
+  if (diff.files.empty()) {
+    return "the code is the same, as far as git has it\n";
+  }
+  text = fmt::format("{} of the code {}\n", counted(diff.files.size(), "file"),
+                     diff.files.size() == 1 ? "differs" : "differ");
+  return text + visible_text(diff.code);
+}
+
+int run_diff(Context& context, const DiffArguments& arguments) {
+  const LaunchDiff diff =
+      History(context.project().folder()).diff(arguments.from, arguments.to, context.cancel);
+  if (context.options.json) {
+    context.print(diff_json(diff));
+    return 0;
+  }
+  std::string text;
+  if (!diff.differences.empty()) {
+    ui::Table table(
+        {"", ui::Column(keys_of(diff.from)).yielding(), ui::Column(keys_of(*diff.to)).yielding()});
+    for (const LaunchDifference& one : diff.differences) {
+      table.add({difference_name(one), one.values[0].value_or("-"), one.values[1].value_or("-")});
+    }
+    text = table.text(context.terminal) + "\n";
+  }
+  context.terminal.out(text + code_text(diff));
+  return 0;
+}
+
+}  // namespace
+
+void add_rerun(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_rerun);
+  RerunRequest& request = arguments.request;
+  add_launch_word(command, context, request.launch, "Key of any of its jobs, its name, or last")->required();
+  command.add_option("words", arguments.words, "More words of the command, behind --")->type_name("WORD");
+  arguments.env.add(command);
+  add_server_option(command, context, request.servers)
+      ->description("Server: a name, a glob or a,b; repeatable (default: those that it had)");
+  command.add_option("--cmd", request.command, "Another command, a line for the server's shell")
+      ->type_name("C");
+  command.add_option("--code", arguments.code, "Code to run: then, which fails where it is gone, or now")
+      ->check(CLI::IsMember({"then", "now"}));
+  command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
+  command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
+  command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");
+  command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
+  add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
+}
+
+void add_diff(CLI::App& command, Context& context) {
+  auto& arguments = arguments_of(command, context, run_diff);
+  add_launch_word(command, context, arguments.from, "Key of any of its jobs, its name, or last")->required();
+  CLI::Option* to = command.add_option("to", arguments.to, "Another launch, or now (default): the code here");
+  to->type_name("KEY|now");
+  context.completers[to] = NameKind::launches;
+}
+
+}  // namespace remote::cli

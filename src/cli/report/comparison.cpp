@@ -1,0 +1,107 @@
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/clock.hpp"
+#include "base/json.hpp"
+#include "base/strings.hpp"
+#include "cli/context.hpp"
+#include "cli/report/page.hpp"
+#include "cli/show/differences.hpp"
+#include "cli/show/launches.hpp"
+
+namespace remote::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string label_of(const PastLaunch& launch) {
+  return keys_of(launch) + (launch.name.empty() ? "" : " " + visible_line(launch.name));
+}
+
+// Of each name one curve: that of the lowest rank that has it. They are by name, then by rank.
+void add_curves(const std::vector<Curve>& curves, const std::string& label, std::size_t index, Json& all) {
+  std::set<std::string> names;
+  for (const Curve& curve : curves) {
+    if (names.insert(curve.name).second) {
+      all.push_back({{"name", curve.name},
+                     {"label", label},
+                     {"rank", index},  // which chooses its color
+                     {"over", curve.over},
+                     {"at", curve.at},
+                     {"values", curve.values},
+                     {"thinned", curve.thinned}});
+    }
+  }
+}
+
+}  // namespace
+
+Json comparison_json(const std::vector<PastLaunch>& launches, const std::vector<Report>& reports,
+                     const std::string& project) {
+  Json all = Json::array();
+  Json curves = Json::array();
+  Json problems = Json::array();
+  std::vector<std::string> keys;
+  std::size_t succeeded = 0;
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const PastLaunch& launch = launches[i];
+    const std::string label = label_of(launch);
+    keys.push_back(keys_of(launch));
+    succeeded += launch.state == JobState::succeeded ? 1 : 0;
+    all.push_back({{"label", label},
+                   {"key", launch.first_key},
+                   {"launch", launch.id.text()},
+                   {"state", to_string(launch.state)},
+                   {"began_at", format_utc(launch.began_at)},
+                   {"note", visible_line(launch.note)},
+                   {"command", visible_line(launch.command)}});
+    add_curves(reports[i].curves, label, i, curves);
+    for (const Error& error : reports[i].errors) {
+      problems.push_back(label + ": " + error.message());
+    }
+    if (reports[i].jobs.empty()) {
+      problems.push_back(label + ": its jobs were removed, and its curves with them");
+    }
+  }
+  // Curves of one name beside each other, whichever launch has it.
+  std::stable_sort(curves.begin(), curves.end(),
+                   [](const Json& one, const Json& other) { return one["name"] < other["name"]; });
+  Json rows = differences_json(differences(launches));
+  for (Json& row : rows) {
+    const auto& servers = row["servers"];
+    row["name"] = row["part"] == "command" ? "command" : visible_line(row["name"].get<std::string>());
+    if (!servers.empty()) {
+      row["name"] =
+          row["name"].get<std::string>() + " on " + server_names(servers.get<std::vector<std::string>>());
+    }
+    for (Json& value : row["values"]) {
+      value = value.is_null() ? value : Json(visible_line(value.get<std::string>()));
+    }
+  }
+  return {{"project", project},
+          {"title", "launches " + join(keys, ", ")},
+          {"launch", nullptr},
+          {"state", fmt::format("{} launches", launches.size())},
+          {"look", ""},
+          {"headline", fmt::format("{} succeeded", succeeded)},
+          {"cause", nullptr},
+          {"problems", std::move(problems)},
+          {"errors", Json::array()},
+          {"launches", std::move(all)},
+          {"differences", std::move(rows)},
+          {"jobs", Json::array()},
+          {"timeline", {{"steps", Json::array()}, {"moments", Json::array()}}},
+          {"environment", nullptr},
+          {"gpus", Json::array()},
+          {"bandwidth", nullptr},
+          {"curves", std::move(curves)},
+          {"tails", Json::array()},
+          {"made_at", format_utc(now_seconds())},
+          {"version", REMOTE_VERSION},
+          {"watch", false}};
+}
+
+}  // namespace remote::cli

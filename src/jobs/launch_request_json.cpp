@@ -1,0 +1,114 @@
+#include "jobs/launch_request_json.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.hpp"
+
+namespace remote::jobs {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::array init_methods{"env", "tcp", "file"};  // in the order of InitMethod
+
+template <typename Value>
+void put(Json& json, const char* name, const std::optional<Value>& value) {
+  json[name] = value ? Json(*value) : Json(nullptr);
+}
+template <typename Value>
+void put(Json& json, const char* name, const Value& value) {
+  json[name] = value;
+}
+void put(Json& json, const char* name, const std::chrono::seconds& value) {
+  json[name] = value.count();
+}
+
+template <typename Value>
+void get(const Json& json, const char* name, std::optional<Value>& value) {
+  if (const auto found = json.find(name); found != json.end() && !found->is_null()) {
+    value = found->get<Value>();
+  }
+}
+template <typename Value>
+void get(const Json& json, const char* name, Value& value) {
+  if (const auto found = json.find(name); found != json.end()) {
+    value = found->get<Value>();
+  }
+}
+void get(const Json& json, const char* name, std::chrono::seconds& value) {
+  constexpr std::int64_t most = 1000000;
+  auto count = static_cast<std::int64_t>(value.count());
+  get(json, name, count);
+  value = std::chrono::seconds(std::clamp<std::int64_t>(count, 0, most));
+}
+
+// What is written and read alike.
+void visit(auto& json, auto& request, const auto& field) {
+  field(json, "servers", request.servers);
+  field(json, "nproc", request.nproc);
+  field(json, "nodes", request.nodes);
+  field(json, "requeue", request.requeue);
+  field(json, "master_port", request.master_port);
+  field(json, "image", request.image);
+  field(json, "tags", request.tags);
+  field(json, "rendezvous", request.torchrun.rendezvous);
+  field(json, "nnodes", request.torchrun.nodes);
+  field(json, "max_restarts", request.torchrun.max_restarts);
+  field(json, "mpi_over_ssh", request.mpi_over_ssh);
+  field(json, "init_dir", request.init_dir);
+  field(json, "python", request.python);
+  field(json, "local_rank_arg", request.local_rank_arg);
+  field(json, "enable_stacks", request.enable_stacks);
+  field(json, "check", request.check);
+  field(json, "end_others", request.end_others);
+  field(json, "failure_grace", request.failure_grace);
+  field(json, "lost_after", request.lost_after);
+}
+
+}  // namespace
+
+Json to_json(const LaunchRequest& request, const std::vector<std::string>& secrets) {
+  Json json = Json::object();
+  visit(json, request, [](Json& to, const char* name, const auto& value) { put(to, name, value); });
+  json["init_method"] = init_methods[static_cast<std::size_t>(request.init_method)];
+  Json& hosts = json["hosts"] = Json::array();
+  for (const LaunchHost& host : request.hosts) {
+    Json& one = hosts.emplace_back(Json{{"name", host.name}, {"gpus", host.gpus}});
+    put(one, "slots", host.slots);
+    put(one, "without_gpus", host.without_gpus);
+  }
+  Json& env = json["env"] = Json::array();  // their order counts
+  for (const auto& [name, value] : request.env) {
+    const bool secret = std::ranges::find(secrets, name) != secrets.end();
+    env.push_back({name, secret ? Json(nullptr) : Json(value)});
+  }
+  return json;
+}
+
+void take_json(const Json& json, LaunchRequest& request, std::vector<std::string>& secrets) {
+  visit(json, request, [](const Json& from, const char* name, auto& value) { get(from, name, value); });
+  const auto method = std::ranges::find(init_methods, json.value("init_method", "env"));
+  request.init_method =
+      method == init_methods.end() ? InitMethod::env : static_cast<InitMethod>(method - init_methods.begin());
+  for (const Json& one : json.at("hosts")) {
+    LaunchHost& host = request.hosts.emplace_back();
+    host.where = "the record";
+    get(one, "name", host.name);
+    get(one, "gpus", host.gpus);
+    get(one, "slots", host.slots);
+    get(one, "without_gpus", host.without_gpus);
+  }
+  for (const Json& one : json.at("env")) {
+    const auto& name = request.env.emplace_back(one.at(0), "").first;
+    if (one.at(1).is_null()) {
+      secrets.push_back(name);
+    } else {
+      request.env.back().second = one.at(1);
+    }
+  }
+}
+
+}  // namespace remote::jobs

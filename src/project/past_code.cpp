@@ -1,0 +1,183 @@
+#include "project/past_code.hpp"
+
+#include <algorithm>
+
+#include <fcntl.h>
+#include <remote/error.hpp>
+#include <sys/stat.h>
+
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
+#include "base/strings.hpp"
+#include "config/trust.hpp"
+
+namespace remote::project {
+namespace fs = std::filesystem;
+namespace {
+
+constexpr std::chrono::seconds patience{120};
+constexpr std::size_t most_patch = 256U << 20U;  // of what is here now; it is kept only for a moment
+
+std::string line_of(const std::optional<std::string>& printed) {
+  const std::string text = printed.value_or("");
+  return text.substr(0, text.find('\n'));
+}
+
+bool is_hex(const std::string& text) {
+  return !text.empty() && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// The servers had something else than what was here.
+bool was_not_sent(const PastLaunch& record) {
+  return std::ranges::any_of(record.beginning.servers, [](const ServerSetup& server) {
+    return std::ranges::any_of(server.facts, [](const auto& fact) { return fact.first == "changed here"; });
+  });
+}
+
+// What a tree of somebody else's says is in the folder.
+bool is_within(const fs::path& folder, const fs::path& file) {
+  return config::lies_in(resolved(file.parent_path()), resolved(folder));
+}
+
+// Older than all that people edit, and another one for another content.
+void set_time(const fs::path& file, const std::string& blob) {
+  const timespec time{.tv_sec = 86400 + std::stol(blob.substr(0, 7), nullptr, 16), .tv_nsec = 0};
+  const timespec times[] = {time, time};
+  ::utimensat(AT_FDCWD, file.c_str(), times, AT_SYMLINK_NOFOLLOW);
+}
+
+}  // namespace
+
+PastCode::PastCode(const fs::path& project, Cancel cancel)
+    : project_(project), cancel_(cancel), git_(project, cancel, patience) {
+  try {
+    const std::string objects = line_of(git_.ask({"rev-parse", "--git-path", "objects"}));
+    const auto prefix = git_.ask({"rev-parse", "--show-prefix"});
+    known_ = !objects.empty() && prefix && git_.without_drivers() &&
+             objects.find_first_of(":\"") == std::string::npos;  // of the list below
+    prefix_ = line_of(prefix);
+    make_folders(work_.path() / "objects");
+    git_.set("GIT_INDEX_FILE", (work_.path() / "index").string());
+    git_.set("GIT_OBJECT_DIRECTORY", (work_.path() / "objects").string());
+    git_.set("GIT_ALTERNATE_OBJECT_DIRECTORIES", (project / objects).string());
+  } catch (const Error&) {  // there is no git
+    known_ = false;
+  }
+}
+
+PastCode::Tree PastCode::tree_of(const PastLaunch& record, const fs::path& patch) {
+  Tree tree{.kept = CodeKept::no_git, .untracked = record.untracked};
+  if (!known_ || record.commit.empty()) {
+    return tree;
+  }
+  tree.kept = CodeKept::no_commit;
+  if (!is_hex(record.commit) || !git_.ask({"read-tree", record.commit})) {
+    cancel_.check();
+    return tree;
+  }
+  // Records of older versions do not say whether it is the patch that is missing, or there is none.
+  if (patch.empty() && (record.changed || (!record.clean && !record.request))) {
+    tree.kept = CodeKept::no_patch;
+    return tree;
+  }
+  if (!patch.empty()) {
+    std::vector<std::string> words{"apply", "--cached", "--whitespace=nowarn"};
+    if (!prefix_.empty()) {
+      words.push_back("--directory=" + prefix_);
+    }
+    words.push_back(patch.string());
+    if (!git_.ask(words)) {
+      tree.kept = CodeKept::no_patch;
+      return tree;
+    }
+  }
+  tree.id = line_of(git_.ask({"write-tree", "--missing-ok"}));
+  tree.kept = tree.id.empty() ? CodeKept::no_commit : CodeKept::kept;
+  return tree;
+}
+
+PastCode::Tree PastCode::then(const PastLaunch& record) {
+  Tree tree = tree_of(record, record.patch);
+  if (tree.kept == CodeKept::kept && was_not_sent(record)) {
+    tree.kept = CodeKept::not_sent;
+  }
+  return tree;
+}
+
+PastCode::Tree PastCode::now() {
+  Git here(project_, cancel_, patience);  // with the user's index
+  auto [record, text] = known_ ? look_at_git(here, most_patch) : std::pair<PastLaunch, std::string>();
+  record.request.emplace();  // it says whether there is a patch
+  const fs::path patch = work_.path() / "now.patch";
+  if (!text.empty()) {
+    write_file_atomic(patch, text);
+  }
+  return tree_of(record, text.empty() ? fs::path() : patch);
+}
+
+std::vector<std::string> PastCode::changed(const Tree& from, const Tree& to) {
+  std::vector<std::string> names;
+  if (from.kept == CodeKept::kept && to.kept == CodeKept::kept) {
+    names = split(git_.ask(of_project({"diff", "--name-only", "-z", "--no-renames", "--relative",
+                                       "--no-ext-diff", "--no-textconv", from.id, to.id}))
+                      .value_or(""),
+                  '\0');
+    std::erase(names, "");
+  }
+  return names;
+}
+
+std::string PastCode::diff(const Tree& from, const Tree& to) {
+  if (from.kept != CodeKept::kept || to.kept != CodeKept::kept) {
+    return "";
+  }
+  return git_
+      .ask(of_project({"diff", "--relative", "--no-color", "--no-ext-diff", "--no-textconv", "-U3",
+                       "--submodule=short", "--src-prefix=a/", "--dst-prefix=b/", from.id, to.id}))
+      .value_or("");
+}
+
+fs::path PastCode::write(const Tree& tree) {
+  const fs::path all = work_.path() / "tree";
+  const fs::path folder = all / prefix_;
+  make_folders(folder);
+  const auto failed = [&](bool well) {
+    cancel_.check();
+    if (!well) {
+      throw Error("cannot make the code of the launch again", "git failed",
+                  "start it with what is here now, or check out its commit");
+    }
+  };
+  failed(git_.ask({"read-tree", tree.id}).has_value());
+  failed(git_.ask({"rm", "--cached", "-r", "-f", "-q", "--ignore-unmatch", "--", ".remote"}).has_value());
+  failed(git_.ask({"checkout-index", "-a", "-f", "-q", "--prefix=" + all.string() + "/"}).has_value());
+  for (const std::string& line : split(git_.ask({"ls-files", "-s", "-z"}).value_or(""), '\0')) {
+    // "100644 <blob> 0\t<name>"
+    const std::size_t tab = line.find('\t');
+    const fs::path file = tab != std::string::npos ? folder / line.substr(tab + 1) : fs::path();
+    if (tab != std::string::npos && tab > 47 && is_hex(line.substr(7, 7)) && is_within(folder, file)) {
+      set_time(file, line.substr(7, 40));
+    }
+  }
+  // By the attributes that these files have themselves.
+  Git written(folder, cancel_, patience);
+  failed(written.without_drivers());
+  written.set("GIT_DIR", line_of(git_.ask({"rev-parse", "--absolute-git-dir"})));
+  written.set("GIT_WORK_TREE", all.string());
+  written.set("GIT_INDEX_FILE", (work_.path() / "index").string());
+  for (const std::string& filter : git_.filters()) {
+    if (filter.find_first_of(",)\\") != std::string::npos) {
+      continue;  // no attribute has such a value
+    }
+    const auto names = written.ask({"ls-files", "-z", "--", ":(attr:filter=" + filter + ")"});
+    failed(names.has_value());
+    for (const std::string& name : split(*names, '\0')) {
+      if (!name.empty() && is_within(folder, folder / name)) {
+        remove_file(folder / name);
+      }
+    }
+  }
+  return folder;
+}
+
+}  // namespace remote::project

@@ -1,0 +1,147 @@
+#!/bin/sh
+# remote rerun and diff: a launch starts again with its options, its variables and the code that it had, also after job-clean and on a
+# server that has lost everything; what is gone is said, and nothing is started without a yes. The user's files and git's index stay as they
+# are, and nothing that the project's git settings name is run.
+. "${0%/*}/support.sh"
+command -v git >/dev/null || skip "no git here"
+"$REMOTE" --quiet sandbox up --nodes 2
+system_python
+export GIT_CONFIG_GLOBAL="$work/gitconfig" GIT_CONFIG_NOSYSTEM=1
+git config --global user.email test@example.org
+git config --global user.name test
+git config --global init.defaultBranch trunk
+cat >train.sh <<'END_OF_SCRIPT'
+. ./part.sh
+echo "part $(part) rank $RANK of $WORLD_SIZE mode ${MODE-none} token ${API_TOKEN-none} words $*"
+echo "loss $(part).5"
+END_OF_SCRIPT
+echo 'part() { echo 1; }' >part.sh
+echo data >data.bin
+git init -q
+git add -A
+git commit -qm first
+echo 'part() { echo 2; }' >part.sh # a patch of that commit is what the launch runs
+chmod 755 part.sh
+code 0 launch --rsync --name first --follow --nproc-per-node 2 --env MODE quick --env API_TOKEN hunter2 -- sh train.sh one
+grep -q '^part 2 rank 0 of 4 mode quick token hunter2 words one$' "$work/out" || fail "the launch itself is wrong"
+! grep -r hunter2 .remote/jobs/launches || fail "a secret is in the record"
+code 0 show first --json
+first=$(picks 'd["id"]')
+
+# said LINE: rank 0 of the launch that ran last said so
+said() { grep -qx "$1" "$work/out" || fail "it did not print: $1"; }
+
+# Changed, committed, and a file more; the user has something staged, too.
+echo 'part() { echo 3; }' >part.sh
+git commit -qam second
+echo 'part() { echo 4; }' >part.sh
+git add part.sh
+echo 'part() { echo 5; }' >part.sh
+for key in core.fsmonitor core.pager diff.external filter.own.clean filter.own.smudge filter.own.process diff.own.textconv; do
+  git config "$key" "touch '$work/ran.$key' #"
+done
+git config core.hooksPath "$work/hooks"
+mkdir "$work/hooks"
+for hook in post-checkout post-index-change pre-applypatch post-applypatch; do
+  printf '#!/bin/sh\ntouch "%s"\n' "$work/ran.hook" >"$work/hooks/$hook"
+  chmod +x "$work/hooks/$hook"
+done
+printf '*.sh diff=own\n*.bin filter=own\n' >.git/info/attributes
+here() { cat .git/index part.sh && ls -A . .git/objects; }
+here >"$work/before"
+
+# A secret that is gone: nothing starts without it
+code 2 rerun first
+grep -q 'the value of API_TOKEN was not kept' "$work/err" || fail "it does not say what is missing"
+[ "$(of_jobs 'len(d)')" = 4 ] || fail "something was started"
+# From the environment of this machine, with more words and a variable more
+export API_TOKEN=again
+code 0 rerun first --follow --env EXTRA 1 --env MODE slow -- two 'th ree'
+unset API_TOKEN
+said 'part 2 rank 0 of 4 mode slow token again words one two th ree'
+grep -q 'with the code of then, commit .* and its patch' "$work/err" || fail "it does not say which code"
+here >"$work/after"
+cmp "$work/before" "$work/after" || fail "the user's files or git's are others now"
+[ -z "$(find "$work" -maxdepth 1 -name 'ran.*')" ] || fail "a program of the project's git settings ran: $(ls "$work")"
+! grep -rE 'hunter2|again' .remote/jobs/launches || fail "a secret is in the record"
+# What it ran is in its record, so that it can be repeated in turn
+code 0 show last --json
+[ "$(picks 'd["request"]["env"]')" = "[['MODE', 'quick'], ['API_TOKEN', None], ['EXTRA', '1'], ['MODE', 'slow']]" ] || fail "other variables: $(picks 'd["request"]["env"]')"
+# The next sync brings back what is here: nothing on the servers looks newer
+code 0 rsync
+! grep -q 'newer' "$work/err" || fail "what was sent looks newer than what is here"
+code 0 run --server node-1 --cmd 'cat part.sh data.bin'
+[ "$(cat "$work/out")" = "$(cat part.sh data.bin)" ] || fail "the servers do not have what is here"
+# Now the code is that of here
+code 0 rerun "$first" --follow --env API_TOKEN x --code now
+said 'part 5 rank 0 of 4 mode quick token x words one'
+
+# diff: code, command, variables
+code 0 diff "$first" now
+grep -q '^-part() { echo 3; }\|^+part() { echo 5; }' "$work/out" || fail "no unified diff"
+[ -z "$(find "$work" -maxdepth 1 -name 'ran.*')" ] || fail "diff runs a program of the project's git settings"
+code 0 diff 1 5 --json
+[ "$(picks 'd["code"]["files"], d["code"]["from"], d["code"]["to"]')" = "([], 'kept', 'kept')" ] || fail "the code was the same"
+[ "$(picks '[(one["part"], one["values"]) for one in d["differences"] if one["name"] in ("", "MODE", "EXTRA", "API_TOKEN")]')" = \
+  "[('command', ['sh train.sh one', \"sh train.sh one two 'th ree'\"]), ('variables', [None, '1']), ('variables', ['quick', 'slow'])]" ] || fail "other differences"
+code 0 diff 1 9 --json
+[ "$(picks 'd["code"]["files"]')" = "['part.sh']" ] || fail "not the file that differs"
+[ "$(picks '[one["values"] for one in d["differences"] if one["name"] == "loss"]')" = "[['2.5', '5.5']]" ] || fail "no numbers"
+code 0 diff 1 9
+grep -q '^+part() { echo 5; }$' "$work/out" && grep -q '^loss  *2.5  *5.5' "$work/out" || fail "the table is another one"
+
+# After job-clean, and on a server that was installed anew
+"$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
+[ "$(of_jobs 'len(d)')" = 0 ] || fail "jobs are left"
+homes | while read -r home; do rm -rf "$home/my project"; done
+code 0 rerun "$first" --follow -e API_TOKEN=y
+said 'part 2 rank 0 of 4 mode quick token y words one'
+
+# Code that is gone: what is here runs only after a yes
+rm .git/info/attributes # git itself would run them now
+git config --unset core.fsmonitor
+git config --unset core.hooksPath
+git checkout -q --orphan other
+git add -A
+git commit -qm other
+git branch -qD trunk
+git reflog expire --expire=now --all
+git gc -q --prune=now
+code 2 rerun "$first" -e API_TOKEN=z
+grep -q 'its code is gone (git no longer has commit' "$work/err" || fail "it does not say that the commit is gone"
+code 2 rerun "$first" -e API_TOKEN=z --code then
+code 0 rerun "$first" -e API_TOKEN=z --yes --follow
+said 'part 5 rank 0 of 4 mode quick token z words one'
+
+# Other servers, and one that is gone from configs.yaml
+code 0 rerun "$first" -e API_TOKEN=z --code now --server node-2 --follow
+said 'part 5 rank 0 of 2 mode quick token z words one'
+sed -i 's/node-2:/node-9:/' .remote/configs.yaml
+code 2 rerun "$first" -e API_TOKEN=z --code now
+grep -q 'configs.yaml no longer has node-2' "$work/err" || fail "it does not name the server"
+
+# A command with a secret cannot be repeated as it is
+code 0 launch --server node-1 --follow -- sh train.sh --token hunter2
+code 2 rerun last
+grep -q 'its command has a secret' "$work/err" || fail "it does not say that the command has a secret"
+code 0 rerun last --cmd 'sh train.sh other' --follow
+said 'part 5 rank 0 of 1 mode none token none words other'
+# Without git: the same as long as nothing has changed
+rm -rf .git
+code 0 rerun last --follow
+echo '# changed' >>train.sh
+code 2 rerun last
+grep -q 'no commit of git is known' "$work/err" || fail "it does not say why the code is gone"
+code 0 rerun last --code now --follow
+# A record of an older version has no options
+find .remote/jobs/launches -name launch.json -exec python3 -c '
+import json, sys
+for name in sys.argv[1:]:
+    record = json.load(open(name)); record.pop("request"); record.pop("changed"); json.dump(record, open(name, "w"))' {} +
+code 2 rerun last
+grep -q 'its options are not on record' "$work/err" || fail "it does not say that options are missing"
+code 0 rerun last --yes --code now --follow
+said 'part 5 rank 0 of 1 mode none token none words other'
+code 2 rerun nothing
+code 2 diff nothing
+echo "launches start again"
