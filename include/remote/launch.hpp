@@ -95,6 +95,11 @@ struct LaunchRequest {
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
   std::string note{};
+  // Run in a tree of its own on each server, which no later sync changes: docs/frozen.md. nullopt: no.
+  std::optional<bool> frozen{};
+  // The digest of an earlier launch's tree to run in (the fact `tree` of its record); implies `frozen`.
+  // "": what was last sent.
+  std::string tree{};
 };
 
 // A key of `launch:` or `launches:` as configs.yaml has it.
@@ -120,6 +125,7 @@ struct LaunchDefaults {
   std::optional<bool> rsync{};   // send the project first
   std::optional<bool> check{};   // look first whether the servers are fit for it
   std::optional<bool> pull{};    // copy its outputs here when following it ends
+  std::optional<bool> frozen{};  // see LaunchRequest
 };
 
 // What LaunchRequest::launcher takes.

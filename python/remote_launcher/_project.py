@@ -212,6 +212,7 @@ class Project:
         name: Optional[str] = None,
         note: Optional[str] = None,
         launch: Optional[str] = None,
+        frozen: Optional[bool] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
@@ -229,6 +230,7 @@ class Project:
             name: the name of its record (:meth:`record`).
             note: a note in it.
             launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
+            frozen: run in a copy of the code that later syncs do not change; default: what configs.yaml says.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
@@ -242,6 +244,7 @@ class Project:
         words += ["--image", image] if image else []
         words += ["--name", name] if name else []
         words += ["--note", note] if note else []
+        words += [] if frozen is None else ["--frozen" if frozen else "--no-frozen"]
         words += [*options, *(["--cmd", command] if command is not None else [])]
         answer = self.call(*words)
         answer.check()

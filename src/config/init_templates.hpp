@@ -58,6 +58,7 @@ inline constexpr std::string_view config_tail = R"(
 # What launches do unless their command line says otherwise.
 launch:
   rsync: true                    # copy what changed here first
+#   frozen: true                 # run in a copy of the code that later syncs do not change
 #   cmd: train.py
 #   nproc_per_node: auto
 #   env: {NCCL_DEBUG: WARN}

@@ -159,6 +159,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.rsync = section.boolean("rsync");
   usual.check = section.boolean("check");
   usual.pull = section.boolean("pull");
+  usual.frozen = section.boolean("frozen");
   note_settings(node, "launch", usual.settings);
   return settings;
 }

@@ -188,7 +188,7 @@ const std::vector<std::string>& known_keys(Level level) {
        {"manager", "version", "system_site_packages", "environment", "miniconda_url", "miniconda_sha256",
         "index_url", "extra_index_urls", "extra_index_url", "find_links", "constraints", "no_index", "conda"},
        {"cmd", "nproc_per_node", "env", "servers", "launcher", "init_method", "init_dir", "follow",
-        "on_failure", "rsync", "check", "rdzv", "nnodes", "max_restarts", "pull"},
+        "on_failure", "rsync", "check", "frozen", "rdzv", "nnodes", "max_restarts", "pull"},
        {"engine", "image", "args", "workdir", "pull"},
        {"columns"},
        {"url", "shape", "command"},

@@ -53,6 +53,7 @@ std::string kept_program(std::string_view from) {
 // The text of a job's job.sh. The variables that all these jobs have come first: what is the same in several
 // texts is sent once (Texts).
 std::string job_text(const std::string& project, const StartRequest& request, const Env& common) {
+  const std::string& tree = request.process.tree;
   servers::Script script;
   const auto& container = request.process.container;
   script.append("#!/bin/sh\n# A job: its environment, which may hold secrets, and its command.\n" +
@@ -77,6 +78,9 @@ std::string job_text(const std::string& project, const StartRequest& request, co
   }
   if (!trim(request.process.activate).empty()) {
     script.call(container ? "box_activate" : "job_activate", {request.process.activate});
+  }
+  if (!tree.empty()) {
+    script.call("job_tree", {tree});
   }
   if (container && !container->container.workdir.empty()) {
     script.call("box_workdir", {container->container.workdir});

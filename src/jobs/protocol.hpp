@@ -33,7 +33,8 @@ struct StartRequest {
   servers::ProcessSpec process;
   std::string backend{local_backend};
   // More files of the job's folder, by name: `init_file` (servers/init_file.hpp), where its launch has a
-  // shared file; for `slurm`: its batch script and what goes with it.
+  // shared file; `tree`, the digest of a frozen launch's tree; for `slurm`: its batch script and what goes
+  // with it.
   std::vector<std::pair<std::string, std::string>> files{};
 };
 

@@ -21,6 +21,9 @@ StartRequest request_for(const NewJob& job) {
   if (!job.init_file.empty()) {
     request.files.emplace_back("init_file", job.init_file + "\n");
   }
+  if (!job.process.tree.empty()) {
+    request.files.emplace_back("tree", job.process.tree + "\n");
+  }
   request.backend = *job.job.backend;
   if (request.backend != slurm_backend) {
     return request;

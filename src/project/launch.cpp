@@ -173,9 +173,11 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
     const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
-    jobs::NewJob job = new_job(core_.config, *server, process.command, process.env,
-                               request_.enable_stacks.value_or(request_.python || process.is_torch_agent),
-                               container, process.is_torch_agent);
+    jobs::NewJob job =
+        new_job(core_.config, *server, process.command, process.env,
+                // in a tree: sitecustomize.py sees to what is installed as editable
+                request_.enable_stacks.value_or(request_.python || process.is_torch_agent || !tree_.empty()),
+                container, process.is_torch_agent, tree_);
     if (!process.helpers.empty()) {
       job.process.activate +=
           "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
@@ -240,6 +242,7 @@ LaunchResult LaunchAttempt::start() {
     verify_sync();
   }
   announce_questions();
+  freeze();
   LaunchResult result;
   result.plan = plan();
   judge_servers(result.plan);

@@ -20,7 +20,8 @@
 
 // Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
 // what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
-// launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says of them.
+// launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says of them,
+// launch_frozen.cpp the trees of a frozen launch.
 
 namespace remote::project {
 
@@ -57,6 +58,7 @@ class LaunchAttempt {
     return core_.connector().connect(server, core_.cancel());
   }
   void verify_sync();
+  void freeze();
   void announce_questions();
   // The value that the user gave this variable.
   std::optional<std::string> given_variable(const std::string& name) const;
@@ -92,6 +94,8 @@ class LaunchAttempt {
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
   std::vector<CodeChanged> changed_;                         // what was told of the code, by start()
+  std::string tree_;                                         // the digest that a frozen launch runs in
+  std::vector<LaunchStep> freezing_;                         // by server, of a frozen launch
   std::vector<LaunchStep> connecting_;                       // by server
   std::vector<LaunchStep> looking_;                          // likewise
   std::vector<LaunchStep> readying_;                         // of those with a container

@@ -59,6 +59,7 @@ ServerSetup LaunchAttempt::setup_of(std::size_t server, const Plan& plan) const 
   }
   add("interface", answers_[server].interface.value_or(""));
   setup.facts.insert(setup.facts.end(), of_code.begin(), of_code.end());
+  add("tree", tree_);
   return setup;
 }
 
@@ -72,7 +73,7 @@ std::vector<ServerSetup> LaunchAttempt::setups(const Plan& plan) const {
 
 std::vector<LaunchStep> LaunchAttempt::steps() const {
   std::vector<LaunchStep> all;
-  for (const auto* steps : {&connecting_, &looking_, &readying_}) {
+  for (const auto* steps : {&connecting_, &freezing_, &looking_, &readying_}) {
     all.insert(all.end(), steps->begin(), steps->end());
   }
   return all;

@@ -22,15 +22,16 @@ namespace remote::project {
 
 jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
                      const Env& env, bool enable_stacks,
-                     const std::optional<servers::ContainerRun>& container, bool is_torch_agent) {
+                     const std::optional<servers::ContainerRun>& container, bool is_torch_agent,
+                     const std::string& tree) {
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;
   job.job.remote_folder = jobs::remote_folder_for(config, server);
-  job.process = {
-      command,
-      container ? servers::container_activation(config, server) : servers::activation(config, server), env,
-      container};
+  job.process = {command,
+                 container ? servers::container_activation(config, server, tree)
+                           : servers::activation(config, server, tree),
+                 env, container, tree};
   if (enable_stacks) {
     job.process.activate += "\n" + jobs::enable_stacks_text(config.remote_jobs_folder_name, is_torch_agent);
   }

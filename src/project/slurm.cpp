@@ -47,6 +47,10 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
     throw refusal("under Slurm, the agents of torchrun meet at a static rendezvous and are not restarted",
                   "leave out what chooses another way, or use servers without a scheduler");
   }
+  if (request.frozen.value_or(false) || !request.tree.empty()) {
+    throw refusal("a frozen launch does not go with Slurm, whose jobs may begin long after they are queued",
+                  "--no-frozen, or servers without a scheduler");
+  }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
                   "send the project first, which brings what differs");

@@ -169,7 +169,9 @@ ExecResult run_script(ssh::Connection& connection, const ActionRequest& request,
   std::string errors;
   ssh::ExecRequest exec;
   exec.what = request.what;
-  exec.input = request.guarded ? request.script.guarded_input() : request.script.input();
+  exec.input = request.guarded         ? request.script.guarded_input()
+               : request.input.empty() ? request.script.input()
+                                       : request.script.open_input() + request.input;
   exec.keep_input = request.guarded;
   exec.timeout = request.timeout;
   exec.silence = request.silence;

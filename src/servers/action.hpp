@@ -59,6 +59,7 @@ struct ActionRequest {
   bool guarded = false;
   std::size_t max_output = std::size_t{16} << 20U;  // more is an Error
   ssh::Sink log = {};                               // gets a copy of all output as it comes
+  std::string input = {};                           // what the script finds on its stdin; not with `guarded`
 };
 
 // An action whose answer is read into an `Answer`, which is a struct with

@@ -234,10 +234,20 @@ std::string prologue(const config::Config& config, const config::Server& server)
   return shell_text(script.add("lib/prologue.sh"));
 }
 
-std::string activation(const config::Config& config, const config::Server& server) {
+namespace {
+
+// Where the code is: the project's folder, or a tree (src/server/python/tree.py).
+std::string code_folder(const config::Config& config, const config::Server& server, const std::string& tree) {
+  const std::string project = config.project_path_on(server);
+  return tree.empty() ? project : folder_in(project, config.remote_jobs_folder_name + "/.trees/" + tree);
+}
+
+}  // namespace
+
+std::string activation(const config::Config& config, const config::Server& server, const std::string& tree) {
   Script script;
   script.append(prologue(config, server));
-  script.set_path("__project", config.project_path_on(server))
+  script.set_path("__project", code_folder(config, server, tree))
       .set_path("__scripts", scripts_folder(config, server))
       .set_path("__env", environment_folder(config, server));
   switch (config.python.manager) {
@@ -257,9 +267,10 @@ std::string activation(const config::Config& config, const config::Server& serve
   return shell_text(script.add("lib/activate.sh"));
 }
 
-std::string container_activation(const config::Config& config, const config::Server& server) {
+std::string container_activation(const config::Config& config, const config::Server& server,
+                                 const std::string& tree) {
   Script script;
-  script.set_path("__project", config.project_path_on(server))
+  script.set_path("__project", code_folder(config, server, tree))
       .set_path("__scripts", scripts_folder(config, server))
       .set("__manager", "none");
   return shell_text(script.add("lib/activate.sh"));

@@ -13,11 +13,13 @@ namespace remote::servers {
 // POSIX sh text that enters the environment: PATH, the variables that conda and virtualenv set, and
 // PYTHONPATH with the project and its src. Stands before a command, in any folder. Where there is no
 // environment yet, it leaves PATH alone. It sets no options, ends no shell and starts no process (conda's own
-// hooks apart).
-std::string activation(const config::Config& config, const config::Server& server);
+// hooks apart). `tree`: the digest of a frozen launch's tree, which PYTHONPATH has in place of the project.
+std::string activation(const config::Config& config, const config::Server& server,
+                       const std::string& tree = {});
 
 // The same for the inside of a container, which has its own Python: PYTHONPATH and no more.
-std::string container_activation(const config::Config& config, const config::Server& server);
+std::string container_activation(const config::Config& config, const config::Server& server,
+                                 const std::string& tree = {});
 
 // The sh text that runs the user's prologue, which activation() begins with; empty where there is none. Where
 // it failed, __failed is its exit code afterwards.

@@ -16,6 +16,7 @@ struct ProcessSpec {
   std::string activate;                     // sh text that enters the Python environment; may be ""
   Env env;                                  // exported, in this order; may hold secrets
   std::optional<ContainerRun> container{};  // of a job: what it runs in; `activate` is for the inside then
+  std::string tree{};                       // of a job: the digest of the tree that it runs in; "": none
 };
 
 // The text for `sh -s`, guarded: runs it in `project`, the project's folder there (remote_path_word). Nothing

@@ -260,6 +260,11 @@ ProjectState last_sent(const config::Config& config, const std::string& server) 
   return texts.size() == 2 && is_digest(texts[1]) ? read_tree(config, texts[1]) : ProjectState();
 }
 
+std::string sent_text(const config::Config& config, const std::string& digest) {
+  const auto text = read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + digest));
+  return text && sha256_hex(*text) == digest ? *text : "";
+}
+
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now) {
   return mark.digest.empty() ? now.newer_than(mark.time_ns)

@@ -92,6 +92,10 @@ class SentState {
 // What was last sent to a server of this name, wherever it was then; empty where that is not known.
 ProjectState last_sent(const config::Config& config, const std::string& server);
 
+// The text() of what was sent, by its Mark::digest, which is the text's SHA-256; "": it is not known any
+// more.
+std::string sent_text(const config::Config& config, const std::string& digest);
+
 // The files of `now` that are not what was sent: all of them where nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,
                                        const ProjectState& now);

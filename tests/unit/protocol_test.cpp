@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
 
+#include "jobs/trees.hpp"
 #include "support/noise.hpp"
 
 namespace remote::jobs {
@@ -28,6 +29,22 @@ TEST(Protocol, StartRepliesAreRead) {
   EXPECT_FALSE(replies[1].pid);
   EXPECT_EQ(replies[2].outcome, StartReply::Outcome::failed);
   EXPECT_EQ(replies[2].reason, "mkdir: no space left");
+}
+
+TEST(Protocol, AnswersAboutATreeAreRead) {
+  EXPECT_TRUE(read_answer<TreeAnswer>("@remote1 tree ready\n@remote1 end\n").ready);
+  EXPECT_TRUE(read_answer<TreeAnswer>("@remote1 tree unknown\n@remote1 end\n").unknown);
+  const auto answer = read_answer<TreeAnswer>(
+      "@remote1 tree differs a b.py\n@remote1 tree differs \033[2Jc\n@remote1 tree more 7\n@remote1 end\n");
+  ASSERT_EQ(answer.differing.size(), 2U);
+  EXPECT_EQ(answer.differing[0], "a b.py");
+  EXPECT_EQ(answer.differing[1].find('\033'), std::string::npos);
+  EXPECT_EQ(answer.more, 7);
+  EXPECT_EQ(read_answer<TreeAnswer>("@remote1 tree fail full\n@remote1 end\n").failure, "full");
+  for (const char* wrong : {"", "@remote1 tree\n", "@remote1 tree ready 1\n", "@remote1 tree differs\n",
+                            "@remote1 tree more -1\n", "@remote1 start x\n"}) {
+    EXPECT_THROW(read_answer<TreeAnswer>(std::string(wrong) + "@remote1 end\n"), Error) << wrong;
+  }
 }
 
 TEST(Protocol, StatusIsRead) {

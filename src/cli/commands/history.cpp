@@ -211,7 +211,7 @@ std::string servers_table(const Context& context, const PastLaunch& record) {
     for (const std::string& name : names) {
       const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
       const std::string value = fact == server.facts.end() ? "" : fact->second;
-      cells.emplace_back(name == "code" ? value.substr(0, 12) : value);
+      cells.emplace_back(name == "code" || name == "tree" ? value.substr(0, 12) : value);
     }
     table.add(std::move(cells));
   }

@@ -56,6 +56,7 @@ struct LaunchArguments {
   std::optional<bool> rsync;
   std::optional<bool> check;
   AtEnd at_end;
+  std::optional<bool> frozen;
 };
 
 void show_started(Context& context, const LaunchResult& launched, const std::string& ranks_from) {
@@ -209,6 +210,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   launch.ask_rsync = !arguments.rsync && !usual.rsync && !arguments.dry_run && !context.options.json &&
                      context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   request.check = arguments.check.value_or(usual.check.value_or(true));
+  request.frozen = arguments.frozen ? arguments.frozen : usual.frozen;
   request.await_lifelines = !launch.follow;  // following tells it too
   request.tell_changes = !launch.rsync;
   launch.usual = std::move(usual);
@@ -308,6 +310,8 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   command.add_flag("--verify-sync", arguments.request.verify_sync,
                    "Start only if every server has the same files as this machine");
+  add_switch(command, "--frozen,!--no-frozen", arguments.frozen,
+             "Run in a copy of the code that later syncs do not change");
   add_switch(command, "--enable-stacks,!--no-stacks", arguments.request.enable_stacks,
              arguments.kind == Kind::any
                  ? "Let job-stacks read Python stacks without py-spy (signal 50)"

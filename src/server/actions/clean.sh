@@ -4,6 +4,8 @@
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
+# shellcheck source=src/server/lib/tree.sh
+. "$remote_program/lib/tree.sh"
 cleaned=
 
 clean_one() {
@@ -80,5 +82,6 @@ clean_finish() {
       say "clean $cl_id failed $(printf %s "${cl_why:-it is still there}" | head -n 1 | tr '\000-\037\177' '?')"
     fi
   done
+  tree_program "$jobs" drop
   say end
 }

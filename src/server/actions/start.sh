@@ -13,6 +13,8 @@
 . "$remote_program/lib/python.sh"
 # shellcheck source=src/server/lib/lifeline_run.sh
 . "$remote_program/lib/lifeline_run.sh"
+# shellcheck source=src/server/lib/tree.sh
+. "$remote_program/lib/tree.sh"
 
 start_begin() {
   # Not ignored but caught: a loss of the connection must not stop this half-way, and what is started below
@@ -34,7 +36,7 @@ start_one() {
   if why=$(mkdir "$dir" 2>&1); then
     if {
       { [ "$3" = local ] || printf '%s\n' "$3" >"$dir/backend"; } &&
-        printf '%s' "$job_head$2$job_tail" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err" && more_files "$@"
+        printf '%s' "$job_head$2$job_tail" >"$dir/job.sh" && printf '' >"$dir/job.out" && printf '' >"$dir/job.err" && more_files "$@" && tree_use "$dir"
     } 2>/dev/null; then
       for_backend "$3" "$1"
     else

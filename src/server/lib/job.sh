@@ -24,6 +24,15 @@ job_workdir() {
     job_fails "the project has no folder $REMOTE_WORKDIR here: send it with \`remote rsync\`, or name another with --workdir"
 }
 
+# job_tree DIGEST: goes into the tree of a frozen launch; what Python has from the project it takes from there (sitecustomize.py).
+# shellcheck disable=SC2154
+job_tree() {
+  REMOTE_PROJECT_FOLDER=$(pwd)
+  cd "${remote_program%/.bin/*}/.trees/$1" 2>/dev/null || job_fails "the tree of this launch is gone: start it again"
+  REMOTE_TREE=$(pwd)
+  export REMOTE_PROJECT_FOLDER REMOTE_TREE
+}
+
 # job_activate TEXT: sh text that enters the Python environment. It sees no positional parameters.
 job_activate() {
   eval "set --

@@ -9,12 +9,7 @@ keep_program() {
   kept_name=$remote_digest
   kept=$jobs/.bin/$kept_name
   if ! kept_is_ours; then
-    [ -d "$jobs/.bin" ] || mkdir -p "$jobs/.bin" 2>/dev/null || give_up "cannot write in $jobs: no right to, or the disk is full"
-    for kp_dir in "$jobs" "$jobs/.bin"; do
-      [ -O "$kp_dir" ] || give_up "$kp_dir belongs to another user, who could change what runs from it; remove it, or use another folder"
-    done
-    ! [ -L "$jobs/.bin" ] || give_up "$jobs/.bin is a symbolic link, and programs are run from it: remove it"
-    chmod go-w "$jobs" "$jobs/.bin" 2>/dev/null
+    own_folder .bin
     make_copy 2>/dev/null || {
       rm -rf "$kp_new"
       give_up "cannot write in $jobs (no right to, or the disk is full)"
@@ -24,6 +19,16 @@ keep_program() {
   fi
   # when it was used last
   true 2>/dev/null >"$kept/used"
+}
+
+# own_folder NAME: makes this folder of the jobs' folder, from which something runs. Nobody else may write to the two.
+own_folder() {
+  [ -d "$jobs/$1" ] || mkdir -p "$jobs/$1" 2>/dev/null || give_up "cannot write in $jobs: no right to, or the disk is full"
+  for of_dir in "$jobs" "$jobs/$1"; do
+    [ -O "$of_dir" ] || give_up "$of_dir belongs to another user, who could change what runs from it; remove it, or use another folder"
+  done
+  ! [ -L "$jobs/$1" ] || give_up "$jobs/$1 is a symbolic link, and programs are run from it: remove it"
+  chmod go-w "$jobs" "$jobs/$1" 2>/dev/null
 }
 
 # kept_is_ours: whether the copy is whole, is this login's own like the folders that it is in, and nobody else may write to these.

@@ -36,6 +36,8 @@ remote_program=${0%/lib/*}
 . "$remote_program/lib/init_file.sh"
 # shellcheck source=src/server/lib/container.sh
 . "$remote_program/lib/container.sh"
+# shellcheck source=src/server/lib/tree.sh
+. "$remote_program/lib/tree.sh"
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -112,6 +114,7 @@ if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$o
   printf '%s\n' "$((oom - before))" >oom
 fi
 end_record "$kind" "$code" "$ended" supervisor
+tree_left # who sees the result may look for what the job wrote
 tries=0
 own_uid
 until { printf '%s\n' "$end" 1<>.result && mv -f .result result; } ||

@@ -236,6 +236,33 @@ def _fall_back_from_libuv(_):
     _after_import("torch._C", teach)
 
 
+def _import_from_tree(folder):
+    """In the tree of a frozen launch (tree.py): what is installed as editable comes from there, and not from the project's folder."""
+    import os
+    import sys
+
+    tree = os.environ.get("REMOTE_TREE")
+    if not tree:
+        return
+    project = os.environ["REMOTE_PROJECT_FOLDER"]
+    homes = {project, os.path.realpath(project)}
+
+    def moved(path):
+        for home in homes:
+            if isinstance(path, str) and (path == home or path.startswith(home + os.sep)):
+                new = os.path.normpath(tree + path[len(home) :])
+                if not path.startswith(os.path.dirname(tree)) and os.path.realpath(new).startswith(os.path.realpath(tree)):
+                    return new
+        return path
+
+    sys.path[:] = [moved(entry) for entry in sys.path]
+    for name, module in list(sys.modules.items()):
+        if name.startswith("__editable__"):  # what setuptools makes
+            for table in (getattr(module, "MAPPING", {}), getattr(module, "NAMESPACES", {})):
+                for key, value in table.items():
+                    table[key] = [moved(one) for one in value] if isinstance(value, list) else moved(value)
+
+
 def _chain(folder):
     import importlib.machinery
     import importlib.util
@@ -255,7 +282,7 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (_enable, _record_failures, _end_failed_mpi_rank, _explain_breakpoint, _fall_back_from_libuv, _go_along_with_agent):
+    for part in (_import_from_tree, _enable, _record_failures, _end_failed_mpi_rank, _explain_breakpoint, _fall_back_from_libuv, _go_along_with_agent):
         try:
             part(folder)
         except Exception:

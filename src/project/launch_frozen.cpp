@@ -1,0 +1,99 @@
+// A frozen launch: the tree that it runs in is made on all servers before anything starts.
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/trees.hpp"
+#include "project/launch_attempt.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+#include "servers/sent_state.hpp"
+
+namespace remote::project {
+namespace {
+
+Error not_frozen(const std::string& reason, const std::string& hint = {}) {
+  return Error("cannot freeze the code", reason, hint);
+}
+
+std::string some(const std::vector<std::string>& names) {
+  constexpr std::size_t most = 4;
+  const std::size_t shown = std::min(most, names.size());
+  return join({names.begin(), names.begin() + static_cast<std::ptrdiff_t>(shown)}, ", ") +
+         (shown < names.size() ? ", …" : "");
+}
+
+// The digest of what these servers were sent last.
+std::string digest_sent(const config::Config& config, const std::vector<config::Server>& servers,
+                        const std::vector<ssh::LoginFacts>& logins) {
+  std::map<std::string, std::vector<std::string>> sent;
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    sent[servers::SentState(config, servers[i], logins[i]).mark().digest].push_back(servers[i].name);
+  }
+  if (const auto never = sent.find(""); never != sent.end()) {
+    throw not_frozen("the project was never copied to " + some(never->second))
+        .mended_by(Remedy::send_project);
+  }
+  if (sent.size() > 1) {
+    std::vector<std::string> groups;
+    for (const auto& [digest, names] : sent) {
+      groups.push_back(fmt::format("{} has {}", some(names), digest.substr(0, 12)));
+    }
+    throw not_frozen("the servers were sent different code: " + join(groups, "; "))
+        .mended_by(Remedy::send_project);
+  }
+  return sent.begin()->first;
+}
+
+// Throws Error where the tree is not ready.
+void judge(const jobs::TreeAnswer& answer, const std::string& tree) {
+  if (answer.unknown) {
+    throw not_frozen("the tree " + tree.substr(0, 12) + " is gone there",
+                     "job-clean removes a tree with the last launch that ran in it");
+  }
+  if (!answer.failure.empty()) {
+    throw not_frozen(answer.failure);
+  }
+  if (!answer.differing.empty()) {
+    const std::size_t count = answer.differing.size() + static_cast<std::size_t>(answer.more);
+    throw not_frozen(
+        fmt::format("not what was sent: {} ({})", counted(count, "file"), some(answer.differing)),
+        "copy the project again, or name in .remote/exclude.txt what programs write there");
+  }
+}
+
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+}  // namespace
+
+// Ranks in different trees would be worse than none: nothing starts unless all servers have the same.
+void LaunchAttempt::freeze() {
+  if (!request_.frozen.value_or(!request_.tree.empty())) {
+    return;
+  }
+  if (!request_.tree.empty() && !is_digest(request_.tree)) {
+    throw Error::usage("cannot freeze the code", "'" + request_.tree + "' is no digest of a tree",
+                       "the records of launches have them");
+  }
+  tree_ = request_.tree.empty() ? digest_sent(core_.config, servers_, logins_) : request_.tree;
+  const std::string list = servers::sent_text(core_.config, tree_);
+  freezing_.resize(servers_.size());
+  const auto outcomes =
+      servers::fan_out(servers_, &config::Server::name, [&](const config::Server& server, std::size_t index) {
+        const StepTimer timer(freezing_[index], "freeze", server.name);
+        const auto action = jobs::tree_action(jobs::remote_folder_for(core_.config, server), tree_, list,
+                                              servers::activation(core_.config, server));
+        const jobs::TreeAnswer answer = servers::run_action(*connect(server), action, core_.cancel());
+        judge(answer, tree_);
+        return true;
+      });
+  need_all(outcomes, "a frozen launch needs the same code on all of its servers");
+}
+
+}  // namespace remote::project
