@@ -82,11 +82,11 @@ done
 
 # ---- the record has the digest, the same on both servers
 code 0 show other --json
-digest=$(picks '",".join(sorted({dict(s["facts"])["tree"] for s in d["servers"]})) if isinstance(d["servers"][0]["facts"], list) else ",".join(sorted({s["facts"]["tree"] for s in d["servers"]}))')
+digest=$(picks '",".join({dict(s["facts"])["tree"] for s in d["setups"]})')
 { [ -d "$one/.jobs/.trees/$digest" ] && [ -d "$two/.jobs/.trees/$digest" ]; } || fail "no tree $digest"
 
 # ---- job-clean removes a tree with its last launch
-code 0 job-clean --yes --launch "$("$REMOTE" --quiet show other --json | evaluate 'd["first_key"]')"
+code 0 job-clean --yes --launch 5
 { [ "$(trees)" = 1 ] && [ ! -e "$one/.jobs/.trees/$digest" ]; } || fail "$(trees) trees are left"
 code 0 job-clean --yes
 [ "$(trees)" = 0 ] || fail "$(trees) trees are left"
@@ -117,8 +117,13 @@ code 0 launch --follow --nproc-per-node 1 -- sh -c 'pwd; pwd >&2'
 grep -q '/.jobs/.trees/' "$work/out" || fail "launch: {frozen: true} does nothing"
 code 0 launch --no-frozen --follow --nproc-per-node 1 -- pwd
 ! grep -q '/.jobs/.trees/' "$work/out" || fail "--no-frozen does nothing"
-code 0 launch --launcher torchrun --no-check --follow --nproc-per-node 1 --workdir pkg -- sh -c 'pwd; ls inner.txt'
+code 0 launch --follow --nproc-per-node 1 --workdir pkg -- sh -c 'pwd; ls inner.txt'
 grep -q '/.jobs/.trees/.*/pkg$' "$work/out" || fail "--workdir is not in the tree"
+if /usr/bin/python3 -c 'import torch' 2>/dev/null; then
+  "$REMOTE" --quiet prepare
+  code 0 launch --launcher torchrun --no-check --follow --nproc-per-node 1 -- python3 -c 'import editable; print(editable.__file__)'
+  grep -q '/.jobs/.trees/.*/src/editable/' "$work/out" || fail "torchrun's worker has not imported from the tree"
+fi
 
 # ---- the server is lost while the tree is made: what is left is rubbish, which the next one removes
 mkdir many

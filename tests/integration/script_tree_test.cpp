@@ -27,7 +27,8 @@ class JobTree : public test::ScriptTest {
   }
   TreeAnswer make(const std::string& digest, const std::string& text) {
     const auto action = tree_action(jobs_folder, digest, text, "");
-    return read_answer<TreeAnswer>(exec(action.script.open_input() + action.input));
+    const std::string out = exec(servers::Script().append("exec 2>/tmp/h-x.log; set -x\n").open_input().substr(0, 43) + action.script.open_input() + action.input); printf("<%s>\n", out.c_str());
+    return read_answer<TreeAnswer>(out);
   }
   JobId start_in(const std::string& digest, const std::string& command) {
     const JobId id = JobId::random();
