@@ -110,8 +110,9 @@ struct RerunRequest {
 
 // What can be had of it again.
 struct Rerun {
-  // same: what is here is what it ran. kept: git has it. gone: only what is here now can be used.
-  enum class Code { same, kept, gone };
+  // same: what is here is what it ran. frozen: its servers had it in a tree, and are asked for that before
+  // git is. kept: git has it. gone: only what is here now can be used.
+  enum class Code { same, frozen, kept, gone };
   PastLaunch launch;
   LaunchRequest request;  // what will be asked for
   Code code = Code::gone;

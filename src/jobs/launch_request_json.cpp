@@ -66,6 +66,7 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "end_others", request.end_others);
   field(json, "failure_grace", request.failure_grace);
   field(json, "lost_after", request.lost_after);
+  field(json, "frozen", request.frozen);
 }
 
 }  // namespace

@@ -66,10 +66,6 @@ void judge(const jobs::TreeAnswer& answer, const std::string& tree) {
   }
 }
 
-bool is_digest(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 }  // namespace
 
 // Ranks in different trees would be worse than none: nothing starts unless all servers have the same.
@@ -77,7 +73,7 @@ void LaunchAttempt::freeze() {
   if (!request_.frozen.value_or(!request_.tree.empty())) {
     return;
   }
-  if (!request_.tree.empty() && !is_digest(request_.tree)) {
+  if (!request_.tree.empty() && !servers::is_digest(request_.tree)) {
     throw Error::usage("cannot freeze the code", "'" + request_.tree + "' is no digest of a tree",
                        "the records of launches have them");
   }

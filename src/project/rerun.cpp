@@ -12,9 +12,13 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/trees.hpp"
 #include "project/core.hpp"
 #include "project/git_state.hpp"
 #include "project/past_code.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
 #include "servers/sent_state.hpp"
 
 namespace remote::project {
@@ -128,7 +132,17 @@ bool is_what_they_had(const Core& core, const PastLaunch& record) {
              *digests.begin();
 }
 
-void find_code(const Core& core, Rerun& again) {
+// The digest of the tree that all ranks of a frozen launch ran in; "": there was none.
+std::string frozen_tree(const PastLaunch& record) {
+  std::set<std::string> trees;
+  for (const ServerSetup& server : record.beginning.servers) {
+    const auto fact = std::ranges::find(server.facts, "tree", &std::pair<std::string, std::string>::first);
+    trees.insert(fact == server.facts.end() ? "" : fact->second);
+  }
+  return trees.size() == 1 && servers::is_digest(*trees.begin()) ? *trees.begin() : "";
+}
+
+void find_code_here(const Core& core, Rerun& again) {
   if (is_what_they_had(core, again.launch)) {
     again.code = Rerun::Code::same;
     return;
@@ -147,6 +161,15 @@ void find_code(const Core& core, Rerun& again) {
   }
 }
 
+void find_code(const Core& core, Rerun& again) {
+  again.request.tree = frozen_tree(again.launch);
+  if (again.request.tree.empty()) {
+    find_code_here(core, again);
+  } else {
+    again.code = Rerun::Code::frozen;
+  }
+}
+
 Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   Rerun again;
   again.launch = History(core.config.project).launch(asked.launch);
@@ -161,18 +184,36 @@ Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   return again;
 }
 
-// Whether the servers still have the frozen tree that the launch ran from, so that nothing need be sent.
-// Launches have no frozen trees yet; where they have, this is the place to ask for the digest in `record`.
-bool servers_have_frozen_tree(Core& /*core*/, const PastLaunch& /*record*/) {
-  return false;
+std::vector<std::string> server_names(const LaunchRequest& request) {
+  std::vector<std::string> names = request.servers;
+  for (const LaunchHost& host : request.hosts) {
+    names.push_back(host.name);
+  }
+  return names;
+}
+
+// Whether all servers still have the tree of the request, or can make it again from what they have.
+bool servers_have_tree(Core& core, const LaunchRequest& request) {
+  const std::string list = servers::sent_text(core.config, request.tree);
+  const auto outcomes = servers::fan_out(
+      core.servers(server_names(request)), &config::Server::name,
+      [&](const config::Server& server, std::size_t) {
+        const auto action = jobs::tree_action(jobs::remote_folder_for(core.config, server), request.tree,
+                                              list, servers::activation(core.config, server));
+        return servers::run_action(*core.connector().connect(server, core.cancel()), action, core.cancel())
+            .ready;
+      });
+  for (const auto& outcome : outcomes) {
+    if (!outcome.ok()) {
+      throw Error(*outcome.error);
+    }
+  }
+  return std::ranges::all_of(outcomes, [](const auto& outcome) { return *outcome.value; });
 }
 
 void send(Core& core, const LaunchRequest& request, const config::Config& config, bool overwrite) {
   PrepareRequest files;
-  files.servers = request.servers;
-  for (const LaunchHost& host : request.hosts) {
-    files.servers.push_back(host.name);
-  }
+  files.servers = server_names(request);
   files.setup = files.packages = false;
   files.overwrite = overwrite;
   bool all = true;
@@ -203,12 +244,27 @@ void send_kept(Core& core, const Rerun& again) {
   send(core, again.request, then, true);
 }
 
-LaunchResult rerun(Core& core, const Rerun& again, bool code_of_now) {
-  if (code_of_now || again.code != Rerun::Code::kept) {
+LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
+  bool sent = false;
+  if (again.code == Rerun::Code::frozen && !code_of_now) {
+    sent = servers_have_tree(core, again.request);
+    if (!sent) {
+      find_code_here(core, again);
+      if (again.code == Rerun::Code::gone) {
+        throw Error::usage("cannot start the launch again",
+                           "its tree is gone from the servers, and git does not have its code either",
+                           "--code now starts it with what is here");
+      }
+    }
+  }
+  if (!sent) {
+    again.request.tree.clear();
+  }
+  if (!sent && (code_of_now || again.code != Rerun::Code::kept)) {
     send(core, again.request, core.config, false);
     return launch(core, again.request);
   }
-  if (!servers_have_frozen_tree(core, again.launch)) {
+  if (!sent) {
     send_kept(core, again);
   }
   PastLaunch code;

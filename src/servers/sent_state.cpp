@@ -93,10 +93,6 @@ ProjectState read_pulled(const config::Config& config) {
   return (text ? ProjectState::parse(*text) : std::nullopt).value_or(ProjectState());
 }
 
-bool is_digest(const std::string& text) {
-  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
 }  // namespace
 
 ProjectState ProjectState::look(const config::Config& config, const std::vector<std::string>& leave,
@@ -260,7 +256,14 @@ ProjectState last_sent(const config::Config& config, const std::string& server) 
   return texts.size() == 2 && is_digest(texts[1]) ? read_tree(config, texts[1]) : ProjectState();
 }
 
+bool is_digest(const std::string& text) {
+  return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
 std::string sent_text(const config::Config& config, const std::string& digest) {
+  if (!is_digest(digest)) {
+    return "";
+  }
   const auto text = read_file_if_there(config.local(sent_folder) / (std::string(tree_prefix) + digest));
   return text && sha256_hex(*text) == digest ? *text : "";
 }

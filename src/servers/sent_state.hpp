@@ -95,6 +95,8 @@ ProjectState last_sent(const config::Config& config, const std::string& server);
 // The text() of what was sent, by its Mark::digest, which is the text's SHA-256; "": it is not known any
 // more.
 std::string sent_text(const config::Config& config, const std::string& digest);
+// Whether a text could be the digest of what was sent.
+bool is_digest(const std::string& text);
 
 // The files of `now` that are not what was sent: all of them where nothing was.
 std::vector<std::string> changed_since(const config::Config& config, const SentState::Mark& mark,

@@ -80,7 +80,9 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
 
 // What the user should know of it without being asked.
 void show_plan(Context& context, const Rerun& again, bool code_of_now) {
-  if (again.code == Rerun::Code::kept && !code_of_now) {
+  if (again.code == Rerun::Code::frozen && !code_of_now) {
+    context.terminal.notice("with the code of then, frozen as " + again.request.tree.substr(0, 12));
+  } else if (again.code == Rerun::Code::kept && !code_of_now) {
     context.terminal.notice(
         fmt::format("with the code of then, commit {}{}{}", again.launch.commit.substr(0, 12),
                     again.launch.changed ? " and its patch" : "",
