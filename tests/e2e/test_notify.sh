@@ -1,6 +1,7 @@
 #!/bin/sh
 # notify: who is named is told once, by the servers, how a launch has ended, also when nobody watches and when it is refused at first; the URL
 # is in no argument, log, list or record. --notify and --bell tell who waits here.
+# shellcheck disable=SC2016  # what is in quotes, the servers' shells expand
 . "${0%/*}/support.sh"
 "$REMOTE" --quiet sandbox up --nodes 2
 system_python

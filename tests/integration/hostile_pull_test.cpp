@@ -85,6 +85,23 @@ TEST_F(HostilePull, AServerThatIgnoresTheFiltersIsRefused) {
   EXPECT_TRUE(fs::exists(world.project() / "Bremote/configs.yaml"));
 }
 
+TEST_F(HostilePull, OfALaunchOnlyItsOutputsComeToItsFolder) {
+  write_file_atomic(world.project() / ".remote/configs.yaml", config_before + "outputs: [metrics.csv]\n");
+  ASSERT_EQ(
+      world.run({"launch", "--server", "a", "--follow", "--", "sh", "-c", "sleep 0.1; echo 1 >metrics.csv"})
+          .code,
+      0);
+  for (const char* forged : {"../../a.csv", "metrics.sh1", "out/etc/abc", "../evil.csv"}) {
+    forge("metrics.csv", forged);
+    EXPECT_EQ(world.run({"pull"}).code, 1) << forged;
+    EXPECT_FALSE(fs::exists(world.project() / "results/2" / forged)) << forged;
+  }
+  EXPECT_FALSE(fs::exists(world.project() / "results/2/metrics.csv"));
+  forge("AAAAA", "BBBBB");
+  EXPECT_EQ(world.run({"pull"}).code, 0);
+  EXPECT_EQ(read_file(world.project() / "results/2/metrics.csv"), "1\n");
+}
+
 TEST_F(HostilePull, OfAJobsFilesOnlyItsOutputComes) {
   const Job job = world.ended_job("a", "echo one");
   const std::string record = read_file(world.brought(job, "job.json"));
