@@ -197,10 +197,13 @@ Config load(const fs::path& project, bool strict) {
   Config config = parse(text, project, strict);
   check_own_folders(config);
   struct stat info {};
-  if (::stat(config.file.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0 &&
-      std::ranges::any_of(config.servers, [](const Server& server) { return server.password.has_value(); })) {
-    config.warnings.push_back(config.file.string() +
-                              ": it holds a password, and others on this machine may read it; chmod 600 it");
+  const bool password =
+      std::ranges::any_of(config.servers, [](const Server& server) { return server.password.has_value(); });
+  const bool secret = password || (config.notify && !config.notify->url.empty());
+  if (secret && ::stat(config.file.c_str(), &info) == 0 && (info.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+    config.warnings.push_back(config.file.string() + ": it holds " +
+                              (password ? "a password" : "the URL of notify, a secret") +
+                              ", and others on this machine may read it; chmod 600 it");
   }
   return config;
 }

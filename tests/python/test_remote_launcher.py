@@ -161,6 +161,22 @@ class LauncherTest(unittest.TestCase):
         found = list(pathlib.Path("pulled here").rglob("file"))
         self.assertEqual([one.read_text() for one in found], ["content\n"])
 
+    def test_results_and_news(self):
+        config = pathlib.Path(".remote/configs.yaml")
+        before = config.read_text()
+        config.write_text(before + "outputs: [out.txt]\nnotify: {command: 'cat >news.json'}\n")
+        try:
+            project = Project(".")
+            run = project.launch("sleep 0.1; echo $RANK >out.txt", nproc=1, python=False)
+            self.assertTrue(run.wait(timeout=120))
+            results = project.pull(run.key)
+            self.assertEqual(sorted(results["files"]), ["node-2/out.txt", "out.txt"])
+            self.assertEqual(pathlib.Path(results["to"], "node-2/out.txt").read_text(), "1\n")
+            trial = project.try_notify()
+            self.assertEqual((trial["server"], trial["sent"]), ("node-1", True))
+        finally:
+            config.write_text(before)
+
     def test_a_function_and_its_value(self):
         import functions
 
