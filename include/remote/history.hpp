@@ -117,9 +117,8 @@ struct Rerun {
   LaunchRequest request;  // what will be asked for
   Code code = Code::gone;
   CodeKept why = CodeKept::kept;       // where it is gone
-  std::vector<std::string> changed;    // files that differ here now, as far as git knows
-  std::vector<std::string> missing;    // variables without a value: it was a secret, or was never kept
-  std::vector<std::string> from_here;  // secrets that were taken from this process's environment
+  std::vector<std::string> changed;    // files that differ here now, as far as is known
+  std::vector<std::string> missing;    // secrets whose values are gone
 };
 
 struct HistoryRequest {

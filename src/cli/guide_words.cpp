@@ -124,7 +124,7 @@ std::string_view command_for(std::string_view word) {
 
 std::string_view hint_for_other_word(std::string_view word, const std::vector<std::string>& words) {
   if (has_name(" rerun restart resume retry ", word)) {
-    return "give the command line again: `remote job-list` shows it";
+    return "`remote rerun KEY`";
   }
   if (has_name(" cp scp ", word) &&
       std::ranges::any_of(words, [](const std::string& one) { return one.find(':') != std::string::npos; })) {

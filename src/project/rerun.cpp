@@ -1,8 +1,6 @@
 // A launch on record again: what can be had of it, its code on the servers, and its start.
 
 #include <algorithm>
-#include <cstdlib>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -24,27 +22,6 @@
 namespace remote::project {
 namespace fs = std::filesystem;
 namespace {
-
-bool has(const Env& env, const std::string& name) {
-  return std::ranges::find(env, name, &Env::value_type::first) != env.end();
-}
-
-// What an older version's record lets one conclude of the request.
-LaunchRequest concluded(const PastLaunch& record) {
-  LaunchRequest request{.command = record.command};
-  request.launcher = record.beginning.launcher;
-  std::map<std::string, int> ranks;
-  for (const Job& job : record.jobs) {
-    ranks[job.server] += ranks_of(job);
-  }
-  for (const std::string& server : record.servers) {
-    request.hosts.push_back({.name = server, .slots = ranks[server]});
-  }
-  const auto& tags = record.tags;
-  request.python = std::ranges::find(tags, "torch") != tags.end();
-  request.tags = tags;
-  return request;
-}
 
 void choose_servers(const Core& core, const RerunRequest& asked, Rerun& again) {
   LaunchRequest& request = again.request;
@@ -83,67 +60,43 @@ void choose_command(const RerunRequest& asked, LaunchRequest& request) {
   request.command += asked.more.empty() ? "" : " " + asked.more;
 }
 
-// Secrets are taken from where they may still be: the request, configs.yaml, this process's environment.
+// Secrets are taken from where they may still be: the request and configs.yaml. Not from this process's
+// environment, which a record that came with the project must not send to its servers.
 void choose_variables(const Core& core, const RerunRequest& asked, Rerun& again) {
-  Env& env = again.request.env;
-  std::set<std::string> without(again.launch.secrets.begin(), again.launch.secrets.end());
-  if (!again.launch.request) {
-    for (const std::string& name : again.launch.variables) {
-      const bool of_server = std::ranges::any_of(
-          core.config.servers, [&](const config::Server& server) { return has(server.env, name); });
-      if (!of_server) {
-        without.insert(name);
-        env.emplace_back(name, "");
-      }
-    }
-  }
+  const std::vector<std::string>& secrets = again.launch.secrets;
   const Env& usual = core.config.launch.defaults.env;
-  std::erase_if(env, [&](auto& variable) {
-    const std::string& name = variable.first;
-    if (!without.contains(name)) {
-      return false;
-    }
-    const char* here = looks_secret(name) ? std::getenv(name.c_str()) : nullptr;
-    if (const auto found = std::ranges::find(usual, name, &Env::value_type::first); found != usual.end()) {
-      variable.second = found->second;
-    } else if (has(asked.env, name)) {
-      return true;
-    } else if (here != nullptr) {
-      variable.second = here;
-      again.from_here.push_back(name);
+  Env env;
+  for (auto& [name, value] : again.request.env) {
+    if (std::ranges::find(secrets, name) == secrets.end()) {
+      env.emplace_back(name, value);
+    } else if (const auto found = std::ranges::find(usual, name, &Env::value_type::first);
+               found != usual.end()) {
+      env.push_back(*found);
+    } else if (std::ranges::find(asked.env, name, &Env::value_type::first) != asked.env.end()) {
+      continue;
     } else {
       again.missing.push_back(name);
-      return true;
     }
-    return false;
-  });
+  }
   env.insert(env.end(), asked.env.begin(), asked.env.end());
+  again.request.env = std::move(env);
 }
 
-// Whether all servers had exactly what is here now, by name, size and time of each file.
-bool is_what_they_had(const Core& core, const PastLaunch& record) {
+// The digest of what all servers had (servers::SentState), by this fact: "code", or "tree" of a frozen
+// launch. "": not known, or not the same.
+std::string digest_of(const PastLaunch& record, std::string_view name) {
   std::set<std::string> digests;
   for (const ServerSetup& server : record.beginning.servers) {
-    const auto fact = std::ranges::find(server.facts, "code", &std::pair<std::string, std::string>::first);
+    const auto fact = std::ranges::find(server.facts, name, &std::pair<std::string, std::string>::first);
     digests.insert(fact == server.facts.end() ? "" : fact->second);
   }
-  return digests.size() == 1 && !digests.contains("") &&
-         sha256_hex(servers::ProjectState::look(core.config, links_not_sent(core), core.cancel()).text()) ==
-             *digests.begin();
-}
-
-// The digest of the tree that all ranks of a frozen launch ran in; "": there was none.
-std::string frozen_tree(const PastLaunch& record) {
-  std::set<std::string> trees;
-  for (const ServerSetup& server : record.beginning.servers) {
-    const auto fact = std::ranges::find(server.facts, "tree", &std::pair<std::string, std::string>::first);
-    trees.insert(fact == server.facts.end() ? "" : fact->second);
-  }
-  return trees.size() == 1 && servers::is_digest(*trees.begin()) ? *trees.begin() : "";
+  return digests.size() == 1 && servers::is_digest(*digests.begin()) ? *digests.begin() : "";
 }
 
 void find_code_here(const Core& core, Rerun& again) {
-  if (is_what_they_had(core, again.launch)) {
+  const std::string digest = digest_of(again.launch, "code");
+  const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
+  if (!digest.empty() && sha256_hex(here.text()) == digest) {
     again.code = Rerun::Code::same;
     return;
   }
@@ -154,6 +107,9 @@ void find_code_here(const Core& core, Rerun& again) {
   again.changed = code.changed(then, now);
   if (then.kept != CodeKept::kept) {
     again.code = Rerun::Code::gone;
+    if (!servers::sent_text(core.config, digest).empty()) {
+      again.changed = servers::changed_since(core.config, {.digest = digest}, here);
+    }
   } else if (now.kept == CodeKept::kept && again.changed.empty() && then.untracked + now.untracked == 0) {
     again.code = Rerun::Code::same;
   } else {
@@ -162,7 +118,7 @@ void find_code_here(const Core& core, Rerun& again) {
 }
 
 void find_code(const Core& core, Rerun& again) {
-  again.request.tree = frozen_tree(again.launch);
+  again.request.tree = digest_of(again.launch, "tree");
   if (again.request.tree.empty()) {
     find_code_here(core, again);
   } else {
@@ -173,7 +129,12 @@ void find_code(const Core& core, Rerun& again) {
 Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   Rerun again;
   again.launch = History(core.config.project).launch(asked.launch);
-  again.request = again.launch.request ? *again.launch.request : concluded(again.launch);
+  if (!again.launch.request) {
+    throw Error::usage("cannot start the launch again",
+                       "an older version wrote its record, without options and variables",
+                       "start it as a new launch; its command was: " + visible_line(again.launch.command));
+  }
+  again.request = *again.launch.request;
   choose_servers(core, asked, again);
   choose_command(asked, again.request);
   choose_variables(core, asked, again);
@@ -224,7 +185,8 @@ void send(Core& core, const LaunchRequest& request, const config::Config& config
     }
   }
   if (!all) {
-    throw Error("nothing was started", "the code was not sent to all of the servers");
+    throw Error("nothing was started", "the code was not sent to all of the servers")
+        .mended_by(Remedy::check_server);
   }
 }
 
@@ -240,7 +202,12 @@ void send_kept(Core& core, const Rerun& again) {
   then.logs_folder = core.config.local(core.config.logs_folder).string();
   then.exclude_file = core.config.local(core.config.exclude_file).string();
   // What was sent is remembered in the project's own .remote, which is never sent.
-  fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote");
+  std::error_code error;
+  fs::create_directory_symlink(core.config.project / ".remote", then.project / ".remote", error);
+  if (error) {
+    throw Error("cannot make the code of the launch again in " + then.project.string(), error.message(),
+                "make room there, or set TMPDIR to another folder");
+  }
   send(core, again.request, then, true);
 }
 

@@ -1,6 +1,7 @@
 // `remote rerun` and `diff`: a launch on record again, and what differs between launches.
 
 #include <algorithm>
+#include <iterator>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -27,7 +28,6 @@ struct RerunArguments {
   EnvOptions env;
   std::string code;
   bool yes = false;
-  bool dry_run = false;
   std::optional<bool> follow;
 };
 
@@ -60,7 +60,7 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
     losses.push_back(
         fmt::format("its code is gone ({}): it would run what is here now", why_gone(again.why, launch)));
     if (!again.changed.empty()) {
-      losses.push_back("what is here now differs from git's in " + files_text(again.changed));
+      losses.push_back("what is here now differs in " + files_text(again.changed));
     }
   }
   if (again.code == Rerun::Code::kept && launch.untracked > 0 && !code_of_now) {
@@ -71,9 +71,6 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   for (const std::string& name : again.missing) {
     losses.push_back(
         fmt::format("the value of {0} was not kept: give --env {0} VALUE, or -e {0}", visible_line(name)));
-  }
-  if (!launch.request) {
-    losses.push_back("its options are not on record, which an older version wrote: the usual ones are used");
   }
   return losses;
 }
@@ -90,26 +87,23 @@ void show_plan(Context& context, const Rerun& again, bool code_of_now) {
   } else if (code_of_now && !again.changed.empty()) {
     context.terminal.notice("with the code of now; since then differ " + files_text(again.changed));
   }
-  if (!again.from_here.empty()) {
-    context.terminal.notice("from the environment of this machine: " + join(again.from_here, ", "));
-  }
 }
 
 void ask_about(Context& context, const RerunArguments& arguments, const std::vector<std::string>& losses) {
   for (const std::string& loss : losses) {
     context.terminal.warning(loss);
   }
-  if (losses.empty() || arguments.yes || arguments.dry_run) {
+  if (losses.empty() || arguments.yes) {
     return;
   }
   const bool can_ask = context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
   if (!can_ask) {
     throw Error::usage("nothing was started", "the launch cannot be as it was",
-                       "--yes starts it all the same, --code now with the code that is here");
+                       "--yes starts it all the same");
   }
   if (!is_yes(context.terminal.ask("Start it all the same? [y/N] ", context.cancel))) {
     context.cancel.check();
-    throw Error("nothing was started", "you did not say yes");
+    throw Error("nothing was started", "you did not say yes", "--code now runs what is here");
   }
 }
 
@@ -125,17 +119,10 @@ int run_rerun(Context& context, const RerunArguments& arguments) {
   }
   ask_about(context, arguments, losses_of(again, code_of_now));
   show_plan(context, again, code_of_now);
-  if (arguments.dry_run) {
-    const Plan plan = context.project().plan(again.request);
-    if (context.options.json) {
-      context.print(plan_json(plan));
-    } else {
-      context.terminal.out(plan_text(plan));
-    }
-    return 0;
-  }
-  if (context.stream) {
-    context.stream->name_servers(context.project().server_names(again.request.servers));
+  if (context.stream) {  // its code is sent
+    std::vector<std::string> servers = again.request.servers;
+    std::ranges::transform(again.request.hosts, std::back_inserter(servers), &LaunchHost::name);
+    context.stream->name_servers(context.project().server_names(servers));
   }
   const bool one_value = context.options.json && !context.stream;
   const LaunchDefaults usual = context.project().launch_defaults();
@@ -228,7 +215,6 @@ void add_rerun(CLI::App& command, Context& context) {
   command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
   command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
   command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");
-  command.add_flag("--dry-run", arguments.dry_run, "Show what would start, and start nothing");
   add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
 }
 

@@ -66,9 +66,16 @@ Json comparison_json(const std::vector<PastLaunch>& launches, const std::vector<
       problems.push_back(label + ": its jobs were removed, and its curves with them");
     }
   }
-  // Curves of one name beside each other, whichever launch has it.
+  // Curves of one name beside each other, whichever launch has it; losses first, as each report has them.
+  std::vector<std::string> order;
+  for (const Json& curve : curves) {
+    order.push_back(curve["name"]);
+  }
+  const auto place = [&](const Json& curve) {
+    return std::ranges::find(order, curve["name"].get<std::string>());
+  };
   std::stable_sort(curves.begin(), curves.end(),
-                   [](const Json& one, const Json& other) { return one["name"] < other["name"]; });
+                   [&](const Json& one, const Json& other) { return place(one) < place(other); });
   Json rows = differences_json(differences(launches));
   for (Json& row : rows) {
     const auto& servers = row["servers"];
@@ -83,25 +90,14 @@ Json comparison_json(const std::vector<PastLaunch>& launches, const std::vector<
   }
   return {{"project", project},
           {"title", "launches " + join(keys, ", ")},
-          {"launch", nullptr},
           {"state", fmt::format("{} launches", launches.size())},
-          {"look", ""},
           {"headline", fmt::format("{} succeeded", succeeded)},
-          {"cause", nullptr},
           {"problems", std::move(problems)},
-          {"errors", Json::array()},
           {"launches", std::move(all)},
           {"differences", std::move(rows)},
-          {"jobs", Json::array()},
-          {"timeline", {{"steps", Json::array()}, {"moments", Json::array()}}},
-          {"environment", nullptr},
-          {"gpus", Json::array()},
-          {"bandwidth", nullptr},
           {"curves", std::move(curves)},
-          {"tails", Json::array()},
           {"made_at", format_utc(now_seconds())},
-          {"version", REMOTE_VERSION},
-          {"watch", false}};
+          {"version", REMOTE_VERSION}};
 }
 
 }  // namespace remote::cli

@@ -28,7 +28,7 @@
 
   // Instants come as "2026-11-21T07:30:00Z"; here they are reckoned with, in seconds.
   const prepared = text => {
-    const all = JSON.parse(text);
+    const all = {jobs: [], gpus: [], tails: [], look: "", ...JSON.parse(text)};  // of several launches there is less
     const seconds = instant => instant ? Date.parse(instant) / 1000 : null;
     all.made_at = seconds(all.made_at);
     for (const job of all.jobs) for (const name of ["created_at", "started_at", "ended_at", "checked_at", "last_output_at"]) job[name] = seconds(job[name]);
