@@ -123,7 +123,7 @@ std::string_view command_for(std::string_view word) {
 }
 
 std::string_view hint_for_other_word(std::string_view word, const std::vector<std::string>& words) {
-  if (has_name(" rerun restart resume retry ", word)) {
+  if (has_name(" restart resume retry ", word)) {
     return "`remote rerun KEY`";
   }
   if (has_name(" cp scp ", word) &&

@@ -54,9 +54,11 @@ here >"$work/before"
 code 2 rerun first
 grep -q 'the value of API_TOKEN was not kept' "$work/err" || fail "it does not say what is missing"
 [ "$(of_jobs 'len(d)')" = 4 ] || fail "something was started"
-# From the environment of this machine, with more words and a variable more
+# Nor does a record make this machine's environment go to the servers: its user does
 export API_TOKEN=again
-code 0 rerun first --follow --env EXTRA 1 --env MODE slow -- two 'th ree'
+code 2 rerun first
+# With more words and a variable more
+code 0 rerun first --follow -e API_TOKEN --env EXTRA 1 --env MODE slow -- two 'th ree'
 unset API_TOKEN
 said 'part 2 rank 0 of 4 mode slow token again words one two th ree'
 grep -q 'with the code of then, commit .* and its patch' "$work/err" || fail "it does not say which code"
