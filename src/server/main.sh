@@ -7,12 +7,12 @@
 #   =NAME    sets a variable to the value that follows    -TEXT   a value
 #   <FILE    sources this file of the program             %TEXT   a value with line breaks, as \n, and \\ for a backslash
 #   :NAME    calls a function with the words that follow  ~PATH   a value: a path, with ~/ for the home folder
-#   .MODE    the end; stdin is then `null` (/dev/null), `open` (as it is), or `guard` (lib/guard.sh);
+#   .MODE    the end; stdin is then `null` (/dev/null), `open` (as it is), `data N` (the same: N bytes follow), or `guard` (lib/guard.sh);
 #            `each`: the steps are done at once, and then once more for each line that comes
 # Nothing runs before the last line is there, so a request that is cut off does nothing. No value is ever read as shell text.
-# shellcheck disable=SC2154
+# shellcheck disable=SC2034,SC2154
 
-remote_count=0 remote_line='' remote_mode=''
+remote_count=0 remote_line='' remote_mode='' remote_data=0
 # A shell that cannot start a process ends, or goes on with an empty text.
 remote_cannot() {
   # shellcheck source=src/server/lib/room.sh
@@ -44,6 +44,8 @@ trap - EXIT
 case $remote_mode in
   .null) exec </dev/null ;;
   .open) ;;
+  # its end may come late: the client keeps the channel's input open
+  '.data '*) remote_data=${remote_mode#.data } ;;
   .each)
     # shellcheck source=src/server/lib/gpus.sh
     . "$remote_program/lib/gpus.sh"

@@ -26,7 +26,7 @@ const std::string& program_text() {
       R"sh(while [ $# -gt 8 ]; do case $9$1 in .drwx------*|..drwx------*) ;; *[a-z]-rw*) remote_total=$((remote_total+$5)) ;; )sh"
       R"sh(*) return 1 ;; esac; shift 9; done; [ $remote_total = {1} ]; }} 2>/dev/null; )sh"
       R"sh(if remote_check; then true 2>/dev/null >"$remote_program/used"; . "$remote_program/main.sh"; )sh"
-      R"sh(else echo; echo {2}; while read -r remote_line; do case $remote_line in .*) break ;; esac; done; )sh"
+      R"sh(else echo; echo {2}; while read -r remote_line; do case $remote_line in ".data "*) dd bs=1 count=${{remote_line#.data }} >/dev/null 2>&1; break ;; .*) break ;; esac; done; )sh"
       R"sh(read -r remote_text remote_size && eval "$(dd bs=1 count=$remote_text 2>/dev/null)"; fi)sh",
       archive_digest(), archive_content_size(), program_needed);
   return text;

@@ -117,6 +117,10 @@ std::string Script::open_input() const {
   return text_ + ".open\n";
 }
 
+std::string Script::data_input(std::string_view data) const {
+  return text_ + ".data " + std::to_string(data.size()) + "\n" + std::string(data);
+}
+
 std::string Script::guarded_input() const {
   return text_ + ".guard\n";
 }
@@ -171,7 +175,7 @@ ExecResult run_script(ssh::Connection& connection, const ActionRequest& request,
   exec.what = request.what;
   exec.input = request.guarded         ? request.script.guarded_input()
                : request.input.empty() ? request.script.input()
-                                       : request.script.open_input() + request.input;
+                                       : request.script.data_input(request.input);
   exec.keep_input = request.guarded;
   exec.timeout = request.timeout;
   exec.silence = request.silence;

@@ -39,6 +39,8 @@ class Script {
   std::string input() const;
   // The same for a script that sees to its stdin itself.
   std::string open_input() const;
+  // The same, with this as its stdin.
+  std::string data_input(std::string_view data) const;
   // The same behind guard.sh: when the channel's stdin ends before the script does (Ctrl-C, a lost link), the
   // script and its process group get TERM, and KILL five seconds later. For ExecRequest::keep_input.
   std::string guarded_input() const;

@@ -27,8 +27,7 @@ class JobTree : public test::ScriptTest {
   }
   TreeAnswer make(const std::string& digest, const std::string& text) {
     const auto action = tree_action(jobs_folder, digest, text, "");
-    const std::string out = exec(servers::Script().append("exec 2>/tmp/h-x.log; set -x\n").open_input().substr(0, 43) + action.script.open_input() + action.input); printf("<%s>\n", out.c_str());
-    return read_answer<TreeAnswer>(out);
+    return read_answer<TreeAnswer>(exec(action.script.data_input(action.input)));
   }
   JobId start_in(const std::string& digest, const std::string& command) {
     const JobId id = JobId::random();

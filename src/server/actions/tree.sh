@@ -1,6 +1,6 @@
 #!/bin/sh
 # The tree of a frozen launch: tree_make DIGEST makes it from the project's folder, by python/tree.py, which answers. Set before:
-# activate, which enters the environment, for its Python. On stdin is the list of the files, or an empty line: that which was kept.
+# activate, which enters the environment, for its Python. On stdin are $remote_data bytes: the list of the files, or an empty line: that which was kept.
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 # shellcheck source=src/server/lib/jobs.sh
@@ -21,7 +21,7 @@ tree_make() {
       new_python
     } && command -v "$python"
   ) || give_up "a frozen launch needs Python 3.6 or newer here"
-  "$python" -B -I -S "$remote_program/python/tree.py" make "$jobs" "$1" "$python" ||
+  "$python" -B -I -S "$remote_program/python/tree.py" make "$jobs" "$1" "$python" "$remote_data" ||
     give_up "the program that makes the tree failed"
   say end
 }

@@ -1,4 +1,4 @@
-"""The trees that frozen launches run in: tree.py make JOBS DIGEST PYTHON, tree.py land JOBS, tree.py drop JOBS.
+"""The trees that frozen launches run in: tree.py make JOBS DIGEST PYTHON BYTES, tree.py land JOBS, tree.py drop JOBS.
 
 JOBS is the jobs' folder, in the project's. In its .trees, DIGEST is a tree: the files that were sent, as they were then; beside them, links
 to whatever else is in the project's folder. DIGEST.list names the files, with sizes and times, and has that digest; DIGEST.jobs has a file
@@ -370,7 +370,7 @@ def main(what, jobs, *words):
             trees.drop_all()
         return
     try:
-        answer, names = trees.make(words[0], sys.stdin.buffer.read(), words[1])
+        answer, names = trees.make(words[0], sys.stdin.buffer.read(int(words[2])), words[1])
     except (OSError, ValueError, Trouble) as error:
         trees.drop_rubbish()
         reason = getattr(error, "strerror", None) or str(error)
