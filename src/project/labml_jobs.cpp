@@ -81,8 +81,8 @@ void adopt(const Core& core, const JobId& id) {
 fs::path store_folder(const config::Config& config) {
   fs::path common = config.local(config.jobs_folder);
   fs::path own = config.project / config::Config::own_jobs_folder;
-  if (is_there(common / "last_key")) {
-    return common;
+  if (is_there(common / "last_key") || is_there(common / "index")) {
+    return common;  // also where its jobs were copied in: looking at each folder takes time
   }
   if (is_there(own)) {
     return own;
