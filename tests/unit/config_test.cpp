@@ -18,9 +18,11 @@ namespace remote::config {
 namespace {
 
 namespace fs = std::filesystem;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 const std::string file = "/p/demo/.remote/configs.yaml";
@@ -665,6 +667,29 @@ TEST(Config, WrongLaunchesNameTheirPlace) {
     EXPECT_EQ(error.message(), file + " has no launch 'ful': there are small, full");
     EXPECT_EQ(error.hint(), "did you mean 'full'?");
   }
+}
+
+TEST(Config, WhatFollowsTheEndOfALaunch) {
+  const Config config = read(
+      "notify: {url: 'https://ntfy.sh/topic', shape: ntfy}\noutputs: [checkpoints/, ./a/../metrics.csv, "
+      "'*.txt']\n"
+      "checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}\nlaunch: {pull: true}\n");
+  EXPECT_EQ(config.notify->url, "https://ntfy.sh/topic");
+  EXPECT_EQ(config.notify->shape, "ntfy");
+  EXPECT_THAT(config.outputs, ElementsAre("checkpoints", "metrics.csv", "*.txt"));
+  EXPECT_EQ(config.checkpoint->complete, "ckpt-*.done");
+  EXPECT_EQ(config.launch.defaults.pull, true);
+  EXPECT_EQ(read("notify: {command: mail -s x y}").notify->command, "mail -s x y");
+  EXPECT_THAT(failure("notify: {}"), HasSubstr("must have a url or a command"));
+  EXPECT_THAT(failure("notify: {url: 'file:///etc/passwd'}"),
+              AllOf(HasSubstr("must begin with https://"), Not(HasSubstr("passwd"))));
+  EXPECT_THAT(failure("notify: {url: 'https://x/ secret'}"), Not(HasSubstr("secret")));
+  EXPECT_THAT(failure("notify: {url: 'https://x', shape: teams}"), HasSubstr("json, ntfy or slack"));
+  EXPECT_THAT(failure("outputs: [../x]"), HasSubstr("it leaves the project"));
+  EXPECT_THAT(failure("outputs: [/x]"), HasSubstr("it must be a path in the project"));
+  EXPECT_THAT(failure("checkpoint: {files: 'a/*.pt', complete: x}"), HasSubstr("a name with one '*'"));
+  EXPECT_THAT(failure("checkpoint: {files: '*.pt'}"), HasSubstr("must have 'files' and 'complete'"));
+  EXPECT_THAT(failure("launch: {pull: true}"), HasSubstr("needs 'outputs'"));
 }
 
 TEST(Config, AnInstallerOverHttpWithoutADigestIsWarnedOf) {

@@ -26,10 +26,6 @@ struct ResultsArguments {
   std::string launch = "last";
 };
 
-int run_pull(Context& context, const ResultsArguments& arguments) {
-  return pull_results(context, arguments.launch);
-}
-
 void show_results(Context& context, const Results& results) {
   const std::string folder = results.folder.lexically_proximate(current_folder()).string();
   for (const std::string& warning : results.warnings) {
@@ -75,7 +71,7 @@ int run_notify(Context& context, const NotifyArguments& /*arguments*/) {
 
 }  // namespace
 
-int pull_results(Context& context, const std::string& launch) {
+Results pull_results(Context& context, const std::string& launch) {
   ResultsRequest request{.launch = launch};
   std::optional<ui::Progress> progress;
   if (context.terminal.stderr_is_terminal() && !context.options.quiet) {
@@ -95,6 +91,13 @@ int pull_results(Context& context, const std::string& launch) {
   }
   progress.reset();
   show_results(context, results);
+  return results;
+}
+
+namespace {
+
+int run_pull(Context& context, const ResultsArguments& arguments) {
+  const Results results = pull_results(context, arguments.launch);
   if (context.options.json) {
     const nlohmann::ordered_json value = {{"to", results.folder.string()}, {"files", results.files},
                                           {"newer_here", results.newer},   {"incomplete", results.waiting},
@@ -103,6 +106,8 @@ int pull_results(Context& context, const std::string& launch) {
   }
   return results.errors.empty() ? 0 : 1;
 }
+
+}  // namespace
 
 void add_pull(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_pull);

@@ -5,14 +5,14 @@
 #include <vector>
 
 #include <CLI/App.hpp>
-#include <remote/job.hpp>
+#include <remote/project.hpp>
 
 #include "cli/context.hpp"
 
 namespace remote::cli {
 
-// Copies what the launch wrote to results/KEY, and says so. Returns the exit code.
-int pull_results(Context& context, const std::string& launch);
+// Copies what the launch wrote to results/KEY, and says so; errors, too.
+Results pull_results(Context& context, const std::string& launch);
 
 // --notify CMD and --bell: news for who waits here.
 class AtEnd {

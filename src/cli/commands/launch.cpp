@@ -407,8 +407,9 @@ int start_on_screen(Context& context, const LaunchRequest& request, const Onward
   if (onward.follow && onward.at_end != nullptr) {
     onward.at_end->tell(context, result.jobs, ended == 0);
   }
-  const int pulled = onward.pull ? pull_results(context, std::to_string(result.jobs.front().key)) : 0;
-  return ended != 0 ? ended : pulled;
+  const bool pulled =
+      !onward.pull || pull_results(context, std::to_string(result.jobs.front().key)).errors.empty();
+  return ended != 0 || pulled ? ended : 1;
 }
 
 void add_torch_launch(CLI::App& command, Context& context) {
