@@ -48,10 +48,6 @@ std::string why_gone(CodeKept why, const PastLaunch& launch) {
   return "";
 }
 
-std::string files_text(const std::vector<std::string>& files) {
-  return fmt::format("{}: {}", counted(files.size(), "file"), join(first_lines(files, 3), ", "));
-}
-
 // What cannot be as it was, a sentence each.
 std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
   std::vector<std::string> losses;
@@ -60,7 +56,9 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
     losses.push_back(
         fmt::format("its code is gone ({}): it would run what is here now", why_gone(again.why, launch)));
     if (!again.changed.empty()) {
-      losses.push_back("what is here now differs in " + files_text(again.changed));
+      losses.push_back(fmt::format("what is here now differs in {}: {}",
+                                   counted(again.changed.size(), "file"),
+                                   join(first_lines(again.changed, 3), ", ")));
     }
   }
   if (again.code == Rerun::Code::kept && launch.untracked > 0 && !code_of_now) {
@@ -77,15 +75,20 @@ std::vector<std::string> losses_of(const Rerun& again, bool code_of_now) {
 
 // What the user should know of it without being asked.
 void show_plan(Context& context, const Rerun& again, bool code_of_now) {
-  if (again.code == Rerun::Code::frozen && !code_of_now) {
+  const std::string differ = again.changed.empty()
+                                 ? ""
+                                 : fmt::format("; {} here now: {}",
+                                               counted(again.changed.size(), "file") +
+                                                   (again.changed.size() == 1 ? " differs" : " differ"),
+                                               join(first_lines(again.changed, 3), ", "));
+  if (code_of_now) {
+    context.terminal.notice("with the code of now" + differ);
+  } else if (again.code == Rerun::Code::frozen) {
     context.terminal.notice("with the code of then, frozen as " + again.request.tree.substr(0, 12));
-  } else if (again.code == Rerun::Code::kept && !code_of_now) {
-    context.terminal.notice(
-        fmt::format("with the code of then, commit {}{}{}", again.launch.commit.substr(0, 12),
-                    again.launch.changed ? " and its patch" : "",
-                    again.changed.empty() ? "" : "; here differ now " + files_text(again.changed)));
-  } else if (code_of_now && !again.changed.empty()) {
-    context.terminal.notice("with the code of now; since then differ " + files_text(again.changed));
+  } else if (again.code == Rerun::Code::kept) {
+    context.terminal.notice(fmt::format("with the code of then, commit {}{}{}",
+                                        again.launch.commit.substr(0, 12),
+                                        again.launch.changed ? " and its patch" : "", differ));
   }
 }
 
