@@ -235,6 +235,7 @@ jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const jobs::Lifeli
 }
 
 LaunchResult LaunchAttempt::start() {
+  freeze();  // while code_check_ looks at the project here
   if (code_check_) {
     changed_ = code_check_->tell(core_, servers_, logins_);
   }
@@ -242,7 +243,6 @@ LaunchResult LaunchAttempt::start() {
     verify_sync();
   }
   announce_questions();
-  freeze();
   LaunchResult result;
   result.plan = plan();
   judge_servers(result.plan);

@@ -9,6 +9,7 @@
 #include "jobs/job_servers.hpp"
 #include "jobs/trees.hpp"
 #include "project/launch_attempt.hpp"
+#include "server/program.hpp"
 #include "servers/fanout.hpp"
 #include "servers/python_env.hpp"
 #include "servers/sent_state.hpp"
@@ -85,8 +86,9 @@ void LaunchAttempt::freeze() {
         const StepTimer timer(freezing_[index], "freeze", server.name);
         const auto action = jobs::tree_action(jobs::remote_folder_for(core_.config, server), tree_, list,
                                               servers::activation(core_.config, server));
-        const jobs::TreeAnswer answer = servers::run_action(*connect(server), action, core_.cancel());
-        judge(answer, tree_);
+        const auto connection = connect(server);
+        connection->expect(server::program_command());  // the facts
+        judge(servers::run_action(*connection, action, core_.cancel()), tree_);
         return true;
       });
   need_all(outcomes, "a frozen launch needs the same code on all of its servers");

@@ -10,7 +10,6 @@ file: sources, and what is large. rsync replaces files by rename, so it never ch
 
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 import sys
@@ -26,8 +25,14 @@ STARTING = 600  # seconds after which a launch that has not started never will
 SHOWN = 20
 
 
+def digest_of(text):
+    import hashlib  # it takes long to load
+
+    return hashlib.sha256(text).hexdigest()
+
+
 def remove(folder):
-    import shutil  # it takes long to load
+    import shutil  # so does this
 
     shutil.rmtree(folder, ignore_errors=True)
 
@@ -47,10 +52,9 @@ def read(path, mode="r"):
 def parse(text):
     """{name: (size, seconds)} of a list (ProjectState::text())."""
     files = {}
-    for one in text.split(b"\0")[:-1]:
-        size, nanoseconds, name = one.split(b" ", 2)
-        name = os.fsdecode(name)
-        if name.startswith("/") or not {"", ".", ".."}.isdisjoint(name.split("/")):
+    for one in os.fsdecode(text).split("\0")[:-1]:
+        size, nanoseconds, name = one.split(" ", 2)
+        if name.startswith("/") or "/../" in "/" + name + "/":
             raise Trouble("the list of files has a name that leads out of the project")
         files[name] = (int(size), int(nanoseconds) // 10**9)
     return files
@@ -163,7 +167,7 @@ class Trees:
 
     def files(self, digest):
         text = read(self.path(digest, ".list"), "rb")
-        return parse(text) if hashlib.sha256(text).hexdigest() == digest else None
+        return parse(text) if text else None
 
     # ---- who needs a tree ----
 
@@ -322,14 +326,13 @@ class Trees:
         os.replace(part.name, os.path.join(self.folder, name))
 
     def make(self, digest, text, python):
-        if text.strip():
-            if hashlib.sha256(text).hexdigest() != digest:
-                raise Trouble("the list of files came damaged")
-            files = parse(text)
-        else:
-            files = self.files(digest)
-            if files is None:
-                return "unknown", []
+        kept = read(self.path(digest, ".list"), "rb")
+        text = text if text.strip() else kept
+        if not text:
+            return "unknown", []
+        if text != kept and digest_of(text) != digest:
+            raise Trouble("the list of files came damaged")
+        files = parse(text)
         self.land_all()
         self.drop_all(digest)
         folders = folders_of(files)
@@ -349,7 +352,7 @@ class Trees:
             return "differs", differing
         self.link_rest(tree, folders)
         os.makedirs(self.path(digest, ".jobs"), exist_ok=True)
-        if text.strip():
+        if text != kept:
             self.write(digest + ".list", text)
         self.write("python", os.fsencode(python) + b"\n")
         for mark in (".starting", ".open"):
