@@ -76,15 +76,11 @@ Json comparison_json(const std::vector<PastLaunch>& launches, const std::vector<
   };
   std::stable_sort(curves.begin(), curves.end(),
                    [&](const Json& one, const Json& other) { return place(one) < place(other); });
-  Json rows = differences_json(differences(launches));
-  for (Json& row : rows) {
-    const auto& servers = row["servers"];
-    row["name"] = row["part"] == "command" ? "command" : visible_line(row["name"].get<std::string>());
-    if (!servers.empty()) {
-      row["name"] =
-          row["name"].get<std::string>() + " on " + server_names(servers.get<std::vector<std::string>>());
-    }
-    for (Json& value : row["values"]) {
+  const std::vector<LaunchDifference> found = differences(launches);
+  Json rows = differences_json(found);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    rows[i]["name"] = difference_name(found[i]);
+    for (Json& value : rows[i]["values"]) {
       value = value.is_null() ? value : Json(visible_line(value.get<std::string>()));
     }
   }
