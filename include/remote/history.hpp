@@ -116,9 +116,9 @@ struct Rerun {
   PastLaunch launch;
   LaunchRequest request;  // what will be asked for
   Code code = Code::gone;
-  CodeKept why = CodeKept::kept;       // where it is gone
-  std::vector<std::string> changed;    // files that differ here now, as far as is known
-  std::vector<std::string> missing;    // secrets whose values are gone
+  CodeKept why = CodeKept::kept;     // where it is gone
+  std::vector<std::string> changed;  // files that differ here now, as far as is known
+  std::vector<std::string> missing;  // secrets whose values are gone
 };
 
 struct HistoryRequest {

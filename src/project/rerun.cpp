@@ -220,7 +220,7 @@ LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
       if (again.code == Rerun::Code::gone) {
         throw Error::usage("cannot start the launch again",
                            "its tree is gone from the servers, and git does not have its code either",
-                           "--code now starts it with what is here");
+                           "start it with what is here now");
       }
     }
   }
