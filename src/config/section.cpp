@@ -175,6 +175,7 @@ const std::vector<std::string>& known_keys(Level level) {
         "host_keys",
         "connect_timeout",
         "launch",
+        "launches",
         "history",
         "prologue",
         "container",

@@ -57,9 +57,8 @@ void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, con
   options.pipe_program = core.hooks.rsync_helper;
   options.on_progress = core.on_caller(request.on_progress);
   // As job-pull's, which removes what nobody asked for again.
-  options.partial_folder =
-      core.config.local(".remote/sent/.pulls") /
-      Sha256().add_field(job.id.text()).add_field(job.server).hex().substr(0, 16);
+  options.partial_folder = core.config.local(".remote/sent/.pulls") /
+                           Sha256().add_field(job.id.text()).add_field(job.server).hex().substr(0, 16);
   make_folders(options.partial_folder);
   std::ranges::transform(files, std::back_inserter(options.names), &WrittenFile::name);
   const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
