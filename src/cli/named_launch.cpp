@@ -82,13 +82,12 @@ std::vector<std::pair<std::string, LaunchSetting>> used_settings(const CLI::App&
 }  // namespace
 
 bool is_launch(Context& context, const std::vector<std::string>& words, const std::string& name) {
-  constexpr std::string_view option = "--project=";
   const auto end = std::ranges::find(words, "--");
   for (auto word = words.begin(); word != end; ++word) {
     if (*word == "--project" && word + 1 != end) {
       context.options.project = word[1];
-    } else if (word->starts_with(option)) {
-      context.options.project = word->substr(option.size());
+    } else if (word->starts_with("--project=")) {
+      context.options.project = word->substr(10);
     }
   }
   try {

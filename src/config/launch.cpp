@@ -1,5 +1,4 @@
-// `launch:` of configs.yaml: what launches do where their command line does not say it. `launches:` has the
-// same keys for each name.
+// `launch:` and `launches:` of configs.yaml: what launches do where their command line does not say it.
 
 #include <algorithm>
 #include <set>
@@ -100,12 +99,11 @@ void note_settings(const YamlNode& node, const std::string& section,
     if (is_absent(*entry.value) || std::ranges::find(known, entry.key) == known.end()) {
       continue;
     }
-    if (entry.value->kind != YamlNode::Kind::map) {
-      note(entry.key, entry);
-      continue;
-    }
     for (const YamlNode::Entry& variable : entry.value->entries) {
       note(entry.key + " " + variable.key, variable);
+    }
+    if (entry.value->kind != YamlNode::Kind::map) {
+      note(entry.key, entry);
     }
   }
 }

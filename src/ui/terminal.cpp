@@ -44,7 +44,8 @@ std::string paint(bool color, Style style, std::string_view text) {
 }
 
 std::size_t width_of(char32_t code) {
-  return static_cast<std::size_t>(std::max(0, ::uc_width(code, "UTF-8")));  // -1: a control character
+  const int width = code >= ' ' && code < 0x7F ? 1 : ::uc_width(code, "UTF-8");
+  return static_cast<std::size_t>(std::max(0, width));  // -1: a control character
 }
 
 // A line without its end; nullopt when the input ends before it. Throws Interrupted.

@@ -1,12 +1,14 @@
 // `remote job-list`: the jobs of the project, after asking the servers of the unfinished ones.
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
+#include <remote/history.hpp>
 
 #include "base/clock.hpp"
 #include "base/strings.hpp"
@@ -75,26 +77,25 @@ std::vector<TableRow> rank_rows(const std::vector<TableRow>& rows) {
   return all;
 }
 
-// What is known here of the jobs that fit and are shown, with the answers of those that were asked just now.
-// `earlier` is set to how many launches and jobs are left out.
-std::vector<Job> with_stored(Project& project, JobsRequest request, const std::vector<Job>& asked,
-                             std::size_t& earlier) {
-  std::map<JobId, Job> answers;
-  for (const Job& job : asked) {
-    answers.emplace(job.id, job);
-  }
+// What is known here of the jobs that fit: what goes on, and what ended lately. `earlier` is set to how many
+// launches and jobs are left out.
+std::vector<Job> stored_lately(Project& project, JobsRequest request, std::size_t& earlier) {
   request.unfinished_only = false;
   request.ask = false;
-  // What turned out to have ended is listed whenever that was.
-  if (std::ranges::none_of(asked, [](const Job& job) { return is_over(job); })) {
-    request.lately = EndedLately{.since = now_seconds() - lately_s, .most = most_ended, .earlier = &earlier};
-  }
-  std::vector<Job> jobs = project.jobs(request);
-  for (Job& job : jobs) {
-    if (const auto answer = answers.find(job.id); answer != answers.end()) {
-      job = answer->second;
+  request.lately = EndedLately{.since = now_seconds() - lately_s, .most = most_ended, .earlier = &earlier};
+  return project.jobs(request);
+}
+
+// The same jobs with the answers of those that were asked just now, by key.
+std::vector<Job> with_answers(const std::vector<Job>& stored, const std::vector<Job>& asked) {
+  std::map<std::pair<int, JobId>, Job> all;
+  for (const auto* jobs : {&stored, &asked}) {
+    for (const Job& job : *jobs) {
+      all.insert_or_assign({job.key, job.id}, job);
     }
   }
+  std::vector<Job> jobs;
+  std::ranges::transform(all, std::back_inserter(jobs), [](const auto& entry) { return entry.second; });
   return jobs;
 }
 
@@ -107,7 +108,14 @@ Listing look(Context& context, const ListArguments& arguments) {
   request.ask = !arguments.offline;
   request.patience = std::chrono::seconds(arguments.patience);
   Listing listing;
-  listing.jobs = project.jobs(request);
+  // Where nothing goes on, one look at the store says all.
+  const bool recent = !arguments.all() && !context.options.json;
+  const std::vector<Job> stored =
+      recent ? stored_lately(project, request, listing.earlier) : std::vector<Job>();
+  if (!recent || !std::ranges::all_of(stored, [](const Job& job) { return is_over(job); }) ||
+      History(project.folder()).has_open()) {
+    listing.jobs = project.jobs(request);
+  }
   if (arguments.failed) {
     std::vector<Batch> batches = by_launch(listing.jobs);
     std::erase_if(batches, [](const Batch& batch) {
@@ -125,8 +133,7 @@ Listing look(Context& context, const ListArguments& arguments) {
   if (context.options.json) {
     return listing;
   }
-  const std::vector<Job> shown =
-      arguments.all() ? listing.jobs : with_stored(project, request, listing.jobs, listing.earlier);
+  const std::vector<Job> shown = recent ? with_answers(stored, listing.jobs) : listing.jobs;
   for (Batch& batch : by_launch(shown)) {
     const bool dim = !arguments.all() && is_over(batch);
     listing.rows.push_back({std::move(batch), dim});
