@@ -8,6 +8,7 @@
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
+#include "jobs/refresh.hpp"
 #include "jobs/verdict.hpp"
 #include "project/history.hpp"
 #include "project/launch_attempt.hpp"
@@ -89,6 +90,8 @@ std::string news_of(Core& core, const PastLaunch& launch) {
     if (!lines.empty()) {
       return visible_line(lines.back(), 500);
     }
+    // Its lifeline may have died: then this starts it again.
+    jobs::ask_over(*connection, core.store, {job}, core.cancel());
   } catch (const Error&) {  // asked again the next time
   }
   return launch.ended_at.value_or(0) + patience_s < now_seconds() ? "not known: the first server has not said"

@@ -309,6 +309,8 @@ status_one() {
         word "$lifeline"
         line="$line $lifeline_key=$word_text"
       fi
+    elif [ -e "$f_dir/notify" ]; then
+      lifeline_of "$1" # it is to tell of the end
     fi
     recall "out_$1"
     line="$line out=${recalled:-0}"
