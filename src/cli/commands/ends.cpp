@@ -69,8 +69,6 @@ int run_notify(Context& context, const NotifyArguments& /*arguments*/) {
   return trial.sent ? 0 : 1;
 }
 
-}  // namespace
-
 Results pull_results(Context& context, const std::string& launch) {
   ResultsRequest request{.launch = launch};
   std::optional<ui::Progress> progress;
@@ -94,8 +92,6 @@ Results pull_results(Context& context, const std::string& launch) {
   return results;
 }
 
-namespace {
-
 int run_pull(Context& context, const ResultsArguments& arguments) {
   const Results results = pull_results(context, arguments.launch);
   if (context.options.json) {
@@ -108,6 +104,10 @@ int run_pull(Context& context, const ResultsArguments& arguments) {
 }
 
 }  // namespace
+
+int pull_at_end(Context& context, const Job& job) {
+  return pull_results(context, std::to_string(job.key)).errors.empty() ? 0 : 1;
+}
 
 void add_pull(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_pull);
@@ -128,6 +128,13 @@ void AtEnd::add(CLI::App& command) {
                   "Command to run here at the end, a line for sh; REMOTE_STATE is succeeded or failed")
       ->type_name("CMD");
   command.add_flag("--bell", bell_, "Ring the terminal's bell at the end");
+}
+
+void AtEnd::check(const std::string& name, bool waits) const {
+  if (!waits && (bell_ || command_)) {
+    throw Error::usage(fmt::format("remote {}: --notify and --bell go with --follow", name), "",
+                       "the servers tell it by themselves: `notify:` in configs.yaml");
+  }
 }
 
 void AtEnd::tell(Context& context, const std::vector<Job>& jobs, bool succeeded) const {

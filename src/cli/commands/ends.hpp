@@ -5,20 +5,21 @@
 #include <vector>
 
 #include <CLI/App.hpp>
-#include <remote/project.hpp>
+#include <remote/job.hpp>
 
 #include "cli/context.hpp"
 
 namespace remote::cli {
 
-// Copies what the launch wrote to results/KEY, and says so; errors, too.
-Results pull_results(Context& context, const std::string& launch);
+// Copies what the launch of this job wrote to results/KEY, and says so. Returns the exit code.
+int pull_at_end(Context& context, const Job& job);
 
 // --notify CMD and --bell: news for who waits here.
 class AtEnd {
  public:
   void add(CLI::App& command);
-  bool asked() const { return bell_ || command_.has_value(); }
+  // Throws Error (usage) where it is asked for and nobody waits. `name`: the subcommand's.
+  void check(const std::string& name, bool waits) const;
   // What was waited for has ended. `jobs`: as they are now. A command that fails is a warning.
   void tell(Context& context, const std::vector<Job>& jobs, bool succeeded) const;
 

@@ -201,11 +201,8 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   }
   const bool one_value = context.options.json && !context.stream;
   launch.follow = arguments.follow.value_or(usual.follow.value_or(false)) && !one_value;
-  if (arguments.at_end.asked() && !launch.follow && !arguments.dry_run) {
-    throw Error::usage(fmt::format("remote {}: --notify and --bell go with --follow", arguments.name), "",
-                       "the servers tell it by themselves: `notify:` in configs.yaml");
-  }
-  launch.pull = launch.follow && usual.pull.value_or(false);
+  arguments.at_end.check(arguments.name, launch.follow || arguments.dry_run);
+  launch.pull = usual.pull.value_or(false);
   launch.rsync = arguments.rsync.value_or(usual.rsync.value_or(false)) && !arguments.dry_run;
   launch.ask_rsync = !arguments.rsync && !usual.rsync && !arguments.dry_run && !context.options.json &&
                      context.terminal.stdin_is_terminal() && context.terminal.stderr_is_terminal();
@@ -403,13 +400,15 @@ int start_on_screen(Context& context, const LaunchRequest& request, const Onward
   if (unsaved) {
     context.terminal.notice(started_unsaved(result.jobs));
   }
-  const int ended = onward.follow ? follow(context, request, result.jobs) : 0;
-  if (onward.follow && onward.at_end != nullptr) {
+  if (!onward.follow) {
+    return 0;
+  }
+  const int ended = follow(context, request, result.jobs);
+  if (onward.at_end != nullptr) {
     onward.at_end->tell(context, result.jobs, ended == 0);
   }
-  const bool pulled =
-      !onward.pull || pull_results(context, std::to_string(result.jobs.front().key)).errors.empty();
-  return ended != 0 || pulled ? ended : 1;
+  const int pulled = onward.pull ? pull_at_end(context, result.jobs.front()) : 0;
+  return ended != 0 ? ended : pulled;
 }
 
 void add_torch_launch(CLI::App& command, Context& context) {
