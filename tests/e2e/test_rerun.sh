@@ -193,7 +193,7 @@ echo '# later' >>train.sh
 code 0 launch --server node-1 --follow --name unsent -- sh train.sh in
 code 2 rerun unsent
 grep -q 'the servers had older code' "$work/err" || fail "it does not say that git tells of other code"
-grep -q 'differs in 1 file: train.sh' "$work/err" || fail "it does not say what differs"
+grep -q 'differs in 2 files: new.sh, train.sh' "$work/err" || fail "it does not say what differs"
 code 2 rerun nothing
 code 2 diff nothing
 echo "launches start again"
