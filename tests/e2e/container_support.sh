@@ -221,6 +221,13 @@ EOF
   code 0 job-run --server node-1 --follow --image "$image" -- true
 }
 
+# try_frozen: in the tree of a frozen launch, and what is written there comes home
+try_frozen() {
+  code 0 launch --frozen --follow --nproc-per-node 1 -- sh -c 'pwd; echo "$PYTHONPATH"; : >"frozen.$RANK"'
+  [ "$(grep -c '/.jobs/.trees/' "$work/out")" = 2 ] || fail "the container does not run in the tree"
+  [ -f "$(homes | head -n 1)/my project/frozen.0" ] || fail "what was written in the container's tree has not come home"
+}
+
 # try_training LAUNCHER RANKS: with so many ranks a server
 try_training() {
   /usr/bin/python3 -c 'import torch, sklearn' 2>/dev/null || missing "there is no torch or no scikit-learn"

@@ -12,6 +12,7 @@ try_jobs
 try_fetch
 try_missing no-such-image
 try_training ranks 2
+try_frozen
 try_training torchrun 1
 if command -v mpirun >/dev/null; then
   try_training mpi 2

@@ -91,6 +91,23 @@ TEST_P(JobTree, NothingIsReplacedThatWasSentMeanwhile) {
   EXPECT_EQ(answer.differing, std::vector<std::string>{"conf.yaml"});
 }
 
+TEST_P(JobTree, WhatALostServerHasLeftComesHomeLater) {
+  put("a.py", "x");
+  const std::string text = list({"a.py"});
+  const std::string digest = sha256_hex(text);
+  ASSERT_TRUE(make(digest, text).ready);
+  const JobId id = start_in(digest, "mkdir ck; echo 1 >ck/one; echo made; exec sleep 60");
+  until_out(id, "made");
+  ASSERT_TRUE(make(digest, text).ready);
+  EXPECT_FALSE(fs::exists(place() / "ck")) << "a job runs in the tree";
+  const pid_t job = std::stoi(file(id, "pid"));
+  ::kill(supervisor_of(id), SIGKILL);
+  ::kill(job, SIGKILL);
+  expect_nothing_left();
+  ASSERT_TRUE(make(digest, text).ready);
+  EXPECT_EQ(read_file(place() / "ck/one"), "1\n");
+}
+
 TEST_P(JobTree, WhatIsWrongIsRefusedAndLeavesNothing) {
   put("a\tb.py", "x");
   put("gone.py", "x");

@@ -120,6 +120,12 @@ class LauncherTest(unittest.TestCase):
         with self.assertRaises(RemoteError):
             self.project.record("no such launch")
 
+    def test_a_frozen_launch_runs_in_a_tree(self):
+        run = self.project.launch("pwd", nproc=1, python=False, rsync=True, frozen=True)
+        self.assertTrue(all("/.jobs/.trees/" in line.text for line in run.follow() if line.stream == "out"))
+        run = self.project.launch("pwd", nproc=1, python=False, frozen=False)
+        self.assertFalse(any("/.jobs/.trees/" in line.text for line in run.follow()))
+
     def test_the_verdict_has_the_cause(self):
         run = self.project.launch("python ranks.py 2", nproc=2, options=["--failure-grace", "0"])
         verdict = run.wait(timeout=120)
