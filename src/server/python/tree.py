@@ -172,10 +172,7 @@ class Trees:
     # ---- who needs a tree ----
 
     def young(self, path):
-        try:
-            return abs(time.time() - os.lstat(path).st_mtime) < STARTING
-        except OSError:
-            return False
+        return os.path.exists(path) and abs(time.time() - os.lstat(path).st_mtime) < STARTING
 
     def lives(self, digest, job):
         folder = os.path.join(self.jobs, job)
@@ -190,10 +187,8 @@ class Trees:
         return len(fields) > 19 and fields[0] not in "ZXx" and fields[19] == words[1]
 
     def users(self, digest):
-        try:
-            return os.listdir(self.path(digest, ".jobs"))
-        except OSError:
-            return []
+        folder = self.path(digest, ".jobs")
+        return os.listdir(folder) if os.path.isdir(folder) else []
 
     def runs(self, digest):
         return any(not job.endswith(".done") and self.lives(digest, job) for job in self.users(digest))
@@ -207,9 +202,10 @@ class Trees:
     # ---- what was written into a tree ----
 
     def move(self, source, target, aside):
-        if os.path.isdir(target) and not (os.path.isdir(source) and not os.path.islink(source)):
+        folder = os.path.isdir(source) and not os.path.islink(source)
+        if os.path.isdir(target) and not folder:
             target += aside
-        if os.path.isdir(source) and not os.path.islink(source) and os.path.isdir(target):
+        if folder and os.path.isdir(target):
             for name in os.listdir(source):
                 self.move(os.path.join(source, name), os.path.join(target, name), aside)
             os.rmdir(source)
@@ -218,7 +214,7 @@ class Trees:
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(source, target)
         except OSError as error:
-            if error.errno == errno.ENOTDIR or error.errno == errno.EISDIR:
+            if error.errno in (errno.ENOTDIR, errno.EISDIR):
                 self.move(source, target + aside, aside)
             elif error.errno == errno.EXDEV:
                 import shutil
@@ -266,28 +262,25 @@ class Trees:
             if os.path.lexists(home) and os.path.samestat(os.lstat(path), os.lstat(home)):
                 continue
             self.move(path, home if same_file(home, wanted) else home + aside, aside)
-        try:
+        if os.path.exists(self.path(digest, ".open")):
             os.unlink(self.path(digest, ".open"))
-        except FileNotFoundError:
-            pass
         return True
+
+    def landed(self, digest):
+        try:
+            return self.land(digest)
+        except (OSError, ValueError):
+            return False  # the next one tries again
 
     def land_all(self):
         for digest in self.digests():
             if os.path.exists(self.path(digest, ".open")):
-                try:
-                    self.land(digest)
-                except (OSError, ValueError):
-                    pass  # the next one tries again
+                self.landed(digest)
 
     def drop_all(self, keep=None):
+        self.drop_rubbish()
         for digest in self.digests():
-            if digest == keep or self.needed(digest) or self.runs(digest):
-                continue
-            try:
-                if not self.land(digest):
-                    continue
-            except (OSError, ValueError):
+            if digest == keep or self.needed(digest) or self.runs(digest) or not self.landed(digest):
                 continue
             os.rename(self.path(digest), self.path(".new." + digest))
             for what in (".list", ".open", ".starting"):
