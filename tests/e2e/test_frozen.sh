@@ -134,7 +134,7 @@ in_background launch --follow --nproc-per-node 1 -- true
 until_true new
 grep -la "python/tree.py" /proc/[0-9]*/cmdline 2>/dev/null | while read -r cmdline; do
   process=${cmdline%/cmdline}
-  if tr '\0' '\n' <"$cmdline" 2>/dev/null | grep -qF "$one/.jobs"; then kill -KILL "${process#/proc/}" 2>/dev/null || :; fi
+  if { tr '\0' '\n' <"$cmdline"; } 2>/dev/null | grep -qF "$one/.jobs"; then kill -KILL "${process#/proc/}" 2>/dev/null || :; fi
 done
 follower_ends 1
 new || fail "nothing is left of the tree that was being made"
