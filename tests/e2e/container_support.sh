@@ -346,5 +346,6 @@ try_client() {
 
 try_clean() {
   code 0 job-clean --older 0 --yes
-  [ -z "$(find "$folder/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin)" ] || fail "job folders are left"
+  [ -z "$(find "$folder/.jobs" -mindepth 1 -maxdepth 1 ! -name .bin ! -name .trees)" ] || fail "job folders are left"
+  [ -z "$(find "$folder/.jobs/.trees" -mindepth 1 -maxdepth 1 -type d 2>/dev/null)" ] || fail "trees are left"
 }
