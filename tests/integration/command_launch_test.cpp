@@ -237,7 +237,7 @@ TEST_F(CommandLaunch, ANamedLaunchHasItsSettingsAndOptionsWin) {
                           "nproc_per_node=2 configs.yaml:9 launches.full",
                           "servers=a, b configs.yaml:9 launches.full", "launcher=ranks default",
                           "init_method=env default", "on_failure=kill default", "follow=false default",
-                          "rsync=false default", "check=false command line",
+                          "rsync=false default", "check=false command line", "frozen=false default",
                           "env API_KEY=******** configs.yaml:6 launch",
                           "env MODE=full configs.yaml:9 launches.full", "env SEED=3 command line"));
   const CommandResult other = launch(
