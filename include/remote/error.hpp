@@ -54,6 +54,7 @@ enum class Remedy {
   read_manual,      // read what is right; remedy_detail() is the page of the manual
   tell_more,        // let the program tell all that it does
   report_bug,       // it cannot happen: the program is wrong
+  choose_code,      // take the code from git, or what is here now
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

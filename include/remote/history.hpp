@@ -106,12 +106,13 @@ struct RerunRequest {
   std::string more{};                    // put behind the command: words of a line for the shell
   std::optional<std::string> name{};     // default: its own
   std::string note{};
+  bool tree = true;  // of a frozen launch: run in its tree again; else its code is taken from git
 };
 
 // What can be had of it again.
 struct Rerun {
-  // same: what is here is what it ran. frozen: its servers had it in a tree, and are asked for that before
-  // git is. kept: git has it. gone: only what is here now can be used.
+  // same: what is here is what it ran. frozen: its servers had it in a tree; nothing starts where they have
+  // it no longer. kept: git has it. gone: only what is here now can be used.
   enum class Code { same, frozen, kept, gone };
   PastLaunch launch;
   LaunchRequest request;  // what will be asked for

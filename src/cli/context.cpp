@@ -56,6 +56,8 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
       return "for practice servers, run `remote sandbox up`";
     case Remedy::make_key:
       return "--generate makes it";
+    case Remedy::choose_code:
+      return "--code git takes it from git, --code now what is here";
     case Remedy::send_project:
       return "send it with `remote rsync`";
     case Remedy::choose_port:

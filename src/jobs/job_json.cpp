@@ -342,6 +342,9 @@ PastLaunch launch_record_of(const Json& json) {
   PastLaunch launch;
   visit_fields<LaunchSummary>(launch, fields);
   visit_details(launch, fields);
+  if (launch.commit.find_first_not_of("0123456789abcdef") != std::string::npos) {
+    launch.commit.clear();  // not git's
+  }
   launch.patch = json.at("patch").is_string() ? "changes.patch" : "";
   const auto moment = [](const Json& value) {
     return value.is_number_integer() ? value.get<std::int64_t>() : 0;

@@ -94,7 +94,9 @@ std::string digest_of(const PastLaunch& record, std::string_view name) {
 }
 
 void find_code_here(const Core& core, Rerun& again) {
-  const std::string digest = digest_of(again.launch, "code");
+  // A frozen launch need not have run what its servers had in the project's folder.
+  const std::string tree = digest_of(again.launch, "tree");
+  const std::string digest = tree.empty() ? digest_of(again.launch, "code") : tree;
   const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
   if (!digest.empty() && sha256_hex(here.text()) == digest) {
     again.code = Rerun::Code::same;
@@ -117,8 +119,8 @@ void find_code_here(const Core& core, Rerun& again) {
   }
 }
 
-void find_code(const Core& core, Rerun& again) {
-  again.request.tree = digest_of(again.launch, "tree");
+void find_code(const Core& core, const RerunRequest& asked, Rerun& again) {
+  again.request.tree = asked.tree ? digest_of(again.launch, "tree") : "";
   if (again.request.tree.empty()) {
     find_code_here(core, again);
   } else {
@@ -141,7 +143,7 @@ Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   again.request.name = asked.name.value_or(again.launch.name);
   again.request.note = asked.note;
   again.request.tell_changes = false;  // what is sent now is what it runs
-  find_code(core, again);
+  find_code(core, asked, again);
   return again;
 }
 
@@ -153,23 +155,34 @@ std::vector<std::string> server_names(const LaunchRequest& request) {
   return names;
 }
 
-// Whether all servers still have the tree of the request, or can make it again from what they have.
-bool servers_have_tree(Core& core, const LaunchRequest& request) {
+// Throws Error where a server has the tree of the request no longer, and cannot make it again from what it
+// has.
+void require_tree(Core& core, const LaunchRequest& request) {
   const std::string list = servers::sent_text(core.config, request.tree);
-  const auto outcomes = servers::fan_out(
-      core.servers(server_names(request)), &config::Server::name,
-      [&](const config::Server& server, std::size_t) {
+  const std::vector<config::Server> chosen = core.servers(server_names(request));
+  const auto outcomes =
+      servers::fan_out(chosen, &config::Server::name, [&](const config::Server& server, std::size_t) {
         const auto action = jobs::tree_action(jobs::remote_folder_for(core.config, server), request.tree,
                                               list, servers::activation(core.config, server));
-        return servers::run_action(*core.connector().connect(server, core.cancel()), action, core.cancel())
-            .ready;
+        return servers::run_action(*core.connector().connect(server, core.cancel()), action, core.cancel());
       });
-  for (const auto& outcome : outcomes) {
-    if (!outcome.ok()) {
-      throw Error(*outcome.error);
+  std::vector<std::string> gone;
+  for (std::size_t i = 0; i < chosen.size(); ++i) {
+    if (!outcomes[i].ok()) {
+      throw Error(*outcomes[i].error);
+    }
+    const jobs::TreeAnswer& answer = *outcomes[i].value;
+    if (!answer.failure.empty()) {
+      throw Error("cannot make the tree of the launch again", answer.failure).on(chosen[i].name);
+    }
+    if (!answer.ready) {
+      gone.push_back(chosen[i].name);
     }
   }
-  return std::ranges::all_of(outcomes, [](const auto& outcome) { return *outcome.value; });
+  if (!gone.empty()) {
+    throw Error::usage("cannot start the launch again", "its tree is gone from " + join(gone, ", "))
+        .mended_by(Remedy::choose_code);
+  }
 }
 
 void send(Core& core, const LaunchRequest& request, const config::Config& config, bool overwrite) {
@@ -212,26 +225,16 @@ void send_kept(Core& core, const Rerun& again) {
 }
 
 LaunchResult rerun(Core& core, Rerun again, bool code_of_now) {
-  bool sent = false;
-  if (again.code == Rerun::Code::frozen && !code_of_now) {
-    sent = servers_have_tree(core, again.request);
-    if (!sent) {
-      find_code_here(core, again);
-      if (again.code == Rerun::Code::gone) {
-        throw Error::usage("cannot start the launch again",
-                           "its tree is gone from the servers, and git does not have its code either",
-                           "start it with what is here now");
-      }
-    }
-  }
-  if (!sent) {
+  const bool in_tree = again.code == Rerun::Code::frozen && !code_of_now;
+  if (!in_tree) {
     again.request.tree.clear();
   }
-  if (!sent && (code_of_now || again.code != Rerun::Code::kept)) {
+  if (in_tree) {
+    require_tree(core, again.request);
+  } else if (code_of_now || again.code != Rerun::Code::kept) {
     send(core, again.request, core.config, false);
     return launch(core, again.request);
-  }
-  if (!sent) {
+  } else {
     send_kept(core, again);
   }
   PastLaunch code;

@@ -25,11 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 using servers::WrittenFile;
 
-// results/KEY, in a folder of the project's own: what a project brings along is not to lead out of it.
-fs::path results_folder(const Core& core, int key) {
-  fs::path folder = core.config.project / "results" / std::to_string(key);
-  const fs::path inside = resolved(folder).lexically_relative(resolved(core.config.project));
-  if (inside != fs::path("results") / std::to_string(key)) {
+// A folder of the project by its name: what a project brings along is not to lead out of it.
+fs::path own_folder(const Core& core, const fs::path& name) {
+  fs::path folder = core.config.project / name;
+  if (resolved(folder).lexically_relative(resolved(core.config.project)) != name) {
     throw Error::usage("cannot copy to " + folder.string(), "a symbolic link leads elsewhere",
                        "remove the link");
   }
@@ -104,7 +103,8 @@ Results pull_results(Core& core, const ResultsRequest& request) {
                 "wait until it has started");
   }
   Results results;
-  results.folder = results_folder(core, launch.first_key);
+  const fs::path name = fs::path("results") / std::to_string(launch.first_key);
+  results.folder = own_folder(core, name);
   const std::vector<Job> jobs = one_a_server(core, launch.jobs);
   const auto found = servers::fan_out(jobs, &Job::server, [&](const Job& job, std::size_t) {
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
@@ -115,8 +115,14 @@ Results pull_results(Core& core, const ResultsRequest& request) {
       if (!found[i].ok()) {
         throw *found[i].error;
       }
-      std::vector<WrittenFile> files = *found[i].value;
+      std::vector<WrittenFile> files = found[i].value->files;
+      if (const int odd = found[i].value->odd; odd > 0) {
+        results.warnings.push_back(fmt::format(
+            "{}: left out {} with control characters in their names, or that decide what runs here (.git)",
+            jobs[i].server, counted(static_cast<std::size_t>(odd), "file")));
+      }
       const fs::path below = place_of(jobs, i, files);
+      own_folder(core, below.empty() ? name : name / below);
       std::vector<std::string> waiting;
       if (core.config.checkpoint) {
         files = servers::complete_files(std::move(files), *core.config.checkpoint, waiting);

@@ -26,14 +26,15 @@ struct WrittenFile {
 struct WrittenAnswer {
   std::vector<std::string> outputs;
   std::vector<WrittenFile> files = {};
+  int odd = 0;        // how many were left out: with control characters, or what decides what runs here
   bool gone = false;  // the job's folder, by which it is known when the launch began
   void take(AnswerLine& line);
 };
 
 // The files of these outputs (files, folders, patterns) that were written since this job began, by name.
 // Throws Error.
-std::vector<WrittenFile> written_since(ssh::Connection& connection, const Job& job,
-                                       const std::vector<std::string>& outputs, const Cancel& cancel);
+WrittenAnswer written_since(ssh::Connection& connection, const Job& job,
+                            const std::vector<std::string>& outputs, const Cancel& cancel);
 
 // The files without those of checkpoints that are not complete, which are added to `waiting`.
 std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,

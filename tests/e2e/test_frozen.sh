@@ -85,6 +85,10 @@ code 0 show other --json
 digest=$(picks '",".join({dict(s["facts"])["tree"] for s in d["setups"]})')
 { [ -d "$one/.jobs/.trees/$digest" ] && [ -d "$two/.jobs/.trees/$digest" ]; } || fail "no tree $digest"
 
+# ---- again in its tree, whatever the servers have by now
+code 0 rerun first --follow
+grep -q 'with the code of then, frozen as' "$work/err" || fail "it does not say which code"
+
 # ---- job-clean removes a tree with its last launch
 code 0 job-clean --yes --launch 5
 { [ "$(trees)" = 1 ] && [ ! -e "$one/.jobs/.trees/$digest" ]; } || fail "$(trees) trees are left"
@@ -92,6 +96,9 @@ code 0 job-clean --yes
 [ "$(trees)" = 0 ] || fail "$(trees) trees are left"
 [ "$(find "$one/.jobs/.trees" -name '*.list' -o -name '*.jobs' | wc -l)" = 0 ] || fail "something of a tree is left: $(ls -A "$one/.jobs/.trees")"
 [ -f "$one/checkpoints/first.0" ] || fail "an output went with the tree"
+code 2 rerun first
+grep -q 'its tree is gone from node-1, node-2' "$work/err" || fail "it does not say what is gone"
+grep -q -e '--code git' "$work/err" || fail "it does not say what to try"
 
 # ---- a file that the program changes although it was sent: the change comes home, and the next launch is refused
 code_is third

@@ -100,6 +100,12 @@ code 2 pull 1
 grep -q 'a symbolic link leads elsewhere' "$work/err" || fail "no error for the link"
 [ -z "$(ls "$work/outside")" ] || fail "it was written outside"
 rm results/1
+mkdir results/1
+ln -s "$work/outside" results/1/node-2
+code 1 pull 1
+grep -q 'node-2.*a symbolic link leads elsewhere' "$work/err" || fail "no error for the link of a server"
+[ -z "$(ls "$work/outside")" ] || fail "it was written outside"
+rm -r results/1
 mkdir "$node1/metrics.d"
 ln -s "$work/outside" "$node1/checkpoints/out"
 touch "$node1/checkpoints/out/secret"

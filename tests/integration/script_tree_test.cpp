@@ -108,6 +108,57 @@ TEST_P(JobTree, WhatALostServerHasLeftComesHomeLater) {
   EXPECT_EQ(read_file(place() / "ck/one"), "1\n");
 }
 
+TEST_P(JobTree, WhateverAProgramDoesNothingIsLost) {
+  put("main.py", "x");
+  put("out/.gitkeep", "");
+  put("data/README", "ours");
+  put("checkpoints/run5/model.pt", "five");
+  const fs::path set = place().parent_path() / "a set of images";
+  fs::create_directories(set);
+  write_file_atomic(set / "img1", "image");
+  const std::string text = list({"data/README", "main.py", "out/.gitkeep"});
+  const std::string digest = sha256_hex(text);
+  ASSERT_TRUE(make(digest, text).ready);
+  const JobId id =
+      start_in(digest,
+               "ln -s ../../../checkpoints/run5 latest; mv checkpoints ck; rm -r out data; echo file >out; "
+               "ln -s '" +
+                   set.string() +
+                   "' data; echo theirs >metrics.csv; ln -s nobody:1 run.lock; "
+                   "until [ -e go ]; do sleep 0.05; done");
+  until([&] { return fs::is_symlink(tree(digest) / "run.lock"); }, "what the job does");
+  put("metrics.csv", "came meanwhile");
+  ASSERT_NE(make(digest, text).failure, "") << "it has put something else in place of folders";
+  EXPECT_TRUE(fs::is_symlink(tree(digest) / "run.lock")) << "a job runs there";
+  write_file_atomic(tree(digest) / "go", "");
+  wait_end(id);
+  const std::string aside = ".frozen-" + digest.substr(0, 8);
+  EXPECT_EQ(read_file(place() / "ck/run5/model.pt"), "five") << "a link of ours that it renamed";
+  EXPECT_TRUE(fs::is_symlink(place() / "latest"));
+  EXPECT_EQ(read_file(set / "img1"), "image");
+  EXPECT_FALSE(fs::is_symlink(set / "img1"));
+  EXPECT_EQ(fs::read_symlink(place() / ("data" + aside)), set);
+  EXPECT_EQ(read_file(place() / "data/README"), "ours");
+  EXPECT_EQ(read_file(place() / ("out" + aside)), "file\n");
+  EXPECT_EQ(read_file(place() / "metrics.csv"), "came meanwhile");
+  EXPECT_EQ(read_file(place() / ("metrics.csv" + aside)), "theirs\n");
+  EXPECT_TRUE(make(digest, text).ready);
+  EXPECT_EQ(read_file(tree(digest) / "data/README"), "ours");
+}
+
+TEST_P(JobTree, ALinkToWhatWasThereBeforeIsNoNewNameOfIt) {
+  put("main.py", "x");
+  put("checkpoints/run5/model.pt", "five");
+  const std::string text = list({"main.py"});
+  const std::string digest = sha256_hex(text);
+  ASSERT_TRUE(make(digest, text).ready);
+  wait_end(start_in(digest, "ln -s ../../../checkpoints/run5 latest; cp -a checkpoints current"));
+  EXPECT_EQ(read_file(place() / "checkpoints/run5/model.pt"), "five");
+  EXPECT_FALSE(fs::is_symlink(place() / "checkpoints"));
+  EXPECT_EQ(read_file(place() / "latest/model.pt"), "five");
+  EXPECT_EQ(read_file(place() / "current/run5/model.pt"), "five");
+}
+
 TEST_P(JobTree, WhatIsWrongIsRefusedAndLeavesNothing) {
   put("a\tb.py", "x");
   put("gone.py", "x");

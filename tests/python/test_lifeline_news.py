@@ -170,8 +170,13 @@ class VerdictTest(unittest.TestCase):
         return Policy(request, [], 100.0, lambda text: None, lambda *file: None)
 
     def test_it_succeeded_or_was_killed(self):
-        self.assertEqual(self.policy().verdict([["exit", "0", "1", "-"]]), ("succeeded", "", None))
-        self.assertEqual(self.policy().verdict([["exit", "0", "1", "-"], ["signal", "15", "1", "user"]]), ("killed", "", None))
+        policy = self.policy()
+        policy.hear("b", "bye", "", 110.0)
+        self.assertEqual(policy.verdict([["exit", "0", "1", "-"]]), ("succeeded", "", None))
+        self.assertEqual(policy.verdict([["exit", "0", "1", "-"], ["signal", "15", "1", "user"]]), ("killed", "", None))
+
+    def test_it_does_not_speak_for_a_server_that_was_never_heard(self):
+        self.assertEqual(self.policy().verdict([["exit", "0", "1", "-"]]), ("unknown", "nothing was heard of b", None))
 
     def test_a_rank_elsewhere_failed(self):
         policy = self.policy()

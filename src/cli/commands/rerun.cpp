@@ -114,6 +114,7 @@ int run_rerun(Context& context, const RerunArguments& arguments) {
   RerunRequest request = arguments.request;
   request.env = arguments.env.collect(context);
   request.more = shell_join(arguments.words);
+  request.tree = arguments.code != "git";
   Rerun again = context.project().plan_rerun(request);
   const bool code_of_now = arguments.code == "now";
   if (arguments.code == "then" && again.code == Rerun::Code::gone) {
@@ -213,8 +214,11 @@ void add_rerun(CLI::App& command, Context& context) {
       ->description("Server: a name, a glob or a,b; repeatable (default: those that it had)");
   command.add_option("--cmd", request.command, "Another command, a line for the server's shell")
       ->type_name("C");
-  command.add_option("--code", arguments.code, "Code to run: then, which fails where it is gone, or now")
-      ->check(CLI::IsMember({"then", "now"}));
+  command
+      .add_option("--code", arguments.code,
+                  "Code to run: then, which fails where it is gone; git, as then but not from the tree of a "
+                  "frozen launch; or now")
+      ->check(CLI::IsMember({"then", "git", "now"}));
   command.add_flag("-y,--yes", arguments.yes, "Start it also where it cannot be as it was");
   command.add_option("--name", request.name, "Name in the history (default: its own)")->type_name("NAME");
   command.add_option("--note", request.note, "Note for the history")->type_name("TEXT");

@@ -85,6 +85,16 @@ def same_file(path, wanted):
         return False
 
 
+def is_folder(path):
+    return os.path.isdir(path) and not os.path.islink(path)
+
+
+def in_place(folder):
+    """Whether it is the folder that was made there, and nothing that a program has put in its place, nor in that of one above it."""
+    folder = os.path.normpath(folder)
+    return is_folder(folder) and os.path.realpath(folder) == folder
+
+
 class Maker:
     """Puts files of the project into a tree."""
 
@@ -143,6 +153,7 @@ class Trees:
     def __init__(self, jobs):
         self.jobs, self.project = jobs, os.path.dirname(jobs)
         self.folder = os.path.join(jobs, ".trees")
+        self.failed = ""  # what could not be carried home
         self.host = read("/proc/sys/kernel/hostname").strip()
         self.boot = read("/proc/sys/kernel/random/boot_id").strip()
 
@@ -181,8 +192,10 @@ class Trees:
         words = read(os.path.join(folder, "supervisor")).split()
         if len(words) < 3:
             return not words and self.young(folder)  # it is starting, or was claimed and never starts
-        if words[2] != self.boot:  # another machine's, or this one has started anew
-            return read(os.path.join(self.path(digest, ".jobs"), job)).strip() != self.host
+        if read(os.path.join(self.path(digest, ".jobs"), job)).strip() != self.host:
+            return True  # on another machine, or in another container of this one: its processes are not seen here
+        if words[2] != self.boot:  # this machine has started anew
+            return False
         fields = read("/proc/%d/stat" % int(words[0])).rpartition(") ")[2].split()
         return len(fields) > 19 and fields[0] not in "ZXx" and fields[19] == words[1]
 
@@ -201,80 +214,132 @@ class Trees:
 
     # ---- what was written into a tree ----
 
-    def move(self, source, target, aside):
-        folder = os.path.isdir(source) and not os.path.islink(source)
-        if os.path.isdir(target) and not folder:
-            target += aside
-        if folder and os.path.isdir(target):
+    def free(self, path):
+        """The path, or with a number where that is taken."""
+        number, free = 1, path
+        while os.path.lexists(free):
+            number += 1
+            free = "%s-%d" % (path, number)
+        return free
+
+    def move(self, source, target, aside, since=0.0):
+        """Carries something home. What came there after `since`, and whatever is of another kind, stays: it goes beside that."""
+        if is_folder(source) and is_folder(target):
             for name in os.listdir(source):
-                self.move(os.path.join(source, name), os.path.join(target, name), aside)
+                self.move(os.path.join(source, name), os.path.join(target, name), aside, since)
             os.rmdir(source)
             return
         try:
+            if os.path.lexists(target) and (is_folder(source) or os.path.isdir(target) or os.lstat(target).st_ctime > since):
+                target = self.free(target + aside)
             os.makedirs(os.path.dirname(target), exist_ok=True)
+        except (FileExistsError, NotADirectoryError):  # a folder above it has become a file there
+            target = self.free(os.path.join(self.project, os.path.relpath(target, self.project).replace("/", "_") + aside))
+        try:
             os.replace(source, target)
         except OSError as error:
-            if error.errno in (errno.ENOTDIR, errno.EISDIR):
-                self.move(source, target + aside, aside)
-            elif error.errno == errno.EXDEV:
-                import shutil
-
-                shutil.move(source, target)
-            else:
+            if error.errno != errno.EXDEV:
                 raise
+            import shutil
 
-    def home_of_link(self, path, link):
-        """What a link of ours leads to in the project's folder; else None. A program may have renamed it."""
+            shutil.move(source, target)
+
+    def lead_home(self, tree, path, home, folders):
+        """What is to be carried home in place of a link in the tree: None where it is one of ours that is in its place."""
+        link = os.readlink(path)
         target = os.path.normpath(os.path.join(os.path.dirname(path), link))
-        inside = target.startswith(self.project + "/") and not target.startswith(self.jobs + "/")
-        return target if inside and link.startswith("../../../") else None
+        if target.startswith(tree + "/"):
+            target = os.path.join(self.project, os.path.relpath(target, tree))
+            if not link.startswith("/"):
+                return path  # it will lead to the same file there
+        elif not target.startswith(self.project + "/") or target.startswith(self.jobs + "/"):
+            return path
+        if target == home:
+            return None
+        name = os.path.relpath(target, self.project)
+        if link.startswith("../../../") and os.path.dirname(name) in folders and not os.path.lexists(os.path.join(tree, name)):
+            return target  # ours, which a program has renamed
+        os.unlink(path)
+        os.symlink(os.path.relpath(target, os.path.dirname(home)), path)
+        return path
 
-    def land_new(self, tree, folder, known, aside):
-        """Carries home what stands in a folder of the tree and was not sent."""
+    def land_one(self, tree, path, home, folders, aside, since, sent):
+        """`sent`: something of this name was sent, and is to be made here again."""
+        source = self.lead_home(tree, path, home, folders) if os.path.islink(path) else path
+        if source is None:
+            return
+        if os.path.lexists(source):
+            self.move(source, home, aside, since)
+        if os.path.lexists(path):
+            os.unlink(path)
+        if not sent:
+            os.symlink(os.path.relpath(home, os.path.dirname(path)), path)
+
+    def land_folder(self, tree, folder, known, folders, aside, since):
+        """Carries home what stands in a folder of the tree and was not sent, or is no folder any more."""
         for entry in list(os.scandir(os.path.join(tree, folder))):
-            if entry.name in known or entry.name in SKIPPED:
+            name = os.path.join(folder, entry.name)
+            home = os.path.join(self.project, name)
+            if entry.name in SKIPPED:
                 continue
-            home, source = os.path.join(self.project, folder, entry.name), entry.path
-            if entry.is_symlink():
-                source = self.home_of_link(entry.path, os.readlink(entry.path)) or entry.path
-                if source == home:
+            if entry.name in known:
+                if is_folder(entry.path) == (name in folders):
                     continue
-            if source != entry.path and not os.path.lexists(source):
-                os.unlink(entry.path)
-                continue
-            self.move(source, home, aside)
-            if os.path.lexists(entry.path):
-                os.unlink(entry.path)
-            os.symlink(os.path.relpath(home, os.path.dirname(entry.path)), entry.path)
+                home = self.free(home + aside)
+            try:
+                self.land_one(tree, entry.path, home, folders, aside, since, entry.name in known)
+            except OSError as error:
+                self.failed = "%s: %s" % (name, error.strerror)
 
-    def land(self, digest):
-        """Carries home what ended launches have written into the tree. Never replaces what was sent meanwhile."""
-        tree, aside, files = self.path(digest), ".frozen-" + digest[:8], self.files(digest)
-        if files is None or not os.path.isdir(tree) or self.runs(digest):
-            return files is not None
-        for folder, known in folders_of(files).items():
-            if os.path.isdir(os.path.join(tree, folder)):
-                self.land_new(tree, folder, known, aside)
+    def land_changes(self, tree, files, aside):
+        """Carries home the files that were sent and that a program has changed."""
         for name, wanted in files.items():
             path, home = os.path.join(tree, name), os.path.join(self.project, name)
-            if same_file(path, wanted) or not os.path.lexists(path):
-                continue
-            if os.path.lexists(home) and os.path.samestat(os.lstat(path), os.lstat(home)):
-                continue
-            self.move(path, home if same_file(home, wanted) else home + aside, aside)
-        if os.path.exists(self.path(digest, ".open")):
+            try:
+                if not in_place(os.path.dirname(path)) or same_file(path, wanted) or not os.path.lexists(path) or is_folder(path):
+                    continue
+                if os.path.lexists(home) and os.path.samestat(os.lstat(path), os.lstat(home)):
+                    continue
+                self.move(path, home if same_file(home, wanted) else self.free(home + aside), aside, time.time())
+            except OSError as error:
+                self.failed = "%s: %s" % (name, error.strerror)
+
+    def land(self, digest, starting=False):
+        """Carries home what ended launches have written into the tree. Replaces nothing that came there meanwhile. Waits for one that is about
+        to start there, unless that is `starting` by this very process."""
+        tree, aside, files = self.path(digest), ".frozen-" + digest[:8], self.files(digest)
+        if files is None:
+            self.failed = "the list of its files is lost; look into " + tree
+            return False
+        if not os.path.isdir(tree) or self.runs(digest) or (not starting and self.young(self.path(digest, ".starting"))):
+            return True
+        try:
+            since = os.lstat(self.path(digest, ".open")).st_mtime
+        except OSError:
+            since = 0.0
+        self.failed, folders = "", folders_of(files)
+        for folder, known in folders.items():
+            if in_place(os.path.join(tree, folder)):
+                self.land_folder(tree, folder, known, folders, aside, since)
+        self.land_changes(tree, files, aside)
+        if self.failed:
+            return False
+        try:
             os.unlink(self.path(digest, ".open"))
+        except FileNotFoundError:
+            pass
         return True
 
-    def landed(self, digest):
+    def landed(self, digest, starting=False):
         try:
-            return self.land(digest)
-        except (OSError, ValueError):
+            return self.land(digest, starting)
+        except (OSError, ValueError) as error:
+            self.failed = str(error)
             return False  # the next one tries again
 
-    def land_all(self):
+    def land_all(self, but=None):
         for digest in self.digests():
-            if os.path.exists(self.path(digest, ".open")):
+            if digest != but and os.path.exists(self.path(digest, ".open")):
                 self.landed(digest)
 
     def drop_all(self, keep=None):
@@ -303,7 +368,8 @@ class Trees:
             place, home = os.path.join(tree, folder), os.path.join(self.project, folder)
             have = set()
             for entry in list(os.scandir(place)):
-                if entry.is_symlink() and not os.path.exists(entry.path):
+                ours = entry.is_symlink() and os.readlink(entry.path) == os.path.relpath(os.path.join(home, entry.name), place)
+                if ours and not os.path.exists(entry.path):
                     os.unlink(entry.path)  # nothing could be made in its place
                 else:
                     have.add(entry.name)
@@ -326,13 +392,17 @@ class Trees:
         if text != kept and digest_of(text) != digest:
             raise Trouble("the list of files came damaged")
         files = parse(text)
-        self.land_all()
+        self.land_all(digest)
         self.drop_all(digest)
         folders = folders_of(files)
         final = self.path(digest)
+        if os.path.exists(self.path(digest, ".open")) and not self.landed(digest, True):
+            raise Trouble("what an earlier launch wrote cannot be carried to the project: " + self.failed)
         tree = final if os.path.isdir(final) else self.path(".new." + digest)
         for folder in sorted(folders):
             os.makedirs(os.path.join(tree, folder), exist_ok=True)
+            if not in_place(os.path.join(tree, folder)):
+                raise Trouble("a launch that runs has put something else in place of the folder " + folder)
         maker = Maker(self.project, tree)
         shared = tree == final and self.runs(digest)  # then what its launch has changed stays so
         differing = []
@@ -352,6 +422,7 @@ class Trees:
             self.write(digest + mark, b"")
         if tree != final:
             os.rename(tree, final)
+        self.land_all(digest)  # who ended meanwhile has not waited
         return "ready", []
 
 
@@ -364,6 +435,7 @@ def main(what, jobs, *words):
         trees.land_all()
         if what == "drop":
             trees.drop_all()
+            trees.land_all()
         return
     try:
         answer, names = trees.make(words[0], sys.stdin.buffer.read(int(words[2])), words[1])
