@@ -173,7 +173,9 @@ void require_tree(Core& core, const LaunchRequest& request) {
     }
     const jobs::TreeAnswer& answer = *outcomes[i].value;
     if (!answer.failure.empty()) {
-      throw Error("cannot make the tree of the launch again", answer.failure).on(chosen[i].name);
+      throw Error("cannot make the tree of the launch again", answer.failure,
+                  "mend that on the server, or take the code from git")
+          .on(chosen[i].name);
     }
     if (!answer.ready) {
       gone.push_back(chosen[i].name);
