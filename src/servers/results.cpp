@@ -105,8 +105,8 @@ WrittenAnswer written_since(ssh::Connection& connection, const Job& job,
                 "copy the files by another way: rsync, or scp");
   }
   std::ranges::sort(answer.files, {}, &WrittenFile::name);
-  const auto same = std::ranges::unique(answer.files, {}, &WrittenFile::name);
-  answer.files.erase(same.begin(), same.end());
+  const auto same = [](const WrittenFile& one, const WrittenFile& other) { return one.name == other.name; };
+  answer.files.erase(std::unique(answer.files.begin(), answer.files.end(), same), answer.files.end());
   return answer;
 }
 
