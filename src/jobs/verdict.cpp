@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "base/shell_quote.hpp"
+#include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/transitions.hpp"
@@ -75,7 +76,7 @@ Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel)
   return job;
 }
 
-std::vector<std::string> last_lines(ssh::Connection& connection, const Job& job, int count,
+std::vector<std::string> last_lines(ssh::Connection& connection, const std::vector<Job>& jobs, int count,
                                     const std::vector<std::string>& files, const Cancel& cancel) {
   struct Answer {
     std::vector<std::string> lines;
@@ -88,10 +89,15 @@ std::vector<std::string> last_lines(ssh::Connection& connection, const Job& job,
     }
   };
   servers::Action<Answer> action;
-  action.what = "last lines of a job";
+  action.what = "last lines of " + counted(jobs.size(), "job");
   std::vector<std::string> words{std::to_string(count)};
-  words.insert(words.end(), files.begin(), files.end());
-  action.script.set_path("folder", job_folder_text(job))
+  for (const Job& job : jobs) {
+    for (const std::string& file : files) {
+      words.push_back(job.id.text() + "/" + file);
+    }
+  }
+  const RemoteFolder& folder = jobs.front().remote_folder;
+  action.script.set_path("folder", folder.project + "/" + folder.jobs_folder)
       .add("actions/last_lines.sh")
       .call("last_lines", words);
   action.timeout = std::chrono::seconds(5);

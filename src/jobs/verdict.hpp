@@ -34,9 +34,9 @@ std::vector<Worker> failed_workers(ssh::Connection& connection, const Job& agent
 // where the server does not tell.
 Job with_failed_rank(ssh::Connection& connection, Job job, const Cancel& cancel);
 
-// The last lines of these files of a job's folder, as many of each at most; of a progress bar its last state.
-// Foreign text. Files that are not there have none. Throws Error.
-std::vector<std::string> last_lines(ssh::Connection& connection, const Job& job, int count,
+// The last lines of these files of the jobs' folders, which are in one place (JobsAt): as many of each file
+// at most, job by job; of a progress bar its last state. Foreign text. Missing files have none. Throws Error.
+std::vector<std::string> last_lines(ssh::Connection& connection, const std::vector<Job>& jobs, int count,
                                     const std::vector<std::string>& files, const Cancel& cancel);
 
 }  // namespace remote::jobs

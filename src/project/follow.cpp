@@ -329,7 +329,7 @@ Verdict judge(Core& core, const std::vector<Job>& jobs, const std::vector<std::s
     const auto connection =
         core.connector().connect(jobs::server_of(core.config, *verdict.first), core.cancel(),
                                  std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    verdict.last_lines = jobs::last_lines(*connection, *verdict.first, 10, {"job.err"}, core.cancel());
+    verdict.last_lines = jobs::last_lines(*connection, {*verdict.first}, 10, {"job.err"}, core.cancel());
   } catch (const Error&) {
     // then it is told without them
   }

@@ -58,18 +58,21 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
   if (jobs.size() > 1) {
     asked.push_back(jobs.front());
   }
-  const auto outcomes = servers::fan_out(asked, &Job::server, [&](const Job& job, std::size_t) {
-    const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
-                                                     std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    // Under Slurm each rank has an output of its own.
-    return jobs::last_lines(*connection, job, most_lines,
-                            {"ranks/0.err", "job.err", "ranks/0.out", "job.out"}, core.cancel());
-  });
+  const auto places = jobs::by_job_folder(asked);
+  const auto outcomes =
+      servers::fan_out(places, &jobs::JobsAt::server, [&](const jobs::JobsAt& at, std::size_t) {
+        const auto connection =
+            core.connector().connect(jobs::server_of(core.config, at.jobs.front()), core.cancel(),
+                                     std::chrono::ceil<std::chrono::seconds>(ask_limit));
+        // Under Slurm each rank has an output of its own.
+        return jobs::last_lines(*connection, at.jobs, most_lines,
+                                {"ranks/0.err", "job.err", "ranks/0.out", "job.out"}, core.cancel());
+      });
   std::vector<NamedNumber> numbers;
-  for (std::size_t i = 0; i < asked.size(); ++i) {
+  for (std::size_t i = 0; i < places.size(); ++i) {
     whole = whole && outcomes[i].ok();
     for (std::string_view line : outcomes[i].ok() ? *outcomes[i].value : std::vector<std::string>()) {
-      if (asked[i].labelled) {
+      if (places[i].jobs.front().labelled) {
         take_label(line);
       }
       take_numbers(line, numbers);

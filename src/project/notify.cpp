@@ -86,7 +86,7 @@ std::string news_of(Core& core, const PastLaunch& launch) {
     const Job& job = launch.jobs.front();
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel(),
                                                      std::chrono::ceil<std::chrono::seconds>(ask_limit));
-    const auto lines = jobs::last_lines(*connection, job, 1, {"notify.result"}, core.cancel());
+    const auto lines = jobs::last_lines(*connection, {job}, 1, {"notify.result"}, core.cancel());
     if (!lines.empty()) {
       return visible_line(lines.back(), 500);
     }
