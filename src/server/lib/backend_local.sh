@@ -7,3 +7,7 @@
 . "$remote_program/lib/backend_local_state.sh"
 # shellcheck source=src/server/lib/backend_local_members.sh
 . "$remote_program/lib/backend_local_members.sh"
+# shellcheck source=src/server/lib/backend_local_look.sh
+. "$remote_program/lib/backend_local_look.sh"
+# shellcheck source=src/server/lib/backend_local_end.sh
+. "$remote_program/lib/backend_local_end.sh"

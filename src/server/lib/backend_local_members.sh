@@ -1,6 +1,6 @@
-# The backend `local`: which processes are a job's, and how they are signalled.
+# The backend `local`: which processes are a job's.
 # shellcheck shell=sh
-# shellcheck disable=SC2034,SC2154,SC3013  # variables are shared between the parts; all shells here know -ef
+# shellcheck disable=SC2034,SC2154  # variables are shared between the parts
 
 # A process belongs to a job when one of these says so, and never when it carries another job's cookie:
 # its cookie; the recorded pid and start time; job.out or job.err open for writing; its parent, session or process
@@ -56,55 +56,6 @@ own() {
   fi
 }
 
-# scan_writers ID…: which of $wr_pids has job.out or job.err of an asked job open for writing (a follower reads), into writes_PID.
-scan_writers() {
-  if [ -z "$real_jobs" ]; then
-    real_jobs=$(cd "$jobs" 2>/dev/null && pwd -P && echo .)
-    as_pattern "${real_jobs%??}"
-    real_jobs=$pattern
-  fi
-  wr_ids=$*
-  for wr_id; do
-    shift
-    set -- "$@" "$real_jobs/$wr_id/job.[eo][ru][rt]"
-  done
-  find_open "$wr_pids" "$@" || compare_open
-  # shellcheck disable=SC2086
-  set -- $wr_ids
-  for wr_word in $opened; do
-    wr_left=${wr_word#*:}
-    for wr_id; do
-      wr_left=$((wr_left - 1))
-      [ $wr_left -gt 0 ] || break
-    done
-    store "writes_${wr_word%%:*}" "$round:$wr_id"
-  done
-}
-
-# compare_open: the same for $wr_pids and $wr_ids without GNU find, by tests of the shell. Only files on the mount of the jobs are looked at: a test
-# of one on a server that does not answer would not come back.
-compare_open() {
-  { open_file self 9; } 2>/dev/null 9<"$jobs/${wr_ids%% *}/job.out"
-  co_mount=$of_mount
-  for co_pid in $wr_pids; do
-    for co_file in "/proc/$co_pid/fd"/*; do
-      open_file "$co_pid" "${co_file##*/}"
-      [ "$of_mount" = "$co_mount" ] || continue
-      case $of_flags in
-        *[12]) ;;
-        *) continue ;;
-      esac
-      co_count=0
-      for co_id in $wr_ids; do
-        co_count=$((co_count + 1))
-        if [ "$co_file" -ef "$jobs/$co_id/job.out" ] || [ "$co_file" -ef "$jobs/$co_id/job.err" ]; then
-          opened="$opened $co_pid:$co_count"
-        fi
-      done
-    done
-  done
-}
-
 # local_members HOW ID…: without the supervisors, which end by themselves.
 local_members() {
   lk_how=$1
@@ -124,7 +75,7 @@ local_members() {
   local_ids=" $* "
   if [ "$lk_how" = new ] && same_family; then
     boxed_members new
-    return
+    return 0
   fi
   round=$((round + 1))
   rows=
@@ -145,42 +96,47 @@ local_members() {
       # shellcheck disable=SC2086
       set -- $lk_row
       IFS=$blanks
-      recall "own_$1"
-      lk_own=$recalled
-      if [ "${lk_own%%:*}" != $round ]; then
-        lk_id=
-        for lk_by in "own_$2" "session_$4" "group_$3"; do
-          recall "$lk_by"
-          [ "${recalled%%:*}" = $round ] && lk_id=${recalled#*:} && break
-        done
-        [ -n "$lk_id" ] || continue
-        own "$1" "$lk_id" "$3" "$4"
-        lk_own=$round:$lk_id
-        lk_more=1
-      fi
-      # Once a look: one that starts children all the time would keep it going for ever.
-      recall "asked_$1"
-      if [ "$recalled" != $round ]; then
-        store "asked_$1" $round
-        add_children "$1"
-      fi
-      lk_id=${lk_own#*:}
-      recall "sup_$lk_id"
-      lk_sup=$recalled
-      recall "main_$lk_id"
-      lk_main=$recalled
-      recall "sup_start_$lk_id"
-      # The supervisor has one child that is the job's; another is its own helper and goes with it.
-      if [ "$2" = "$lk_sup" ] && [ -n "$lk_main" ] && [ "$1" != "$lk_main" ]; then
-        continue
-      fi
-      if [ "$1:$5" != "$lk_sup:$recalled" ]; then
-        members="$members $1:$5:$lk_id"
-        store "mine_$1" "$5:$lk_id"
-      fi
+      take_row "$@"
     done
   done
   boxed_members "$lk_how"
+}
+
+# take_row PID PPID PGRP SID START: into $members, if it is a job's; sets lk_more where more may be found by it.
+take_row() {
+  recall "own_$1"
+  lk_own=$recalled
+  if [ "${lk_own%%:*}" != $round ]; then
+    lk_id=
+    for lk_by in "own_$2" "session_$4" "group_$3"; do
+      recall "$lk_by"
+      [ "${recalled%%:*}" = $round ] && lk_id=${recalled#*:} && break
+    done
+    [ -n "$lk_id" ] || return 0
+    own "$1" "$lk_id" "$3" "$4"
+    lk_own=$round:$lk_id
+    lk_more=1
+  fi
+  # Once a look: one that starts children all the time would keep it going for ever.
+  recall "asked_$1"
+  if [ "$recalled" != $round ]; then
+    store "asked_$1" $round
+    add_children "$1"
+  fi
+  lk_id=${lk_own#*:}
+  recall "sup_$lk_id"
+  lk_sup=$recalled
+  recall "main_$lk_id"
+  lk_main=$recalled
+  recall "sup_start_$lk_id"
+  # The supervisor has one child that is the job's; another is its own helper and goes with it.
+  if [ "$2" = "$lk_sup" ] && [ -n "$lk_main" ] && [ "$1" != "$lk_main" ]; then
+    return 0
+  fi
+  if [ "$1:$5" != "$lk_sup:$recalled" ]; then
+    members="$members $1:$5:$lk_id"
+    store "mine_$1" "$5:$lk_id"
+  fi
 }
 
 # same_family: whether nothing has changed since the last look but that members have ended: no process that lives has a child that is none of
@@ -222,138 +178,6 @@ add_children() {
   done
 }
 
-# visit ID…: makes the rows of those of this user's processes that may be of these jobs, and notes what tells whose they are. Others are looked
-# at only where they are on record, or a child of such a one. A call of each tool for all of them.
-visit() {
-  scan_cookies
-  for vi_word in $cookies; do
-    store "cookie_${vi_word%%:*}" "$round:${vi_word#*:}"
-  done
-  find_hidden
-  vi_pids='' vi_seeds='' wr_pids='' vi_all="$own_pids $hidden"
-  [ -e "/proc/$$/task/$$/children" ] || vi_all="$own_pids $other_pids"
-  for vi_pid in $members_local; do
-    vi_seeds="$vi_seeds ${vi_pid%%:*}"
-  done
-  for vi_id; do
-    recall "sup_$vi_id"
-    vi_seeds="$vi_seeds $recalled"
-    recall "main_$vi_id"
-    vi_seeds="$vi_seeds $recalled"
-  done
-  for vi_pid in $vi_seeds; do
-    [ -O "/proc/$vi_pid" ] || vi_all="$vi_all $vi_pid"
-  done
-  for vi_pid in $vi_all; do
-    recall "cookie_$vi_pid"
-    if [ "${recalled%%:*}" != $round ]; then
-      vi_pids="$vi_pids $vi_pid"
-      continue
-    fi
-    case $local_ids in
-      *" ${recalled#*:} "*) vi_pids="$vi_pids $vi_pid" vi_seeds="$vi_seeds $vi_pid" ;;
-    esac
-  done
-  take_family
-  for vi_pid in $young; do
-    recall "cookie_$vi_pid"
-    [ "${recalled%%:*}" = $round ] || [ ! -O "/proc/$vi_pid" ] || wr_pids="$wr_pids $vi_pid"
-  done
-  scan_writers "$@"
-  vi_known=" $vi_kin " vi_more=
-  for vi_word in $opened; do
-    case $vi_known in
-      *" ${vi_word%%:*} "*) ;;
-      *) vi_more=1 vi_seeds="$vi_seeds ${vi_word%%:*}" ;;
-    esac
-  done
-  [ -z "$vi_more" ] || take_family # with what belongs to these
-  vi_part=
-  set -f
-  IFS=$line_end
-  for vi_line in $vi_stats; do
-    IFS=$blanks
-    if ! stat_line "$vi_part$vi_line"; then
-      vi_part="$vi_part$vi_line "
-      continue
-    fi
-    vi_part=
-    look_at
-  done
-  IFS=$blanks
-  set +f
-}
-
-# take_family: what family prints of $vi_pids and $vi_seeds, into $young, $vi_kin and $vi_stats.
-take_family() {
-  # shellcheck disable=SC2086
-  vi_stats=$(family "$vi_seeds" $vi_pids 2>/dev/null)
-  case $vi_stats in
-    *"$line_end.") ;;
-    *) # there is no awk, or it did not get to its end: all of them
-      # shellcheck disable=SC2046,SC2086
-      vi_stats=$(printf '%s\n' "$vi_pids" "$vi_pids" && cat $(printf '/proc/%s/stat ' $vi_pids) 2>/dev/null)
-      ;;
-  esac
-  young=${vi_stats%%"$line_end"*}
-  vi_stats=${vi_stats#*"$line_end"}
-  vi_kin=${vi_stats%%"$line_end"*}
-  vi_stats=${vi_stats#*"$line_end"}
-}
-
-# family "SEED…" PID…: a line with those of these processes that are seeds or no older than the jobs, as nothing that a job started can be
-# older than it; a line with the seeds among them, their descendants, and all that shares a session or a process group with one of these; and
-# the texts of /proc/PID/stat of the latter, and a dot. Of a text only what is behind the name counts, which may itself have blanks, parentheses and
-# newlines. Reading such a file takes the kernel a while, so it is done once a look.
-family() {
-  fa_seeds=$1
-  shift
-  awk -v seeds="$fa_seeds" -v begun="$begun" -v own_pgrp="$own_pgrp" -v own_sid="$own_sid" '
-    BEGIN {
-      for (i = split(seeds, seed, " "); i > 0; i--) kin[seed[i]] = 1
-      for (i = 1; i < ARGC; i++) {
-        pid = ARGV[i]
-        if (pid in seen) continue
-        seen[pid] = 1
-        file = "/proc/" pid "/stat"
-        text = ""
-        while ((getline line < file) > 0) text = text line " "
-        close(file)
-        rest = text
-        sub(/^.*\) /, "", rest)
-        if (split(rest, field, " ") < 31 || (field[20] + 0 < begun + 0 && !(pid in kin))) continue
-        young = young " " pid
-        lines[++count] = text; pids[count] = pid; parent[count] = field[2]; group[count] = field[3]; session[count] = field[4]
-      }
-      print young
-      do {
-        more = 0
-        for (i = 1; i <= count; i++) {
-          if (i in taken || !(pids[i] in kin || parent[i] in kin || group[i] in groups || session[i] in sessions)) continue
-          taken[i] = more = kin[pids[i]] = 1
-          related = related " " pids[i]
-          if (group[i] > 1 && group[i] != own_pgrp) groups[group[i]] = 1
-          if (session[i] > 1 && session[i] != own_sid) sessions[session[i]] = 1
-        }
-      } while (more)
-      print related
-      for (i = 1; i <= count; i++) if (i in taken) print lines[i]
-      print "."
-    }' "$@"
-}
-
-# find_hidden: this user's processes that have another user's rights (setuid), so that /proc says they are that one's: into $hidden.
-find_hidden() {
-  hidden=
-  [ -n "$own_uid" ] || own_uid
-  [ "$own_uid" != 0 ] && [ -n "$other_pids" ] || return 0
-  # shellcheck disable=SC2013,SC2046,SC2086
-  for hi_file in $(grep -ls "^Uid:[[:space:]]*${own_uid}[[:space:]]" $(printf '/proc/%s/status ' $other_pids) 2>/dev/null); do
-    hi_file=${hi_file#/proc/}
-    hidden="$hidden ${hi_file%/status}"
-  done
-}
-
 # boxed_members HOW: adds the containers that run. Between two looks at everything the engines are asked only about a job of which
 # no process is to be seen, as that takes them a while.
 boxed_members() {
@@ -375,37 +199,11 @@ boxed_members() {
   done
 }
 
-# closing_boxes: containers whose processes are gone, into $closing: their engine removes them. One that is still there after a second
-# is removed here.
-closing_boxes() {
-  [ -n "$boxed" ] && [ -z "$no_forks" ] || return 0
-  # shellcheck disable=SC2086
-  [ -n "$members_local" ] || list_boxes $boxed
-  for cb_id in $boxed; do
-    case "$members_local " in
-      *" container:remote-$cb_id:"*) continue ;;
-    esac
-    case $boxes in
-      *" $cb_id:"*) closing="$closing container:remote-$cb_id:$cb_id" ;;
-      *) continue ;;
-    esac
-    case "$members_local " in
-      *":$cb_id "*) continue ;;
-    esac
-    recall "box_since_$cb_id"
-    if [ -z "$recalled" ]; then
-      store "box_since_$cb_id" "$clock"
-    elif [ $((clock - recalled)) -ge 100 ]; then
-      remove_box "$cb_id"
-    fi
-  done
-}
-
 # look_at: takes the process of st_* into $rows, unless it is none of a job that was asked about; notes whose it is, where
 # that is certain.
 look_at() {
   if [ "$st_pid" -le 1 ] || [ "$st_pgrp" = "$own_pgrp" ] || [ "$st_sid" = "$own_sid" ]; then
-    return
+    return 0
   fi
   case $st_state in
     [ZXx]) return ;;
@@ -429,48 +227,6 @@ look_at() {
   fi
   rows="$rows $st_pid:$st_ppid:$st_pgrp:$st_sid:$st_start"
   [ -z "$lk_id" ] || own "$st_pid" "$lk_id" "$st_pgrp" "$st_sid"
-}
-
-# local_signal SIGNAL MEMBER…: to those that have not had it, then CONT, without which a stopped process never sees it.
-# A last look at pid and start time keeps the time in which a pid could be reused to microseconds. Jobs' main processes come
-# first: one that waits for a child would end by itself when that is gone, as if it had not been killed.
-local_signal() {
-  sd_signal=$1
-  shift
-  sd_members=''
-  for sd_member; do
-    recall "main_${sd_member##*:}"
-    if [ "${sd_member%%:*}" = "$recalled" ]; then
-      sd_members="$sd_member $sd_members"
-    else
-      sd_members="$sd_members $sd_member"
-    fi
-  done
-  # shellcheck disable=SC2086
-  set -- $sd_members
-  for sd_member; do
-    case $sd_member in
-      container:*)
-        # shellcheck disable=SC2086
-        signal_box "$sd_signal" "${sd_member##*:}" $sd_members
-        continue
-        ;;
-    esac
-    IFS=:
-    # shellcheck disable=SC2086
-    set -- $sd_member
-    IFS=$blanks
-    recall "sent_$1"
-    sd_had=$recalled
-    if [ "$sd_signal" != 9 ] && [ "$sd_had" = "$2:$sd_signal" ]; then
-      continue
-    fi
-    if alive "$1" "$2" && kill "-$sd_signal" "$1" 2>/dev/null; then
-      [ "$sd_signal" = 9 ] || kill -s CONT "$1" 2>/dev/null
-      [ "${sd_had%%:*}" = "$2" ] || signalled "$3"
-      store "sent_$1" "$2:$sd_signal"
-    fi
-  done
 }
 
 # cgroup_of PID: its control groups, into $cgroup.
@@ -511,28 +267,5 @@ local_suspects() {
       [ -z "$recalled" ] || [ "$recalled" = "$cgroup" ] || continue
       suspects="$suspects $su_pid:$su_start:$su_id"
     done
-  done
-}
-
-# supervisors ID…: looks after those whose job is gone, into $closing. They end by themselves within milliseconds; one
-# that has not after two seconds (it was stopped, or its disk is full) is ended too.
-supervisors() {
-  for sp_id; do
-    recall "sup_$sp_id"
-    sp_pid=$recalled
-    recall "sup_start_$sp_id"
-    sp_start=$recalled
-    alive "$sp_pid" "$sp_start" || continue
-    closing="$closing $sp_pid:$sp_start:$sp_id"
-    case "$members_local " in
-      *":$sp_id "*) continue ;;
-    esac
-    kill -s CONT "$sp_pid" 2>/dev/null
-    recall "quiet_$sp_id"
-    if [ -z "$recalled" ]; then
-      store "quiet_$sp_id" "$clock"
-    elif [ $((clock - recalled)) -ge 150 ]; then
-      kill -s KILL "$sp_pid" 2>/dev/null
-    fi
   done
 }
