@@ -71,33 +71,37 @@ std::string plain_key(const std::string& key) {
 }
 
 // What to say of an unknown key: labml_remote's names, the right key in the wrong place, or a typing error.
-std::string advice(Level level, const std::string& key) {
+struct Advice {
+  std::string text;
+  bool typing_error = false;  // it is nearly a key of this place
+};
+Advice advice(Level level, const std::string& key) {
   const std::string plain = plain_key(key);
   const std::string word = plain.substr(0, plain.find_first_of(" :"));
   if (word.size() < plain.size() &&
       (knows(level, word) || (level == Level::server && meant_key(word) != nullptr))) {
-    return plain[word.size()] == ':' ? "; a blank is missing behind '" + word + ":'"
-                                     : "; a ':' is missing behind '" + word + "'";
+    return {plain[word.size()] == ':' ? "; a blank is missing behind '" + word + ":'"
+                                      : "; a ':' is missing behind '" + word + "'"};
   }
   if (level == Level::server) {
     if (const std::string* meant = meant_key(plain)) {
-      return "; did you mean '" + *meant + "'?";
+      return {"; did you mean '" + *meant + "'?"};
     }
   }
   if (plain == "python_version") {
-    return "; write python: {version: …}";
+    return {"; write python: {version: …}"};
   }
   if (plain == "use_conda") {
-    return "; write python: {manager: conda} or {manager: venv}";
+    return {"; write python: {manager: conda} or {manager: venv}"};
   }
   for (const Level other : {Level::top, Level::server, Level::python, Level::launch, Level::container,
                             Level::history, Level::notify, Level::checkpoint}) {
     if (other != level && knows(other, plain)) {
-      return "; it belongs " + place_of(other);
+      return {"; it belongs " + place_of(other)};
     }
   }
   const std::string near = did_you_mean(plain, known_keys(level));
-  return near.empty() ? "" : "; " + near;
+  return near.empty() ? Advice{} : Advice{"; " + near, true};
 }
 
 std::string kind_of(const YamlNode& node) {
@@ -247,8 +251,8 @@ void Section::warn_of_unknown_keys(Level level, Warnings& warnings) const {
         continue;  // looking for the nearest key takes time
       }
       const std::string of = level == Level::top ? "" : " of " + what_;
-      const std::string help = advice(level, entry.key);
-      if (warnings.strict() || (help.starts_with("; did you mean") && must_be_right(level, entry))) {
+      const auto [help, typing_error] = advice(level, entry.key);
+      if (warnings.strict() || (typing_error && must_be_right(level, entry))) {
         throw error(entry.mark, "unknown key '" + printable(entry.key) + "'" + of,
                     help.empty() ? "take it out" : help.substr(2));
       }

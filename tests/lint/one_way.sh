@@ -32,6 +32,14 @@ if grep -rnE --include='*.sh' -e '- 128\)\)' -e '[^$a-z(](exit|signal|never) [0-
   echo "  instead: ended_by, end_record and read_end of src/server/lib/end.sh"
   bad=1
 fi
+# No sentence is read to find out what happened, not even our own: an answer has a word for it, an Error a Cause. Sentences of other
+# programs, and of torch_agent.py into a job's output, are read in these files alone.
+others='servers/(sync|container|nvidia|sent_state|authorize)|config/yaml_reader|ssh/(connector|auth)|jobs/stacks|project/report/moments|sandbox/node'
+if grep -rnE --include='*.cpp' --include='*.hpp' '(starts_with|ends_with|contains|find)\("[^"]*[A-Za-z]{2} [A-Za-z]{2}[^"]*"' src include |
+  grep -vE "^src/(cli/|($others)\\.cpp:)"; then
+  echo "  instead: a word of the answer, or Error::cause()"
+  bad=1
+fi
 # The library is a guest in its program: it ends no process, changes no environment, no handler and no terminal.
 rooms='src/base src/config src/ssh src/servers src/jobs src/launch src/project'
 pattern='\b(exit|_exit|quick_exit|abort|setenv|unsetenv|putenv|isatty|tcsetattr)\(|(^|[ (!=])(::|std::)signal\(|sigaction|/dev/tty|std::c(out|err|in)\b|\bprintf\('
