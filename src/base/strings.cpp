@@ -20,6 +20,9 @@ bool changes_direction(char32_t code) {
 }
 
 std::string visible(std::string_view text, std::size_t longest, std::string_view kept) {
+  if (text.size() <= longest && std::ranges::all_of(text, [](char c) { return c >= ' ' && c <= '~'; })) {
+    return std::string(text);  // almost all of the cells of a table
+  }
   std::string shown;
   std::size_t count = 0;
   for (std::size_t at = 0; at < text.size(); ++count) {

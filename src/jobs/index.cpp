@@ -43,6 +43,9 @@ void append_escaped(std::string& line, std::string_view text) {
 }
 
 std::string unescaped(std::string_view text) {
+  if (text.find('\\') == std::string_view::npos) {
+    return std::string(text);
+  }
   std::string plain;
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '\\' || i + 1 == text.size()) {

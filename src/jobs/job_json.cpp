@@ -270,7 +270,6 @@ void visit_details(AnyLaunch& launch, Visitor& visit) {
   visit.field("branch", launch.branch);
   visit.field("untracked", launch.untracked, 0);
   visit.field("last_lines", launch.last_lines);
-  visit.field("news", launch.news);
   visit.field("changed", launch.changed);
 }
 
@@ -318,6 +317,7 @@ Json to_json(const PastLaunch& launch) {
   Writer fields(record, true);
   visit_fields<const LaunchSummary>(launch, fields);
   visit_details(launch, fields);
+  record["news"] = launch.news;
   record["patch"] = launch.patch.empty() ? Json(nullptr) : Json(launch.patch.string());
   record["request"] = launch.request ? to_json(*launch.request, launch.secrets) : Json(nullptr);
   for (const char* list : {"setups", "steps", "jobs"}) {
@@ -345,6 +345,7 @@ PastLaunch launch_record_of(const Json& json) {
   if (launch.commit.find_first_not_of("0123456789abcdef") != std::string::npos) {
     launch.commit.clear();  // not git's
   }
+  launch.news = json.value("news", "");  // an older version told nobody
   launch.patch = json.at("patch").is_string() ? "changes.patch" : "";
   const auto moment = [](const Json& value) {
     return value.is_number_integer() ? value.get<std::int64_t>() : 0;

@@ -8,6 +8,7 @@
 
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "project/excluded.hpp"
 
 namespace remote::project {
 
@@ -82,6 +83,26 @@ std::vector<std::string> of_project(std::vector<std::string> words) {
   return words;
 }
 
+namespace {
+
+// How many files and folders the servers are sent that git neither has nor ignores.
+int count_untracked(const Git& git) {
+  std::vector<std::string> names =
+      split(git.ask(of_project({"ls-files", "-z", "--others", "--exclude-standard", "--directory",
+                                "--no-empty-directory"}))
+                .value_or(""),
+            '\0');
+  std::erase(names, "");
+  std::size_t left_out = 0;
+  try {
+    left_out = excluded(git.folder(), names, git.cancel()).size();
+  } catch (const Error&) {  // then all of them count
+  }
+  return static_cast<int>(names.size() - left_out);
+}
+
+}  // namespace
+
 std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch) {
   PastLaunch record;
   if (!git.without_drivers()) {
@@ -98,11 +119,12 @@ std::pair<PastLaunch, std::string> look_at_git(Git& git, std::size_t most_patch)
     } else if (line.starts_with(branch) && line != "# branch.head (detached)") {
       record.branch = line.substr(branch.size());
     } else if (line.starts_with("? ")) {
-      ++record.untracked;
+      record.untracked = 1;
     } else if (line.starts_with("1 ") || line.starts_with("2 ") || line.starts_with("u ")) {
       record.changed = true;
     }
   }
+  record.untracked = record.untracked > 0 ? count_untracked(git) : 0;
   record.clean = !record.commit.empty() && !record.changed && record.untracked == 0;
   if (!record.changed || record.commit.empty()) {
     return {record, ""};

@@ -23,6 +23,8 @@ class Git {
   // Asks in this folder; everything together takes no longer than `patience`.
   Git(std::filesystem::path folder, Cancel cancel, std::chrono::seconds patience);
 
+  const std::filesystem::path& folder() const { return folder_; }
+  const Cancel& cancel() const { return cancel_; }
   // What it prints; nullopt where it fails, prints more, or takes too long. `also`: an exit code that is
   // well.
   std::optional<std::string> ask(const std::vector<std::string>& words, std::size_t most = most_listed,

@@ -49,7 +49,7 @@ NotifyTrial try_notify(Core& core) {
   const config::Server server = core.servers({}).front();
   servers::Action<TrialAnswer> action;
   action.what = "notify";
-  action.script.set("request", lines_of(core.config, server) + line_of("name", "remote notify --test"))
+  action.script.set("request", lines_of(core.config, server) + line_of("name", "notification"))
       .set("activate", servers::activation(core.config, server))
       .add("actions/notify_test.sh")
       .call("notify_test");

@@ -49,8 +49,17 @@ std::vector<Job> one_a_server(const Core& core, const std::vector<Job>& jobs) {
   return firsts;
 }
 
+// Makes results/, which git is not to have.
+void make_results_folder(const fs::path& folder) {
+  if (!fs::exists(folder)) {
+    make_folders(folder);
+    write_file_atomic(folder / ".gitignore", "*\n");
+  }
+}
+
 void copy(Core& core, const Job& job, const std::vector<WrittenFile>& files, const fs::path& below,
           const ResultsRequest& request, Results& results) {
+  make_results_folder(results.folder.parent_path());
   servers::PullOptions options;
   options.update = true;
   options.pipe_program = core.hooks.rsync_helper;
@@ -108,7 +117,7 @@ Results pull_results(Core& core, const ResultsRequest& request) {
   const std::vector<Job> jobs = one_a_server(core, launch.jobs);
   const auto found = servers::fan_out(jobs, &Job::server, [&](const Job& job, std::size_t) {
     const auto connection = core.connector().connect(jobs::server_of(core.config, job), core.cancel());
-    return servers::written_since(*connection, job, outputs, core.cancel());
+    return servers::written_by(*connection, job, launch.jobs, outputs, core.cancel());
   });
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     try {

@@ -87,14 +87,19 @@ void WrittenAnswer::take(AnswerLine& line) {
   files.push_back(std::move(file));
 }
 
-WrittenAnswer written_since(ssh::Connection& connection, const Job& job,
-                            const std::vector<std::string>& outputs, const Cancel& cancel) {
+WrittenAnswer written_by(ssh::Connection& connection, const Job& job, const std::vector<Job>& launch,
+                         const std::vector<std::string>& outputs, const Cancel& cancel) {
   const std::string& project = job.remote_folder.project;
+  std::string ids;
+  for (const Job& one : launch) {
+    ids += one.id.text() + " ";
+  }
   Action<WrittenAnswer> action;
   action.what = "results of " + job.id.text();
   action.script.set_path("folder", project)
-      .set_path("since",
-                fmt::format("{}/{}/{}/job.sh", project, job.remote_folder.jobs_folder, job.id.text()))
+      .set_path("jobs", project + "/" + job.remote_folder.jobs_folder)
+      .set("first", job.id.text())
+      .set("ids", ids)
       .add("actions/results.sh")
       .call("results", outputs);
   action.silence = std::chrono::minutes(2);

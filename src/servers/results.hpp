@@ -31,10 +31,10 @@ struct WrittenAnswer {
   void take(AnswerLine& line);
 };
 
-// The files of these outputs (files, folders, patterns) that were written since this job began, by name.
-// Throws Error.
-WrittenAnswer written_since(ssh::Connection& connection, const Job& job,
-                            const std::vector<std::string>& outputs, const Cancel& cancel);
+// The files of these outputs (files, folders, patterns) that were written since this job began and before all
+// jobs of its launch on its server had ended, by name. Throws Error.
+WrittenAnswer written_by(ssh::Connection& connection, const Job& job, const std::vector<Job>& launch,
+                         const std::vector<std::string>& outputs, const Cancel& cancel);
 
 // The files without those of checkpoints that are not complete, which are added to `waiting`.
 std::vector<WrittenFile> complete_files(std::vector<WrittenFile> files, const config::Checkpoint& checkpoint,

@@ -158,10 +158,13 @@ std::string Table::render(std::optional<std::size_t> width, const Paint& paint) 
         continue;  // hidden
       }
       const Cell& cell = cell_of(i);
-      const bool brief = !cell.brief.empty() && display_width(cell.text) > cells[i];
-      const std::string shown = columns_[i].keeps_end ? elide(cell.text, cells[i])
-                                                      : shorten(brief ? cell.brief : cell.text, cells[i]);
-      const std::size_t used = display_width(shown);
+      std::string shown = cell.text;
+      std::size_t used = display_width(shown);
+      if (used > cells[i]) {
+        shown = columns_[i].keeps_end ? elide(cell.text, cells[i])
+                                      : shorten(cell.brief.empty() ? cell.text : cell.brief, cells[i]);
+        used = display_width(shown);
+      }
       const std::size_t padding = cells[i] > used ? cells[i] - used : 0;
       if (columns_[i].right_aligned) {
         blanks += padding;

@@ -90,6 +90,11 @@ struct NewLine {
 std::size_t display_width(std::string_view text) {
   std::size_t width = 0;
   for (std::size_t at = 0; at < text.size();) {
+    if (text[at] >= ' ' && text[at] <= '~') {
+      ++width;
+      ++at;
+      continue;
+    }
     const Utf8Char c = utf8_at(text, at);
     width += width_of(c.code);
     at += c.length;

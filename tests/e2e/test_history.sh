@@ -58,6 +58,9 @@ code 1 launch --failure-grace 0 --follow --env FAIL 1 -- sh train.sh
 code 0 launch --name away --env SLOW 1 -- sh train.sh
 until_true sh -c "[ \$(find .remote/sandbox -name result -path '*/.jobs/*' | wc -l) -ge 8 ]"
 
+# the first who asks hears of it
+code 0 show away --json
+[ "$(picks 'd["state"], d["numbers"]["loss"], d["ended_at"] is not None')" = "('succeeded', 0.6, True)" ] || fail "show does not know that it has ended"
 code 0 history --json
 [ "$(picks '[(one["name"], one["state"], one["failed_rank"], one["exit_code"]) for one in d]')" = \
   "[('away', 'succeeded', None, None), ('', 'failed', 1, 3), ('good', 'succeeded', None, None), ('clean', 'succeeded', None, None)]" ] || fail "not what was"

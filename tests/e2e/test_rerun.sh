@@ -161,7 +161,7 @@ code 0 rerun last --code now --follow
 find .remote/jobs/launches -name launch.json -exec python3 -c '
 import json, sys
 for name in sys.argv[1:]:
-    record = json.load(open(name)); record.pop("request"); record.pop("changed"); json.dump(record, open(name, "w"))' {} +
+    record = json.load(open(name)); record.pop("request"); record.pop("changed"); record.pop("news"); json.dump(record, open(name, "w"))' {} +
 code 2 rerun last
 grep -q 'without options and variables' "$work/err" || fail "it does not say that options are missing"
 # A project within a larger repository, with a link
@@ -194,6 +194,15 @@ code 0 launch --server node-1 --follow --name unsent -- sh train.sh in
 code 2 rerun unsent
 grep -q 'the servers had older code' "$work/err" || fail "it does not say that git tells of other code"
 grep -q 'differs in 2 files: new.sh, train.sh' "$work/err" || fail "it does not say what differs"
+# What exclude.txt keeps from the servers is no code
+git commit -qam fourth
+echo notes.txt >>.remote/exclude.txt
+echo 1 >notes.txt
+code 0 launch --rsync --server node-1 --follow --name tidy -- sh train.sh in
+code 0 show tidy --json
+[ "$(picks 'd["clean"], d["untracked"]')" = '(True, 0)' ] || fail "what is not sent counts as a change: $(picks 'd["clean"], d["untracked"]')"
+echo '# later' >>train.sh
+code 0 rerun tidy --follow
 code 2 rerun nothing
 code 2 diff nothing
 echo "launches start again"

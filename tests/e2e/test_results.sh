@@ -29,7 +29,7 @@ echo old >"$node1/out-9.csv"
 code 0 launch --follow -- sh train.sh
 grep -q '12 files .* in results/1' "$work/err" || fail "it does not tell what was copied"
 grep -q 'not complete yet, not copied: checkpoints/ckpt-3.pt, node-2/checkpoints/ckpt-3.pt' "$work/err" || fail "nothing about the checkpoint"
-find results -type f | LC_ALL=C sort >"$work/found"
+find results/1 -type f | LC_ALL=C sort >"$work/found"
 cat >"$work/wanted" <<'END_OF_LIST'
 results/1/checkpoints/ckpt-1.done
 results/1/checkpoints/ckpt-1.pt
@@ -49,12 +49,25 @@ cmp "$work/found" "$work/wanted" || fail "other files than those were copied: $(
 rank 1" ] || fail "what two servers wrote is not told apart"
 cmp "$node1/checkpoints/ckpt-2.pt" results/1/checkpoints/ckpt-2.pt
 
-# again: nothing; then what is new
+# again: nothing
 code 0 pull
 grep -q 'already up to date: results/1' "$work/err" || fail "it was copied twice"
+[ "$(cat results/.gitignore)" = '*' ] || fail "git would have the results"
+
+# what is written after it ended is another one's; of one that runs, what is new comes
+printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.05; done\n' >hold.sh
+"$REMOTE" --quiet rsync
+code 0 launch --no-follow -- sh hold.sh
+until_true [ -e "$node1/ready" ]
+code 0 pull 1
+grep -q 'already up to date: results/1\|has written nothing' "$work/err" || fail "a launch has what a later one wrote"
+[ "$(cat results/1/metrics.csv)" = 'rank 0' ] || fail "what another launch wrote was put in its place"
+code 0 pull
+cmp "$node1/checkpoints/ckpt-2.pt" results/3/checkpoints/ckpt-2.pt || fail "not what the launch that runs wrote"
+! cmp -s results/1/checkpoints/ckpt-2.pt results/3/checkpoints/ckpt-2.pt || fail "two launches have the same"
 touch "$node1/checkpoints/ckpt-3.done"
 echo more >>"$node1/metrics.csv"
-code 0 pull 2 --json
+code 0 pull 4 --json
 [ "$(picks 'sorted(d["files"]), d["incomplete"]')" = \
   "(['checkpoints/ckpt-3.done', 'checkpoints/ckpt-3.pt', 'metrics.csv'], ['node-2/checkpoints/ckpt-3.pt'])" ] || fail "not what is new"
 # one that is written anew has to be completed anew
@@ -63,10 +76,10 @@ head -c 3000 /dev/urandom >"$node1/checkpoints/ckpt-1.pt"
 code 0 pull last --json
 [ "$(picks 'd["files"], d["incomplete"][0]')" = "([], 'checkpoints/ckpt-1.pt')" ] || fail "it was copied without being complete"
 
-# another launch has a folder of its own; one that writes nothing has none
+# one that writes nothing has no folder
 code 0 launch --server node-1 --no-follow -- true
-until_true [ "$(job 3 state)" = succeeded ]
-code 0 pull 3
+until_true [ "$(job 5 state)" = succeeded ]
+code 0 pull 5
 grep -q 'has written nothing' "$work/err" || fail "a launch has what another one wrote"
 
 # what is here does not go to the servers
@@ -75,47 +88,49 @@ code 0 rsync
 
 # An interrupted transfer goes on: what has come of a file is kept, under another name
 head -c 30000000 /dev/urandom >"$node1/checkpoints/big"
-in_background pull 1
-until_true sh -c "[ -n \"\$(find results/1 -name '.big.*' -size +1k)\" ] || [ -e results/1/checkpoints/big ]"
+in_background pull 3
+until_true sh -c "[ -n \"\$(find results/3 -name '.big.*' -size +1k)\" ] || [ -e results/3/checkpoints/big ]"
 kill -INT "$follower"
 wait "$follower" || :
 follower=
-[ ! -e results/1/checkpoints/big ] || cmp "$node1/checkpoints/big" results/1/checkpoints/big || fail "half a file under its name"
-code 0 pull 1
-cmp "$node1/checkpoints/big" results/1/checkpoints/big || fail "it did not go on"
+[ ! -e results/3/checkpoints/big ] || cmp "$node1/checkpoints/big" results/3/checkpoints/big || fail "half a file under its name"
+code 0 pull 3
+cmp "$node1/checkpoints/big" results/3/checkpoints/big || fail "it did not go on"
 
 # A folder that is complete once a file in it is there
 sed -i 's/^checkpoint: .*/checkpoint: {files: "step-*\/", complete: step-*\/done}/' .remote/configs.yaml
 mkdir -p "$node1/steps/step-1" "$node1/steps/step-2"
 touch "$node1/steps/step-1/model" "$node1/steps/step-1/done" "$node1/steps/step-2/model"
-code 0 pull 1
-[ -e results/1/steps/step-1/model ] || fail "not the complete one"
-[ ! -e results/1/steps/step-2 ] || fail "one that is not complete"
+code 0 pull 3
+[ -e results/3/steps/step-1/model ] || fail "not the complete one"
+[ ! -e results/3/steps/step-2 ] || fail "one that is not complete"
 
 # A server may say what it likes: a link in the way, a name that leads out
 mkdir "$work/outside"
-rm -rf results/1
-ln -s "$work/outside" results/1
-code 2 pull 1
+rm -rf results/3
+ln -s "$work/outside" results/3
+code 2 pull 3
 grep -q 'a symbolic link leads elsewhere' "$work/err" || fail "no error for the link"
 [ -z "$(ls "$work/outside")" ] || fail "it was written outside"
-rm results/1
-mkdir results/1
-ln -s "$work/outside" results/1/node-2
-code 1 pull 1
+rm results/3
+mkdir results/3
+ln -s "$work/outside" results/3/node-2
+code 1 pull 3
 grep -q 'node-2.*a symbolic link leads elsewhere' "$work/err" || fail "no error for the link of a server"
 [ -z "$(ls "$work/outside")" ] || fail "it was written outside"
-rm -r results/1
+rm -r results/3
 mkdir "$node1/metrics.d"
 ln -s "$work/outside" "$node1/checkpoints/out"
 touch "$node1/checkpoints/out/secret"
-code 0 pull 1
+code 0 pull 3
 for link in out link; do
-  [ ! -e "results/1/checkpoints/$link" ] || fail "a link was copied"
+  [ ! -e "results/3/checkpoints/$link" ] || fail "a link was copied"
 done
+for home in "$node1" "$(dirname "$(find "$(homes | sed -n 2p)" -maxdepth 2 -name train.sh)")"; do touch "$home/end"; done
+code 0 job-wait --launch 3
 # a launch whose job is gone cannot be told from what was there
 "$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
-code 1 pull 1
+code 1 pull 3
 grep -q 'so it is not known when it began' "$work/err" || fail "no error for what is gone"
 code 2 pull nothing
 sed -i '/^outputs/d' .remote/configs.yaml

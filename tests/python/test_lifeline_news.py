@@ -99,6 +99,8 @@ class NewsTest(unittest.TestCase):
         self.deliver(lines="<!channel> & ```")
         text = "*mnist*: night run failed: rank 3 on b (exit 1)\n```\n&lt;!channel&gt; &amp; '''\n```"
         self.assertEqual(json.loads(Receiver.got.pop()[1]), {"text": text})
+        headers = lifeline_news.post_parts({"shape": "ntfy"}, lifeline_news.message({}, "test", "", ""))[1]
+        self.assertEqual(headers["Priority"], "default")  # nothing is wrong
 
     def test_a_refusal_is_tried_again(self):
         Receiver.answers = [503, 404, 302]

@@ -120,7 +120,7 @@ TEST_F(LaunchStoreTest, AWriteThatIsCutAtAnyByteLeavesWhatWasThere) {
   records_.add(record, "");
   const std::string whole = read_file(file(record));
   const std::string index = read_file(folder_ / "launches" / "index");
-  for (std::size_t length = 0; length < std::max(whole.size(), index.size()); length += 7) {
+  for (std::size_t length = 0; length < index.size(); ++length) {
     write_text(folder_ / "launches" / ".launch.json.0123456789abcdef.tmp", whole.substr(0, length));
     write_text(folder_ / "launches" / "index", index.substr(0, length));
     std::vector<std::string> problems;

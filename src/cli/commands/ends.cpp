@@ -122,6 +122,11 @@ void add_notify(CLI::App& command, Context& context) {
   command.add_flag("--test", arguments.test, "Send a test from the first server")->required();
 }
 
+void complete_records(Context& context) {
+  const Waiting waiting(context.terminal, "for servers with launches");
+  context.project().jobs({.unfinished_only = true});
+}
+
 void AtEnd::add(CLI::App& command) {
   command
       .add_option("--notify", command_,

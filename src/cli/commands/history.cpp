@@ -14,11 +14,11 @@
 #include "base/clock.hpp"
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/options.hpp"
 #include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
-#include "cli/show/waiting.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -146,9 +146,8 @@ int run_history(Context& context, const HistoryArguments& arguments) {
     request.since = parse_since(arguments.since);
   }
   const History history(context.project().folder());
-  if (!arguments.offline && history.has_open()) {  // completes the records of what has ended since
-    const Waiting waiting(context.terminal, "for servers with launches");
-    context.project().jobs({.unfinished_only = true});
+  if (!arguments.offline && history.has_open()) {
+    complete_records(context);
   }
   std::vector<std::string> problems;
   const std::vector<LaunchSummary> launches = history.list(request, &problems);
@@ -269,9 +268,8 @@ struct ShowArguments {
 int run_show(Context& context, const ShowArguments& arguments) {
   const History history(context.project().folder());
   PastLaunch record = history.launch(arguments.launch);
-  if (record.news == "pending") {
-    const Waiting waiting(context.terminal, "for the launch's first server");
-    context.project().jobs({.unfinished_only = true});
+  if (record.news == "pending" || !record.ended_at) {
+    complete_records(context);
     record = history.launch(record.id.text());
   }
   if (context.options.json) {

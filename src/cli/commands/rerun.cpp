@@ -10,12 +10,12 @@
 
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/commands/launch_options.hpp"
 #include "cli/options.hpp"
 #include "cli/show/differences.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
-#include "cli/show/waiting.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
 
@@ -183,8 +183,12 @@ std::string code_text(const LaunchDiff& diff) {
 }
 
 int run_diff(Context& context, const DiffArguments& arguments) {
-  const LaunchDiff diff =
-      History(context.project().folder()).diff(arguments.from, arguments.to, context.cancel);
+  const History history(context.project().folder());
+  if (!history.launch(arguments.from).ended_at ||
+      (arguments.to != "now" && !history.launch(arguments.to).ended_at)) {
+    complete_records(context);
+  }
+  const LaunchDiff diff = history.diff(arguments.from, arguments.to, context.cancel);
   if (context.options.json) {
     context.print(diff_json(diff));
     return 0;

@@ -67,7 +67,7 @@ def post_parts(request, news):
 
     lines = "\n".join(news["lines"])
     if request.get("shape") == "ntfy":
-        well = news["state"] == "succeeded"
+        well = news["state"] in ("succeeded", "test")
         title = "".join(c if " " <= c <= "~" else "?" for c in "%s: %s" % (news["project"], news["text"]))
         headers = {"Title": title, "Tags": "white_check_mark" if well else "x", "Priority": "default" if well else "high"}
         return (lines or news["command"] or news["text"]).encode(), headers
