@@ -28,7 +28,7 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
   if (server.slurm && on_error != env.end()) {
     throw Error::usage("cannot keep a rank after an error",
                        fmt::format("attach does not reach the nodes of Slurm behind '{}'", server.name),
-                       "leave --pdb-on-error out");
+                       "start it so that an error ends the rank");
   }
   jobs::NewJob job;
   job.job.id = JobId::random();

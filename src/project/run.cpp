@@ -198,7 +198,8 @@ Attached attach(Core& core, const AttachRequest& request) {
     case 13:
       return Attached::gone;
     default:
-      throw Error("cannot attach to the debugger", status.describe()).on(server.name);
+      throw Error("cannot attach to the debugger", status.describe(), "see what the server has printed")
+          .on(server.name);
   }
 }
 

@@ -47,8 +47,7 @@ std::vector<Waiter> waiters(Context& context, const AttachArguments& arguments) 
   }
   if (all.empty()) {
     throw Error("nothing to attach to", "no rank waits in a debugger",
-                "breakpoint() in the program waits for attach, and so does an error with --pdb-on-error: "
-                "remote help debugging");
+                "put a breakpoint into the program, or start it with --pdb-on-error: remote help debugging");
   }
   return all;
 }
