@@ -219,21 +219,40 @@ class DebuggerTest(unittest.TestCase):
             self.assertEqual(client.message(), {"over": True})
         self.assertIn("child 3", self.ends(process)[0])
 
-    def test_a_child_that_is_forked_in_the_middle(self):
+    def test_stepping_over_a_fork(self):
         process = self.start(
-            "import os, sys\nbreakpoint()\nchild = os.fork()\nif child == 0:\n    sys.settrace(None)\n    sys.exit(3)\n"
-            "print('child', os.waitpid(child, 0)[1] >> 8)\nprint('end')\n"
+            "import os\nbreakpoint()\nchild = os.fork()\nif child == 0:\n    os._exit(3)\nprint('child', os.waitpid(child, 0)[1] >> 8)\n"
+        )
+        parent = self.wait(process)[0]
+        client = self.client(parent)
+        client.until_prompt()
+        while "-> if child" not in client.say("n"):
+            pass
+        names = self.wait(process, 2)
+        names.remove(parent)
+        child = self.client(names[0])  # stops there too, by itself
+        child.until_prompt()
+        self.assertEqual(child.say("child"), "0\n")
+        child.send(line="c")
+        self.assertEqual(child.message(), {"over": True})
+        self.assertNotEqual(client.say("child"), "0\n")
+        client.send(line="c")
+        self.assertIn("child 3", self.ends(process)[0])
+
+    def test_a_child_of_another_thread_ends_nobodys_session(self):
+        process = self.start(
+            "import os, sys, threading, time\n\ndef work():\n    breakpoint()\n    return\n\n"
+            "thread = threading.Thread(target=work)\nthread.start()\n"
+            "while not os.path.exists('go'):\n    time.sleep(0.02)\nchild = os.fork()\nif child == 0:\n    sys.exit(3)\n"
+            "print('child', os.waitpid(child, 0)[1] >> 8)\nopen('gone', 'w').close()\nthread.join()\n"
         )
         client = self.client(self.wait(process)[0])
         client.until_prompt()
-        client.say("b 7")  # of the parent alone
+        open(self.base + "/go", "w").close()
+        until("the child's end", lambda: os.path.exists(self.base + "/gone"), process)
+        self.assertEqual(client.say("1 + 1"), "2\n")
+        self.assertEqual(len(self.waiting()), 1)
         client.send(line="c")
-        # the child's exit must not end what the parent has with its client
-        name = until("the second stop", lambda: next((n for n, r in self.waiting().items() if r[3] == "7"), None), process)
-        client = self.client(name)
-        client.until_prompt()
-        self.assertEqual(client.say("p 1 + 1"), "2\n")
-        client.send(leave=True)
         self.assertIn("child 3", self.ends(process)[0])
 
     def test_pythonbreakpoint_of_the_user_wins(self):
