@@ -98,6 +98,12 @@ struct NoLifeline {
   bool for_all = false;  // the first server is the one without: there is none between the others either
 };
 
+// A rank of the launch that is followed waits for Project::attach(): one of Job::waits. Each is told once.
+struct RankWaits {
+  Job job;
+  DebuggerWait wait;
+};
+
 // The server shows another number of GPUs than configs.yaml expects.
 struct GpuCountDiffers {
   std::string server;
@@ -199,8 +205,8 @@ struct ServerFailed {
 };
 
 using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut,
-                           PartFailed, LinkLost, LinkBack, NoLifeline, GpuCountDiffers, CheckWarned,
-                           CodeDiffers, CodeChanged, Launched, EndingRanks, KeyMade, StepBegun, StepDetail,
-                           TransferNews, ServerPrepared, ServerFailed>;
+                           PartFailed, LinkLost, LinkBack, NoLifeline, RankWaits, GpuCountDiffers,
+                           CheckWarned, CodeDiffers, CodeChanged, Launched, EndingRanks, KeyMade, StepBegun,
+                           StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

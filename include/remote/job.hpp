@@ -131,6 +131,18 @@ struct JobUsage {
   friend bool operator==(const JobUsage&, const JobUsage&) = default;
 };
 
+// A thread of a running job that waits for Project::attach(): in breakpoint(), or with pdb_on_error_variable
+// (remote/launch.hpp) after an exception that nobody caught. What the server says: foreign text.
+struct DebuggerWait {
+  std::string id;           // "1.4121": its number and the process
+  std::optional<int> rank;  // RANK of its environment
+  std::string file;         // as Python has it; relative where it is below the command's folder
+  int line = 0;
+  std::string error;  // the exception's type; "": breakpoint()
+
+  friend bool operator==(const DebuggerWait&, const DebuggerWait&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -167,7 +179,8 @@ struct Job {
   // Of a job that failed: what it last wrote to its stderr says that another rank was gone, as gloo, NCCL and
   // torch say it. Its failure follows from another one, where there is another.
   bool after_peer = false;
-  std::optional<JobUsage> usage;  // of an ended job of Slurm, once that is known
+  std::optional<JobUsage> usage;      // of an ended job of Slurm, once that is known
+  std::vector<DebuggerWait> waits{};  // of a running job whose server has just told; never stored
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;

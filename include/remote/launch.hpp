@@ -18,6 +18,10 @@ namespace remote {
 // Environment variables, in order; of two with one name the later counts.
 using Env = std::vector<std::pair<std::string, std::string>>;
 
+// Set to 1 in the Env of a launch or job that has `enable_stacks`: an exception that nobody catches keeps its
+// rank for Project::attach(). An Error (usage) with Slurm.
+inline constexpr const char* pdb_on_error_variable = "REMOTE_PDB_ON_ERROR";
+
 // The container that a process runs in.
 struct Container {
   std::string

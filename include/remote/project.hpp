@@ -86,6 +86,17 @@ struct ShellRequest {
   std::function<void(std::string_view)> on_output{};
 };
 
+// How a call of attach() ended: the rank goes on; it still waits, as the user has left (`left`), or another
+// call has taken its place (`taken`); its process has ended meanwhile; it did not wait any more.
+enum class Attached { goes_on, left, taken, ended, gone };
+struct AttachRequest {
+  Job job;
+  std::string wait;  // DebuggerWait::id of one of Job::waits
+  TerminalSide
+      terminal{};  // its type is not used: what comes is text that moves the cursor by \r and \b alone
+  std::function<void(std::string_view)> on_output{};  // foreign text
+};
+
 struct PrepareRequest {
   std::vector<std::string> servers{};
   bool setup = true;             // make the Python environment
@@ -403,6 +414,8 @@ class Project {
                   const std::optional<Cancel>& cancel = {});
   // The Python stacks of running jobs.
   StacksResult stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
+  // Brings pdb of a rank that waits in a debugger to a terminal, until it goes on or the user has left.
+  Attached attach(const AttachRequest& request, const std::optional<Cancel>& cancel = {});
   // Brings files that a job wrote to this machine.
   SyncReport pull(const PullRequest& request, const std::optional<Cancel>& cancel = {});
   // Copies what a launch wrote since it began. Again: what is new since.

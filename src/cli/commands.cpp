@@ -7,8 +7,8 @@ namespace remote::cli {
 
 // Each is defined in the file of commands/ that its group of options belongs to.
 using Add = void(CLI::App& command, Context& context);
-Add add_init, add_sandbox, add_servers, add_check, add_authorize, add_trust, add_prepare, add_setup,
-    add_rsync, add_update_packages, add_run, add_shell, add_job_run, add_torch_launch,
+Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_trust, add_prepare,
+    add_setup, add_rsync, add_update_packages, add_run, add_shell, add_job_run, add_torch_launch,
     add_helper_torch_launch, add_launch, add_notify, add_status, add_top, add_job_list, add_job_tail,
     add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note, add_rerun, add_diff,
     add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
@@ -64,6 +64,8 @@ constexpr Command declared[] = {
     {"job-wait", "Jobs", "Wait for jobs; exit 0 if all succeeded", "remote job-wait last && echo done",
      add_job_wait},
     {"job-stacks", "Jobs", "Show the Python stack of every rank", "remote job-stacks 4", add_job_stacks},
+    {"attach", "Jobs", "Debug a rank that waits in breakpoint()", "remote attach\nremote attach 1 --launch 4",
+     add_attach},
     {"report", "Jobs", "Write one HTML page about a launch", "remote report\nremote report 45 --watch",
      add_report},
     {"history", "Jobs", "List launches with how they ended",

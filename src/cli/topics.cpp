@@ -14,6 +14,7 @@ struct TopicPage {
 constexpr TopicPage topic_pages[] = {
     {{"first-ten-minutes", "a first training on two servers", ""}, "first_ten_minutes.md"},
     {{"when-it-hangs", "what to check when a launch makes no progress", ""}, "when_it_hangs.md"},
+    {{"debugging", "pdb in a rank", "attach"}, "debugging.md"},
     {{"from-labml_remote", "what is the same and what differs", ""}, "from_labml_remote.md"},
     {{"from-torchrun", "`remote` for torchrun users", ""}, "from_torchrun.md"},
     {{"from-slurm", "`remote` for users of sbatch and srun", ""}, "from_slurm.md"},

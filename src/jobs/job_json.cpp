@@ -290,6 +290,15 @@ Json to_json(const Job& job) {
   Writer fields(object, false);
   visit_fields(job, fields);
   const bool writes = job.state == JobState::running && job.failed_ms;  // see transitions.hpp
+  Json& waits = object["waiting"] = Json::array();
+  for (const DebuggerWait& wait : job.waits) {
+    const Json error = wait.error.empty() ? Json(nullptr) : Json(wait.error);
+    waits.push_back(Json{{"id", wait.id},
+                         {"rank", json_of(wait.rank)},
+                         {"file", wait.file},
+                         {"line", wait.line},
+                         {"error", error}});
+  }
   object["last_output_at"] = json_of(writes ? std::optional(*job.failed_ms / 1000) : std::nullopt);
   return object;
 }

@@ -267,6 +267,13 @@ servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const st
   return action;
 }
 
+std::string attach_script(const RemoteFolder& folder, const JobId& id, const std::string& wait,
+                          const std::string& activate) {
+  servers::Script script = job_script(folder, "actions/attach.sh");
+  script.set("activate", activate).add("lib/tty.sh").call("attach_job", {id.text(), wait});
+  return script.open_input();
+}
+
 servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const JobId& id, int lines) {
   servers::Action<WorkersAnswer> action;
   action.what = "failed workers of a job";

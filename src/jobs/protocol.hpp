@@ -106,6 +106,7 @@ struct StatusReply {
   JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
   bool oom = false;    // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;
+  std::vector<DebuggerWait> waits;
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
 
@@ -157,6 +158,11 @@ struct WorkersAnswer {
 
 // Asks about the failed workers of a job that is an agent of torchrun; of any other job there are none.
 servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const JobId& id, int lines);
+
+// What takes a terminal (servers::run_on_terminal) to a debugger that waits. `activate` as in
+// stacks_action().
+std::string attach_script(const RemoteFolder& folder, const JobId& id, const std::string& wait,
+                          const std::string& activate);
 
 // ---- Ending, and removing
 

@@ -86,6 +86,30 @@ End end_of(const AnswerLine& line, std::string_view text) {
   return end;
 }
 
+constexpr std::size_t most_waits = 64;
+
+// NAME RANK LINE ERROR |FILE
+DebuggerWait wait_of(AnswerLine& line) {
+  DebuggerWait wait;
+  wait.id = line.word();
+  if (wait.id.find_first_not_of("0123456789.") != std::string::npos) {
+    line.refuse("a debugger's name is wrong");
+  }
+  if (const std::string_view rank = line.word(); rank != "-") {
+    wait.rank = line.number_in(rank, 0);
+  }
+  wait.line = line.number(0);
+  if (const std::string_view error = line.word(); error != "-") {
+    wait.error = error;
+  }
+  const std::string_view file = line.rest();
+  if (!file.starts_with('|') || file.size() > 4096) {
+    line.refuse("a debugger's file is wrong");
+  }
+  wait.file = file.substr(1);
+  return wait;
+}
+
 // One key=value of a job line.
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
@@ -225,6 +249,14 @@ void StatusAnswer::take(AnswerLine& line) {
       job->usage = JobUsage{line.number(1), line.number(0), line.number(0), line.number(0)};
     }
     line.end();
+    return;
+  }
+  if (line.kind() == "waits") {
+    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+    if (job == jobs.end() || job->phase != running || job->waits.size() == most_waits) {
+      line.refuse("a debugger of nothing");
+    }
+    job->waits.push_back(wait_of(line));
     return;
   }
   if (line.kind() != "job") {

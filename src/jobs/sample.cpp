@@ -67,6 +67,7 @@ Sample Sampler::take(Store& store, const RemoteFolder& folder, const std::vector
           apply_status(job, *reply, clocks_of(answer.status, asked_ms, now_milliseconds()), Starter::alive);
       Job same_moment = one.job;
       same_moment.checked_at = job.checked_at;
+      same_moment.waits = job.waits;  // which no record has
       if (same_moment != job) {
         changed.push_back(one.job);
       }

@@ -165,6 +165,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   if (!fresh.backend && reply.phase != Phase::none) {
     fresh.backend = reply.backend;
   }
+  fresh.waits = reply.waits;
   if (reply.pid) {
     fresh.pid = reply.pid;
   }

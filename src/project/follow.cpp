@@ -6,6 +6,7 @@
 #include <array>
 #include <chrono>
 #include <mutex>
+#include <set>
 
 #include <fmt/format.h>
 #include <poll.h>
@@ -97,20 +98,27 @@ class OtherRanksStopper {
 };
 
 // Tells once, when the lifelines have had their time to connect, which servers are without one: for them this
-// program must go on following.
-void tell_when_lifelines_stand(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
+// program must go on following. And again and again, which ranks wait in a debugger.
+void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
   // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
   // three.
   const auto begin = Clock::now();
-  for (const auto time : {std::chrono::seconds(3), std::chrono::seconds(12)}) {
+  bool missing = false;
+  std::set<std::string> told;
+  for (std::chrono::seconds time(3);; time += std::chrono::seconds(time.count() < 12 ? 9 : 30)) {
     if (!sleep_until(begin + time, over, core.cancel())) {
       return;
     }
     try {
       const jobs::News news =
           jobs::refresh(core.config, core.store, core.connector(), ranks, ask_limit, core.cancel());
-      if (tell_missing_lifelines(core, news.jobs)) {
-        return;
+      missing = missing || (time.count() <= 12 && tell_missing_lifelines(core, news.jobs));
+      for (const Job& job : news.jobs) {
+        for (const DebuggerWait& wait : job.waits) {
+          if (told.insert(job.id.text() + wait.id).second) {
+            core.tell(RankWaits{job, wait});
+          }
+        }
       }
     } catch (const std::exception&) {
       return;  // the following itself tells what is wrong
@@ -198,7 +206,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
   const CancelAtEnd at_end{over};
   if (request.end_others && jobs.size() > 1) {
     ender.emplace(core, jobs, *request.end_others);
-    teller = JoiningThread([&] { tell_when_lifelines_stand(core, jobs, over); });
+    teller = JoiningThread([&] { tell_lifelines_and_waits(core, jobs, over); });
   }
   const std::vector<Part> parts = parts_of(core, jobs, request);
   std::vector<Job> followed_jobs;

@@ -24,6 +24,12 @@ jobs::NewJob new_job(const config::Config& config, const config::Server& server,
                      const Env& env, bool enable_stacks,
                      const std::optional<servers::ContainerRun>& container, bool is_torch_agent,
                      const std::string& tree) {
+  const auto on_error = std::ranges::find(env, pdb_on_error_variable, &Env::value_type::first);
+  if (server.slurm && on_error != env.end()) {
+    throw Error::usage("cannot keep a rank after an error",
+                       fmt::format("attach does not reach the nodes of Slurm behind '{}'", server.name),
+                       "start it so that an error ends the rank");
+  }
   jobs::NewJob job;
   job.job.id = JobId::random();
   job.job.server = server.name;

@@ -1,4 +1,4 @@
-// A command in the foreground of one or several servers, and a shell on one.
+// A command in the foreground of one or several servers, and a shell or a debugger on one.
 
 #include <algorithm>
 #include <memory>
@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/protocol.hpp"
 #include "project/core.hpp"
 #include "project/slurm.hpp"
 #include "servers/fanout.hpp"
@@ -167,11 +169,50 @@ ServerRun shell(Core& core, const ShellRequest& request) {
   return result;
 }
 
+Attached attach(Core& core, const AttachRequest& request) {
+  const config::Server& server = jobs::server_of(core.config, request.job);
+  const std::string script = jobs::attach_script(request.job.remote_folder, request.job.id, request.wait,
+                                                 servers::activation(core.config, server));
+  TerminalSide side = side_of(core, request.terminal);
+  side.type = "dumb";  // then readline there sends nothing that EscapeFilter would not let pass
+  const auto output = core.on_caller(request.on_output);
+  const auto connection = core.connector().connect(server, core.cancel());
+  const SettledAtTheEnd settled(core);
+  const ExitStatus status = servers::run_on_terminal(
+      *connection, script, side,
+      [&](ssh::Stream, std::string_view data) {
+        if (output) {
+          output(data);
+        }
+      },
+      core.cancel());
+  switch (status.code().value_or(-1)) {  // of attach.py
+    case 0:
+      return Attached::goes_on;
+    case 10:
+      return Attached::left;
+    case 11:
+      return Attached::taken;
+    case 12:
+      return Attached::ended;
+    case 13:
+      return Attached::gone;
+    default:
+      throw Error("cannot attach to the debugger", status.describe(), "see what the server has printed")
+          .on(server.name);
+  }
+}
+
 }  // namespace
 
 }  // namespace remote::project
 
 namespace remote {
+
+Attached Project::attach(const AttachRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::attach(core, request); });
+}
 
 std::vector<ServerRun> Project::run(const RunRequest& request, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel,

@@ -19,6 +19,7 @@ actions/authorize.sh|case $(ls -ldn "$HOME/.") in
 actions/authorize.sh|chmod 600 "$file" 2>/dev/null || fail "cannot set the permissions of $file: $(ls -l "$file" 2>&1)"
 actions/authorize.sh|chmod 700 "$folder" 2>/dev/null || fail "cannot set the permissions of $folder: $(ls -ld "$folder" 2>&1)"
 actions/authorize.sh|{ command exec 9>>"$file"; } 2>/dev/null || fail "cannot write $file: $(ls -l "$file" 2>&1)"
+actions/attach.sh|eval "$activate" >/dev/null 2>&1
 actions/container_check.sh|eval "$prologue" >/dev/null 2>&1
 actions/facts.sh|eval "$activate" >/dev/null 2>&1
 actions/notify_test.sh|eval "$activate" >/dev/null 2>&1

@@ -68,6 +68,24 @@ TEST(Launches, TheirStateIsThatOfWhatMatters) {
             "1 running, 1 starting, 2 ended");
 }
 
+TEST(Launches, WhoWaitsInADebuggerIsNotSilent) {
+  Batch batch{rank(0), rank(1)};
+  for (Job& job : batch) {
+    job.checked_at = 1000;
+    job.failed_ms = 700'000;
+  }
+  batch[1].waits = {{"1.7", 1, "train.py", 88, ""}};
+  EXPECT_EQ(silence_of(batch), 0);
+  EXPECT_EQ(state_text(batch), "running (waiting in breakpoint() train.py:88)");
+  EXPECT_THAT(
+      row_notices({{batch, false}}),
+      ElementsAre(
+          "job 46 (rank 1 on node-1): waiting in breakpoint() train.py:88: remote attach 1 --job 46"));
+  batch[1].waits.push_back({"2.7", 1, "deep/\x1b[2J/" + std::string(60, 'a') + "/data.py", 9, "ValueError"});
+  EXPECT_EQ(state_text(batch[1]), "running (waiting in breakpoint() train.py:88 and 1 more)");
+  EXPECT_EQ(wait_text(batch[1].waits[1]), "pdb after ValueError data.py:9");
+}
+
 TEST(Launches, OneThatWritesNothingAnyMoreIsToldAsSilent) {
   Batch batch{rank(0), rank(1)};
   for (Job& job : batch) {

@@ -128,6 +128,27 @@ TEST(Protocol, PartsOfASecondAreRead) {
   }
 }
 
+TEST(Protocol, WhatWaitsInADebuggerIsRead) {
+  const std::string job = "@remote1 now 1\n@remote1 job " + id_a + " running pid=7 out=0 err=0\n";
+  const auto read = [&](const std::string& line) {
+    return read_answer<StatusAnswer>(job + "@remote1 waits " + line + "\n@remote1 end\n").jobs.at(0).waits;
+  };
+  EXPECT_EQ(read(id_a + " 1.7 3 88 - |my train.py"),
+            (std::vector<DebuggerWait>{{"1.7", 3, "my train.py", 88, ""}}));
+  EXPECT_EQ(read(id_a + " 12.7 - 90 ValueError ||"),
+            (std::vector<DebuggerWait>{{"12.7", std::nullopt, "|", 90, "ValueError"}}));
+  for (const std::string line :
+       {id_b + " 1.7 3 88 - |x", id_a + " ../x 3 88 - |x", id_a + " 1.7 x 88 - |x", id_a + " 1.7 3 x - |x",
+        id_a + " 1.7 3 88 - x", id_a + " 1.7 3 88", std::string()}) {
+    EXPECT_THROW(read(line), Error) << line;
+  }
+  // of a job that does not run
+  EXPECT_THROW(read_answer<StatusAnswer>("@remote1 now 1\n@remote1 job " + id_a +
+                                         " starting out=0 err=0\n@remote1 waits " + id_a +
+                                         " 1.7 3 88 - |x\n@remote1 end\n"),
+               Error);
+}
+
 TEST(Protocol, KillRepliesAreRead) {
   const auto replies = read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
                                                " survivors 2\n@remote1 survivor " + id_b +

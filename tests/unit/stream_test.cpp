@@ -67,6 +67,8 @@ TEST(EventStream, EveryEventIsAsDocumented) {
   launched.plan.master_port = 20500;
   launched.plan.world_size = 4;
   launched.jobs = {rank_two()};
+  Job waiting = rank_two();
+  waiting.waits = {{"1.4121", 2, "train.py", 88, ""}};
   const std::vector<Event> events = {
       ConfigWarning{"configs.yaml:7:5: unknown key 'hostnme'"},
       NewHostKey{"node-1", "[127.0.0.1]:2222", "ssh-ed25519", "SHA256:abc", ""},
@@ -78,6 +80,7 @@ TEST(EventStream, EveryEventIsAsDocumented) {
       LinkLost{"node-1", "timed out", true},
       LinkBack{"node-1"},
       NoLifeline{{{"node-1", NoLifeline::Cause::no_connection, "from node-2"}}, false},
+      RankWaits{waiting, waiting.waits.front()},
       GpuCountDiffers{"node-1", 8, 7},
       CheckWarned{"node-1", {"shm", CheckStatus::warn, "small", Fix{Fix::Where::server, "ls", false}}},
       CodeDiffers{"node-1", {"train.py"}},

@@ -65,6 +65,7 @@ struct JobArguments {
   CommandOption command;
   EnvOptions env;
   WorkdirOption workdir;
+  bool pdb_on_error = false;
   bool follow = false;
   bool rsync = false;
 };
@@ -93,6 +94,10 @@ JobRequest request_of(Context& context, const JobArguments& arguments) {
       arguments.command.required(context, "job-run", "such as: remote job-run -- python train.py");
   request.env = arguments.env.collect(context);
   arguments.workdir.choose(context, request.env);
+  if (arguments.pdb_on_error) {
+    request.env.emplace_back(pdb_on_error_variable, "1");
+    request.enable_stacks = true;
+  }
   request.env.insert(request.env.end(), arguments.slurm.env().begin(), arguments.slurm.env().end());
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
@@ -179,6 +184,8 @@ void add_job_run(CLI::App& command, Context& context) {
   command.add_option("--id", arguments.id)->group("");
   command.add_flag("--enable-stacks", arguments.request.enable_stacks,
                    "Let job-stacks read Python stacks without py-spy (signal 50)");
+  command.add_flag("--pdb-on-error", arguments.pdb_on_error,
+                   "Keep it after an uncaught Python exception for `remote attach`");
   command.add_flag("-f,--follow", arguments.follow,
                    "Show its output until it ends; Ctrl-C leaves the job running");
   command.add_flag("--rsync", arguments.rsync, "Copy the project to the server first");

@@ -51,6 +51,7 @@ struct LaunchArguments {
   int lost_after_s = 60;
   SlurmOptions slurm;
   bool use_env = false;
+  bool pdb_on_error = false;
   bool dry_run = false;
   std::optional<bool> follow;
   std::optional<bool> rsync;
@@ -175,6 +176,14 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   }
   const Env& of_slurm = arguments.slurm.env();
   request.env.insert(request.env.end(), of_slurm.begin(), of_slurm.end());
+  if (arguments.pdb_on_error) {
+    if (!request.enable_stacks.value_or(true)) {
+      throw Error::usage(arguments.name, "--pdb-on-error needs what --no-stacks leaves out",
+                         "leave one of them out");
+    }
+    request.env.emplace_back(pdb_on_error_variable, "1");
+    request.enable_stacks = true;
+  }
   arguments.hosts.choose(context, usual.servers, arguments.nproc.has_value(), request);
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;
@@ -313,6 +322,8 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
              arguments.kind == Kind::any
                  ? "Let job-stacks read Python stacks without py-spy (signal 50)"
                  : "Let job-stacks read Python stacks without py-spy (signal 50; the default)");
+  command.add_flag("--pdb-on-error", arguments.pdb_on_error,
+                   "Keep a rank with an uncaught Python exception for `remote attach`");
   add_switch(command, "--follow,!--no-follow", arguments.follow, "Follow rank 0 until all ranks have ended");
   arguments.at_end.add(command);
   add_switch(command, "--rsync,!--no-rsync", arguments.rsync, "Copy the project to the servers first");

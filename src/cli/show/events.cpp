@@ -60,6 +60,10 @@ class EventText {
     terminal_.notice(event.server + ": connected again, going on where it stopped");
   }
   void operator()(const NoLifeline& event);
+  void operator()(const RankWaits& event) {
+    terminal_.notice(fmt::format("{}: waiting in {}: {}", describe(event.job), wait_text(event.wait),
+                                 attach_command(event.job, event.wait)));
+  }
   void operator()(const GpuCountDiffers& event) {
     terminal_.warning(fmt::format("{}: configs.yaml expects {} GPUs, the server shows {}", event.server,
                                   event.expected, event.found));

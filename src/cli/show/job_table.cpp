@@ -129,6 +129,7 @@ std::string tags_text(const Batch& batch) {
 std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
   std::vector<std::string> notices;
   std::set<int> told;
+  std::set<std::string> told_waits;
   for (const TableRow& row : rows) {
     const Job& job = first_rank(row.batch);
     const char* what = job.launch ? "launch" : "job";
@@ -138,6 +139,14 @@ std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
     }
     if (job.state == JobState::queued && ui::display_width(job.reason.text) > longest_reason) {
       notices.push_back(fmt::format("{} {} waits: {}", what, job.key, visible_line(job.reason.text)));
+    }
+    for (const Job& one : row.batch) {
+      for (const DebuggerWait& wait : one.waits) {
+        if (told_waits.insert(wait.id + one.id.text()).second) {
+          notices.push_back(fmt::format("{}: waiting in {}: {}", describe(one), wait_text(wait),
+                                        attach_command(one, wait)));
+        }
+      }
     }
     if (const std::int64_t silent = silence_of(row.batch); silent > 0 && told.insert(job.key).second) {
       notices.push_back(fmt::format("{} {} has been silent for {}: remote job-stacks --{} {}", what, job.key,

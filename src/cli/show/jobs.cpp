@@ -220,6 +220,11 @@ std::string own_state_text(const Job& job) {
   if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
     text += " " + job.result->describe();
   }
+  if (!job.waits.empty()) {
+    const std::size_t more = job.waits.size() - 1;
+    reason =
+        "waiting in " + wait_text(job.waits.front()) + (more > 0 ? fmt::format(" and {} more", more) : "");
+  }
   if (!reason.empty()) {
     text += " (" + reason + ")";
   }
@@ -227,6 +232,20 @@ std::string own_state_text(const Job& job) {
 }
 
 }  // namespace
+
+std::string wait_text(const DebuggerWait& wait) {
+  constexpr std::size_t longest = 40;
+  const std::string file = visible_line(wait.file);
+  const std::size_t cut = file.size() <= longest ? 0 : file.rfind('/') + 1;
+  return fmt::format("{} {}:{}",
+                     wait.error.empty() ? "breakpoint()" : "pdb after " + visible_line(wait.error),
+                     visible_line(file.substr(cut), 2 * longest), wait.line);
+}
+
+std::string attach_command(const Job& job, const DebuggerWait& wait) {
+  const std::optional<int> rank = wait.rank ? wait.rank : job.rank;
+  return fmt::format("remote attach{} --job {}", rank ? fmt::format(" {}", *rank) : "", job.key);
+}
 
 std::string state_text(const Job& job) {
   const std::string text = own_state_text(job);

@@ -11,6 +11,10 @@ namespace remote::cli {
 
 // "failed exit 1", "killed SIGTERM by ada@laptop", "ended after rank 2", "running": a job's state and why.
 std::string state_text(const Job& job);
+// "breakpoint() train.py:88", "pdb after ValueError train.py:90".
+std::string wait_text(const DebuggerWait& wait);
+// "remote attach 1 --job 4"
+std::string attach_command(const Job& job, const DebuggerWait& wait);
 // "2"; of a job that runs several ranks "2-3". And with the word: "rank 2", "ranks 2-3".
 std::string rank_numbers(const Job& job);
 std::string rank_text(const Job& job);

@@ -164,7 +164,7 @@ std::string state_text(const Batch& batch) {
     if (job != nullptr && text.empty()) {
       // a reason that one of them has is worth telling
       const auto odd = std::ranges::find_if(batch, [&](const Job& one) {
-        return one.state == state && one.reason.kind != JobReason::Kind::none;
+        return one.state == state && (one.reason.kind != JobReason::Kind::none || !one.waits.empty());
       });
       text = state_text(odd == batch.end() ? *job : *odd);
     }
@@ -196,7 +196,7 @@ std::int64_t silence_of(const Batch& batch) {
   std::int64_t seen = 0;
   for (const Job& job : batch) {
     if (job.state == JobState::running) {
-      if (!job.failed_ms || !job.checked_at) {
+      if (!job.failed_ms || !job.checked_at || !job.waits.empty()) {
         return 0;
       }
       last = std::max(last, *job.failed_ms / 1000);

@@ -109,6 +109,9 @@ struct Teller {
     }
     return {"no_lifeline", {{"servers", all}, {"for_all", event.for_all}}};
   }
+  Told operator()(const RankWaits& event) const {
+    return {"rank_waits", {{"job", jobs::to_json(event.job)}, {"wait", event.wait.id}}};
+  }
   Told operator()(const GpuCountDiffers& event) const {
     return {"gpu_count_differs",
             {{"server", event.server}, {"expected", event.expected}, {"found", event.found}}};

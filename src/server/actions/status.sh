@@ -226,6 +226,28 @@ revive_lifeline() {
   done
 }
 
+# waits_of ID: a line for each of its threads that waits in a debugger (debugger.py). Of a process in a container, only that knows the id.
+waits_of() {
+  wo_count=0
+  for wo_record in "$f_dir/debug"/[0-9]*; do
+    case ${wo_record##*/} in
+      *[!0-9.]*) continue ;;
+    esac
+    wo_pid=''
+    IFS=' ' read -r wo_pid wo_start wo_rank wo_line wo_error wo_file 2>/dev/null <"$wo_record" || continue
+    case $wo_pid:$wo_line:${wo_rank#-} in
+      *[!0-9:]* | :* | *::* | *:*:*:*) continue ;;
+    esac
+    case $wo_error in
+      *[!A-Za-z0-9_.?-]* | '') continue ;;
+    esac
+    [ $((${#wo_line} > 9 || ${#wo_rank} > 9 || ${#wo_file} > 4000 || wo_count >= 64)) = 0 ] || continue
+    [ -e "$f_dir/container" ] || alive "$wo_pid" "$wo_start" || continue
+    wo_count=$((wo_count + 1))
+    say "waits $1 ${wo_record##*/} $wo_rank $wo_line $wo_error |$wo_file"
+  done
+}
+
 # word TEXT: the text as one word, into $word_text.
 word() {
   wd_rest=$1 word_text=
@@ -318,4 +340,5 @@ status_one() {
     line="$line err=${recalled:-0}"
   fi
   say "$line"
+  [ "$phase" != running ] || ! [ -d "$f_dir/debug" ] || waits_of "$1"
 }

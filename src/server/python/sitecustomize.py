@@ -11,6 +11,8 @@ Of torchrun's workers only the agent knows how they ended, and not even that kno
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
 agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
+breakpoint() waits for `remote attach` (remote_debugger.py, which lies beside this) in place of reading a stdin that does not exist.
+
 Below mpirun, a rank that raised, or left by sys.exit() (from Python 3.12 on, by any SystemExit) with a failure, hangs in
 MPI_Finalize, which waits for the others: it has ten seconds to exit by itself.
 
@@ -144,6 +146,69 @@ def _end_failed_mpi_rank(_):
     atexit.register(look_at_exit)
 
 
+def _wait_for_attach(folder):
+    """breakpoint(), and with --pdb-on-error an exception that nobody caught, wait for `remote attach` (remote_debugger.py)."""
+    import os
+    import sys
+
+    job = os.path.dirname(folder)
+    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
+        return
+    if os.path.exists(os.path.join(job, "slurm")) or os.path.exists(os.path.join(job, "batch.sh")):
+        return  # attach does not reach Slurm's nodes
+
+    def debugger():
+        if folder not in sys.path:
+            sys.path.append(folder)
+        import remote_debugger
+
+        return remote_debugger
+
+    def has_terminal():
+        return sys.stdin is not None and sys.stdin.isatty()
+
+    def at_breakpoint(*arguments, **options):
+        if os.environ.get("PYTHONBREAKPOINT") or has_terminal():
+            return sys.__breakpointhook__(*arguments, **options)
+        debugger().stop_at(job, sys._getframe(1), options.get("header"))
+
+    def teach(pdb):
+        plain = pdb.set_trace
+
+        def set_trace(*arguments, **options):
+            if has_terminal():
+                return plain(*arguments, **options)
+            debugger().stop_at(job, sys._getframe(1), options.get("header"))
+
+        pdb.set_trace = set_trace
+
+    sys.breakpointhook = at_breakpoint  # Python 3.6 has none
+    _after_import("pdb", teach)
+    _wait_after_error(lambda kind, trace: debugger().post_mortem(job, kind, trace))
+
+
+def _wait_after_error(wait):
+    import os
+    import sys
+
+    if os.environ.get("REMOTE_PDB_ON_ERROR") != "1":
+        return
+    # of each rank the first Python alone: what that starts may fail and be expected to
+    rank = os.environ.get("RANK", "-")
+    if os.environ.get("REMOTE_PDB_RANK") == rank:
+        return
+    os.environ["REMOTE_PDB_RANK"] = rank
+    plain = sys.excepthook
+
+    def hook(kind, value, trace):
+        plain(kind, value, trace)
+        agents = kind.__module__.startswith("torch.distributed.elastic")  # a worker has failed, and waited
+        if issubclass(kind, Exception) and not agents and kind.__name__ != "BdbQuit" and trace is not None:
+            wait(kind, trace)
+
+    sys.excepthook = hook
+
+
 def _explain_breakpoint(_):
     import sys
 
@@ -151,10 +216,10 @@ def _explain_breakpoint(_):
 
     def hook(kind, value, trace):
         plain(kind, value, trace)
-        if (kind.__module__, kind.__name__) == ("bdb", "BdbQuit"):
+        if (kind.__module__, kind.__name__) == ("bdb", "BdbQuit") and "remote_debugger" not in sys.modules:
             sys.stderr.write(
-                "remote: breakpoint() needs a terminal, and a job has none. PYTHONBREAKPOINT=0 skips it; `remote job-stacks` shows "
-                "where a running rank is\n"
+                "remote: this debugger needs a terminal, and a job has none. breakpoint() waits for `remote attach`, but not under Slurm; "
+                "PYTHONBREAKPOINT=0 skips it; `remote job-stacks` shows where a running rank is\n"
             )
 
     sys.excepthook = hook
@@ -282,7 +347,16 @@ def _main():
     import os
 
     folder = os.path.dirname(os.path.abspath(__file__))
-    for part in (_import_from_tree, _enable, _record_failures, _end_failed_mpi_rank, _explain_breakpoint, _fall_back_from_libuv, _go_along_with_agent):
+    for part in (
+        _import_from_tree,
+        _enable,
+        _record_failures,
+        _wait_for_attach,
+        _end_failed_mpi_rank,
+        _explain_breakpoint,
+        _fall_back_from_libuv,
+        _go_along_with_agent,
+    ):
         try:
             part(folder)
         except Exception:
