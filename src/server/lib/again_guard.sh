@@ -8,6 +8,7 @@ remote_program=${0%/lib/*}
 no_forks=
 # shellcheck source=src/server/lib/lib.sh
 . "$remote_program/lib/lib.sh"
+exec 2>/dev/null
 trap : HUP INT TERM
 cd "$jobs/$1" || exit
 read_clock
@@ -16,7 +17,7 @@ last=
 while [ ! -e result ] && [ -e job.sh ]; do
   sleep 1
   lease=
-  read -r lease <lease
+  read -r lease <./lease
   case $lease in
     '' | *[!0-9]*) ;;
     *) until=$lease ;;
@@ -24,8 +25,8 @@ while [ ! -e result ] && [ -e job.sh ]; do
   read_clock
   [ "$clock" -gt "$until" ] || continue
   number=1 ended=
-  read -r _ number <attempt
-  read -r ended _ <ended
+  read -r _ number <./attempt
+  read -r ended _ <./ended
   if [ "$number" != "$ended" ] && [ $((clock - ${last:-0})) -gt 500 ]; then
     sh "$remote_program/lib/ender.sh" 15 5 again "$1"
     read_clock
@@ -37,4 +38,4 @@ while [ ! -e result ] && [ -e job.sh ]; do
     sh "$remote_program/lib/ender.sh" 15 5 "lost:$3" "$1"
     exit
   fi
-done 2>/dev/null
+done

@@ -15,12 +15,11 @@ job_folder() {
 # job_read_attempt: of a launch that has begun anew, what differs in this attempt (lifeline_acts.py), from the job's folder; job_attempt
 # exports it, after the variables of the first one.
 job_read_attempt() {
-  job_values=
+  job_values=RESTART_COUNT=0
   [ ! -e attempt ] || job_values=$(cat attempt) || job_fails 'cannot read the number of its attempt'
 }
 
 job_attempt() {
-  [ -n "$job_values" ] || return 0
   while IFS= read -r job_value; do
     case $job_value in
       [A-Z]*=*) export "${job_value?}" ;;

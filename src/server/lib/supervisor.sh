@@ -118,7 +118,9 @@ while :; do
     printf '%s\n' "$((oom - before))" >oom
   fi
   end_record "$kind" "$code" "$ended" supervisor
-  [ -e again ] && again_next || break
+  if ! [ -e again ] || ! again_next; then
+    break
+  fi
 done
 tree_left # who sees the result may look for what the job wrote
 tries=0
