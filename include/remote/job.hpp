@@ -44,7 +44,7 @@ std::int64_t end_of(const Job& job);
 // How many ranks it runs; 1 also for a job without a launch.
 int ranks_of(const Job& job);
 // Whether its end may be that of its server or of its agent alone, which an elastic launch survives: it is
-// lost, or a signal ended it, or it was ended because its own server had been silent for too long.
+// lost, or a signal ended an agent, or it was ended because its own server had been silent for too long.
 bool has_left(const Job& job);
 
 // The id of a job, or of a launch: 32 lower-case hexadecimal digits and nothing else, so it is safe as a

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,13 @@ struct TorchrunOptions {
 // file: "file:///…", a file of the launch's own that all servers share.
 enum class InitMethod { env, tcp, file };
 
+// What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
+// for want of memory; a server that was lost.
+enum class RestartCause { exit, signal, oom, lost };
+// The cause's name, as configs.yaml has it: "oom".
+std::string_view to_string(RestartCause cause);
+std::optional<RestartCause> parse_restart_cause(std::string_view name);
+
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
   std::vector<std::string> servers{};  // names or globs; none: all of the project
@@ -93,6 +101,12 @@ struct LaunchRequest {
   bool end_others = true;  // when a rank fails, end the others
   std::chrono::seconds failure_grace{5};  // what the others get to exit by themselves
   std::chrono::seconds lost_after{60};    // a server that is silent to the others for so long counts as lost
+  // So often at most, all ranks start again after a failure, once nothing of them is left:
+  // docs/resilience.md.
+  int restarts = 0;
+  std::vector<RestartCause> restart_on{};  // after what; none: any
+  // How many servers are enough to start again when others are lost. nullopt: all are needed.
+  std::optional<int> min_servers{};
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
@@ -130,6 +144,9 @@ struct LaunchDefaults {
   std::optional<bool> check{};   // look first whether the servers are fit for it
   std::optional<bool> pull{};    // copy its outputs here when following it ends
   std::optional<bool> frozen{};  // see LaunchRequest
+  std::optional<int> restarts{};
+  std::vector<RestartCause> restart_on{};
+  std::optional<int> min_servers{};
 };
 
 // What LaunchRequest::launcher takes.

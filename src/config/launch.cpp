@@ -158,6 +158,20 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.check = section.boolean("check");
   usual.pull = section.boolean("pull");
   usual.frozen = section.boolean("frozen");
+  usual.restarts = section.number("restarts", 0, 1000);
+  usual.min_servers = section.number("min_servers", 1, 100000);
+  for (const auto& found : section.texts("restart_on")) {
+    for (const std::string& word : split_names({found.value})) {
+      const auto cause = parse_restart_cause(word);
+      if (!cause && word != "any") {
+        throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost or any, and has '" +
+                                            printable(word) + "'");
+      }
+      if (cause) {
+        usual.restart_on.push_back(*cause);
+      }
+    }
+  }
   note_settings(node, "launch", usual.settings);
   return settings;
 }

@@ -41,7 +41,7 @@ bool has_left(const Job& job) {
   const bool was_lost = job.state == JobState::killed && job.reason.kind == JobReason::Kind::after_loss &&
                         (job.needed || job.reason.text == job.server);
   return job.state == JobState::lost || was_lost ||
-         (job.state == JobState::failed && job.result && job.result->signal());
+         (job.state == JobState::failed && job.ranks && job.result && job.result->signal());
 }
 
 int ranks_of(const Job& job) {

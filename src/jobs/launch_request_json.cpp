@@ -67,6 +67,8 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "failure_grace", request.failure_grace);
   field(json, "lost_after", request.lost_after);
   field(json, "frozen", request.frozen);
+  field(json, "restarts", request.restarts);
+  field(json, "min_servers", request.min_servers);
 }
 
 }  // namespace
@@ -74,6 +76,10 @@ void visit(auto& json, auto& request, const auto& field) {
 Json to_json(const LaunchRequest& request, const std::vector<std::string>& secrets) {
   Json json = Json::object();
   visit(json, request, [](Json& to, const char* name, const auto& value) { put(to, name, value); });
+  json["restart_on"] = Json::array();
+  for (const RestartCause cause : request.restart_on) {
+    json["restart_on"].push_back(to_string(cause));
+  }
   json["init_method"] = init_methods[static_cast<std::size_t>(request.init_method)];
   Json& hosts = json["hosts"] = Json::array();
   for (const LaunchHost& host : request.hosts) {
@@ -94,6 +100,11 @@ void take_json(const Json& json, LaunchRequest& request, std::vector<std::string
   const auto method = std::ranges::find(init_methods, json.value("init_method", "env"));
   request.init_method =
       method == init_methods.end() ? InitMethod::env : static_cast<InitMethod>(method - init_methods.begin());
+  for (const Json& one : json.value("restart_on", Json::array())) {
+    if (const auto cause = parse_restart_cause(one.get<std::string>())) {
+      request.restart_on.push_back(*cause);
+    }
+  }
   for (const Json& one : json.at("hosts")) {
     LaunchHost& host = request.hosts.emplace_back();
     host.where = "the record";

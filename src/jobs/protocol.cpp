@@ -60,6 +60,9 @@ std::string job_text(const std::string& project, const StartRequest& request, co
                 kept_program("${0%job.sh}"));
   // The folder comes first: a variable of the user's may be HOME.
   script.add("lib/job.sh");
+  const bool again = std::ranges::count(request.files, again_file,
+                                        [](const auto& file) { return std::string_view(file.first); }) > 0;
+  script.append(again ? "job_read_attempt\n" : "");
   if (container) {
     enter_container(script, project, *container);
   } else {
@@ -76,6 +79,7 @@ std::string job_text(const std::string& project, const StartRequest& request, co
     }
     script.call("export", {name + "=" + value});
   }
+  script.append(again ? "job_attempt\n" : "");
   if (!trim(request.process.activate).empty()) {
     script.call(container ? "box_activate" : "job_activate", {request.process.activate});
   }

@@ -38,6 +38,9 @@ struct StartRequest {
   std::vector<std::pair<std::string, std::string>> files{};
 };
 
+// The file of a job whose launch may begin anew: docs/protocol.md.
+inline constexpr std::string_view again_file = "again";
+
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 

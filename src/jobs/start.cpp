@@ -56,6 +56,12 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
   for (const std::size_t i : batch.indices) {
     requests.push_back(request_for(jobs[i]));
   }
+  if (lifeline != nullptr && lifeline->restarts > 0) {
+    for (StartRequest& request : requests) {
+      request.files.emplace_back(
+          again_file, fmt::format("{} {}\n", lifeline->timeout_s, percent_encode(lifeline->servers.front())));
+    }
+  }
   std::string lifeline_text;
   std::string activate;
   if (lifeline != nullptr && std::ranges::find(lifeline->servers, batch.key) != lifeline->servers.end()) {
@@ -160,6 +166,17 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
+  }
+  if (lifeline.restarts > 0) {
+    request +=
+        fmt::format("\nagain {} {} {}\ncounts", lifeline.restarts, lifeline.least, lifeline.restart_on);
+    for (const int count : lifeline.ranks) {
+      request += fmt::format(" {}", count);
+    }
+    request += lifeline.checkpoint.empty() ? "" : "\ncheckpoint";
+    for (const std::string& word : lifeline.checkpoint) {
+      request += ' ' + percent_encode(word);
+    }
   }
   if (!lifeline.mpi_hosts.empty()) {
     request += "\nmpi";

@@ -40,6 +40,14 @@ struct Lifeline {
   int grace_s = 5;     // between a failure and the end of the other ranks: they may write their own errors
   int timeout_s = 60;  // a server that is silent for so long is lost
   int needed = 0;      // how many servers an elastic launch needs to go on; 0: all
+  // Of a launch that may begin anew (docs/resilience.md): how often, how many of `servers` are enough, after
+  // what
+  // ("exit,lost" or "any"), how many ranks each has, and the words of `checkpoint` there.
+  int restarts = 0;
+  int least = 0;
+  std::string restart_on{};
+  std::vector<int> ranks{};
+  std::vector<std::string> checkpoint{};
   bool whole = false;  // `servers` are all of the launch
   bool leave = false;  // a failure of a rank, or of a server, ends no other
   // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
     throw Error::usage("launch", "mpirun ends the other ranks when one has failed, so they cannot be left",
                        "let them be ended, or use the launcher ranks");
   }
+  check_restarts();
   launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
   choose_servers();
   if (servers_.empty()) {
@@ -40,9 +42,36 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
     code_check_.emplace(core);
   }
   for (const config::Server& server : servers_) {
-    servers::container_of(server, request.image);  // as above
+    if (servers::container_of(server, request.image) && request.restarts > 0) {  // as above
+      throw Error::usage("launch", "ranks in a container cannot start again yet", "launch without restarts");
+    }
   }
   connect_all();
+}
+
+// Which launches can begin anew.
+void LaunchAttempt::check_restarts() {
+  if (request_.restarts == 0) {
+    if (request_.min_servers) {
+      throw Error::usage("launch", "a smallest number of servers is for a launch with restarts",
+                         "say how often it may start again");
+    }
+    return;
+  }
+  if (request_.launcher != "ranks") {
+    throw Error::usage("launch",
+                       fmt::format("the launcher {} does not start again after a failure", request_.launcher),
+                       request_.launcher == "torchrun" ? "torchrun restarts workers itself: --max-restarts"
+                                                       : "use the launcher ranks");
+  }
+  if (!request_.end_others) {
+    throw Error::usage("launch", "ranks that are left running after a failure cannot start again",
+                       "let them be ended, or launch without restarts");
+  }
+  if (request_.init_method == InitMethod::file) {
+    throw Error::usage("launch", "a shared file of an ended attempt cannot be used again",
+                       "use the init method env or tcp, or launch without restarts");
+  }
 }
 
 void LaunchAttempt::choose_servers() {
@@ -166,6 +195,21 @@ std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::Ne
   return ways;
 }
 
+// With LaunchRequest::min_servers: how many ranks the smallest launch has that can start again.
+std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
+  if (!request_.min_servers) {
+    return std::nullopt;
+  }
+  std::vector<int> counts;
+  for (const config::Server& server : servers_) {
+    counts.push_back(
+        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server)));
+  }
+  std::ranges::sort(counts);
+  const auto least = std::min(counts.size(), static_cast<std::size_t>(*request_.min_servers));
+  return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(least), 0);
+}
+
 std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   const std::string shown = mask_command(request_.command);
@@ -192,7 +236,7 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
       // See torch_agent.py and mpi_rank.sh.
       job.job.labelled = process.is_torch_agent ? request_.enable_stacks.value_or(true) : process.ranks > 1;
     }
-    job.job.needed = plan.needed;
+    job.job.needed = plan.needed ? plan.needed : ranks_enough(plan);
     if (init_file_) {
       job.init_file = servers::init_file_text(plan.processes.size(), init_file_->folder_on(process.server));
     }

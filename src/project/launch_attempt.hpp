@@ -49,6 +49,7 @@ class LaunchAttempt {
   LaunchResult start();
 
  private:
+  void check_restarts();
   void choose_servers();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.
@@ -70,8 +71,10 @@ class LaunchAttempt {
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
+  void plan_restarts(jobs::Lifeline& lifeline, const Plan& plan);
   // Lifeline::news.
   std::string news_text(const Plan& plan) const;
+  std::optional<int> ranks_enough(const Plan& plan) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);
   std::string ssh_ways(const Plan& plan, const std::vector<jobs::NewJob>& jobs) const;

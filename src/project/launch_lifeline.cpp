@@ -29,6 +29,7 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   lifeline.address = plan.master_addr;
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
+  plan_restarts(lifeline, plan);
   lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
@@ -41,6 +42,12 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
+    if (request_.restarts > 0) {
+      throw Error("cannot launch with restarts",
+                  "there is no Python of 3.6 or later for the launch's lifeline",
+                  "install python3 there, or launch without restarts")
+          .on(servers_[i].name);
+    }
     if (brings_orders) {
       throw Error("cannot launch with mpi",
                   "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
@@ -59,6 +66,10 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
           .mended_by(Remedy::use_mpi_ssh)
           .on(servers_.front().name);
     }
+    if (!answers_.front().second_port && request_.restarts > 0) {
+      throw Error("cannot launch with restarts", "no port is free by which the other servers could reach it")
+          .on(servers_.front().name);
+    }
     if (!answers_.front().second_port) {
       core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
       return std::nullopt;
@@ -72,6 +83,27 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   }
   lifeline.whole = lifeline.servers.size() == servers_.size();
   return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
+  if (request_.restarts == 0) {
+    return;
+  }
+  lifeline.restarts = request_.restarts;
+  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size()));
+  std::vector<std::string> causes;
+  std::ranges::transform(request_.restart_on, std::back_inserter(causes),
+                         [](RestartCause cause) { return std::string(to_string(cause)); });
+  lifeline.restart_on = causes.empty() ? "any" : join(causes, ",");
+  for (const config::Server& server : servers_) {
+    lifeline.ranks.push_back(
+        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server)));
+  }
+  if (const auto& checkpoint = core_.config.checkpoint) {
+    lifeline.checkpoint = {checkpoint->files, checkpoint->complete};
+    lifeline.checkpoint.insert(lifeline.checkpoint.end(), core_.config.outputs.begin(),
+                               core_.config.outputs.end());
+  }
 }
 
 void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {

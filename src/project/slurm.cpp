@@ -51,6 +51,11 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
     throw refusal("a frozen launch does not go with Slurm, whose jobs may begin long after they are queued",
                   "--no-frozen, or servers without a scheduler");
   }
+  if (request.restarts > 0) {
+    throw refusal("under Slurm, a job that has failed is not started again by this launch",
+                  "leave out the restarts; Slurm itself starts it again after a node has failed, if asked to "
+                  "requeue it");
+  }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
                   "send the project first, which brings what differs");

@@ -40,6 +40,13 @@ TEST(LifelinePolicy, DecidesAsItShould) {
   expect_success(std::move(spec));
 }
 
+// A few hundred plays; AGAIN_RUNS of the environment says how many.
+TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_again.py")};
+  expect_success(std::move(spec));
+}
+
 TEST(LifelineNews, ToldOnce) {
   SubprocessSpec spec;
   spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};

@@ -65,6 +65,9 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   request.image = "none";
   request.torchrun = {.rendezvous = "c10d", .nodes = "1:2", .max_restarts = 3};
   request.init_method = InitMethod::file;
+  request.restarts = 4;
+  request.restart_on = {RestartCause::oom, RestartCause::lost};
+  request.min_servers = 1;
   request.python = false;
   request.enable_stacks = false;
   request.lost_after = std::chrono::seconds(7);
@@ -82,6 +85,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   EXPECT_EQ(jobs::to_json(*read->request, record.secrets), jobs::to_json(request, record.secrets));
   EXPECT_EQ(read->request->hosts[0].gpus, request.hosts[0].gpus);
   EXPECT_EQ(read->request->lost_after, request.lost_after);
+  EXPECT_EQ(read->request->restart_on, request.restart_on);
 }
 
 TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {

@@ -51,6 +51,9 @@ TEST(ReportMoments, AreReadFromTheLinesOfBeginningsAnew) {
           "remote: the workers begin anew (restart 2) at 2026-11-21T07:30:00.123Z after rank 3: signal 9")
           ->text,
       "restart 2 after rank 3: signal 9");
+  EXPECT_EQ(
+      moment_in("remote: the ranks begin anew (restart 1) at 2026-11-21T07:30:00Z after the loss of b")->text,
+      "restart 1 after the loss of b");
   const auto slurm = moment_in("remote: Slurm begins this job anew (restart 1) at 2026-11-21T07:30:00Z");
   ASSERT_TRUE(slurm);
   EXPECT_EQ(slurm->kind, Moment::Kind::requeued);

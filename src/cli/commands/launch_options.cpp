@@ -182,6 +182,47 @@ void WorkdirOption::choose(Context& context, Env& env) const {
                                       visible_line(below.string())));
 }
 
+void RestartOptions::add(CLI::App& command) {
+  add_number_option(command, "--restarts", restarts_,
+                    "Times that all ranks start again after a failure (default: 0)", "N", 0, 1000);
+  command
+      .add_option("--restart-on", restart_on_,
+                  "Failures after which they start again: exit, signal, oom, lost (default: any)")
+      ->type_name("CAUSE")
+      ->delimiter(',')
+      ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost"}));
+  add_number_option(command, "--min-servers", min_servers_,
+                    "Servers that are enough to start again when others are lost (default: all)", "N", 1,
+                    100000);
+}
+
+void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual,
+                            LaunchRequest& request) const {
+  request.restarts = restarts_.value_or(usual.restarts.value_or(0));
+  const bool given = min_servers_ || !restart_on_.empty();
+  if (request.restarts == 0) {
+    if (given) {
+      throw Error::usage(
+          fmt::format("remote {}: --restarts is required with --restart-on and --min-servers", name), "",
+          "say how often the ranks start again, such as --restarts 3");
+    }
+    return;  // what configs.yaml says of restarts has no effect then
+  }
+  request.min_servers = min_servers_ ? min_servers_ : usual.min_servers;
+  request.restart_on = usual.restart_on;
+  if (!restart_on_.empty()) {
+    request.restart_on.clear();
+    for (const std::string& word : restart_on_) {
+      if (const auto cause = parse_restart_cause(word)) {
+        request.restart_on.push_back(*cause);
+      } else {  // any
+        request.restart_on.clear();
+        break;
+      }
+    }
+  }
+}
+
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {
   std::vector<std::string> names;
   std::vector<std::string> descriptions;

@@ -76,6 +76,19 @@ class WorkdirOption {
   std::optional<std::string> given_;
 };
 
+// --restarts, --restart-on, --min-servers
+class RestartOptions {
+ public:
+  void add(CLI::App& command);
+  // The command line wins over configs.yaml. `name`: of the command.
+  void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
+
+ private:
+  std::optional<int> restarts_;
+  std::optional<int> min_servers_;
+  std::vector<std::string> restart_on_;
+};
+
 // --launcher
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher);
 // --rdzv, --nnodes, --max-restarts

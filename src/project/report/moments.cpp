@@ -19,6 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::string_view of_torchrun = "remote: the workers begin anew (restart ";
+constexpr std::string_view of_launch = "remote: the ranks begin anew (restart ";
 constexpr std::string_view of_slurm = "remote: Slurm begins this job anew (restart ";
 // A job that is older when it is begun to be followed may have written before.
 constexpr std::int64_t fresh_ms = 10'000;
@@ -80,6 +81,8 @@ std::optional<Moment> moment_in(std::string_view line) {
   if (line.starts_with(of_slurm)) {
     one.kind = Moment::Kind::requeued;
     begin = of_slurm;
+  } else if (line.starts_with(of_launch)) {
+    begin = of_launch;
   } else if (!line.starts_with(of_torchrun)) {
     return std::nullopt;
   }
@@ -89,7 +92,7 @@ std::optional<Moment> moment_in(std::string_view line) {
   line = close == std::string_view::npos ? std::string_view() : line.substr(close + 5);
   const std::string_view why = line.substr(std::min(line.find(' '), line.size()));  // " after rank 3: exit 1"
   const auto at = parse_instant(line.substr(0, line.size() - why.size()));
-  if (!number || *number < 0 || !at || !(why.empty() || why.starts_with(" after rank "))) {
+  if (!number || *number < 0 || !at || !(why.empty() || why.starts_with(" after "))) {
     return std::nullopt;
   }
   one.at_ms = *at;

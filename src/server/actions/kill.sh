@@ -11,6 +11,9 @@ kill_begin() {
   trap cannot_start EXIT
   look_for_room
   signal=$1 grace=$2 by=$3
+  # Ends an attempt of a launch that may begin anew, and not its jobs: nothing is put on record, and supervisors stay.
+  keep=
+  [ "$by" != again ] || keep=1
   [ "$signal" != 9 ] || grace=0
   targets='' members_local=''
   used=
@@ -58,11 +61,12 @@ kill_one() {
       ;;
   esac
   rs_mine=
-  if [ -z "$f_end" ]; then
+  if [ -z "$f_end$keep" ]; then
     read_ms
     record_stop "$signal $by $ms" 2>/dev/null
     # that it is not alone, before the first signal, for the one whose record stands
     [ -n "$rs_mine" ] || create "$f_dir/stop.too" "$signal $by $ms"
+    again_over
     # Nobody but this one is left to tell how it ended.
     if [ -z "$no_forks" ] && [ "$f_backend" = local ] && ! alive "$f_sup" "$f_sup_start" && stat_of $$; then
       (umask 077 && printf '%s %s\n' $$ "$st_start" >"$f_dir/ending") 2>/dev/null
@@ -80,6 +84,11 @@ kill_one() {
   store "sid_$1" "$f_sid"
   store "main_$1" "$f_pid"
   store "main_start_$1" "$f_pid_start"
+}
+
+# again_over: tells a supervisor that may be waiting for another attempt that there is none.
+again_over() {
+  [ ! -p "$f_dir/.next" ] || { printf 'end\n' 1<>"$f_dir/.next"; } 2>/dev/null
 }
 
 # record_stop TEXT: the first one that asked stays. The disk may be full, so it is written into the room that the
@@ -120,6 +129,7 @@ look_for_suspects() {
 look() {
   if [ "$1" = closing ]; then
     closing=
+    [ -z "$keep" ] || return 0
     for lk_backend in $used; do
       recall "ids_$lk_backend"
       # shellcheck disable=SC2086
@@ -317,7 +327,7 @@ wake_lifeline() {
 
 kill_finish() {
   blanks=$IFS
-  final='' login=''
+  final='' login='' kill_left=
   if [ -n "$targets" ]; then
     kill_all
     gpu_holders
@@ -342,6 +352,7 @@ kill_finish() {
     done
     record_survivors "$id" "$left" "$held"
     if [ -n "$left$held" ]; then
+      kill_left=1
       say "kill $id survivors $count"
       for member in $left; do
         survivor "$id" "$member"
@@ -353,7 +364,7 @@ kill_finish() {
     fi
     facts "$id"
     [ -n "$f_end" ] || state_of "$id" brief
-    if [ -z "$f_end$had" ] && [ "$phase" != ended ]; then
+    if [ -z "$f_end$had$keep" ] && [ "$phase" != ended ]; then
       # its supervisor is dead; this is the only one left to tell
       put_result "$id" signal "${last:-$signal}" kill
     fi

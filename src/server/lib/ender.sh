@@ -1,5 +1,5 @@
 #!/bin/sh
-# Ends jobs: sh .../.jobs/.bin/DIGEST/lib/ender.sh SIGNAL GRACE_S BY ID... It is kill.sh as a program, which the lifeline runs.
+# Ends jobs, and fails where something of them is left: sh .../.jobs/.bin/DIGEST/lib/ender.sh SIGNAL GRACE_S BY ID... It is kill.sh as a program, which the lifeline runs.
 # shellcheck disable=SC2034  # the functions are in what is sourced
 jobs=${0%/.bin/*}
 project=${jobs%/*}
@@ -12,3 +12,4 @@ for asked; do
   kill_one "$asked" 0
 done
 kill_finish
+[ -z "$kill_left" ]

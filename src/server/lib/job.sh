@@ -12,6 +12,26 @@ job_folder() {
   cd "$1" || job_fails 'cannot enter the project folder'
 }
 
+# job_read_attempt: of a launch that has begun anew, what differs in this attempt (lifeline_acts.py), from the job's folder; job_attempt
+# exports it, after the variables of the first one.
+job_read_attempt() {
+  job_values=RESTART_COUNT=0
+  [ ! -e attempt ] || job_values=$(cat attempt) || job_fails 'cannot read the number of its attempt'
+}
+
+job_attempt() {
+  while IFS= read -r job_value; do
+    case $job_value in
+      [A-Z]*=*) export "${job_value?}" ;;
+    esac
+  done <<EOT
+$job_values
+EOT
+  case ${INIT_METHOD-} in
+    tcp://*) export INIT_METHOD="tcp://$MASTER_ADDR:$MASTER_PORT" ;;
+  esac
+}
+
 # job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.
 job_workdir() {
   case ${REMOTE_WORKDIR-} in

@@ -38,6 +38,8 @@ remote_program=${0%/lib/*}
 . "$remote_program/lib/container.sh"
 # shellcheck source=src/server/lib/tree.sh
 . "$remote_program/lib/tree.sh"
+# shellcheck source=src/server/lib/again.sh
+[ ! -e again ] || . "$remote_program/lib/again.sh"
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -66,54 +68,60 @@ shell='sh'
 command -v bash >/dev/null && shell=bash
 [ -n "$time" ] && printf '%s\n' "$time" >started
 
-# The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
-# only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
-# writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
-[ -f .note ] && command exec 2<>.note
-(
-  command exec 2>>job.err || exit 127
-  own_stat
-  # Not job.pid: labml_remote's watcher on the server reads every file of that name.
-  if ! printf '%s\n' "$pid $start" >pid; then
-    echo "remote: cannot write the job's folder: is the disk full?" >&2
-    exit 127
+[ ! -e again ] || again_begin
+while :; do
+  # The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
+  # only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
+  # writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
+  [ -f .note ] && command exec 2<>.note
+  (
+    command exec 2>>job.err || exit 127
+    own_stat
+    # Not job.pid: labml_remote's watcher on the server reads every file of that name.
+    if ! printf '%s\n' "$pid $start" >pid; then
+      echo "remote: cannot write the job's folder: is the disk full?" >&2
+      exit 127
+    fi
+    [ -p .alive ] && printf '%s\n' "$pid" >.alive
+    command exec 5>&- 6>&- >>job.out || exit 127
+    umask "$mask"
+    # shellcheck disable=SC2086
+    exec $apart $shell job.sh
+  )
+  code=$?
+  # Open MPI 5 ends with 0 also when it has lost a daemon, and the ranks with it (mpi_rank.sh).
+  if [ "$code" = 0 ]; then
+    for rank in open.rank.*; do
+      [ ! -e "$rank" ] || code=1
+    done
+    [ "$code" = 0 ] || echo 'remote: mpirun has ended before its ranks' >>job.err
   fi
-  [ -p .alive ] && printf '%s\n' "$pid" >.alive
-  command exec 5>&- >>job.out || exit 127
-  umask "$mask"
-  # shellcheck disable=SC2086
-  exec $apart $shell job.sh
-)
-code=$?
-# Open MPI 5 ends with 0 also when it has lost a daemon, and the ranks with it (mpi_rank.sh).
-if [ "$code" = 0 ]; then
-  for rank in open.rank.*; do
-    [ ! -e "$rank" ] || code=1
+  # When it ended, for the order of failures, and without a process: on a busy server that may take a while, and by then others have failed
+  # because of it. The uptime is in hundredths; the clock may have been set since the start.
+  read -r clock _ </proc/uptime
+  ended=$((born + ${clock%.*}${clock#*.} * 10 + 10))
+  exec 2>/dev/null
+  unset REMOTE_JOB_ID # what is started below is none of the job's
+  # A kill that is just looking takes this process for one of the job's.
+  tries=0
+  until moment || [ $tries -ge 50 ]; do
+    tries=$((tries + 1))
   done
-  [ "$code" = 0 ] || echo 'remote: mpirun has ended before its ranks' >>job.err
-fi
-# When it ended, for the order of failures, and without a process: on a busy server that may take a while, and by then others have failed
-# because of it. The uptime is in hundredths; the clock may have been set since the start.
-read -r clock _ </proc/uptime
-ended=$((born + ${clock%.*}${clock#*.} * 10 + 10))
-exec 2>/dev/null
-unset REMOTE_JOB_ID # what is started below is none of the job's
-# A kill that is just looking takes this process for one of the job's.
-tries=0
-until moment || [ $tries -ge 50 ]; do
-  tries=$((tries + 1))
-done
-[ $((ms - ended)) -ge 0 ] && [ $((ms - ended)) -lt 30000 ] || ended=$ms
+  [ $((ms - ended)) -ge 0 ] && [ $((ms - ended)) -lt 30000 ] || ended=$ms
 
-note=
-read -r note <.note
-ended_by "$code" "$note"
-oom_source
-oom_kills
-if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$oom" -gt "$before" ]; then
-  printf '%s\n' "$((oom - before))" >oom
-fi
-end_record "$kind" "$code" "$ended" supervisor
+  note=
+  read -r note <.note
+  ended_by "$code" "$note"
+  oom_source
+  oom_kills
+  if [ "$kind $code" != 'exit 0' ] && [ -n "$oom" ] && [ "$before" != - ] && [ "$oom" -gt "$before" ]; then
+    printf '%s\n' "$((oom - before))" >oom
+  fi
+  end_record "$kind" "$code" "$ended" supervisor
+  if ! [ -e again ] || ! again_next; then
+    break
+  fi
+done
 tree_left # who sees the result may look for what the job wrote
 tries=0
 own_uid

@@ -19,7 +19,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
-from lifeline_job import Job, Looker, read_words, remove_init_file
+from lifeline_job import Job, Looker, clock, read_words, remove_init_file
 from lifeline_link import Link, addresses
 from lifeline_orders import Orders, keep_order, quote, unquote
 from lifeline_policy import FIRST_SECONDS, Policy
@@ -39,7 +39,18 @@ class Lifeline:
         self.told = []  # a member's: what it has told the hub of failures for that
         words = request["jobs"]
         self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(words[::2], words[1::2])]
-        self.policy = Policy(request, self.jobs, time.monotonic(), self.broadcast, self.write)
+        self.clock = clock
+        self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
+        self.acts = None  # of a launch that may begin anew
+        common = (request, self.jobs, clock(), self.broadcast, self.write)
+        if "again" in request:
+            from lifeline_acts import Acts
+            from lifeline_again import AgainPolicy
+
+            self.acts = Acts(self, request)
+            self.policy = AgainPolicy(*common, self.acts)
+        else:
+            self.policy = Policy(*common)
         self.looker = Looker()
         self.next_look = 0.0
         self.looked = 0.0  # when the last look began whose findings are known
@@ -48,7 +59,6 @@ class Lifeline:
         self.watched = {}  # by descriptor: a job, a link, or the listener
         self.listener = None
         self.deaf_until = 0.0  # accepts nobody until then: no file can be opened
-        self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.ways = []  # a member's: addresses of the hub that are still to be tried, and since when one is
         self.connecting = None
         self.connecting_since = 0.0
@@ -136,7 +146,7 @@ class Lifeline:
 
     def tell_how_it_is(self):
         status = self.policy.status(
-            time.monotonic(), self.listener is not None, bool(self.links), bool(self.deaf_until), self.refused
+            clock(), self.listener is not None, bool(self.links), bool(self.deaf_until), self.refused
         )
         if status is not None and status != self.status:
             self.status = status
@@ -185,7 +195,7 @@ class Lifeline:
                 # It is readable all the time now: not looked at for a second.
                 self.refused = error.strerror
                 self.unwatch(self.listener.fileno())
-                self.deaf_until = time.monotonic() + 1
+                self.deaf_until = clock() + 1
                 return
             sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
             if len(strangers) >= STRANGERS:
@@ -281,7 +291,7 @@ class Lifeline:
             return
         elif word == "run" and self.hosts and not policy.is_hub:
             keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
-        policy.hear(link.name if policy.is_hub else policy.hub, word, rest, time.monotonic())
+        policy.hear(link.name if policy.is_hub else policy.hub, word, rest, clock())
         link.greeted = True
 
     def broadcast(self, text):
@@ -307,11 +317,11 @@ class Lifeline:
     # ---- what is done
 
     def take_findings(self):
-        for job, ended, failure in self.looker.take():
+        for job, ended, failure, job.round in self.looker.take():
             if ended and not job.ended:
                 if failure is not None and self.news and not self.policy.is_hub:
                     self.send_tail(job, failure)
-                self.policy.note_end(job, failure, time.monotonic())
+                self.policy.note_end(job, failure, clock())
                 self.close_fifo(job)
         if self.orders is not None and self.policy.jobs_have_ended():
             self.broadcast("run")  # nothing more comes: who still waits, ends
@@ -336,10 +346,13 @@ class Lifeline:
         """Ends what is left of this server's jobs, and what a failed one has left behind."""
         if self.killer is not None:
             try:
-                if os.waitpid(self.killer, os.WNOHANG)[0] == 0:
+                pid, status = os.waitpid(self.killer, os.WNOHANG)
+                if pid == 0:
                     return
             except ChildProcessError:
-                pass  # nobody waits for children where SIGCHLD is ignored
+                status = 0  # nobody waits for children where SIGCHLD is ignored
+            if self.acts is not None:
+                self.policy.note_killed(status == 0)
             self.killer = None
             self.killed = now
             self.next_look = 0.0
@@ -348,6 +361,7 @@ class Lifeline:
         ids = self.policy.jobs_to_kill(now)
         if not ids:
             return
+        by = "again" if self.acts is not None and not self.policy.released else self.policy.by or self.policy.left_by
         try:
             self.killer = os.fork()
         except OSError:
@@ -355,7 +369,7 @@ class Lifeline:
         if self.killer == 0:
             try:
                 os.setsid()  # the script leaves alone what is in its own session
-                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), self.policy.by or self.policy.left_by] + ids)
+                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), by] + ids)
             finally:
                 os._exit(127)
 
@@ -366,9 +380,9 @@ class Lifeline:
 
     def say_bye(self):
         self.broadcast("bye")
-        limit = time.monotonic() + 2
+        limit = clock() + 2
         for link in self.links:
-            while link.open and link.outgoing and time.monotonic() < limit:
+            while link.open and link.outgoing and clock() < limit:
                 link.flush()
                 time.sleep(0.02)
             link.sock.close()
@@ -391,11 +405,14 @@ class Lifeline:
                 self.orders.look()
         self.watch(self.looker.ready, self.looker)
         while True:
-            now = time.monotonic()
+            now = clock()
             self.look_at_peers(now)  # first: what they have said meanwhile has just been read
             if now >= self.next_look and not self.looker.busy:
                 self.looker.begin([job for job in self.jobs if not job.ended])
-                self.next_look = now + (0.5 if any(not job.ended and job.fifo is None for job in self.jobs) else 5)
+                often = self.acts is not None or any(not job.ended and job.fifo is None for job in self.jobs)
+                self.next_look = now + (0.5 if often else 5)
+            if self.acts is not None:
+                self.policy.tick(now)
             self.kill_jobs(now)
             self.send_orders(now)
             if self.deaf_until and now >= self.deaf_until:
@@ -416,12 +433,12 @@ class Lifeline:
             busy = self.killer is not None or self.policy.by is not None
             beginning = not self.policy.is_hub and self.status is None and now - self.policy.start < FIRST_SECONDS
             pause = 0.05 if busy or beginning else min(0.5, self.policy.beat)
-            asleep = time.monotonic()
+            asleep = clock()
             ready = [fd for fd, _ in self.poll.poll(int(pause * 1000))]
-            self.discount_stop(time.monotonic() - asleep - pause)
+            self.discount_stop(clock() - asleep - pause)
             if self.connecting is not None and self.connecting.fileno() in ready:
                 ready.remove(self.connecting.fileno())
-                self.connect(time.monotonic())
+                self.connect(clock())
             ready = [self.watched[fd] for fd in ready]
             for what in ready:
                 if isinstance(what, Job):

@@ -7,6 +7,11 @@ import time
 MARK_SECONDS = 10  # so often it is noted how much output there is
 
 
+def clock():
+    """Seconds since the boot, also those in which the machine slept (CLOCK_BOOTTIME)."""
+    return time.clock_gettime(7)
+
+
 def read_words(path):
     """The blank-separated words of a file's first line; none for a file that is not there."""
     try:
@@ -72,6 +77,7 @@ class Job:
         self.rank = rank
         self.ended = False
         self.failed = False
+        self.round = None  # of a launch that may begin anew: (attempt, kind, code) of its last end
         self.supervisor = self.main = ()
         self.sizes = (0, 0)
         self.marked = 0.0
@@ -107,6 +113,13 @@ class Job:
             return True, None
         return True, " ".join(result)
 
+    def read_round(self):
+        words = read_words(os.path.join(self.folder, "ended"))
+        if len(words) < 3 or not words[0].isdigit():
+            return None
+        oom = words[1:3] == ["signal", "9"] and os.path.exists(os.path.join(self.folder, "oom"))
+        return int(words[0]), "oom" if oom else words[1], words[2]
+
     def mark(self):
         """Notes how long the two outputs are at this moment, for `job-tail --since`: nothing else tells when a line was written."""
         now = time.time()
@@ -134,19 +147,19 @@ class Looker:
         """Nothing while it still looks."""
         if not self.busy:
             self.busy = True
-            self.began = time.monotonic()
+            self.began = clock()
             _thread.start_new_thread(self.look, (jobs,))
 
     def look(self, jobs):
         try:
             for job in jobs:
                 job.mark()
-            self.found = [(job,) + job.look() for job in jobs]
+            self.found = [(job,) + job.look() + (job.read_round(),) for job in jobs]
         finally:
             os.write(self.wake, b".")
 
     def take(self):
-        """What was found, as (job, ended, failure)."""
+        """What was found, as (job, ended, failure, round)."""
         os.read(self.ready, 1)
         self.busy = False
         found, self.found = self.found, []

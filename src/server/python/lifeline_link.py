@@ -6,7 +6,6 @@ the messages.
 """
 import _socket as socket
 import os
-import time
 from _operator import _compare_digest as compare_digest
 
 try:
@@ -16,6 +15,8 @@ except ImportError:
         from _sha256 import sha256
     except ImportError:  # a Python that was built without it
         from hashlib import sha256
+
+from lifeline_job import clock
 
 LINE_LIMIT = 4096
 ORDER_LIMIT = 131072  # of a line from the hub that has proved itself
@@ -48,7 +49,7 @@ class Link:
         self.incoming = b""
         self.outgoing = b""
         self.name = None  # on the hub: the server at the other end, once it has proved itself
-        self.heard = time.monotonic()
+        self.heard = clock()
         self.open = True
         self.greeted = False  # something that is proved has come
         sock.setblocking(False)
@@ -118,7 +119,7 @@ class Link:
         if not compare_digest(wanted.encode(), mac.encode()):
             return None
         self.received += 1
-        self.heard = time.monotonic()
+        self.heard = clock()
         return text
 
     def close(self):

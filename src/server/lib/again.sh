@@ -1,0 +1,42 @@
+# Attempts of a job whose launch may begin anew (docs/resilience.md): what its supervisor does between them. It keeps the result back until
+# the lifeline has said that no other attempt comes, or somebody has told the job to end.
+# shellcheck shell=sh
+# shellcheck disable=SC2034,SC2154
+
+# again_begin: the FIFO for the lifeline's words, and the guard: it ends the ranks when their lease is over and the lifeline is dead. The guard
+# is a process apart, without the job's cookie.
+again_begin() {
+  attempt=1
+  read -r again_lease again_hub <again && mkfifo .next && command exec 6<>.next || return 0
+  (
+    unset REMOTE_JOB_ID
+    exec 5>&- 6>&- </dev/null >/dev/null 2>&1
+    # shellcheck disable=SC2086
+    $apart sh "$remote_program/lib/again_guard.sh" "$id" "$again_lease" "$again_hub" &
+  )
+}
+
+# again_next: after the end $end of an attempt, waits for the next one. Fails where there is none.
+again_next() {
+  [ ! -e stop ] && [ -p .next ] || return 1
+  printf '%s\n' "$attempt $end" >.ended && mv -f .ended ended || return 1
+  printf 'ended\n' >&5 # its lifeline looks
+  while :; do
+    read -r again_word again_number <&6 || continue # a signal
+    case $again_word in
+      end) return 1 ;;
+      go)
+        case $again_number in
+          '' | *[!0-9]*) continue ;;
+        esac
+        attempt=$again_number
+        before=$oom
+        rm -f oom
+        printf '%200s\n' '' >.note
+        REMOTE_JOB_ID=$id
+        export REMOTE_JOB_ID
+        return 0
+        ;;
+    esac
+  done 2>/dev/null
+}

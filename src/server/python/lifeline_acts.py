@@ -1,0 +1,143 @@
+"""What is done for the attempts of a launch that lifeline_again.py decides: files of its jobs' folders, and words for their supervisors
+(lib/again.sh). docs/protocol.md names the files."""
+import glob
+import os
+import time
+
+from lifeline_job import read_words
+from lifeline_link import sha256
+
+MOST_CHECKPOINTS, LONGEST_NAME = 8, 300
+
+
+def uptime():
+    """Seconds since the boot as the shells here read it."""
+    return float(read_words("/proc/uptime")[0])
+
+
+def marker_of(path, files, complete):
+    """The file that says that a checkpoint is complete: '*' is the same text in both patterns. None: `path` is no such checkpoint."""
+    folder, name = os.path.split(path.rstrip("/"))
+    before, star, after = files.rstrip("/").partition("*")
+    if not star:
+        return os.path.join(folder, complete) if name == before else None
+    if not name.startswith(before) or not name.endswith(after) or len(name) < len(before) + len(after):
+        return None
+    same = name[len(before) : len(name) - len(after)]
+    return os.path.join(folder, complete.replace("*", same, 1))
+
+
+class Acts:
+    def __init__(self, lifeline, request):
+        self.lifeline = lifeline
+        self.jobs = lifeline.jobs
+        self.project = os.path.dirname(os.path.dirname(self.jobs[0].folder))
+        self.checkpoint = request.get("checkpoint", [])  # FILES COMPLETE FOLDER…
+        self.first_question = int.from_bytes(os.urandom(4), "big")  # an answer to a question of a process that died is none
+        words = read_words(os.path.join(self.jobs[0].folder, "attempt"))
+        self.attempt = int(words[1]) if len(words) == 2 else 1
+        words = read_words(os.path.join(self.jobs[0].folder, "lease"))
+        self.until = lifeline.clock() + int(words[0]) / 100 - uptime() if words else None
+
+    def put(self, job, name, text):
+        """Raises OSError."""
+        part = os.path.join(job.folder, "." + name + ".part")
+        with open(part, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(part, os.path.join(job.folder, name))
+
+    def lease(self, until):
+        text = "%d\n" % ((uptime() + until - self.lifeline.clock()) * 100)
+        for job in self.jobs:
+            try:
+                self.put(job, "lease", text)
+            except OSError:
+                pass  # the guard ends its ranks in time
+
+    def word(self, job, text):
+        """To the job's supervisor, which holds the FIFO open. Raises OSError where it is gone."""
+        fifo = os.open(os.path.join(job.folder, ".next"), os.O_WRONLY | os.O_NONBLOCK)
+        try:
+            os.write(fifo, text.encode() + b"\n")
+        finally:
+            os.close(fifo)
+
+    def start(self, number, values, why):
+        port, world, first, node, nodes = (int(value) for value in values[:5])
+        resume = values[5] if values[5] != "-" else ""
+        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        try:
+            for index, job in enumerate(self.jobs):
+                numbers = {"MASTER_PORT": port, "WORLD_SIZE": world, "ROLE_WORLD_SIZE": world, "RANK": first + index, "ROLE_RANK": first + index}
+                numbers.update({"NODE_RANK": node, "GROUP_RANK": node, "GROUP_WORLD_SIZE": nodes})
+                numbers.update({"RESTART_COUNT": number - 1, "TORCHELASTIC_RESTART_COUNT": number - 1, "RESUME_FROM": resume})
+                self.put(job, "attempt", "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items()))
+                with open(os.path.join(job.folder, "job.err"), "ab") as file:
+                    file.write(("remote: the ranks begin anew (restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
+            for job in self.jobs:
+                self.word(job, "go %d" % number)
+        except OSError:
+            return False
+        return True
+
+    def release(self, by, jobs):
+        for job in self.jobs:
+            try:
+                if job in jobs:
+                    self.note_stop(job, by)
+                self.word(job, "end")
+            except OSError:
+                pass
+
+    def note_stop(self, job, by):
+        """As record_stop() of kill.sh, in the room that the supervisor took for it."""
+        room = os.path.join(job.folder, ".stop")
+        with open(room, "r+b") as file:
+            file.write(("15 %s %d\n" % (by, time.time() * 1000)).encode())
+        os.rename(room, os.path.join(job.folder, "stop"))
+
+    def tell(self, name, text):
+        for link in self.lifeline.links:
+            if link.name == name or not self.lifeline.policy.is_hub:
+                link.send(text)
+
+    def mark(self, job):
+        """The place where a job failed, as far as its last words tell."""
+        try:
+            with open(os.path.join(job.folder, "job.err"), "rb") as file:
+                file.seek(0, os.SEEK_END)
+                file.seek(max(0, file.tell() - 2000))
+                lines = [line for line in file.read().split(b"\n") if line.strip()]
+        except OSError:
+            lines = []
+        return sha256(lines[-1] if lines else b"").hexdigest()[:8]
+
+    def checkpoints(self):
+        """Names of the complete ones, from the project's folder, the newest first."""
+        if len(self.checkpoint) < 2:
+            return []
+        files, complete = self.checkpoint[:2]
+        found = []
+        for folder in [""] + self.checkpoint[2:]:
+            for path in glob.glob(os.path.join(glob.escape(self.project), folder, files.rstrip("/"))):
+                marker = marker_of(path, files, complete)
+                try:
+                    if marker is not None and os.path.exists(marker):
+                        found.append((os.stat(marker).st_mtime, os.path.relpath(path, self.project)))
+                except OSError:
+                    pass
+        names = [name for _, name in sorted(found, reverse=True) if len(name) <= LONGEST_NAME and name.isprintable()]
+        return names[:MOST_CHECKPOINTS]
+
+    def port(self):
+        import _socket
+
+        family = self.lifeline.listener.family if self.lifeline.listener is not None else _socket.AF_INET
+        sock = _socket.socket(family, _socket.SOCK_STREAM)
+        try:
+            sock.bind(("::" if family == _socket.AF_INET6 else "0.0.0.0", 0))
+            return sock.getsockname()[1]
+        finally:
+            sock.close()

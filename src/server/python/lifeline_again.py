@@ -1,0 +1,327 @@
+"""What a lifeline decides of a launch that begins anew after a failure (docs/resilience.md). As lifeline_policy.py: it opens nothing, and is
+told the time, here by a clock that runs on while the machine sleeps.
+
+The first server's lifeline, the coordinator, alone decides; it is a member, too. A member may have ranks only while it holds a lease: it asks
+again and again, and an answer is worth `lease` seconds from when it ASKED; the coordinator counts from when it ANSWERED, and begins the next
+attempt when each member has said that nothing of the last one lives, or its lease and the longest kill have passed. Until the coordinator has
+said that no other attempt comes ("over"), supervisors keep their results back; from then on all is as without attempts.
+"""
+from lifeline_orders import quote, unquote
+from lifeline_policy import KILL_ROUNDS, Policy, loss_of
+
+KILL_SECONDS = 15  # the longest kill: TERM, the grace, KILL, and a last look
+DRIFT = 0.98  # a member's clock may be slower by so much
+SHORT_SECONDS = 60  # an attempt that lived for less makes the next one wait
+LONGEST_DELAY = 60
+
+
+def says_of(why):
+    """For people, of RANK:KIND:CODE:MARK:SERVER or lost:SERVER."""
+    words = why.split(":")
+    if words[0] == "lost":
+        return "the loss of %s" % unquote(words[1])
+    return "rank %s on %s failed (%s %s)" % (words[0], unquote(words[4]), words[1] if words[1] != "oom" else "out of memory, signal", words[2])
+
+
+class AgainPolicy(Policy):
+    """`act` does what is decided here: `start(number, values, why)` begins the ranks of an attempt and tells whether it could, `lease(until)`
+    renews what holds them, `release(by, jobs)` lets the supervisors tell how their jobs ended (`jobs`: those that this lifeline has ended, and
+    `by` why), `tell(name, text)` sends to one peer, `mark(job)` names the place where a job failed, `checkpoints()` are the complete ones,
+    newest first, `port()` is a free one. `act.attempt` is the number of the attempt that is on record, and `act.until` until when its ranks may
+    live, or None where no earlier process of this lifeline has died. A job's `round` is (attempt, kind, code) of its last end on record."""
+
+    def __init__(self, request, jobs, now, broadcast, write, act):
+        Policy.__init__(self, request, jobs, now, broadcast, write)
+        most, least, kinds = request["again"]
+        self.most = int(most)
+        self.least = int(least)
+        self.kinds = kinds.split(",")
+        self.counts = dict(zip(request["servers"], (int(count) for count in request["counts"])))
+        self.act = act
+        self.lease = self.timeout
+        self.released = False
+        self.results = []  # ends with a result that came before the release
+        # Of this server's ranks.
+        self.attempt = act.attempt
+        self.ended = self.attempt - 1  # the newest attempt of which nothing lives here any more
+        revived = act.until is not None
+        self.killing = revived and self.is_hub
+        self.cleaned = False
+        self.own_ends = set()  # jobs that ended before this lifeline began to end those of this attempt
+        self.until = act.until if revived else now + self.lease * DRIFT
+        self.asked = {}
+        self.question = act.first_question
+        self.next_question = now
+        self.outcome = "-"
+        if not revived:
+            act.lease(self.until)
+        # The coordinator's.
+        self.members = list(request["servers"])
+        self.granted = self.attempt
+        self.ending = revived
+        self.failure = loss_of(self.hub) if revived else None
+        self.quiet_until = now + self.lease + KILL_SECONDS if revived else now
+        self.known = set(self.members) if revived else {self.own}  # who has asked: its lease is known
+        self.answered = {name: now for name in self.members}
+        self.outcomes = {}
+        self.acked = {}  # the checkpoints of who has nothing left of this attempt
+        self.begun = now
+        self.begin_at = None  # the next attempt
+        self.shorts = 0
+        self.place = None
+        self.new_port = 0
+        self.resume_and_why = "- -"
+
+    def resting(self):
+        """Whether nothing of this server's ranks lives."""
+        return self.ended >= self.attempt
+
+    # ---- this server's ranks
+
+    def note_end(self, job, failure, now):
+        if self.released:
+            Policy.note_end(self, job, failure, now)
+        else:
+            job.ended = True
+            self.results.append((job, failure))
+
+    def notice_ends(self, now):
+        """What the folders of its jobs tell of this attempt."""
+        if self.outcome != "-" or self.released:
+            return
+        for job, failure in self.results:  # told to end, or without a supervisor: no other attempt can have it
+            self.outcome = "%d:final:%d:-" % (job.rank, failure is not None)
+        here = [job for job in self.jobs if job.round is not None and job.round[0] == self.attempt]
+        for job in here:
+            if job.round[1:] != ("exit", "0"):
+                self.outcome = "%d:%s:%s:%s" % (job.rank, job.round[1], job.round[2], self.act.mark(job))
+                break
+        if self.outcome == "-" and len(here) == len(self.jobs):
+            self.outcome = "ok"
+        if self.outcome != "-":
+            self.next_question = now
+
+    def jobs_to_kill(self, now):
+        if self.released:
+            return Policy.jobs_to_kill(self, now)
+        if not self.killing or self.resting():
+            return []
+        over = {job.id for job in self.jobs if job.ended or (job.round is not None and job.round[0] == self.attempt)}
+        if self.cleaned and len(over) == len(self.jobs):
+            self.ended = self.attempt
+            self.next_question = now
+            return []
+        if self.kills >= KILL_ROUNDS:
+            self.outcome = "%d:final:1:-" % self.jobs[0].rank  # something does not end
+            return []
+        if self.kills == 0:
+            self.own_ends = over
+        self.kills += 1
+        return [job.id for job in self.jobs if not job.ended]
+
+    def note_killed(self, clean):
+        """A kill of jobs_to_kill() is done; `clean`: nothing is left."""
+        self.cleaned = clean
+
+    def begin(self, number, values, why, until):
+        self.attempt = number
+        self.killing = self.cleaned = False
+        self.kills = 0
+        self.outcome = "-"
+        self.until = until
+        self.act.lease(until)
+        if not self.act.start(number, values, why):
+            self.outcome = "%d:final:1:-" % self.jobs[0].rank
+
+    def ask(self, now):
+        self.question += 1
+        self.asked = {number: at for number, at in self.asked.items() if now - at < self.lease}
+        self.asked[self.question] = now
+        files = self.act.checkpoints() if self.resting() else []
+        words = [self.question, self.attempt, self.ended, self.outcome] + [quote(name) for name in files]
+        self.next_question = now + self.beat
+        if not self.is_hub:
+            self.act.tell(self.hub, "ask " + " ".join(str(word) for word in words))
+            return
+        reply = self.answer(self.own, words, now).split()
+        if reply[0] == "grant":
+            self.hear_grant(reply[1:], now)
+
+    def hear_grant(self, words, now):
+        asked = self.asked.pop(int(words[0]), None)
+        number = int(words[1])
+        if asked is None or now >= asked + self.lease * DRIFT or number <= self.ended:
+            return
+        until = asked + self.lease * DRIFT
+        if number == self.attempt and not self.killing:
+            if until > self.until:
+                self.until = until
+                self.act.lease(until)
+        elif number > self.attempt and self.resting():
+            self.begin(number, words[2:8], unquote(words[8]), until)
+
+    def keep_lease(self, now):
+        if not self.resting() and now >= self.until:
+            self.killing = True
+        heard = self.last_heard.get(self.hub, self.start)
+        if not self.is_hub and self.resting() and now > max(heard, self.until) + self.lease + KILL_SECONDS:
+            self.over(loss_of(self.hub), now)
+
+    # ---- the coordinator
+
+    def answer(self, name, words, now):
+        """To the question of a member; its words as ask() makes them."""
+        if self.released:
+            return "over " + (self.by or "-")
+        if name not in self.members:
+            return "over " + loss_of(name)
+        self.known.add(name)
+        question, has, ended, outcome = int(words[0]), int(words[1]), int(words[2]), str(words[3])
+        if ended >= self.granted:
+            self.acked[name] = [unquote(word) for word in words[4:]]
+        if has == self.granted and outcome != "-" and name not in self.outcomes:
+            self.outcomes[name] = outcome
+            if outcome != "ok":
+                self.fail("%s:%s" % (outcome, quote(name)), now)
+        if self.released:
+            return "over " + (self.by or "-")
+        if self.ending or ended >= self.granted:
+            return "stop %d" % self.granted
+        self.answered[name] = now
+        return "grant %d %d %s" % (question, self.granted, self.shape_of(name))
+
+    def shape_of(self, name):
+        """PORT WORLD_SIZE RANK NODE NODES CHECKPOINT WHY for a member's ranks."""
+        node = self.members.index(name)
+        first = sum(self.counts[other] for other in self.members[:node])
+        world = sum(self.counts[other] for other in self.members)
+        return "%d %d %d %d %d %s" % (self.new_port, world, first, node, len(self.members), self.resume_and_why)
+
+    def fail(self, why, now):
+        """The first failure of an attempt decides whether there is another."""
+        if self.failure is not None or self.released:
+            return
+        self.failure = why
+        rank, _, rest = why.partition(":")
+        kind, by = ("lost", why) if rank == "lost" else (rest.split(":")[0], "rank:" + rank)
+        if rest.startswith("final:0"):
+            self.over(None, now)  # somebody has ended this job: nobody else is to be ended for it
+        elif not self.known.issuperset(self.members) or self.granted > self.most or not ("any" in self.kinds or kind in self.kinds) or kind == "final":
+            self.over(by, now)
+        elif kind == "exit" and self.place == (why, self.resume_and_why.split()[0]):
+            self.over(by, now)  # twice at one place: a third time would end there, too
+        else:
+            self.place = (why, self.resume_and_why.split()[0]) if kind == "exit" else None
+            self.end_at = now + (0 if kind == "lost" else self.grace)
+
+    def lead(self, now):
+        if all(self.outcomes.get(name) == "ok" for name in self.members):
+            self.over(None, now)
+            return
+        if not self.ending:
+            for name in self.members:
+                if name in self.acked or (name in self.known and name != self.own and now > self.answered[name] + self.lease):
+                    self.fail(loss_of(name), now)
+            if self.failure is not None and not self.released and now >= self.end_at:
+                self.ending = self.killing = True
+                self.broadcast("stop %d" % self.granted)
+        if self.ending and not self.released and self.ended >= self.granted and now >= self.quiet_until:
+            self.go_on(now)
+
+    def go_on(self, now):
+        """To the next attempt, once nothing of this one can live."""
+        silent = [name for name in self.members if name not in self.acked and name != self.own]
+        if any(now <= self.answered[name] + self.lease + KILL_SECONDS for name in silent):
+            return
+        members = [name for name in self.members if name not in silent]
+        why = self.failure
+        if len(members) < self.least or self.granted > self.most:
+            self.over(loss_of(silent[0]) if silent else self.blame(why), now)
+            return
+        if self.begin_at is None:
+            self.shorts = self.shorts + 1 if now - self.begun < SHORT_SECONDS else 1
+            self.begin_at = now + (min(2 ** (self.shorts - 2), LONGEST_DELAY) if self.shorts > 1 else 0)
+        if now < self.begin_at:
+            return
+        files = [self.acked.get(name, []) for name in members]
+        resume = next((name for name in files[0] if all(name in others for others in files)), None)
+        self.resume_and_why = "%s %s" % (quote(resume) if resume else "-", quote(says_of(why)))
+        self.members = members
+        self.new_port = self.act.port()
+        self.granted += 1
+        self.ending, self.failure, self.begin_at = False, None, None
+        self.outcomes, self.acked = {}, {}
+        self.answered = {name: now for name in members}
+        self.begun = now
+        self.ask(now)  # its own ranks first: their file is the record that a revived coordinator reads
+        if self.outcome != "-":
+            self.over(self.blame(why), now)
+        self.broadcast("ask")
+
+    @staticmethod
+    def blame(why):
+        return why if why.startswith("lost:") else "rank:" + why.partition(":")[0]
+
+    # ---- both
+
+    def over(self, by, now):
+        """No other attempt comes: from now on this launch is as any other."""
+        if self.released:
+            return
+        self.released = True
+        self.act.release(by, [job for job in self.jobs if self.kills and by is not None and job.id not in self.own_ends])
+        if self.is_hub:
+            self.broadcast("over " + (by or "-"))
+        if by is not None:
+            self.end(by, now)
+        self.kills = 0
+        for job, failure in self.results:
+            Policy.note_end(self, job, failure, now)
+
+    def tick(self, now):
+        if self.released:
+            return
+        self.notice_ends(now)
+        if now >= self.next_question:
+            self.ask(now)
+        if self.is_hub and not self.released:
+            self.lead(now)
+        if not self.released:
+            self.keep_lease(now)
+
+    def welcome(self, name, order):
+        messages = Policy.welcome(self, name, order)
+        if self.released:
+            messages.append("over " + (self.by or "-"))
+        return messages
+
+    def hear(self, name, word, rest, now):
+        words = rest.split()
+        if word == "ask" and self.is_hub:
+            if len(words) >= 4 and all(each.isdigit() for each in words[:3]):
+                self.last_heard[name] = now
+                self.act.tell(name, self.answer(name, words, now))
+        elif word == "ask":
+            self.next_question = now
+        elif word == "grant" and not self.is_hub:
+            if not self.released and len(words) == 9 and words[0].isdigit() and words[1].isdigit():
+                self.hear_grant(words, now)
+        elif word == "stop" and not self.is_hub:
+            if rest.isdigit() and int(rest) >= self.attempt and not self.released:
+                self.killing = True
+                self.ended = max(self.ended, int(rest)) if self.resting() else self.ended
+        elif word == "over" and not self.is_hub:
+            self.over(None if rest == "-" else words[0], now)
+        elif word == "end" and not self.released and not self.is_hub:
+            self.over(words[0] if words else loss_of(name), now)
+        else:
+            Policy.hear(self, name, word, rest, now)
+            return
+        self.last_heard[name] = now
+
+    def notice_silence(self, now):
+        if self.released:
+            Policy.notice_silence(self, now)
+
+    def is_over(self, now, listening, greeted):
+        return self.released and Policy.is_over(self, now, listening, greeted)

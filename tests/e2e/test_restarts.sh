@@ -1,0 +1,82 @@
+#!/bin/sh
+# A launch with --restarts begins anew after a failure and after the loss of a server, without the laptop, and never has ranks of two attempts
+# at one time.
+# shellcheck disable=SC2016
+. "${0%/*}/support.sh"
+code 0 sandbox up --nodes 2
+system_python
+state() { of_jobs "max((job for job in d if job['rank'] == $1), key=lambda job: job['key'])['state']"; }
+ends() { [ "$(state 0)" != running ] && [ "$(state 1)" != running ]; }
+# folder RANK: of the newest job with this rank
+folder() {
+  id=$(of_jobs "max((job for job in d if job['rank'] == $1), key=lambda job: job['key'])['id']")
+  find .remote/sandbox -type d -path "*/.jobs/$id"
+}
+
+# ---- a rank fails, and the next attempt succeeds
+code 0 launch --restarts 3 --failure-grace 0 --follow --cmd '
+  echo "rank $RANK of $WORLD_SIZE, attempt $RESTART_COUNT at $MASTER_PORT"
+  [ $RESTART_COUNT = 0 ] || exit 0
+  [ $RANK = 0 ] || exit 3
+  exec sleep 300'
+[ "$(grep -c 'rank 0 of 2, attempt [01] at' "$work/out")" = 2 ] || fail 'rank 0 did not run twice'
+[ "$(sort -u "$work/out" | grep -c 'attempt')" = 2 ] || fail 'lines came twice'
+grep -q 'begin anew (restart 1) at .* after rank 1 on .* failed (exit 3)' "$work/out" "$work/err" || fail 'the restart is not told'
+! of_jobs '[job for job in d if job["state"] != "succeeded"]' | grep -q state || fail 'a job did not succeed'
+until_true lifelines_are 0
+
+# ---- twice at one place: no third time
+code 1 launch --restarts 5 --failure-grace 0 --follow --cmd '
+  echo "attempt $RESTART_COUNT"
+  [ $RANK = 0 ] || { echo "ValueError: no" >&2; exit 3; }
+  exec sleep 300'
+[ "$(grep -c '^attempt' "$work/out")" = 2 ] || fail 'it did not end after two attempts'
+grep -q 'rank 1 on .* failed first (exit 3' "$work/err" || fail 'the verdict does not name rank 1'
+[ "$(state 0)" = killed ] || fail "rank 0 is $(state 0)"
+
+# ---- what --restart-on leaves out
+code 1 launch --restarts 5 --restart-on lost,signal --failure-grace 0 --follow --cmd '
+  echo "attempt $RESTART_COUNT"
+  [ $RANK = 0 ] || exit 3
+  exec sleep 300'
+[ "$(grep -c '^attempt' "$work/out")" = 1 ] || fail 'an exit was no reason to begin anew'
+
+# ---- a rank that is killed from outside; a lifeline that dies; a kill by the user
+code 0 launch --restarts 3 --failure-grace 0 --lost-after 4 --cmd 'echo "attempt $RESTART_COUNT of $RANK"; exec sleep 300'
+until_true lifelines_stand 2
+began() { [ "$(grep -c '^attempt' "$(folder 0)/job.out")" = "$1" ] && [ "$(grep -c '^attempt' "$(folder 1)/job.out")" = "$1" ]; }
+until_true began 1
+kill -9 "$(cut -d ' ' -f 1 "$(folder 1)/pid")"
+until_true began 2
+kill -9 "$(cut -d ' ' -f 1 "$(folder 1)/lifeline.pid")"
+# its rank is ended when its lease is over, by the guard; a look here revives the lifeline, which goes on
+gone() { ! kill -0 "$1" 2>/dev/null; }
+pid=$(cut -d ' ' -f 1 "$(folder 1)/pid")
+until_true gone "$pid"
+code 0 job-list
+until_true began 3
+code 0 job-kill --launch last --yes
+until_true ends
+[ "$(state 0) $(state 1)" = 'killed killed' ] || fail "the ranks are $(state 0) and $(state 1)"
+until_true lifelines_are 0
+
+# ---- a server is lost, and one is enough
+code 0 launch --restarts 1 --min-servers 1 --lost-after 3 --cmd '
+  echo "attempt $RESTART_COUNT: $RANK of $WORLD_SIZE"
+  [ $RESTART_COUNT = 1 ] || exec sleep 300'
+until_true lifelines_stand 2
+until_true began 1
+server=$(of_jobs 'max((job for job in d if job["rank"] == 1), key=lambda job: job["key"])["server"]')
+of_lost=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$server(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null || true)
+for environment in $of_lost; do
+  pid=${environment#/proc/}
+  kill -9 "${pid%/environ}" 2>/dev/null || true
+done
+done_alone() { grep -q '^attempt 1: 0 of 1$' "$(folder 0)/job.out"; }
+until_true done_alone
+until_true eval '[ "$(state 0)" = succeeded ]'
+
+# ---- what does not go
+code 2 launch --restarts 1 --launcher torchrun --cmd true
+code 2 launch --restarts 1 --on-failure leave --cmd true
+code 2 launch --min-servers 1 --cmd true
