@@ -152,19 +152,6 @@ class Connection {
   virtual std::unique_ptr<Channel> open_on_terminal(const std::string& command,
                                                     const TerminalRequest& terminal, Sink sink);
 
-  // A TCP connection that the server makes to this host and port, as it sees them. Does not wait for the
-  // answer: see Channel::opening() and refusal(). close_input() passes the end of one direction on. Throws
-  // Error when the link is dead, or when this connection cannot do it.
-  virtual std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink);
-
-  // Asks the server to listen on this port of its loopback address, until the connection ends; waits for the
-  // answer. Nobody uses the connection for anything else afterwards. Throws Error when the server refuses.
-  virtual void listen_tcp(int port);
-  // The port of listen_tcp() at which the next connection waits; 0: none does. Ask after each pump().
-  virtual int incoming() { return 0; }
-  // Takes that connection; only after incoming() has named a port.
-  virtual std::unique_ptr<Channel> accept_tcp(Sink sink);
-
   // A hint, to be given for each command: it will be opened after the next one. Its round trips then happen
   // while the next command runs. It is started ahead, perhaps in vain, so it must wait for its input. Empty:
   // the command is not known yet.
@@ -201,6 +188,19 @@ class Connection {
     static_cast<void>(socket);
     static_cast<void>(keys);
   }
+
+  // A TCP connection that the server makes to this host and port, as it sees them. Does not wait for the
+  // answer: see Channel::opening() and refusal(). close_input() passes the end of one direction on. Throws
+  // Error when the link is dead, or when this connection cannot do it.
+  virtual std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink);
+
+  // Asks the server to listen on this port of its loopback address, until the connection ends; waits for the
+  // answer. Nobody uses the connection for anything else afterwards. Throws Error when the server refuses.
+  virtual void listen_tcp(int port);
+  // The port of listen_tcp() at which the next connection waits; 0: none does. Ask after each pump().
+  virtual int incoming() { return 0; }
+  // Takes that connection; only after incoming() has named a port.
+  virtual std::unique_ptr<Channel> accept_tcp(Sink sink);
 };
 
 }  // namespace remote::ssh
