@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/error_of.hpp"
@@ -23,6 +24,8 @@ using std::chrono::milliseconds;
 // More at a time wait to be accepted. A process may have 1024 files by default.
 constexpr std::size_t most_links = 500;
 constexpr milliseconds no_room_time{200};
+// To a port of this machine. The others wait meanwhile.
+constexpr milliseconds connect_time{1000};
 
 sockaddr_in loopback(int port) {
   sockaddr_in address{};
@@ -52,7 +55,7 @@ bool listen_on(int fd, int port) {
          ::listen(fd, 128) == 0;
 }
 
-// A connection that is made, or being made, to a port of this machine; none, with errno.
+// A connection to a port of this machine; none, with errno.
 UniqueFd connect_here(int port) {
   UniqueFd fd = ssh::stream_socket(AF_INET);
   if (!fd) {
@@ -60,9 +63,19 @@ UniqueFd connect_here(int port) {
   }
   prepare_socket(fd.get());
   const sockaddr_in address = loopback(port);
-  if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 &&
-      errno != EINPROGRESS) {
-    return {};
+  int error =
+      ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0 ? 0 : errno;
+  if (error == EINPROGRESS) {
+    pollfd slot{fd.get(), POLLOUT, 0};
+    socklen_t size = sizeof error;
+    error = ETIMEDOUT;
+    if (::poll(&slot, 1, static_cast<int>(connect_time.count())) > 0) {
+      ::getsockopt(fd.get(), SOL_SOCKET, SO_ERROR, &error, &size);
+    }
+  }
+  if (error != 0) {
+    fd.reset();
+    errno = error;
   }
   return fd;
 }
@@ -197,6 +210,7 @@ void Forwarding::drop_ended() {
 void Forwarding::serve() {
   std::vector<pollfd> fds(tunnels_.size());
   for (;;) {
+    drop_ended();  // also those that were refused while they were opened
     const auto now = Clock::now();
     const bool room = now >= accept_after_ && links_.size() < most_links;
     for (std::size_t i = 0; i < fds.size(); ++i) {
@@ -204,7 +218,6 @@ void Forwarding::serve() {
     }
     const bool idle = links_.empty();
     pump_.wait(now < accept_after_ ? no_room_time : milliseconds(60000), fds);
-    drop_ended();
     for (std::size_t i = 0; i < fds.size(); ++i) {
       if (fds[i].revents != 0) {
         accept_all(i);

@@ -116,9 +116,10 @@ void Bastion::run() {
 }
 
 void Bastion::serve() {
+  // Before the wait: one may have been refused while it was opened.
+  std::erase_if(ways_, [](const auto& way) { return way->over(); });
   std::array<pollfd, 1> fds{{{wake_.read.get(), POLLIN, 0}}};
   pump_.wait(std::chrono::seconds(60), fds);
-  std::erase_if(ways_, [](const auto& way) { return way->over(); });
   if (fds[0].revents != 0) {
     take_requests();
   }

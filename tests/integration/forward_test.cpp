@@ -46,7 +46,7 @@ sockaddr_in loopback(int port) {
 UniqueFd connect_to(int port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));
   const sockaddr_in address = loopback(port);
-  timeval limit{60, 0};
+  timeval limit{30, 0};
   ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     fd.reset();

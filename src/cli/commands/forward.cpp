@@ -22,7 +22,9 @@ struct ForwardArguments {
   std::string launch;
 };
 
-constexpr const char* example = "for example: remote forward gpu1 6006";
+std::string example(const std::vector<std::string>& servers) {
+  return "for example: remote forward " + (servers.empty() ? "gpu1" : servers.front()) + " 6006";
+}
 
 std::optional<int> port_of(std::string_view text) {
   const auto port = parse_number<int>(text);
@@ -104,7 +106,7 @@ std::vector<ForwardedPort> ports_of(Context& context, const ForwardArguments& ar
     if (!port.rank) {
       const std::vector<std::string> names = context.project().server_names();
       if (!server && names.size() != 1) {
-        throw Error::usage("remote forward", "it needs a server: " + join(names, ", "), example);
+        throw Error::usage("remote forward", "it needs a server: " + join(names, ", "), example(names));
       }
       port.server = server.value_or(names.front());
       port.rank = rank_of(port.server);
@@ -122,7 +124,7 @@ std::vector<ForwardedPort> ports_of(Context& context, const ForwardArguments& ar
     add(parse_reverse(word));
   }
   if (ports.empty()) {
-    throw Error::usage("remote forward", "it needs a port", example);
+    throw Error::usage("remote forward", "it needs a port", example(context.project().server_names()));
   }
   return ports;
 }
@@ -301,12 +303,12 @@ void add_forward(CLI::App& command, Context& context) {
   CLI::Option* words =
       command.add_option("ports", arguments.words,
                          "Server (or rank:N) and its ports: PORT, LOCAL:PORT, LOCAL:HOST:PORT, rank:N:PORT");
-  words->type_name("SERVER [LOCAL:]PORT");
+  words->type_name("SERVER PORT...");
   context.completers[words] = NameKind::servers;
   command
       .add_option("--reverse", arguments.reverse,
-                  "Let the server's PORT reach LOCAL on this machine; repeatable")
-      ->type_name("PORT[:LOCAL]")
+                  "Let PORT of the server reach LOCAL here (default: the same); repeatable")
+      ->type_name("PORT:LOCAL")
       ->allow_extra_args(false);
   context.completers[command.add_option("--job", arguments.job, "End when this job has ended")
                          ->type_name("KEY")] = NameKind::jobs;
