@@ -27,6 +27,7 @@ constexpr TopicPage topic_pages[] = {
     {{"past-launches", "what is remembered of a launch", "history"}, "history.md"},
     {{"results", "how results come to this machine", "pull"}, "results.md"},
     {{"news", "who is told when a launch has ended", "notify"}, "notify.md"},
+    {{"ports", "ports of servers, TensorBoard and Jupyter", "forward"}, "forward.md"},
     {{"frozen", "launches that no sync changes", "launch"}, "frozen.md"},
     {{"launchers", "launchers and schedulers", "launch"}, "launchers.md"},
     {{"ranks", "ranks started by remote itself", ""}, "ranks.md"},
