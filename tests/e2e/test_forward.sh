@@ -84,7 +84,7 @@ token=$(sed 's/.*token=//' "$work/out")
 address=$(cat "$work/out")
 [ "$(curl -s -o /dev/null -w '%{http_code}' "$address")" = 200 ] || fail "the token does not open the page"
 [ "$(curl -s -o /dev/null -w '%{http_code}' "${address%%\?*}")" = 403 ] || fail "it opens without the token"
-[ -z "$(grep -la "$token" /proc/[0-9]*/cmdline 2>/dev/null)" ] || fail "the token is in a command line"
+! grep -qa "$token" /proc/[0-9]*/cmdline 2>/dev/null || fail "the token is in a command line"
 found=$(grep -rl "$token" .remote 2>/dev/null)
 case $found in
   */.jobs/*/web) [ "$(stat -c %a "$found")" = 600 ] || fail "others can read the token" ;;

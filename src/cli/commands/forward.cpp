@@ -303,12 +303,12 @@ void add_forward(CLI::App& command, Context& context) {
   CLI::Option* words =
       command.add_option("ports", arguments.words,
                          "Server (or rank:N) and its ports: PORT, LOCAL:PORT, LOCAL:HOST:PORT, rank:N:PORT");
-  words->type_name("SERVER PORT...");
+  words->type_name("SERVER PORT");
   context.completers[words] = NameKind::servers;
   command
       .add_option("--reverse", arguments.reverse,
-                  "Let PORT of the server reach LOCAL here (default: the same); repeatable")
-      ->type_name("PORT:LOCAL")
+                  "PORT or PORT:LOCAL: let the server's PORT reach LOCAL here; repeatable")
+      ->type_name("PORT")
       ->allow_extra_args(false);
   context.completers[command.add_option("--job", arguments.job, "End when this job has ended")
                          ->type_name("KEY")] = NameKind::jobs;
