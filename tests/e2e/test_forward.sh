@@ -65,6 +65,8 @@ class Page(http.server.BaseHTTPRequestHandler):
         self.send_response(200 if allowed else 403)
         self.end_headers()
         self.wfile.write(" ".join(words).encode() if allowed else b"no")
+    def log_message(self, *_):
+        pass
 http.server.ThreadingHTTPServer(("127.0.0.1", int(words[words.index("--port") + 1])), Page).serve_forever()
 PY
 chmod +x "$home/bin/tensorboard"

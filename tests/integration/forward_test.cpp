@@ -319,7 +319,7 @@ TEST_F(ForwardTest, HundredsOfShortConnectionsLeaveNothingOpen) {
 TEST_F(ForwardTest, ARefusedConnectionIsClosedAndToldOnce) {
   Project project = this->project(world.sshd.port());
   const int nobody = test::free_port();
-  RunningForward forward(project, to(nobody));
+  RunningForward forward(project, to(nobody, test::free_port()));  // not to itself
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(receive_all(connect_to(forward.port()).get()), "");
   }
@@ -416,7 +416,7 @@ TEST(ForwardForbiddenTest, IsRefusedInWordsAndNothingListensOnTheServer) {
   Hooks hooks;
   hooks.allow = [](const std::vector<Demand>&) { return true; };
   Project project(world.client.folder(), hooks);
-  RunningForward forward(project, {.ports = {{.server = "one", .port = test::free_port()}}});
+  RunningForward forward(project, {.ports = {{.server = "one", .port = 1}}});
   EXPECT_EQ(receive_all(connect_to(forward.port()).get()), "");
   EXPECT_TRUE(test::eventually([&] { return !forward.refused().empty(); }));
   forward.stop();
