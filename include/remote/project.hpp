@@ -32,8 +32,10 @@
 namespace remote {
 
 class Project;
+struct ForwardRequest;
 struct Rerun;
 struct RerunRequest;
+struct WebRequest;
 namespace project {
 class State;
 Project project_of(std::unique_ptr<State> state);
@@ -369,6 +371,14 @@ class Project {
   std::vector<ServerRun> run(const RunRequest& request, const std::optional<Cancel>& cancel = {});
   // Opens the user's login shell there, in the project's folder and environment, and stays until it ends.
   ServerRun shell(const ShellRequest& request, const std::optional<Cancel>& cancel = {});
+
+  // Opens ports of servers on this machine (remote/forward.hpp) until it is cancelled (Interrupted) or
+  // ForwardRequest::job has ended. A connection that breaks is made anew (events LinkLost and LinkBack); what
+  // goes through it breaks. Throws Error when a server cannot be reached at first, or refuses.
+  void forward(const ForwardRequest& request, const std::optional<Cancel>& cancel = {});
+  // Starts such a job, or joins one that runs, and opens its port in the same way. Returns when the job has
+  // ended by itself; throws Error when that is before its port has answered.
+  void web(const WebRequest& request, const std::optional<Cancel>& cancel = {});
 
   std::vector<PrepareResult> prepare(const PrepareRequest& request = {},
                                      const std::optional<Cancel>& cancel = {});

@@ -1,12 +1,13 @@
 """A project: its servers, and what is started on them."""
 
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from ._errors import RemoteError
 from ._launch import Job, Launch
-from ._stream import Answer, call, find_binary
+from ._stream import Answer, Stream, call, find_binary
 from ._submit import Submitted, submit
 
 Names = Union[str, Sequence[str], None]
@@ -146,6 +147,24 @@ class Project:
         """
         answer = self.call("prepare", "--yes", *(["--force"] if force else []), *_servers(servers))
         return self._prepared(answer, on_progress)
+
+    @contextmanager
+    def forward(self, server: str, *ports: Union[int, str]) -> Iterator[List[int]]:
+        """Opens ports of a server on 127.0.0.1 until the context is left: ``with p.forward("gpu1", 6006) as (port,): ...``
+
+        Args:
+            server: its name, or ``rank:3``.
+            ports: as ``remote forward`` takes them: 6006, "8080:80", "9000:node7:9000".
+
+        Raises:
+            RemoteError: the server cannot be reached, or a word names no port.
+        """
+        with Stream(self.binary, self.folder, ["forward", server, *map(str, ports)]) as stream:
+            for event in stream:
+                if event["event"] == "result":
+                    yield [one["local_port"] for one in event["value"]]
+                    return
+            raise stream.errors[0]
 
     def rsync(self, servers: Names = None) -> List[Prepared]:
         """Sends the project."""

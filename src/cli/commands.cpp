@@ -8,10 +8,11 @@ namespace remote::cli {
 // Each is defined in the file of commands/ that its group of options belongs to.
 using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_trust, add_prepare,
-    add_setup, add_rsync, add_update_packages, add_run, add_shell, add_job_run, add_torch_launch,
-    add_helper_torch_launch, add_launch, add_notify, add_status, add_top, add_job_list, add_job_tail,
-    add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note, add_rerun, add_diff,
-    add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
+    add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward, add_tensorboard, add_jupyter,
+    add_job_run, add_torch_launch, add_helper_torch_launch, add_launch, add_notify, add_status, add_top,
+    add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note,
+    add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion,
+    add_help;
 
 namespace {
 
@@ -39,6 +40,13 @@ constexpr Command declared[] = {
     {"run", "Run", "Run a command on the servers",
      "remote run --cmd nvidia-smi\nremote run --server gpu1 --cmd 'python -m pdb train.py'", add_run},
     {"shell", "Run", "Open a login shell on a server", "remote shell gpu1", add_shell},
+    {"forward", "Run", "Open ports of servers on this machine",
+     "remote forward gpu1 6006\nremote forward gpu1 8080:80 9000:node7:9000\n"
+     "remote forward rank:0:5678 rank:3:5678\nremote forward gpu1 --reverse 5000",
+     add_forward},
+    {"tensorboard", "Run", "Run TensorBoard on a server, open it here",
+     "remote tensorboard\nremote tensorboard runs/nightly --server gpu1", add_tensorboard},
+    {"jupyter", "Run", "Run Jupyter on a server, open it here", "remote jupyter --server gpu1", add_jupyter},
     {"job-run", "Run", "Start a job that outlives the connection",
      "remote job-run --server gpu1 --cmd 'python train.py' --tag try", add_job_run},
     {"torch-launch", "Run", "Start a distributed PyTorch run",

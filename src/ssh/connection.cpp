@@ -76,6 +76,20 @@ std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const 
   throw Error("cannot open a terminal", "this connection has none");
 }
 
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
+std::unique_ptr<Channel> Connection::open_tcp(const std::string&, int, Sink) {
+  throw Error("cannot forward a port", "this connection has no forwarding");
+}
+
+void Connection::listen_tcp(int) {
+  throw Error("cannot forward a port to this machine", "this connection has no reverse forwarding");
+}
+
+// NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
+std::unique_ptr<Channel> Connection::accept_tcp(Sink) {
+  throw Error("cannot forward a port to this machine", "no connection waits");
+}
+
 std::optional<std::chrono::milliseconds> OutputEnd::left(const Channel& channel,
                                                          std::chrono::milliseconds quiet_time) {
   if (!channel.status()) {

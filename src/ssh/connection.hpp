@@ -68,8 +68,15 @@ class Channel {
   virtual void pause(bool paused) = 0;
   // True when both outputs came to their end and the command's end is known.
   virtual bool finished() const = 0;
-  // How it ended; nullopt when the link went away before the server said.
+  // How it ended; nullopt when the link went away before the server said. A TCP connection has none.
   virtual std::optional<ExitStatus> status() const = 0;
+
+  // Of a TCP connection (Connection::open_tcp): the server has not answered yet whether it opens it.
+  virtual bool opening() const { return false; }
+  // Why the server refused to open it, in the server's words; empty when it did not.
+  virtual std::string refusal() const { return {}; }
+  // The peer will send no more; it may still read.
+  virtual bool output_ended() const { return finished(); }
 };
 
 // When a command is over whose output a process in the background holds open: one that a start file of the
@@ -181,6 +188,19 @@ class Connection {
     static_cast<void>(socket);
     static_cast<void>(keys);
   }
+
+  // A TCP connection that the server makes to this host and port, as it sees them. Does not wait for the
+  // answer: see Channel::opening() and refusal(). close_input() passes the end of one direction on. Throws
+  // Error when the link is dead, or when this connection cannot do it.
+  virtual std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink);
+
+  // Asks the server to listen on this port of its loopback address, until the connection ends; waits for the
+  // answer. Nobody uses the connection for anything else afterwards. Throws Error when the server refuses.
+  virtual void listen_tcp(int port);
+  // The port of listen_tcp() at which the next connection waits; 0: none does. Ask after each pump().
+  virtual int incoming() { return 0; }
+  // Takes that connection; only after incoming() has named a port.
+  virtual std::unique_ptr<Channel> accept_tcp(Sink sink);
 };
 
 }  // namespace remote::ssh

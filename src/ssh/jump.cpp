@@ -25,18 +25,12 @@ struct Bastion::Way {
   int port = 0;
   UniqueFd fd;
   std::shared_ptr<JumpSocket::Refusal> refused;
-  SessionChannel* channel = nullptr;  // the flow's
   std::unique_ptr<Flow> flow;
   bool ended = false;  // the session at this end has closed its socket
 
   void open(Pump& pump, Session& session) {
     flow = std::make_unique<Flow>(
-        pump,
-        [&](Sink sink) {
-          auto opened = session.open_forward(host, port, std::move(sink));
-          channel = opened.get();
-          return opened;
-        },
+        pump, [&](Sink sink) { return session.open_tcp(host, port, std::move(sink)); },
         [this](Stream, std::string_view data) { flow->pass_on(data); });
     flow->pass_on_to(fd.get());
     flow->send_from(fd.get(), [this](char /*last*/) { ended = true; });
@@ -44,12 +38,13 @@ struct Bastion::Way {
 
   // True when there is nothing more to carry. A refusal is told to whom it concerns first.
   bool over() {
-    if (!channel->opening() && !channel->refusal().empty()) {
+    const Channel& channel = flow->channel();
+    if (!channel.opening() && !channel.refusal().empty()) {
       const std::lock_guard lock(refused->mutex);
-      refused->reason = channel->refusal();
+      refused->reason = channel.refusal();
       return true;
     }
-    return ended || flow->swallows() || (channel->output_ended() && flow->passed_on());
+    return ended || flow->swallows() || (channel.output_ended() && flow->passed_on());
   }
 };
 
@@ -121,9 +116,10 @@ void Bastion::run() {
 }
 
 void Bastion::serve() {
+  // Before the wait: one may have been refused while it was opened.
+  std::erase_if(ways_, [](const auto& way) { return way->over(); });
   std::array<pollfd, 1> fds{{{wake_.read.get(), POLLIN, 0}}};
   pump_.wait(std::chrono::seconds(60), fds);
-  std::erase_if(ways_, [](const auto& way) { return way->over(); });
   if (fds[0].revents != 0) {
     take_requests();
   }

@@ -19,7 +19,11 @@ struct FreeSession {
 struct FreeKey {
   void operator()(ssh_key key) const { ssh_key_free(key); }
 };
+struct FreeChannel {
+  void operator()(ssh_channel channel) const { ssh_channel_free(channel); }
+};
 using SessionPtr = std::unique_ptr<ssh_session_struct, FreeSession>;
+using ChannelPtr = std::unique_ptr<ssh_channel_struct, FreeChannel>;
 using KeyPtr = std::unique_ptr<ssh_key_struct, FreeKey>;
 
 // The key that a function of libssh hands out by its last argument; empty when it fails.

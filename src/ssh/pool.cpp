@@ -84,6 +84,12 @@ class Pool::Lease final : public Connection {
                                             Sink sink) override {
     return connection_->open_on_terminal(command, terminal, std::move(sink));
   }
+  std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override {
+    return connection_->open_tcp(host, port, std::move(sink));
+  }
+  void listen_tcp(int port) override { connection_->listen_tcp(port); }
+  int incoming() override { return connection_->incoming(); }
+  std::unique_ptr<Channel> accept_tcp(Sink sink) override { return connection_->accept_tcp(std::move(sink)); }
   void expect(const std::string& command) override { connection_->expect(command); }
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     connection_->pump(timeout, also);

@@ -148,29 +148,12 @@ bool Session::drop_spares() {
   return !std::exchange(spares_, {}).empty();
 }
 
-// Waits for the server's word on a channel. What arrives for others meanwhile is kept for pump().
+// Waits for the server's word on a channel.
 void Session::wait_until_open(ChannelState& state) {
-  const auto limit = watchful_ ? std::min<std::chrono::milliseconds>(
-                                     open_timeout, patience_.ask_after + patience_.dead_after)
-                               : open_timeout;
-  const auto deadline = clock::now() + limit;
-  while (state.opening()) {
-    const int fd = ssh_get_fd(session_.get());
-    std::array<pollfd, 2> slots{{{fd, wanted_events(session_.get()), 0}, {cancel_.fd(), POLLIN, 0}}};
-    acknowledge_at_once(fd);
-    if (fd < 0 || ::poll(slots.data(), slots.size(), 1000) > 0) {
-      take_input();
-    }
-    cancel_.check();
+  wait_for([&] {
     state.proceed();
-    if (lost_.empty() && state.opening() && clock::now() > deadline) {
-      lost_ = "the server did not answer for " +
-              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
-    }
-    if (!lost_.empty()) {
-      throw_lost();
-    }
-  }
+    return !state.opening();
+  });
   // libssh refuses by itself when the link has ended, and its words are of no use then.
   if (!state.refusal().empty() && link_ended(session_.get())) {
     lost_ = why_closed();
@@ -178,11 +161,75 @@ void Session::wait_until_open(ChannelState& state) {
   }
 }
 
-std::unique_ptr<SessionChannel> Session::open_forward(const std::string& host, int port, Sink sink) {
+// Waits until the server has answered. What arrives for channels meanwhile is kept for pump().
+void Session::wait_for(const std::function<bool()>& answered) {
+  const auto limit = watchful_ ? std::min<std::chrono::milliseconds>(
+                                     open_timeout, patience_.ask_after + patience_.dead_after)
+                               : open_timeout;
+  const auto deadline = clock::now() + limit;
+  while (!answered()) {
+    const int fd = ssh_get_fd(session_.get());
+    std::array<pollfd, 2> slots{{{fd, wanted_events(session_.get()), 0}, {cancel_.fd(), POLLIN, 0}}};
+    acknowledge_at_once(fd);
+    if (fd < 0 || ::poll(slots.data(), slots.size(), 1000) > 0) {
+      take_input();
+    }
+    cancel_.check();
+    if (lost_.empty() && clock::now() > deadline) {
+      lost_ = "the server did not answer for " +
+              std::to_string(std::chrono::duration_cast<std::chrono::seconds>(limit).count()) + " s";
+    }
+    if (!lost_.empty()) {
+      throw_lost();
+    }
+  }
+}
+
+std::unique_ptr<Channel> Session::open_tcp(const std::string& host, int port, Sink sink) {
   if (!lost_.empty()) {
     throw_lost();
   }
   auto state = std::make_shared<ChannelState>(session_.get(), host, port, std::move(sink));
+  channels_.push_back(state);
+  return std::make_unique<SessionChannel>(state);
+}
+
+void Session::listen_tcp(int port) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
+  int rc = SSH_AGAIN;
+  wait_for([&] {
+    rc = ssh_channel_listen_forward(session_.get(), "localhost", port, nullptr);
+    return rc != SSH_AGAIN;
+  });
+  if (rc != SSH_OK) {
+    throw Error("cannot forward a port to this machine",
+                "the server does not listen on its port " + std::to_string(port),
+                "the port is taken there, or AllowTcpForwarding in its sshd_config forbids it")
+        .because(Cause::refused);
+  }
+  listening_.insert(port);
+}
+
+int Session::incoming() {
+  while (!listening_.empty()) {
+    int port = 0;
+    ChannelPtr channel(ssh_channel_open_forward_port(session_.get(), 0, &port, nullptr, nullptr));
+    if (!channel) {
+      break;
+    }
+    if (listening_.contains(port)) {  // a server that makes up others gets them closed
+      incoming_ = std::move(channel);
+      return port;
+    }
+  }
+  return 0;
+}
+
+std::unique_ptr<Channel> Session::accept_tcp(Sink sink) {
+  auto state = std::make_shared<ChannelState>(session_.get(), std::move(incoming_), std::move(sink));
   channels_.push_back(state);
   return std::make_unique<SessionChannel>(state);
 }

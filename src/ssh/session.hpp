@@ -29,8 +29,10 @@ class Session final : public Connection {
   std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
                                             Sink sink) override;
   void expect(const std::string& command) override;
-  // A channel to a TCP port as the server sees it (what a jump host does). Does not wait: see opening().
-  std::unique_ptr<SessionChannel> open_forward(const std::string& host, int port, Sink sink);
+  std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override;
+  void listen_tcp(int port) override;
+  int incoming() override;
+  std::unique_ptr<Channel> accept_tcp(Sink sink) override;
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   bool idle() noexcept override;
   std::string_view server() const override { return login_.server; }
@@ -54,6 +56,7 @@ class Session final : public Connection {
   std::shared_ptr<ChannelState> begin(const std::string& command, const Sink& sink);
   bool drop_spares();
   void wait_until_open(ChannelState& state);
+  void wait_for(const std::function<bool()>& answered);
   void drop_released();
   bool serve_channels();
   bool deliver_rest();
@@ -77,7 +80,9 @@ class Session final : public Connection {
   std::vector<std::shared_ptr<ChannelState>> channels_;
   std::vector<std::string> expected_;  // commands for which spare channels are to be opened
   std::vector<std::shared_ptr<ChannelState>>
-      spares_;  // of channels_; opened ahead, nobody has a handle of them
+      spares_;               // of channels_; opened ahead, nobody has a handle of them
+  std::set<int> listening_;  // ports of the server at which connections may come to this machine
+  ChannelPtr incoming_;      // one that came, and waits for accept_tcp()
   std::vector<pollfd> fds_;
   struct Patience {
     std::chrono::milliseconds ask_after;

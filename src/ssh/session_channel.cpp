@@ -31,12 +31,23 @@ ChannelState::ChannelState(ssh_session session, std::string host, int port, Sink
   start();
 }
 
+ChannelState::ChannelState(ssh_session session, ChannelPtr channel, Sink sink)
+    : session_(session), channel_(channel.release()), sink_(std::move(sink)), phase_(Phase::open) {
+  held_[0] = 1;  // what has come already is with libssh
+  listen_to_channel();
+}
+
 void ChannelState::start() {
   channel_ = ssh_channel_new(session_);
   if (channel_ == nullptr) {
     throw Unreachable("connection lost", last_error(session_, "the session is closed"),
                       "check the network and the server, then run the command again");
   }
+  listen_to_channel();
+  proceed();
+}
+
+void ChannelState::listen_to_channel() {
   callbacks_.userdata = this;
   callbacks_.channel_data_function = [](ssh_session, ssh_channel, void* data, std::uint32_t size,
                                         int is_stderr, void* self) {
@@ -57,7 +68,6 @@ void ChannelState::start() {
   };
   ssh_callbacks_init(&callbacks_);
   ssh_set_channel_callbacks(channel_, &callbacks_);
-  proceed();
 }
 
 ChannelState::~ChannelState() {

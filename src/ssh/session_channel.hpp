@@ -27,6 +27,8 @@ class ChannelState {
   ChannelState(ssh_session session, std::string command, Sink sink, TerminalRequest terminal);
   // A channel to a TCP port as the server sees it.
   ChannelState(ssh_session session, std::string host, int port, Sink sink);
+  // One that the server has opened.
+  ChannelState(ssh_session session, ChannelPtr channel, Sink sink);
   ~ChannelState();
   ChannelState(const ChannelState&) = delete;
   ChannelState& operator=(const ChannelState&) = delete;
@@ -71,6 +73,7 @@ class ChannelState {
   };
 
   void start();
+  void listen_to_channel();
   bool request_command();
   int request_terminal();
   void keep(Stream stream, std::string_view data);
@@ -104,7 +107,7 @@ class ChannelState {
   std::optional<ExitStatus> status_;
 };
 
-// A caller's handle of a channel. What it adds to Channel is for the ways through a jump host.
+// A caller's handle of a channel.
 class SessionChannel final : public Channel {
  public:
   explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
@@ -120,12 +123,9 @@ class SessionChannel final : public Channel {
   bool finished() const override { return state_->finished(); }
   std::optional<ExitStatus> status() const override { return state_->status(); }
 
-  // The server has not said yet whether it opens the channel.
-  bool opening() const { return state_->opening(); }
-  // Why it refused; empty when it did not.
-  std::string refusal() const { return state_->refusal(); }
-  // The peer will send no more; it may still read.
-  bool output_ended() const { return state_->output_ended(); }
+  bool opening() const override { return state_->opening(); }
+  std::string refusal() const override { return state_->refusal(); }
+  bool output_ended() const override { return state_->output_ended(); }
 
  private:
   std::shared_ptr<ChannelState> state_;

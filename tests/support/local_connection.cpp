@@ -11,10 +11,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <remote/error.hpp>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
+#include "ssh/tcp.hpp"
 #include "support/paths.hpp"
 #include "support/processes.hpp"
 
@@ -113,6 +115,76 @@ class LocalChannel : public ssh::Channel {
   std::shared_ptr<State> state_;
 };
 
+// One TCP connection that the server makes, and its end here.
+struct LocalTcp {
+  UniqueFd fd;
+  ssh::Sink sink;
+  std::string pending;
+  std::string refusal;
+  bool input_closed = false;
+  bool output_ended = false;
+  bool paused = false;
+  bool dropped = false;
+
+  LocalTcp(const std::string& host, int port, ssh::Sink to) : sink(std::move(to)) {
+    try {
+      fd = ssh::connect_tcp(host, port, ssh::Patience(std::chrono::seconds(5), Cancel())).fd;
+    } catch (const Error& error) {
+      refusal = error.reason();
+      output_ended = true;
+    }
+  }
+  short events() const {
+    return static_cast<short>((paused || output_ended ? 0 : POLLIN) | (pending.empty() ? 0 : POLLOUT));
+  }
+  void serve(short revents) {
+    if ((revents & POLLOUT) != 0) {
+      const ssize_t count = ::send(fd.get(), pending.data(), pending.size(), MSG_NOSIGNAL);
+      pending.erase(0, count > 0 ? static_cast<std::size_t>(count) : pending.size());
+    }
+    if (pending.empty() && input_closed) {
+      ::shutdown(fd.get(), SHUT_WR);
+    }
+    if (paused || output_ended || (revents & (POLLIN | POLLHUP | POLLERR)) == 0) {
+      return;
+    }
+    std::array<char, 65536> buffer{};
+    const ssize_t count = ::read(fd.get(), buffer.data(), buffer.size());
+    output_ended = count <= 0 && errno != EAGAIN;
+    if (count > 0) {
+      sink(ssh::Stream::out, {buffer.data(), static_cast<std::size_t>(count)});
+    }
+  }
+};
+
+class LocalTcpChannel : public ssh::Channel {
+ public:
+  explicit LocalTcpChannel(std::shared_ptr<LocalTcp> tcp) : tcp_(std::move(tcp)) {}
+  ~LocalTcpChannel() override {
+    tcp_->dropped = true;
+    tcp_->fd.reset();
+  }
+  LocalTcpChannel(const LocalTcpChannel&) = delete;
+  LocalTcpChannel& operator=(const LocalTcpChannel&) = delete;
+
+  std::size_t writable() const override {
+    return tcp_->fd && !tcp_->input_closed ? 65536 - std::min<std::size_t>(65536, tcp_->pending.size()) : 0;
+  }
+  void write(std::string_view data) override { tcp_->pending += data; }
+  void close_input() override {
+    tcp_->input_closed = true;
+    tcp_->serve(0);
+  }
+  void pause(bool paused) override { tcp_->paused = paused; }
+  bool finished() const override { return tcp_->output_ended && (tcp_->input_closed || !tcp_->fd); }
+  std::optional<ExitStatus> status() const override { return std::nullopt; }
+  std::string refusal() const override { return tcp_->refusal; }
+  bool output_ended() const override { return tcp_->output_ended; }
+
+ private:
+  std::shared_ptr<LocalTcp> tcp_;
+};
+
 class LocalConnection : public ssh::Connection {
  public:
   LocalConnection(std::shared_ptr<State> state, fs::path home)
@@ -147,8 +219,15 @@ class LocalConnection : public ssh::Connection {
     return std::make_unique<LocalChannel>(pipes, state_);
   }
 
+  std::unique_ptr<ssh::Channel> open_tcp(const std::string& host, int port, ssh::Sink sink) override {
+    check();
+    tcp_.push_back(std::make_shared<LocalTcp>(host, port, std::move(sink)));
+    return std::make_unique<LocalTcpChannel>(tcp_.back());
+  }
+
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     check();
+    std::erase_if(tcp_, [](const auto& one) { return one->dropped; });
     std::erase_if(channels_, [](const auto& one) { return one->dropped || one->done(); });
     std::vector<pollfd> fds;
     std::vector<std::pair<std::shared_ptr<Pipes>, int>> owners;  // which channel, and which of its fds
@@ -173,9 +252,19 @@ class LocalConnection : public ssh::Connection {
       timeout = std::min(timeout, std::chrono::milliseconds(2));  // an exit is nothing that poll() sees
     }
     const std::size_t own = fds.size();
+    const auto links = tcp_;
+    for (const auto& link : links) {
+      fds.push_back({link->events() != 0 ? link->fd.get() : -1, link->events(), 0});
+    }
+    const std::size_t all = fds.size();
     fds.insert(fds.end(), also.begin(), also.end());
     ::poll(fds.data(), fds.size(), static_cast<int>(timeout.count()));
-    std::copy(fds.begin() + static_cast<std::ptrdiff_t>(own), fds.end(), also.begin());
+    std::copy(fds.begin() + static_cast<std::ptrdiff_t>(all), fds.end(), also.begin());
+    for (std::size_t i = own; i < all; ++i) {
+      if (fds[i].revents != 0 && !links[i - own]->dropped) {
+        links[i - own]->serve(fds[i].revents);
+      }
+    }
     for (std::size_t i = 0; i < own; ++i) {
       if (fds[i].revents != 0 && !owners[i].first->dropped) {
         serve(*owners[i].first, owners[i].second);
@@ -255,6 +344,7 @@ class LocalConnection : public ssh::Connection {
   std::shared_ptr<State> state_;
   fs::path home_;
   std::vector<std::shared_ptr<Pipes>> channels_;
+  std::vector<std::shared_ptr<LocalTcp>> tcp_;
   bool dead_ = false;
 };
 

@@ -18,6 +18,9 @@ class WrappedConnection final : public ssh::Connection {
   std::unique_ptr<ssh::Channel> open(const std::string& command, ssh::Sink sink) override {
     return std::make_unique<Counted>(inner_.open(command, std::move(sink)), sent_);
   }
+  std::unique_ptr<ssh::Channel> open_tcp(const std::string& host, int port, ssh::Sink sink) override {
+    return inner_.open_tcp(host, port, std::move(sink));
+  }
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also) override {
     inner_.pump(timeout, also);
   }
