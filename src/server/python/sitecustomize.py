@@ -13,8 +13,8 @@ agent reads, into the file that it has named for that. The agent itself gets rem
 
 breakpoint() waits for `remote attach` (remote_debugger.py, which lies beside this) in place of reading a stdin that does not exist.
 
-Below mpirun, a rank that raised, or left by sys.exit() (from Python 3.12 on, by any SystemExit) with a failure, hangs in
-MPI_Finalize, which waits for the others: it has ten seconds to exit by itself.
+Below mpirun, a rank that raised, or left by SystemExit with a failure, hangs in MPI_Finalize, which waits for the others: it has
+ten seconds to exit by itself.
 
 Nothing else changes: another sitecustomize that Python would have found without this one is loaded after it.
 """
@@ -80,7 +80,7 @@ def _record_failures(folder):
 
 
 def _end_failed_mpi_rank(_):
-    import atexit
+    import gc
     import os
     import sys
     import threading
@@ -90,8 +90,6 @@ def _end_failed_mpi_rank(_):
         return
     path = os.path.join(os.environ["REMOTE_JOB_FOLDER"], "raised.rank." + rank)  # mpi_rank.sh reads it
     plain = sys.excepthook
-    plain_exit = sys.exit
-    last = []  # of sys.exit(), or a SystemExit: its code, and the frame of the whole program
 
     def leave_soon(code):
         import signal
@@ -110,40 +108,24 @@ def _end_failed_mpi_rank(_):
         except Exception:
             pass
 
-    def remember(code):
-        if threading.current_thread() is threading.main_thread():
-            frame = sys._getframe()
-            while frame.f_back is not None:
-                frame = frame.f_back
-            last[:] = [code, frame]
+    # The interpreter itself, below all frames, reads `code` of a SystemExit only when that ends the program.
+    fields = gc.get_referents(SystemExit.__dict__)[0]
+    member = fields["code"]  # SystemExit.code would be remembered as it is
 
-    def leave(*code):
-        remember(code[0] if code else None)
-        plain_exit(*code)
+    def code_of(error):
+        code = member.__get__(error)
+        if sys._getframe().f_back is None and threading.current_thread() is threading.main_thread():
+            status = code & 255 if isinstance(code, int) else int(code is not None)
+            if status:
+                leave_soon(status)
+        return code
 
-    def raised(_, offset, error):
-        if isinstance(error, SystemExit):
-            remember(error.code)
-
-    def look_at_exit():
-        import opcode
-
-        # The program may have caught it: then its last step was to return.
-        if not last or opcode.opname[last[1].f_code.co_code[last[1].f_lasti]].startswith("RETURN"):
-            return
-        code = last[0] or 0
-        code = code & 255 if isinstance(code, int) else 1
-        if code:
-            leave_soon(code)
+    def leave(status=None):
+        raise SystemExit(status)  # before Python 3.12, the plain one makes no object with a `code`
 
     sys.excepthook = hook
     sys.exit = leave
-    monitoring = getattr(sys, "monitoring", None)  # of Python 3.12: sees `raise SystemExit(N)`, too
-    if monitoring and not monitoring.get_tool(4):
-        monitoring.use_tool_id(4, "remote")
-        monitoring.register_callback(4, monitoring.events.RAISE, raised)
-        monitoring.set_events(4, monitoring.events.RAISE)
-    atexit.register(look_at_exit)
+    fields["code"] = property(code_of, member.__set__)
 
 
 def _wait_for_attach(folder):
