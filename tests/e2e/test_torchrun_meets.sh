@@ -69,6 +69,7 @@ fi
 setpriv --reuid=65534 --regid=65534 --clear-groups "$python" "$work/stranger.py" "$endpoint" "$id" "$work/broken-in" || fail 'the stranger'
 code 1 job-wait --launch last
 [ ! -e "$work/broken-in" ] || fail 'a stranger ran code as the user'
+grep -q 'failed first (exit 1' "$work/err" || fail 'the verdict does not name the agent, which has ended its workers'
 code 1 job-tail --launch last --no-follow
 grep -q 'is not signed by this launch: another program wrote there' "$work/err" || fail 'the reason'
 echo 'torchrun meets: all good'

@@ -60,10 +60,17 @@ std::string without_escapes(std::string_view line) {
   return text;
 }
 
+// The id of a run, a commit or a device.
+bool is_id(std::string_view name) {
+  constexpr std::size_t shortest = 12;
+  return name.size() >= shortest && name.find_first_not_of("0123456789abcdef-") == std::string_view::npos &&
+         name.find_first_of("0123456789") != std::string_view::npos;
+}
+
 void put(std::vector<NamedNumber>& all, std::string name, double value) {
   std::ranges::transform(name, name.begin(),
                          [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; });
-  if (name.empty() || name.size() > longest_name || !std::isfinite(value) ||
+  if (name.empty() || name.size() > longest_name || is_id(name) || !std::isfinite(value) ||
       std::ranges::find(no_names, name) != no_names.end()) {
     return;
   }

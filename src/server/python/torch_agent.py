@@ -217,6 +217,21 @@ class Agent:
             pass
 
 
+    def take_the_blame(self):
+        """The agent has failed by itself: a worker that it has ended by TERM for that is not what failed."""
+        path = os.path.join(self.job, "failures", "agent")
+        if "SLURMD_NODENAME" in os.environ:
+            return  # all agents write there
+        try:
+            with open(path) as file:
+                others = [line for line in file if line.split()[1:3] != ["signal", "15"]]
+            with open(path + ".part", "w") as file:
+                file.writelines(others)
+            os.replace(path + ".part", path)
+        except OSError:
+            pass
+
+
 def watch_workers(agent):
     plain = subprocess.Popen
 
@@ -281,6 +296,8 @@ def finish_first(agent):
 
     def hook(kind, value, trace):
         agent.finish()
+        if kind.__name__ not in ("ChildFailedError", "SignalException"):
+            agent.take_the_blame()
         plain(kind, value, trace)
 
     sys.excepthook = hook
