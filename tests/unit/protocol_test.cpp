@@ -137,7 +137,7 @@ TEST(Protocol, WhatWaitsInADebuggerIsRead) {
             (std::vector<DebuggerWait>{{"1.7", 3, "my train.py", 88, ""}}));
   EXPECT_EQ(read(id_a + " 12.7 - 90 ValueError ||"),
             (std::vector<DebuggerWait>{{"12.7", std::nullopt, "|", 90, "ValueError"}}));
-  for (const std::string line :
+  for (const std::string& line :
        {id_b + " 1.7 3 88 - |x", id_a + " ../x 3 88 - |x", id_a + " 1.7 x 88 - |x", id_a + " 1.7 3 x - |x",
         id_a + " 1.7 3 88 - x", id_a + " 1.7 3 88", std::string()}) {
     EXPECT_THROW(read(line), Error) << line;
