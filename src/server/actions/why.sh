@@ -151,7 +151,7 @@ why_connections() {
   cat /proc/net/tcp /proc/net/tcp6 2>/dev/null | awk -v uid="$own_uid" '
     $1 !~ /^[0-9]+:$/ || $8 != uid || $2 ~ /^(0100007F|0+1000000):/ { next }
     ($4 == "01" || $4 == "02") && !seen[substr($2, 1, index($2, ":"))]++ { print "@remote1 address " substr($2, 1, index($2, ":") - 1) }
-    $4 == "01" && $6 ~ /^01:/ && $7 !~ /^0000000[01]$/ || $4 == "02" && $7 !~ /^00000000$/ { print "@remote1 silent " substr($3, 1, index($3, ":") - 1) }'
+    $4 == "01" && ($6 ~ /^01:/ && $7 !~ /^0000000[01]$/ || $6 ~ /^04:/ && $9 > 1) || $4 == "02" && $7 !~ /^00000000$/ { print "@remote1 silent " substr($3, 1, index($3, ":") - 1) }'
 }
 
 # why_stacks ROUND ID…
