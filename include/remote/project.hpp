@@ -23,6 +23,7 @@
 #include <remote/terminal.hpp>
 #include <remote/top.hpp>
 #include <remote/trust.hpp>
+#include <remote/why.hpp>
 
 // The API: a project folder with its .remote/configs.yaml, and what can be done with its servers and jobs.
 //
@@ -426,6 +427,10 @@ class Project {
   StacksResult stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel = {});
   // Brings pdb of a rank that waits in a debugger to a terminal, until it goes on or the user has left.
   Attached attach(const AttachRequest& request, const std::optional<Cancel>& cancel = {});
+  // Why these jobs, which are of one launch, stand still or are slow: looks at them twice, and judges. Ended
+  // jobs of the launch may be among them. Throws Error (usage) for jobs of Slurm.
+  Why why(const std::vector<Job>& jobs, const WhyRequest& request = {},
+          const std::optional<Cancel>& cancel = {});
   // Brings files that a job wrote to this machine.
   SyncReport pull(const PullRequest& request, const std::optional<Cancel>& cancel = {});
   // Copies what a launch wrote since it began. Again: what is new since.

@@ -174,6 +174,54 @@ class Stacks:
     without: Tuple[StackMember, ...]
 
 
+@dataclass(frozen=True)
+class WhyRank:
+    """What was seen of a rank between two looks. ``cpu``: processors that it used; ``cpu_wait``: that it waited for."""
+
+    job: int
+    server: str
+    pid: int
+    rank: Optional[int]
+    moved: bool
+    cpu: float
+    cpu_wait: float
+    throttled: float
+    silent_s: Optional[int]
+
+
+@dataclass(frozen=True)
+class WhyGroup:
+    """Ranks that do the same at the same place. ``odd``: the others wait for these, or these differ."""
+
+    ranks: Tuple[WhyRank, ...]
+    odd: bool
+    doing: str
+    function: str
+    file: str
+    line: int
+
+
+@dataclass(frozen=True)
+class Why:
+    """Why a launch stands still or is slow. ``kind`` is ``moving``, ``slow``, ``held_up``, ``ended``, ``mismatch``, ``link``,
+    ``same_place``, ``standing`` or ``unknown``; ``text`` the verdict in words, ``next`` the command that helps next."""
+
+    kind: str
+    factor: Optional[float]
+    seconds: float
+    text: Tuple[str, ...]
+    next: str
+    groups: Tuple[WhyGroup, ...]
+    links: Tuple[Tuple[str, str], ...]
+    full_disks: Tuple[Tuple[str, str], ...]
+
+
+def _why_group(fields: Mapping[str, Any]) -> WhyGroup:
+    names = ("job", "server", "pid", "rank", "moved", "cpu", "cpu_wait", "throttled", "silent_s")
+    ranks = tuple(WhyRank(*(one[name] for name in names)) for one in fields["ranks"])
+    return WhyGroup(ranks, fields["odd"], fields["doing"], fields["function"], fields["file"], fields["line"])
+
+
 def _member(fields: Mapping[str, Any]) -> StackMember:
     return StackMember(
         int(fields["job"]), str(fields["server"]), int(fields["pid"]), fields.get("rank"), str(fields.get("reason") or "")
@@ -421,6 +469,27 @@ class Launch:
                 for group in value["groups"]
             ),
             tuple(_member(one) for one in value["without"]),
+        )
+
+    def why(self, between: int = 5) -> Why:
+        """Why it stands still or is slow, from two looks at all ranks.
+
+        Args:
+            between: seconds between the looks.
+
+        Raises:
+            RemoteError: too little was seen, as a server did not answer.
+        """
+        value = self.project.call("job-why", *self._selection(), "--between", str(between)).check().value
+        return Why(
+            value["kind"],
+            value["factor"],
+            value["seconds"],
+            tuple(value["text"]),
+            value["next"],
+            tuple(_why_group(group) for group in value["groups"]),
+            tuple((one["server"], one["to"]) for one in value["links"]),
+            tuple((one["server"], one["full_disk"]) for one in value["servers"] if one["full_disk"]),
         )
 
     def pull(self, *paths: str, to: Union[str, Path] = ".", job: Optional[Job] = None) -> None:

@@ -10,9 +10,9 @@ using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_trust, add_prepare,
     add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward, add_tensorboard, add_jupyter,
     add_job_run, add_torch_launch, add_helper_torch_launch, add_launch, add_notify, add_status, add_top,
-    add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_report, add_history, add_show, add_note,
-    add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean, add_completion,
-    add_help;
+    add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_job_why, add_report, add_history, add_show,
+    add_note, add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean,
+    add_completion, add_help;
 
 namespace {
 
@@ -74,6 +74,8 @@ constexpr Command declared[] = {
     {"job-stacks", "Jobs", "Show the Python stack of every rank", "remote job-stacks 4", add_job_stacks},
     {"attach", "Jobs", "Debug a rank that waits in breakpoint()", "remote attach\nremote attach 1 --launch 4",
      add_attach},
+    {"job-why", "Jobs", "Show why a launch hangs or is slow",
+     "remote job-why\nremote job-why --launch 45 --evidence", add_job_why},
     {"report", "Jobs", "Write one HTML page about a launch", "remote report\nremote report 45 --watch",
      add_report},
     {"history", "Jobs", "List launches with how they ended",

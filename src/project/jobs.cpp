@@ -15,6 +15,7 @@
 #include "jobs/refresh.hpp"
 #include "jobs/select.hpp"
 #include "jobs/stacks.hpp"
+#include "jobs/why.hpp"
 #include "project/core.hpp"
 #include "project/history.hpp"
 #include "servers/sync.hpp"
@@ -225,6 +226,13 @@ KillResult Project::kill(const std::vector<Job>& jobs, const KillRequest& reques
 StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel,
                                [&](project::Core& core) { return project::stacks(core, jobs); });
+}
+
+Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
+                 const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    return jobs::look_why(core.config, core.connector(), jobs, request, core.cancel());
+  });
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {

@@ -149,6 +149,7 @@ class LauncherTest(unittest.TestCase):
             job.wait(timeout=0.2)
         self.assertFalse(job.refresh().ended)
         self.assertEqual(len(job.stacks().without), 1)
+        self.assertIn(job.why(between=1).kind, ("standing", "moving"))
         job.kill()
         self.assertEqual(job.jobs[0].state, "killed")
         self.assertFalse(job.wait().ok)

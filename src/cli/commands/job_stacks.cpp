@@ -13,6 +13,7 @@
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
+#include "cli/running_ranks.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/waiting.hpp"
@@ -24,45 +25,6 @@ struct StacksArguments {
   JobOptions jobs;
   bool threads = false;
 };
-
-struct Chosen {
-  std::vector<Job> jobs;    // that run, as far as is known
-  std::vector<Job> absent;  // that belong to them, and of which nothing is to be seen: ended, or not reached
-};
-
-// The jobs to look at, asked just now: those that are named, or else the newest launch that has a running
-// rank, or else the newest running job.
-Chosen choose_ranks(Project& project, const JobOptions& options) {
-  // One that is named and has ended is known all the same: then it is said that it does not run.
-  std::vector<Job> chosen =
-      project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
-  std::vector<Job> absent;
-  std::ranges::copy_if(chosen, std::back_inserter(absent),
-                       [](const Job& job) { return is_final(job.state); });
-  std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
-  if (chosen.empty()) {
-    throw Error::usage("job-stacks", options.named() ? "none of these jobs runs" : "no job runs",
-                       "see: remote job-list --stopped");
-  }
-  const auto order = [](const Job& job) {
-    return std::tuple(job.state == JobState::running, job.launch.has_value(), job.created_at, job.key);
-  };
-  const Job newest = *std::ranges::max_element(chosen, {}, order);
-  if (!options.named() && newest.state == JobState::running) {
-    std::erase_if(chosen, [&](const Job& job) {
-      return newest.launch ? job.launch != newest.launch : job.id != newest.id;
-    });
-  }
-  if (!options.by_name()) {  // a rank that has ended is often why the others wait
-    absent = project.with_launch(chosen);
-    std::erase_if(absent, [](const Job& job) { return !job.launch || !is_final(job.state); });
-  }
-  // A server that did not answer just now would not answer again.
-  std::ranges::copy_if(chosen, std::back_inserter(absent),
-                       [](const Job& job) { return job.state == JobState::unknown; });
-  std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; });
-  return {std::move(chosen), std::move(absent)};
-}
 
 std::string absence(const Job& job) {
   if (!is_final(job.state)) {
@@ -216,7 +178,7 @@ std::vector<Job> unheard(const std::vector<Job>& asked, const StacksResult& resu
 
 int run_stacks(Context& context, const StacksArguments& arguments) {
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
-  Chosen chosen = choose_ranks(context.project(), arguments.jobs);
+  ChosenRanks chosen = choose_ranks(context.project(), "job-stacks", arguments.jobs);
   waiting->set("for " + server_names(chosen.jobs));
   const StacksResult result = context.project().stacks(chosen.jobs);
   waiting.reset();

@@ -84,6 +84,10 @@ by_signal() {
     bs_why='it was not started with --enable-stacks'
     return 1
   }
+  if stat_of "$1" && [ "$st_state" = T ]; then
+    bs_why='it is stopped and takes no signal'
+    return 1
+  fi
   size_of "$2"
   bs_from=$sz_bytes
   kill -50 "$1" 2>/dev/null || {
@@ -152,8 +156,36 @@ process() {
   by_kernel "$2" | show "$2"
 }
 
-# stacks_one ID: its Python processes whose parent is none of the same rank: the ranks themselves, not the data
-# loaders that they forked.
+# ranks_of ID: its Python processes whose parent is none of the same rank, as PID:RANK, into $ranks: the ranks themselves, not the data
+# loaders that they forked. RANK may be `-`. Only after carries_cookie.
+ranks_of() {
+  ro_pythons=' '
+  for ro_word in $cookies; do
+    ro_pid=${ro_word%%:*}
+    if [ "${ro_word#*:}" = "$1" ] && is_python "$ro_pid"; then
+      if [ -n "${SLURMD_NODENAME-}" ]; then
+        # several nodes may be one machine: each tells of its own processes
+        variable "$ro_pid" SLURMD_NODENAME
+        [ "$va_value" = "$SLURMD_NODENAME" ] || continue
+      fi
+      variable "$ro_pid" RANK
+      case $va_value in
+        *[!0-9]* | '') va_value=- ;;
+      esac
+      ro_pythons="$ro_pythons$ro_pid:$va_value "
+    fi
+  done
+  ranks=
+  for ro_word in $ro_pythons; do
+    stat_of "${ro_word%%:*}" || continue
+    case $ro_pythons in
+      *" $st_ppid:${ro_word#*:} "*) ;;
+      *) ranks="$ranks $ro_word" ;;
+    esac
+  done
+}
+
+# stacks_one ID
 stacks_one() {
   carries_cookie "$1"
   so_carried=$?
@@ -161,33 +193,11 @@ stacks_one() {
     say "ended $1"
     return
   fi
-  so_pythons=' '
-  for so_word in $cookies; do
-    so_pid=${so_word%%:*}
-    if [ "${so_word#*:}" = "$1" ] && [ "$so_pid" != "$f_sup" ] && is_python "$so_pid"; then
-      if [ -n "${SLURMD_NODENAME-}" ]; then
-        # several nodes may be one machine: each tells of its own processes
-        variable "$so_pid" SLURMD_NODENAME
-        [ "$va_value" = "$SLURMD_NODENAME" ] || continue
-      fi
-      variable "$so_pid" RANK
-      case $va_value in
-        *[!0-9]* | '') va_value=- ;;
-      esac
-      so_pythons="$so_pythons$so_pid:$va_value "
-    fi
+  ranks_of "$1"
+  for so_word in $ranks; do
+    process "$1" "${so_word%%:*}" "${so_word#*:}"
   done
-  so_any=
-  for so_word in $so_pythons; do
-    so_pid=${so_word%%:*}
-    stat_of "$so_pid" || continue
-    case $so_pythons in
-      *" $st_ppid:${so_word#*:} "*) continue ;;
-    esac
-    process "$1" "$so_pid" "${so_word#*:}"
-    so_any=1
-  done
-  if [ -z "$so_any" ]; then
+  if [ -z "$ranks" ]; then
     if alive "$f_pid" "$f_pid_start"; then
       say "process $1 $f_pid - kernel it is not a Python process"
       by_kernel "$f_pid" | show "$f_pid"

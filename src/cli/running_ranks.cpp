@@ -1,0 +1,41 @@
+#include "cli/running_ranks.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+
+namespace remote::cli {
+
+ChosenRanks choose_ranks(Project& project, const std::string& command, const JobOptions& options) {
+  // One that is named and has ended is known all the same: then it is said that it does not run.
+  std::vector<Job> chosen =
+      project.jobs({.selection = options.selection(), .unfinished_only = !options.by_name()});
+  std::vector<Job> absent;
+  std::ranges::copy_if(chosen, std::back_inserter(absent),
+                       [](const Job& job) { return is_final(job.state); });
+  std::erase_if(chosen, [](const Job& job) { return is_final(job.state); });
+  if (chosen.empty()) {
+    throw Error::usage(command, options.named() ? "none of these jobs runs" : "no job runs",
+                       "see: remote job-list --stopped");
+  }
+  const auto order = [](const Job& job) {
+    return std::tuple(job.state == JobState::running, job.launch.has_value(), job.created_at, job.key);
+  };
+  const Job newest = *std::ranges::max_element(chosen, {}, order);
+  if (!options.named() && newest.state == JobState::running) {
+    std::erase_if(chosen, [&](const Job& job) {
+      return newest.launch ? job.launch != newest.launch : job.id != newest.id;
+    });
+  }
+  if (!options.by_name()) {  // a rank that has ended is often why the others wait
+    absent = project.with_launch(chosen);
+    std::erase_if(absent, [](const Job& job) { return !job.launch || !is_final(job.state); });
+  }
+  // A server that did not answer just now would not answer again.
+  std::ranges::copy_if(chosen, std::back_inserter(absent),
+                       [](const Job& job) { return job.state == JobState::unknown; });
+  std::erase_if(chosen, [](const Job& job) { return job.state == JobState::unknown; });
+  return {std::move(chosen), std::move(absent)};
+}
+
+}  // namespace remote::cli

@@ -1,0 +1,61 @@
+// `remote job-why`.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+TEST(CommandJobWhy, WithoutARunningJobIsWrongUsage) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"job-why"}), Refused("job-why: no job runs\n hint: see: remote job-list --stopped"));
+  world.ended_job("a", "true");
+  EXPECT_THAT(world.run({"job-why", "--job", "1"}), Refused("job-why: none of these jobs runs"));
+  EXPECT_EQ(world.run({"job-why", "--between", "0"}).code, 2);
+  world.job("a", "sleep 1000", {"--tag", "x"});
+  world.job("a", "sleep 1000", {"--tag", "x"});
+  EXPECT_EQ(world.run({"job-why", "--tag", "x", "--between", "1"}).code, 0);
+}
+
+TEST(CommandJobWhy, JobsOfTwoLaunchesAreNotOneVerdict) {
+  CommandWorld world;
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(world.run({"launch", "--no-check", "--no-follow", "--cmd", "exec sleep 1000"}).code, 0);
+  }
+  EXPECT_THAT(
+      world.run({"job-why", "--launch", "1", "--launch", "3"}),
+      Refused("job-why: these jobs are not of one launch\n hint: name one: remote job-why --launch KEY"));
+}
+
+TEST(CommandJobWhy, AProgramThatIsNotPythonIsJudgedByTheKernel) {
+  CommandWorld world;
+  const auto job = world.job("a", "sleep 1000");
+  CommandResult result;
+  until(
+      [&] {
+        result = world.run({"job-why", "--between", "1", "--json"});
+        return result.code == 0 && result.json()["groups"].at(0)["doing"] == "sleeping";
+      },
+      "the sleep is seen");
+  const auto json = result.json();
+  EXPECT_EQ(json["kind"], "standing");
+  const auto rank = json["groups"].at(0)["ranks"].at(0);
+  EXPECT_EQ(rank["job"], 1);
+  EXPECT_EQ(rank["server"], "a");
+  EXPECT_EQ(rank["moved"], false);
+  EXPECT_EQ(json["errors"], nlohmann::json::array());
+}
+
+TEST(CommandJobWhy, AServerThatIsNotReachedIsAFailure) {
+  CommandWorld world;
+  world.job("a", "sleep 1000");
+  world.cut_off({"a"});
+  const CommandResult result = world.run({"job-why", "--between", "1"});
+  EXPECT_EQ(result.code, 1) << result;
+  EXPECT_THAT(result.out, HasSubstr("not enough is known"));
+  EXPECT_THAT(result.err, HasSubstr("a: "));
+}
+
+}  // namespace
+}  // namespace remote::test
