@@ -52,8 +52,10 @@ WebProgram program_of(const WebRequest& request) {
             6006};
   }
   return {"jupyter", "jupyter",
+          // Jupyter refuses to run as root without being told.
           R"(tool=jupyter-lab; command -v $tool >/dev/null 2>&1 || tool=jupyter-notebook
-exec $tool --no-browser --ip=127.0.0.1 --port="$REMOTE_WEB_PORT" --port-retries=0)",
+[ $(id -u) != 0 ] || set -- --allow-root
+exec $tool "$@" --no-browser --ip=127.0.0.1 --port="$REMOTE_WEB_PORT" --port-retries=0)",
           8888};
 }
 
