@@ -103,7 +103,8 @@ WebAnswer await_port(Core& core, const config::Server& server, Job job, const We
     }
     job = refresh(core, {job}).front();
     if (is_final(job.state)) {
-      const std::vector<std::string> said = jobs::last_lines(*connection, job, 1, {"job.err"}, core.cancel());
+      const std::vector<std::string> said =
+          jobs::last_lines(*connection, {job}, 1, {"job.err"}, core.cancel());
       throw Error(fmt::format("{} has ended before it could be opened", program.name),
                   said.empty() ? "it printed nothing" : said.back(),
                   fmt::format("is {} in the Python environment of the server? It is installed like any other "
