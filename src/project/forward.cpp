@@ -62,7 +62,7 @@ std::vector<ServerPorts> sides_of(const Core& core, const std::vector<ForwardedP
       tunnel.listener = servers::listen_on_loopback(tunnel.local);
     } else if (!reverse.emplace(server.name, port.port).second) {
       throw Error::usage("cannot forward a port to this machine",
-                         fmt::format("port {} of {} is named twice", port.port, server.name));
+                         fmt::format("port {} of {} is named twice", port.port, server.name), "name it once");
     }
     side->tunnels.push_back(std::move(tunnel));
     side->indices.push_back(i);
@@ -244,7 +244,8 @@ void forward_requested(Core& core, const ForwardRequest& request) {
     }
   }
   if (request.job && is_final(request.job->state)) {
-    throw Error::usage("cannot forward a port", fmt::format("job {} has ended", request.job->key));
+    throw Error::usage("cannot forward a port", fmt::format("job {} has ended", request.job->key),
+                       "name a job that runs");
   }
   const SettledAtTheEnd settled(core);
   const auto with = [](const auto& callback) {

@@ -52,8 +52,10 @@ WebProgram program_of(const WebRequest& request) {
             6006};
   }
   return {"jupyter", "jupyter",
+          // Jupyter refuses to run as root without being told.
           R"(tool=jupyter-lab; command -v $tool >/dev/null 2>&1 || tool=jupyter-notebook
-exec $tool --no-browser --ip=127.0.0.1 --port="$REMOTE_WEB_PORT" --port-retries=0)",
+[ $(id -u) != 0 ] || set -- --allow-root
+exec $tool "$@" --no-browser --ip=127.0.0.1 --port="$REMOTE_WEB_PORT" --port-retries=0)",
           8888};
 }
 
@@ -101,7 +103,8 @@ WebAnswer await_port(Core& core, const config::Server& server, Job job, const We
     }
     job = refresh(core, {job}).front();
     if (is_final(job.state)) {
-      const std::vector<std::string> said = jobs::last_lines(*connection, job, 1, {"job.err"}, core.cancel());
+      const std::vector<std::string> said =
+          jobs::last_lines(*connection, {job}, 1, {"job.err"}, core.cancel());
       throw Error(fmt::format("{} has ended before it could be opened", program.name),
                   said.empty() ? "it printed nothing" : said.back(),
                   fmt::format("is {} in the Python environment of the server? It is installed like any other "

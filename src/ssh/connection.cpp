@@ -78,16 +78,17 @@ std::unique_ptr<Channel> Connection::open_on_terminal(const std::string&, const 
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
 std::unique_ptr<Channel> Connection::open_tcp(const std::string&, int, Sink) {
-  throw Error("cannot forward a port", "this connection has no forwarding");
+  throw Error("cannot forward a port", "this connection has no forwarding").mended_by(Remedy::report_bug);
 }
 
 void Connection::listen_tcp(int) {
-  throw Error("cannot forward a port to this machine", "this connection has no reverse forwarding");
+  throw Error("cannot forward a port to this machine", "this connection has no reverse forwarding")
+      .mended_by(Remedy::report_bug);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): as those take it that can forward
 std::unique_ptr<Channel> Connection::accept_tcp(Sink) {
-  throw Error("cannot forward a port to this machine", "no connection waits");
+  throw Error("cannot forward a port to this machine", "no connection waits").mended_by(Remedy::report_bug);
 }
 
 std::optional<std::chrono::milliseconds> OutputEnd::left(const Channel& channel,

@@ -209,7 +209,8 @@ int run_forward(Context& context, const ForwardArguments& arguments) {
         context.project().jobs({.selection = {.names = {arguments.job}}, .some = true});
     if (is_final(jobs.front().state)) {
       throw Error::usage("remote forward",
-                         fmt::format("{} has ended: {}", describe(jobs.front()), state_text(jobs.front())));
+                         fmt::format("{} has ended: {}", describe(jobs.front()), state_text(jobs.front())),
+                         "name a job that runs, or leave --job out");
     }
     request.job = jobs.front();
   }
