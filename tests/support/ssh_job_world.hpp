@@ -52,10 +52,10 @@ struct SshJobWorld {
     connector = client.connector();
     make_folders(client.folder() / ".remote");
     write_file_atomic(client.folder() / ".remote/configs.yaml",
-                      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
+                      fmt::format("name: proj\nconnection: {}\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
                                   "127.0.0.1, port: {}, username: {}, private_key: key, known_hosts: "
                                   "known_hosts}}\n",
-                                  sshd.port(), own_user()));
+                                  to_string(config.connect_by), sshd.port(), own_user()));
   }
   ~SshJobWorld() {
     try {
