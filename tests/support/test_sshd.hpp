@@ -19,7 +19,8 @@ int free_port();
 void make_key(const std::filesystem::path& file, const std::string& type = "ed25519",
               const std::string& passphrase = "");
 
-// Whether connections are to go over an OpenSSH master, as ctest's over_openssh.* want it: REMOTE_TEST_CONNECTION.
+// Whether connections are to go over an OpenSSH master, as ctest's over_openssh.* want it:
+// REMOTE_TEST_CONNECTION.
 bool over_openssh();
 
 // A folder with a client's things in it: keys, ~/.ssh/config, known_hosts.
