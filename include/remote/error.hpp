@@ -40,6 +40,7 @@ enum class Remedy {
   name_job,         // it is a job and no launch; remedy_detail() is its key
   list_jobs,        // look at the jobs there are, or ask the servers again
   authorize_key,    // the server does not take the key yet
+  log_in,           // open an OpenSSH master, which can ask
   trust_settings,   // the user must allow what the project asks of this machine
   trust_folder,     // others can change the project's folder
   use_mpi_ssh,      // let mpirun reach the other servers by ssh

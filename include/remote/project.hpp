@@ -284,6 +284,22 @@ struct AuthorizeResult {
   std::optional<Error> error;
 };
 
+struct LoginRequest {
+  std::vector<std::string> servers{};
+  std::chrono::seconds open_for = std::chrono::hours(8);  // after the last command over it
+  // ssh may ask for what it needs on the terminal of this process, for one server at a time: codes, PINs,
+  // passphrases. Without it, a server that asks for something is an error.
+  bool on_terminal = false;
+  // Called just before that, with what the questions are for: the server's name, or "jump host NAME".
+  std::function<void(const std::string&)> on_questions{};
+};
+struct LoginResult {
+  std::string server;
+  bool was_open = false;   // it was open before, and answers
+  std::int64_t until = 0;  // Unix time in seconds: closed then, unless a command uses it before
+  std::optional<Error> error;
+};
+
 // How one server is reached: each setting with the place that it comes from ("configs.yaml:12", "default").
 // Secrets are masked.
 struct ServerSetting {
@@ -297,6 +313,7 @@ struct ServerInfo {
   std::string hostname;
   std::vector<ServerSetting> settings;
   std::optional<Error> error;
+  bool logged_in = false;  // an OpenSSH master is open for it, which commands use
 };
 
 // How a server is now.
@@ -451,6 +468,14 @@ class Project {
   // Puts a public key on the servers and proves that a login with it alone works.
   std::vector<AuthorizeResult> authorize(const AuthorizeRequest& request = {},
                                          const std::optional<Cancel>& cancel = {});
+  // Opens an OpenSSH master for each server, and before it for its jump hosts: what has to be asked is asked
+  // once, and each is proved by a command over it. Commands use them from then on, also those of other
+  // processes.
+  std::vector<LoginResult> login(const LoginRequest& request = {}, const std::optional<Cancel>& cancel = {});
+  // Closes those that login() or a command opened; all, also those of jump hosts, where no server is named.
+  // Returns the names of what was closed. Commands that run over them lose their link.
+  std::vector<std::string> logout(const std::vector<std::string>& servers = {},
+                                  const std::optional<Cancel>& cancel = {});
 
  private:
   friend Project project::project_of(std::unique_ptr<project::State> state);

@@ -53,6 +53,12 @@ std::string sha256_hex(std::string_view data) {
   return Sha256().add(data).hex();
 }
 
+std::string sha1_hex(std::string_view data) {
+  std::array<unsigned char, 20> digest{};
+  require(EVP_Digest(data.data(), data.size(), digest.data(), nullptr, EVP_sha1(), nullptr) == 1);
+  return fmt::format("{:02x}", fmt::join(digest, ""));
+}
+
 std::string hmac_sha1(std::string_view key, std::string_view data) {
   std::string digest(20, '\0');
   require(HMAC(EVP_sha1(), key.data(), static_cast<int>(key.size()), bytes(data), data.size(), bytes(digest),

@@ -29,7 +29,9 @@ class Sha256 {
 
 std::string sha256_hex(std::string_view data);
 
-// 20 bytes. Only for hashed known_hosts entries: SHA-1 protects nothing any more.
+// 40 digits. Only for names: SHA-1 protects nothing any more.
+std::string sha1_hex(std::string_view data);
+// 20 bytes. Only for hashed known_hosts entries.
 std::string hmac_sha1(std::string_view key, std::string_view data);
 
 std::string base64_encode(std::string_view data);

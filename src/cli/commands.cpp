@@ -7,12 +7,12 @@ namespace remote::cli {
 
 // Each is defined in the file of commands/ that its group of options belongs to.
 using Add = void(CLI::App& command, Context& context);
-Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_trust, add_prepare,
-    add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward, add_tensorboard, add_jupyter,
-    add_job_run, add_torch_launch, add_helper_torch_launch, add_launch, add_notify, add_status, add_top,
-    add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_job_why, add_report, add_history, add_show,
-    add_note, add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync, add_job_pull, add_job_clean,
-    add_completion, add_help;
+Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login, add_logout,
+    add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward,
+    add_tensorboard, add_jupyter, add_job_run, add_torch_launch, add_helper_torch_launch, add_launch,
+    add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_job_why,
+    add_report, add_history, add_show, add_note, add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync,
+    add_job_pull, add_job_clean, add_completion, add_help;
 
 namespace {
 
@@ -28,6 +28,9 @@ constexpr Command declared[] = {
      add_check},
     {"authorize", "Begin", "Install your public key on the servers",
      "remote authorize --server gpu1 --generate", add_authorize},
+    {"login", "Begin", "Log in once for all commands, with OpenSSH",
+     "remote login\nremote login --server gpu1 --for 12h", add_login},
+    {"logout", "Begin", "Close what login has opened", "remote logout", add_logout},
     {"trust", "Begin", "Allow what this project does on this machine", "remote trust", add_trust},
     {"prepare", "Prepare the servers", "Run setup, rsync and update-packages on all servers",
      "remote prepare", add_prepare},

@@ -75,6 +75,9 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
       return "if you want that, allow it with `remote trust`";
     case Remedy::trust_folder:
       return "or allow it as it is with `remote trust --folder`";
+    case Remedy::log_in:
+      return fmt::format("`remote login{}` logs in with OpenSSH, once for all commands",
+                         server.empty() ? "" : " --server " + shell_join({{server}}));
     case Remedy::authorize_key:
       return "`remote authorize` puts a public key on the servers";
     case Remedy::list_jobs:

@@ -117,15 +117,22 @@ std::string CommandOption::required(Context& context, const std::string& name,
   throw Error::usage("remote " + name + ": --cmd is required", "", hint);
 }
 
-std::int64_t parse_since(const std::string& text) {
+std::optional<std::int64_t> parse_span(const std::string& text) {
   constexpr std::pair<char, std::int64_t> units[] = {
       {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}, {'w', std::int64_t{7} * 86400}};
   for (const auto& [unit, seconds] : units) {
     const auto count =
         text.ends_with(unit) ? parse_number<int>(text.substr(0, text.size() - 1)) : std::nullopt;
     if (count && *count >= 0) {
-      return now_seconds() - *count * seconds;
+      return *count * seconds;
     }
+  }
+  return std::nullopt;
+}
+
+std::int64_t parse_since(const std::string& text) {
+  if (const auto age = parse_span(text)) {
+    return now_seconds() - *age;
   }
   if (const auto day = parse_utc(text + "T00:00:00Z")) {
     const std::time_t midnight = static_cast<std::time_t>(*day);

@@ -68,6 +68,8 @@ void add_number_option(CLI::App& command, const std::string& name, Number& value
   command.add_option(name, value, help)->type_name(unit)->check(CLI::Range(low, high));
 }
 
+// The seconds of "90s", "10m", "8h", "7d" or "2w"; nullopt for another text.
+std::optional<std::int64_t> parse_span(const std::string& text);
 // Seconds since the epoch of a moment so long ago, "7d" or "12h", or of a day, "2026-11-21". Throws Error
 // (usage).
 std::int64_t parse_since(const std::string& text);

@@ -21,6 +21,7 @@ constexpr TopicPage topic_pages[] = {
     {{"from-mpirun", "`remote` for mpirun users", ""}, "from_mpirun.md"},
     {{"naming", "how jobs, servers and commands are named", ""}, "commands.md"},
     {{"configs", "every key of .remote/configs.yaml", "init"}, "configuration.md"},
+    {{"logging-in", "one-time codes and security keys, once a day", "login"}, "login.md"},
     {{"checking", "what `check` checks, and the fixes", "check"}, "check.md"},
     {{"network", "how `check` tests the network between servers", "check"}, "network.md"},
     {{"watching", "the screen of `top` and its keys", "top"}, "top.md"},

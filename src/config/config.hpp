@@ -25,6 +25,10 @@ struct Setting {
 
 enum class HostKeys { accept_new, strict };
 
+// What carries the commands: an OpenSSH master where one is open and else libssh, or one of the two.
+enum class ConnectBy { automatic, libssh, openssh };
+std::string to_string(ConnectBy what);
+
 // What a login node of Slurm says to sbatch for all its jobs.
 struct Slurm {
   std::optional<std::string> partition;
@@ -48,6 +52,7 @@ struct Server {
   std::optional<int> port;
   std::optional<std::filesystem::path> known_hosts;  // absolute, like private_key; default: the user's own
   std::optional<std::string> proxy_jump;             // [USER@]HOST[:PORT], several with commas
+  std::optional<ConnectBy> connect_by;               // default: that for all servers
   std::optional<std::string> internal_address;
   std::optional<int> gpus;       // how many it is expected to have
   std::vector<int> gpu_indices;  // or those that its jobs may use; none: all
@@ -130,6 +135,7 @@ struct Config {
   std::optional<Checkpoint> checkpoint;
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;
+  ConnectBy connect_by = ConnectBy::automatic;
   std::vector<std::string> warnings;  // "FILE:7:5: unknown key 'hostnme' …; did you mean …?"
 
   std::filesystem::path local(const std::string& relative) const { return project / relative; }

@@ -89,6 +89,7 @@ launch:
 
 # host_keys: accept-new          # or strict: a server whose key is not known is refused
 # connect_timeout: 10            # seconds
+# connection: auto               # or libssh, openssh: what logs in (`remote help logging-in`)
 # remote_path: ~/elsewhere       # for all servers
 
 # scripts_folder: .remote/scripts

@@ -102,6 +102,7 @@ void read_connection(const Section& top, Config& config) {
     }
   }
   config.connect_timeout_s = top.number("connect_timeout", 1, 3600).value_or(0);  // 0: not given
+  config.connect_by = read_connect_by(top).value_or(ConnectBy::automatic);
 }
 
 // The file's text, but no more of it than a configuration may have: a device or a giant file costs nothing.

@@ -87,6 +87,8 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
                    Warnings& warnings);
 // `scheduler` of a server and the keys that go with it; nullopt: it has none.
 std::optional<Slurm> read_slurm(const Section& section);
+// `connection` of all servers, or of one.
+std::optional<ConnectBy> read_connect_by(const Section& section);
 // What is wrong with an option of sbatch: "--mem=32G".
 std::optional<std::string> sbatch_problem(const std::string& option);
 // `prologue` of all servers, or of one: a text, or a list of lines.

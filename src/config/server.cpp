@@ -84,6 +84,24 @@ std::vector<std::pair<std::string, std::string>> Server::variables() const {
   return all;
 }
 
+std::string to_string(ConnectBy what) {
+  return what == ConnectBy::libssh ? "libssh" : what == ConnectBy::openssh ? "openssh" : "auto";
+}
+
+std::optional<ConnectBy> read_connect_by(const Section& section) {
+  const auto found = section.text("connection");
+  if (!found) {
+    return std::nullopt;
+  }
+  for (const ConnectBy what : {ConnectBy::automatic, ConnectBy::libssh, ConnectBy::openssh}) {
+    if (found->value == to_string(what)) {
+      return what;
+    }
+  }
+  throw section.error(
+      found->mark, "'connection' must be auto, libssh or openssh, and is '" + printable(found->value) + "'");
+}
+
 Server read_server(const YamlNode::Entry& entry, const Config& config, const std::string& file,
                    Warnings& warnings) {
   if (const auto problem = server_name_problem(entry.key)) {
@@ -113,6 +131,7 @@ Server read_server(const YamlNode::Entry& entry, const Config& config, const std
   server.private_key = file_path(section, "private_key", config);
   server.known_hosts = file_path(section, "known_hosts", config);
   read_passwords(section, server);
+  server.connect_by = read_connect_by(section);
   server.port = section.number("port", 1, 65535);
   server.proxy_jump = section.checked("proxy_jump", proxy_jump_problem);
   server.internal_address = host(section, "internal_address");

@@ -11,6 +11,7 @@
 #include "project/core.hpp"
 #include "servers/facts.hpp"
 #include "servers/fanout.hpp"
+#include "ssh/masters.hpp"
 #include "ssh/target.hpp"
 
 namespace remote::project {
@@ -86,8 +87,8 @@ void add_project(std::vector<ServerSetting>& lines, const ssh::Target& target, c
   }
 }
 
-std::vector<ServerSetting> describe(const config::Config& config, const config::Server& server) {
-  const ssh::Target target = ssh::resolve(config, server, home_folder() / ".ssh" / "config");
+std::vector<ServerSetting> describe(const ssh::Target& target, const config::Config& config,
+                                    const config::Server& server) {
   std::vector<ServerSetting> lines = {{"host", target.host.value, target.host.origin, ""},
                                       {"port", std::to_string(target.port.value), target.port.origin, ""},
                                       {"user", target.user.value, target.user.origin, ""}};
@@ -107,6 +108,7 @@ std::vector<ServerSetting> describe(const config::Config& config, const config::
   if (!target.compression.is_default()) {
     lines.push_back({"compression", target.compression.value ? "yes" : "no", target.compression.origin, ""});
   }
+  lines.push_back({"connection", config::to_string(target.connect_by.value), target.connect_by.origin, ""});
   add_project(lines, target, config, server);
   return lines;
 }
@@ -116,7 +118,10 @@ std::vector<ServerInfo> describe_servers(const Core& core, const std::vector<std
   for (const config::Server& server : core.servers(globs)) {
     ServerInfo info{server.name, server.hostname, {}, std::nullopt};
     try {
-      info.settings = describe(core.config, server);
+      const ssh::Target target = ssh::resolve(core.config, server, home_folder() / ".ssh" / "config");
+      info.settings = describe(target, core.config, server);
+      info.logged_in =
+          target.connect_by.value != config::ConnectBy::libssh && ssh::Masters().any_open(target);
     } catch (const Error& error) {
       info.error = error.on(server.name);
     }

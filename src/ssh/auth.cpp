@@ -55,7 +55,8 @@ class Login {
     }
     return (target_.identities_given && try_files()) ||
            (has_configured_password() && try_configured_password()) || try_agent() ||
-           (!target_.identities_given && try_files()) || (!has_configured_password() && try_typed_password());
+           (!target_.identities_given && try_files()) || try_gssapi() ||
+           (!has_configured_password() && try_typed_password());
   }
 
   // Calls a non-blocking function of libssh until it has an answer.
@@ -256,6 +257,14 @@ class Login {
     return accepted(rc, what);
   }
 
+  // With the ticket of Kerberos that the user has.
+  bool try_gssapi() {
+    if (!target_.gssapi.value || !any_answer_ || !allows(SSH_AUTH_METHOD_GSSAPI_MIC)) {
+      return false;
+    }
+    return accepted(finish([&] { return ssh_userauth_gssapi(session_); }), "Kerberos");
+  }
+
   bool has_configured_password() const {
     return !target_.password.value.empty() || !target_.password_env.value.empty() ||
            !target_.password_command.value.empty();
@@ -435,7 +444,21 @@ class Login {
       reason += "; " + problem.message();
     }
     const Error error(what_failed_, reason, hint());
+    if (!has_configured_password() && !target_.only_first_identity && openssh_may()) {
+      throw error.mended_by(Remedy::log_in);
+    }
     throw refused_.empty() || !key_hint_.empty() ? error : error.mended_by(Remedy::authorize_key);
+  }
+
+  // Whether ssh(1) could log in where this could not: it knows more keys and settings, and has a terminal to
+  // ask on.
+  bool openssh_may() const {
+    const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
+    const bool token = std::ranges::any_of(target_.identities, [](const auto& key) {
+      return public_half(key.value).value_or("").find("sk-") == 4;  // behind the length of its type
+    });
+    return token || !target_.openssh_alone.empty() || (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0 ||
+           ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 && refused_.empty() && !secrets_.can_ask());
   }
 
   std::string hint() const {

@@ -21,8 +21,9 @@
 
 #include "base/subprocess.hpp"
 
-// What the rest of the program knows of SSH: a connection to one server on which commands run. The real one
-// is libssh's (session.cpp); tests put a local shell in its place (tests/support/local_connection.hpp).
+// What the rest of the program knows of SSH: a connection to one server on which commands run. The real ones
+// are libssh's (session.cpp) and OpenSSH's control socket (mux_connection.cpp); tests put a local shell in
+// their place (tests/support/local_connection.hpp).
 
 namespace remote::ssh {
 
@@ -171,6 +172,9 @@ class Connection {
   // Whether another may go on with this connection: the link stands, and every command that was opened has
   // come to its end. Takes what has arrived, and waits for nothing.
   virtual bool idle() noexcept { return false; }
+
+  // From now on open() throws Interrupted when this is cancelled while it waits for the server.
+  virtual void heed(const Cancel& cancel) { static_cast<void>(cancel); }
 
   // The server's name in configs.yaml, for the log.
   virtual std::string_view server() const { return {}; }

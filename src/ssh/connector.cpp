@@ -17,6 +17,7 @@
 #include "ssh/host_keys.hpp"
 #include "ssh/jump.hpp"
 #include "ssh/libssh.hpp"
+#include "ssh/masters.hpp"
 #include "ssh/secrets.hpp"
 #include "ssh/session.hpp"
 #include "ssh/target.hpp"
@@ -126,7 +127,8 @@ class LibsshConnector final : public Connector {
   LibsshConnector(config::Config config, ConnectorOptions options)
       : config_(std::move(config)),
         options_(std::move(options)),
-        secrets_(options_.ask, options_.on_key_problem, config_.project) {
+        secrets_(options_.ask, options_.on_key_problem, config_.project),
+        masters_(options_.masters, options_.user_config) {
     initialise_libssh();
   }
 
@@ -141,6 +143,11 @@ class LibsshConnector final : public Connector {
       std::ranges::for_each(target.jumps, hurry);
     }
     try {
+      if (target.connect_by.value != config::ConnectBy::libssh) {
+        if (auto connection = over_master(target, cancel, limit)) {
+          return connection;
+        }
+      }
       return connect_patiently(target, cancel);
     } catch (const Unreachable& error) {
       if (!is_practice(server)) {
@@ -175,6 +182,27 @@ class LibsshConnector final : public Connector {
       }
     }
     return target;
+  }
+
+  // nullptr: libssh is to connect.
+  std::unique_ptr<Connection> over_master(const Target& target, const Cancel& cancel,
+                                          ConnectLimit limit) const {
+    bool full = false;
+    auto connection = masters_.connect(target, cancel, limit, &full);
+    if (connection || target.connect_by.value == config::ConnectBy::automatic) {
+      return connection;
+    }
+    if (full) {
+      throw TooManyChannels();
+    }
+    masters_.open(target, {}, cancel);
+    connection = masters_.connect(target, cancel, limit, &full);
+    if (!connection) {
+      throw Unreachable("cannot connect",
+                        "the server does not answer over the OpenSSH master that was just opened",
+                        "check the network and the server, then run the command again");
+    }
+    return connection;
   }
 
   std::unique_ptr<Session> connect_patiently(const Target& target, const Cancel& cancel) {
@@ -313,6 +341,7 @@ class LibsshConnector final : public Connector {
   config::Config config_;
   ConnectorOptions options_;
   Secrets secrets_;
+  Masters masters_;
   std::mutex telling_;
   BastionPool bastions_;
 };

@@ -46,10 +46,12 @@ struct ConnectorOptions {
   // while `ask` is asking.
   std::function<void(const Error&)> on_key_problem;
   std::filesystem::path user_config;  // default: ~/.ssh/config
+  std::filesystem::path masters;      // where our control sockets are; default: the user's own folder
   std::filesystem::path known_hosts;  // default: ssh_config's UserKnownHostsFile, else ~/.ssh/known_hosts
 };
 
-// The real one, over libssh. `config` gives host_keys and connect_timeout_s.
+// The real one, over libssh or an OpenSSH master, as `connection` says. `config` gives that, host_keys and
+// connect_timeout_s.
 std::unique_ptr<Connector> make_connector(const config::Config& config, ConnectorOptions options = {});
 
 }  // namespace remote::ssh

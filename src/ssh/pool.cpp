@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "base/log.hpp"
-#include "ssh/session.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -69,9 +68,7 @@ class Pool::Lease final : public Connection {
   Lease(std::shared_ptr<Idle> home, std::string server, std::unique_ptr<Connection> connection,
         const Cancel& cancel)
       : home_(std::move(home)), server_(std::move(server)), connection_(std::move(connection)) {
-    if (auto* session = dynamic_cast<Session*>(connection_.get())) {
-      session->heed(cancel);  // who uses it next has another
-    }
+    connection_->heed(cancel);  // who uses it next has another
   }
   ~Lease() override { home_->give_back(server_, std::move(connection_)); }
   Lease(const Lease&) = delete;

@@ -44,8 +44,7 @@ class Session final : public Connection {
   // the link counts as dead. Together under 30 s.
   void set_keepalive(std::chrono::milliseconds ask_after, std::chrono::milliseconds dead_after);
   void be_watchful(bool on) override;
-  // From now on open() throws Interrupted when this is cancelled while it waits for the server.
-  void heed(const Cancel& cancel) { cancel_ = cancel; }
+  void heed(const Cancel& cancel) override { cancel_ = cancel; }
 
  private:
   using clock = std::chrono::steady_clock;

@@ -23,9 +23,25 @@ constexpr int include_limit = 1000;  // files in all: one that includes itself t
 
 // The keys this program understands; the rest of ssh_config(5) is ignored.
 constexpr std::array keys{
-    "hostname",     "user",           "port",           "identityfile",          "identityagent",
-    "proxyjump",    "proxycommand",   "identitiesonly", "certificatefile",       "userknownhostsfile",
-    "hostkeyalias", "hashknownhosts", "connecttimeout", "stricthostkeychecking", "compression",
+    "hostname",
+    "user",
+    "port",
+    "identityfile",
+    "identityagent",
+    "proxyjump",
+    "proxycommand",
+    "identitiesonly",
+    "certificatefile",
+    "userknownhostsfile",
+    "hostkeyalias",
+    "hashknownhosts",
+    "connecttimeout",
+    "stricthostkeychecking",
+    "compression",
+    "controlpath",
+    "gssapiauthentication",
+    "pkcs11provider",
+    "securitykeyprovider",
 };
 
 bool adds_up(std::string_view key) {

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/files.hpp"
+#include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "config/validate.hpp"
@@ -79,6 +80,10 @@ class Resolver {
     target.password = setting(server.password, "password");
     target.password_env = setting(server.password_env, "password_env");
     target.password_command = setting(server.password_command, "password_command");
+    target.connect_by = setting(server.connect_by, "connection");
+    if (!server.connect_by && config_.connect_by != config::ConnectBy::automatic) {
+      target.connect_by = {config_.connect_by, "configs.yaml"};
+    }
     return target;
   }
 
@@ -116,6 +121,7 @@ class Resolver {
 
     Target target;
     target.name = given.name;
+    target.alias = given.host.value;
     target.host = given.host;
     take(options, "hostname", target.host, [&](const std::string& text) {
       return expand_tokens(text, {{'h', given.host.value}});
@@ -154,7 +160,27 @@ class Resolver {
     if (with_proxy) {
       read_proxy(target, given, options, tokens);
     }
+    read_control_path(target, options, tokens);
     return target;
+  }
+
+  void read_control_path(Target& target, const HostOptions& options, Tokens tokens) const {
+    const ConfigValue* path = options.find("controlpath");
+    if (path == nullptr || is_none(path->text)) {
+      return;
+    }
+    const std::string jump = target.jumps.empty() ? "" : target.jumps.back().alias;
+    tokens['j'] = jump;
+    tokens['k'] = target.host_key_alias.value.empty() ? target.alias : target.host_key_alias.value;
+    const std::string base = tokens['l'] + target.host.value + tokens['p'] + target.user.value;
+    // OpenSSH's hash of the connection has the jump host in it since 9.6.
+    for (const std::string& text : {base + jump, base}) {
+      tokens['C'] = sha1_hex(text);
+      fs::path expanded = expand_path(path->text, tokens, home_);
+      if (std::ranges::find(target.control_paths, expanded) == target.control_paths.end()) {
+        target.control_paths.push_back(std::move(expanded));
+      }
+    }
   }
 
   void read_identities(Target& target, const Given& given, const HostOptions& options,
@@ -220,6 +246,15 @@ class Resolver {
     }
     take(options, "hashknownhosts", target.hash_known_hosts, is_yes);
     take(options, "compression", target.compression, is_yes);
+    take(options, "gssapiauthentication", target.gssapi, is_yes);
+    for (const char* key : {"pkcs11provider", "securitykeyprovider"}) {
+      if (const ConfigValue* found = options.find(key); found != nullptr && !is_none(found->text)) {
+        target.openssh_alone = fmt::format("{} ({})", key, found->origin);
+      }
+    }
+    if (!options.warnings().empty() && target.openssh_alone.empty()) {
+      target.openssh_alone = options.warnings().front();
+    }
   }
 
   void read_proxy(Target& target, const Given& given, const HostOptions& options, const Tokens& tokens) {

@@ -11,7 +11,8 @@ namespace remote::ssh {
 // How one server is reached: every setting with the place it came from. configs.yaml overrides ~/.ssh/config,
 // which overrides the defaults. `remote servers` prints it.
 struct Target {
-  std::string name;  // the server's name in configs.yaml; a jump host's as it was given
+  std::string name;   // the server's name in configs.yaml; a jump host's as it was given
+  std::string alias;  // the host as it was given, which ~/.ssh/config's patterns match
   config::Setting<std::string> host;
   config::Setting<int> port{22};
   config::Setting<std::string> user;
@@ -38,6 +39,14 @@ struct Target {
   config::Setting<bool> hash_known_hosts;
   config::Setting<bool> compression;
   config::Setting<int> connect_timeout_s{10};
+
+  config::Setting<config::ConnectBy> connect_by;
+  // Where the control socket of the user's own OpenSSH master would be (ControlPath): what versions of
+  // OpenSSH make of it.
+  std::vector<std::filesystem::path> control_paths;
+  config::Setting<bool> gssapi;
+  std::string
+      openssh_alone;  // what of ~/.ssh/config only OpenSSH understands, and which may be needed; or ""
 
   // "user@host:port".
   std::string describe() const;

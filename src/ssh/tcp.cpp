@@ -164,6 +164,10 @@ UniqueFd stream_socket(int family) {
 #endif
 }
 
+std::string address_of(const std::string& host, const Patience& patience) {
+  return numeric_address(*resolve(host, "22", patience));
+}
+
 TcpLink connect_tcp(const std::string& host, int port, const Patience& patience) {
   const std::string where = host_and_port(host, port);
   const Addresses addresses = resolve(host, std::to_string(port), patience);

@@ -20,6 +20,9 @@ struct TcpLink {
 // Unreachable with the reason and a hint, Interrupted on cancel (also while the name is resolved).
 TcpLink connect_tcp(const std::string& host, int port, const Patience& patience);
 
+// The numeric address that a name has, the first one. Throws as connect_tcp() does.
+std::string address_of(const std::string& host, const Patience& patience);
+
 // "host:port", "[::1]:port".
 std::string host_and_port(const std::string& host, int port);
 

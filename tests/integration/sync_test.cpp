@@ -311,6 +311,7 @@ TEST(Sync, AServerWithoutRsyncGetsTheFix) {
   const config::Config config = sandbox.config();
   ssh::ConnectorOptions connector_options;
   connector_options.user_config = "/dev/null";
+  connector_options.masters = sandbox.masters();
   const auto connection =
       ssh::make_connector(config, connector_options)->connect(config.servers[0], Cancel());
   SyncOptions options;

@@ -85,6 +85,7 @@ class SandboxTest : public ::testing::Test {
   std::unique_ptr<ssh::Connection> connect(std::size_t index = 0) const {
     ssh::ConnectorOptions connector_options;
     connector_options.user_config = "/dev/null";
+    connector_options.masters = sandbox_.masters();
     return ssh::make_connector(config_, connector_options)->connect(config_.servers[index], Cancel());
   }
   fs::path here(const std::string& name) const { return sandbox_.project() / name; }

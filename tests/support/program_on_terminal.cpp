@@ -42,6 +42,7 @@ ProgramOnTerminal::ProgramOnTerminal(const std::vector<std::string>& words, cons
     ::setenv("HOME", home.c_str(), 1);
     ::setenv("TERM", "xterm", 1);
     ::unsetenv("SSH_AUTH_SOCK");
+    ::unsetenv("XDG_RUNTIME_DIR");
     ::execv(remote_binary, argv.data());
     std::_Exit(127);
   }

@@ -51,11 +51,12 @@ struct SshJobWorld {
     config.servers.push_back(sshd.server(client.key()));
     connector = client.connector();
     make_folders(client.folder() / ".remote");
-    write_file_atomic(client.folder() / ".remote/configs.yaml",
-                      fmt::format("name: proj\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
-                                  "127.0.0.1, port: {}, username: {}, private_key: key, known_hosts: "
-                                  "known_hosts}}\n",
-                                  sshd.port(), own_user()));
+    write_file_atomic(
+        client.folder() / ".remote/configs.yaml",
+        fmt::format("name: proj\nconnection: {}\npython: {{manager: system}}\nservers:\n  one: {{hostname: "
+                    "127.0.0.1, port: {}, username: {}, private_key: key, known_hosts: "
+                    "known_hosts}}\n",
+                    to_string(config.connect_by), sshd.port(), own_user()));
   }
   ~SshJobWorld() {
     try {

@@ -7,6 +7,7 @@
 #include <remote/error.hpp>
 
 #include "sandbox/config.hpp"
+#include "support/test_sshd.hpp"
 
 namespace remote::test {
 namespace fs = std::filesystem;
@@ -38,6 +39,7 @@ config::Config TestSandbox::config() const {
   config.name = "my_project";
   config.python.manager = config::PythonManager::system;
   config.python.manager_given = true;
+  config.connect_by = over_openssh() ? config::ConnectBy::openssh : config::ConnectBy::automatic;
   for (const sandbox::SandboxServer& server : servers_) {
     config::Server entry;
     entry.name = server.name;
@@ -53,8 +55,10 @@ config::Config TestSandbox::config() const {
 
 void TestSandbox::write_config() const {
   std::ofstream file(project_ / ".remote/configs.yaml");
-  file << "name: my_project\npython: {manager: system}\nservers:\n";
-  for (const auto& server : config().servers) {
+  const config::Config now = config();
+  file << "name: my_project\npython: {manager: system}\nconnection: " << to_string(now.connect_by)
+       << "\nservers:\n";
+  for (const auto& server : now.servers) {
     file << "  " << server.name << ": {hostname: 127.0.0.1, port: " << *server.port
          << ", username: " << *server.username << ", private_key: .remote/sandbox/id_ed25519, "
          << "known_hosts: .remote/sandbox/known_hosts}\n";

@@ -21,6 +21,7 @@ class TestSandbox {
   TestSandbox& operator=(const TestSandbox&) = delete;
 
   const std::filesystem::path& project() const { return project_; }
+  std::filesystem::path masters() const { return temporary_.path() / "m"; }
   sandbox::Sandbox& sandbox() { return sandbox_; }
   const std::vector<sandbox::SandboxServer>& servers() const { return servers_; }
   const std::filesystem::path& home(std::size_t index) const { return servers_.at(index).home; }

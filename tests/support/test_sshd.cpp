@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <utility>
@@ -13,7 +14,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/paths.hpp"
 #include "base/strings.hpp"
+#include "ssh/mux_socket.hpp"
 #include "support/processes.hpp"
 #include "support/waiting.hpp"
 
@@ -51,10 +54,23 @@ std::string own_user() {
   return name;
 }
 
+bool over_openssh() {
+  const char* wanted = std::getenv("REMOTE_TEST_CONNECTION");
+  return wanted != nullptr && std::string_view(wanted) == "openssh";
+}
+
 TestClient::TestClient() : folder_("remote-client-") {
   make_key(key());
   // The machine's own /etc/ssh/ssh_config is read too; Debian's hashes.
   write_file_atomic(ssh_config(), "HashKnownHosts no\n");
+}
+
+TestClient::~TestClient() {
+  for (const fs::path& folder : {masters(), this->folder() / ".ssh/remote"}) {
+    for (const fs::path& socket : entries_of(folder)) {
+      ssh::mux::end_master(socket);
+    }
+  }
 }
 
 std::string TestClient::public_key() const {
@@ -64,6 +80,7 @@ std::string TestClient::public_key() const {
 config::Config TestClient::config() const {
   config::Config config;
   config.project = folder();
+  config.connect_by = over_openssh() ? config::ConnectBy::openssh : config::ConnectBy::automatic;
   return config;
 }
 
@@ -71,6 +88,7 @@ ssh::ConnectorOptions TestClient::options() const {
   ssh::ConnectorOptions options;
   options.user_config = ssh_config();
   options.known_hosts = known_hosts();
+  options.masters = masters();
   options.on_new_host_key = [keys = new_keys_](const NewHostKey& key) { keys->push_back(key); };
   return options;
 }

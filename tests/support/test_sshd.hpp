@@ -19,12 +19,20 @@ int free_port();
 void make_key(const std::filesystem::path& file, const std::string& type = "ed25519",
               const std::string& passphrase = "");
 
+// Whether connections are to go over an OpenSSH master, as ctest's over_openssh.* want it:
+// REMOTE_TEST_CONNECTION.
+bool over_openssh();
+
 // A folder with a client's things in it: keys, ~/.ssh/config, known_hosts.
 class TestClient {
  public:
   TestClient();
+  ~TestClient();  // ends the masters
+  TestClient(const TestClient&) = delete;
+  TestClient& operator=(const TestClient&) = delete;
   const std::filesystem::path& folder() const { return folder_.path(); }
   std::filesystem::path key() const { return folder_.path() / "key"; }
+  std::filesystem::path masters() const { return folder_.path() / "m"; }
   std::filesystem::path known_hosts() const { return folder_.path() / "known_hosts"; }
   std::filesystem::path ssh_config() const { return folder_.path() / "ssh_config"; }
   std::string public_key() const;

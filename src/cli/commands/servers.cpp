@@ -1,8 +1,10 @@
 // `remote servers`: how the servers are now; with --verbose how each is reached, and where each setting came
 // from.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -29,9 +31,10 @@ nlohmann::json entry_json(const ServerInfo& server, const ServerState* state) {
                         {"from", setting.from},
                         {"problem", or_null(setting.problem)}});
   }
-  nlohmann::json entry = {{"server", server.name}, {"reachable", nullptr}, {"gpus", nullptr},
-                          {"jobs", nullptr},       {"settings", settings}, {"load", nullptr},
-                          {"gpu_details", nullptr}};
+  nlohmann::json entry = {{"server", server.name},  {"reachable", nullptr},
+                          {"gpus", nullptr},        {"jobs", nullptr},
+                          {"settings", settings},   {"load", nullptr},
+                          {"gpu_details", nullptr}, {"login", or_null(server.logged_in ? "open" : "")}};
   if (state != nullptr) {
     entry["reachable"] = !state->error.has_value();
     entry["jobs"] = state->jobs;
@@ -59,22 +62,28 @@ void add_settings(ui::Table& table, const ServerInfo& server, bool name_on_each)
   }
 }
 
-void add_state(ui::Table& table, const ServerState& state) {
+// `login`: what stands in that column; nullptr where there is none.
+void add_state(ui::Table& table, const ServerState& state, const char* login) {
   ui::Cell gpus("-");
   if (state.gpus && state.expected_gpus && *state.gpus != *state.expected_gpus) {
     gpus = ui::Cell(fmt::format("{} of {}", *state.gpus, *state.expected_gpus), ui::Style::yellow);
   } else if (state.gpus) {
     gpus = std::to_string(*state.gpus);
   }
-  table.add(
-      {ui::Cell(state.server, ui::Style::cyan),
-       state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green), std::move(gpus),
-       state.load && !state.load->others.empty() ? fmt::format("{} + {}", state.jobs, other_jobs(*state.load))
-                                                 : std::to_string(state.jobs),
-       state.load ? fmt::format("{:.1f} on {}", state.load->load,
-                                counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
-                  : "-",
-       in_short(state.gpu_facts)});
+  std::vector<ui::Cell> cells = {
+      ui::Cell(state.server, ui::Style::cyan),
+      state.error ? ui::Cell("no", ui::Style::red) : ui::Cell("yes", ui::Style::green),
+      std::move(gpus),
+      state.load && !state.load->others.empty() ? fmt::format("{} + {}", state.jobs, other_jobs(*state.load))
+                                                : std::to_string(state.jobs),
+      state.load ? fmt::format("{:.1f} on {}", state.load->load,
+                               counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
+                 : "-",
+      in_short(state.gpu_facts)};
+  if (login != nullptr) {
+    cells.insert(cells.begin() + 2, ui::Cell(login));
+  }
+  table.add(std::move(cells));
 }
 
 int code_of(const Error& error) {
@@ -115,12 +124,18 @@ int run_servers(Context& context, const std::vector<std::string>& globs) {
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for " + counted(servers.size(), "server"));
   const std::vector<ServerState> states = context.project().server_states(globs);
   waiting.reset();
-  ui::Table table({"SERVER", "REACHABLE", {"GPUS", true}, {"JOBS", true}, "LOAD", "GPUS IN USE"});
+  const bool logins = std::ranges::any_of(servers, &ServerInfo::logged_in);
+  std::vector<ui::Column> columns = {"SERVER",       "REACHABLE", {"GPUS", true},
+                                     {"JOBS", true}, "LOAD",      "GPUS IN USE"};
+  if (logins) {
+    columns.insert(columns.begin() + 2, "LOGIN");
+  }
+  ui::Table table(std::move(columns));
   auto json = nlohmann::json::array();
   int code = 0;
   for (std::size_t i = 0; i < states.size(); ++i) {
     json.push_back(entry_json(servers[i], &states[i]));
-    add_state(table, states[i]);
+    add_state(table, states[i], !logins ? nullptr : servers[i].logged_in ? "open" : "-");
     if (states[i].error) {
       code = std::max(code, code_of(*states[i].error));
     }

@@ -1,0 +1,318 @@
+#include "ssh/masters.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <thread>
+
+#include <fmt/format.h>
+#include <remote/error.hpp>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/hashing.hpp"
+#include "base/log.hpp"
+#include "base/ownership.hpp"
+#include "base/paths.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "base/subprocess.hpp"
+#include "server/program.hpp"
+#include "ssh/host_keys.hpp"
+#include "ssh/tcp.hpp"
+
+namespace remote::ssh {
+namespace fs = std::filesystem;
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// How long a server may take for its first answer over an open master: then its link is dead, as after a
+// night's sleep of this machine.
+constexpr milliseconds answer_limit{3000};
+// A name of ours, and what ssh puts behind it while it makes the socket.
+constexpr std::size_t name_length = 16;
+constexpr std::size_t temporary_suffix = 17;
+
+bool fits(const fs::path& folder) {
+  constexpr std::size_t longest = 104;  // sun_path of macOS, with its NUL
+  return folder.string().size() + 1 + name_length + temporary_suffix < longest;
+}
+
+bool is_private_folder(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::geteuid() &&
+         (info.st_mode & 077) == 0;
+}
+
+// A value of an -o option: its percent signs mean themselves, and blanks belong to it.
+std::string option_value(const std::string& text) {
+  std::string value = "\"";
+  for (const char c : text) {
+    value += c == '%' ? "%%" : c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  }
+  return value + "\"";
+}
+
+std::string percent_free(const std::string& text) {
+  std::string value;
+  for (const char c : text) {
+    value += c == '%' ? "%%" : std::string(1, c);
+  }
+  return value;
+}
+
+// What a connection over a master knows of its login. Of the server's key, what known_hosts has: ssh has
+// checked it.
+LoginFacts login_of(const Target& target) {
+  LoginFacts login;
+  login.user = target.user.value;
+  login.host = target.host.value;
+  login.port = target.port.value;
+  login.server = target.name;
+  const std::vector<KnownKey> known = known_keys(target);
+  for (const std::string_view type : {"ssh-ed25519", "ecdsa-", "rsa-", "ssh-rsa"}) {
+    const auto key = std::ranges::find_if(
+        known, [&](const KnownKey& one) { return !one.revoked && one.type.starts_with(type); });
+    if (login.host_key.empty() && key != known.end()) {
+      login.host_key = key->type + " " + key->base64;
+    }
+  }
+  return login;
+}
+
+// For other servers' ranks. A name that only ssh's own way resolves stays one.
+std::string address_for(const Target& target, const Cancel& cancel) {
+  if (target.jumps.empty() && target.proxy_command.value.empty()) {
+    try {
+      return address_of(target.host.value, Patience(seconds(2), cancel));
+    } catch (const Unreachable& error) {
+      log_info(target.name, "{}", error.message());
+    }
+  }
+  return target.host.value;
+}
+
+// Why ssh could not log in. It has no other word for that than its text, which is never translated.
+Error refusal(const Target& target, const std::string& said) {
+  const std::string what = "cannot log in as " + target.user.value;
+  const std::string reason = "ssh says: " + (said.empty() ? "nothing" : last_lines(trim(said), 2));
+  if (said.find("Permission denied") != std::string::npos ||
+      said.find("Too many authentication") != std::string::npos) {
+    return Error(what, reason).mended_by(Remedy::log_in).because(Cause::auth);
+  }
+  if (said.find("ost key") != std::string::npos) {
+    return Error(what, reason, "compare the key with the server's; known_hosts has the one that was known")
+        .because(Cause::host_key);
+  }
+  return Unreachable("cannot connect", reason, "check the address, the network and the server");
+}
+
+}  // namespace
+
+Target jump_of(const Target& target, std::size_t index) {
+  Target hop = target.jumps.at(index);
+  hop.jumps.assign(target.jumps.begin(), target.jumps.begin() + static_cast<std::ptrdiff_t>(index));
+  return hop;
+}
+
+fs::path Masters::folder() const {
+  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const fs::path short_one =
+      runtime != nullptr && *runtime == '/' ? fs::path(runtime) / "remote" : fs::path();
+  const bool usable = !short_one.empty() && fits(short_one) && is_private_folder(runtime);
+  return !folder_.empty() ? folder_ : usable ? short_one : home_folder() / ".ssh" / "remote";
+}
+
+// Made where it is not there yet.
+void Masters::require_folder() const {
+  const fs::path path = folder();
+  if (!fits(path)) {
+    throw Error::usage("cannot have control sockets", path.string() + " is too long for them",
+                       "set XDG_RUNTIME_DIR to a short folder of mode 700, or `connection: libssh`");
+  }
+  make_folders(path.parent_path(), 0700);
+  make_folders(path, 0700);
+  if (!is_private_folder(path)) {
+    throw Error::usage("cannot have control sockets", "others than you may look into " + path.string(),
+                       "chmod 700 " + path.string());
+  }
+}
+
+fs::path Masters::socket_of(const Target& target) const {
+  std::string way = target.describe();
+  for (const Target& jump : target.jumps) {
+    way += " " + jump.describe();
+  }
+  way += "\n" + target.proxy_command.value;
+  return folder() / sha256_hex(way).substr(0, name_length);
+}
+
+std::unique_ptr<MuxConnection> Masters::connect(const Target& target, const Cancel& cancel,
+                                                ConnectLimit limit, bool* full) const {
+  std::vector<fs::path> paths{socket_of(target)};
+  const fs::path ours = paths.front();
+  paths.insert(paths.end(), target.control_paths.begin(), target.control_paths.end());
+  for (const fs::path& path : paths) {
+    struct stat info {};
+    if (::lstat(path.c_str(), &info) != 0) {
+      continue;
+    }
+    const Stopwatch watch;
+    try {
+      auto connection = std::make_unique<MuxConnection>(path, login_of(target), address_for(target, cancel),
+                                                        path == ours, cancel);
+      connection->prove(server::program_command(),
+                        std::min<milliseconds>(answer_limit, limit.value_or(seconds(60))));
+      log_info(target.name, "over the OpenSSH master {} after {}", path.string(), watch.text());
+      return connection;
+    } catch (const TooManyChannels&) {
+      log_info(target.name, "the server takes no further session over the OpenSSH master {}", path.string());
+      if (full != nullptr) {
+        *full = true;
+      }
+    } catch (const Unreachable& error) {
+      log_info(target.name, "no answer over the OpenSSH master {}: {}", path.string(), error.message());
+      if (path == ours) {
+        mux::retire_master(path);
+      }
+    } catch (const Error& error) {
+      log_info(target.name, "{}", error.message());
+    }
+  }
+  return nullptr;
+}
+
+std::vector<std::string> Masters::command(const Target& target, const OpenMaster& how) const {
+  std::vector<std::string> words{"ssh"};
+  const auto option = [&](const std::string& name, const std::string& value) {
+    words.insert(words.end(), {"-o", name + "=" + value});
+  };
+  if (!user_config_.empty()) {
+    words.insert(words.end(), {"-F", user_config_.string()});
+  }
+  for (const char* flag : {"-M", "-N", "-f", "-T"}) {
+    words.emplace_back(flag);
+  }
+  option("ControlPath", option_value(socket_of(target).string()));
+  option("ControlPersist", std::to_string(how.open_for.count()));
+  option("ServerAliveInterval", "10");
+  option("ServerAliveCountMax", "2");
+  for (const char* name : {"ForwardAgent", "ForwardX11", "PermitLocalCommand", "Tunnel"}) {
+    option(name, "no");
+  }
+  option("ClearAllForwardings", "yes");
+  option("RemoteCommand", "none");
+  option("BatchMode", how.on_terminal ? "no" : "yes");
+  option("ConnectTimeout", std::to_string(target.connect_timeout_s.value));
+  option("StrictHostKeyChecking", target.host_keys.value == config::HostKeys::strict ? "yes" : "accept-new");
+  std::string files;
+  for (const fs::path& file : target.known_hosts.value) {
+    files += (files.empty() ? "" : " ") + option_value(file.string());
+  }
+  option("UserKnownHostsFile", files.empty() ? "none" : files);
+  for (const auto& key : target.identities) {
+    if (key.origin.starts_with("configs.yaml")) {
+      words.insert(words.end(), {"-i", percent_free(key.value.string())});
+      if (target.identities_given) {
+        option("IdentitiesOnly", "yes");  // an agent with many keys would use up the attempts
+      }
+    }
+  }
+  if (!target.jumps.empty()) {
+    const Target hop = jump_of(target, target.jumps.size() - 1);
+    std::string way = "ssh";
+    if (!user_config_.empty()) {
+      way += " -F " + shell_quote(user_config_.string());
+    }
+    way += " -o ControlMaster=no -o BatchMode=yes -o ControlPath=" +
+           shell_quote(option_value(socket_of(hop).string())) + " -l " + shell_quote(hop.user.value) +
+           " -p " + std::to_string(hop.port.value) + " -W ";
+    option("ProxyCommand", percent_free(way) + "[%h]:%p -- " + percent_free(shell_quote(hop.alias)));
+  }
+  words.insert(words.end(),
+               {"-l", target.user.value, "-p", std::to_string(target.port.value), "--", target.alias});
+  return words;
+}
+
+void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel) const {
+  require_folder();
+  const fs::path socket = socket_of(target);
+  const FileLock lock(socket.string() + ".lock", &cancel);
+  if (mux::answers(socket, cancel)) {
+    return;
+  }
+  remove_file(socket);  // of one that died
+  const TempFolder folder("remote-login-");
+  const fs::path log = folder.path() / "log";
+  SubprocessSpec spec;
+  spec.argv = command(target, how);
+  if (how.on_terminal) {
+    spec.set_env = {{"SSH_ASKPASS_REQUIRE", "never"}};
+  } else {
+    spec.argv.insert(spec.argv.begin() + 1, {"-E", log.string()});
+  }
+  log_info(target.name, "opening an OpenSSH master for {}", target.describe());
+  Subprocess ssh(spec);
+  // ConnectTimeout is for the way there; a server that then says nothing is waited for no longer than this.
+  const auto deadline = std::chrono::steady_clock::now() + seconds(target.connect_timeout_s.value + 20);
+  while (!ssh.poll()) {
+    cancel.check();
+    if (!how.on_terminal && std::chrono::steady_clock::now() > deadline) {
+      throw Unreachable(Error("cannot log in", fmt::format("{} stopped answering", target.describe()),
+                              "check the server's load")
+                            .because(Cause::timeout));
+    }
+    std::this_thread::sleep_for(milliseconds(10));
+  }
+  const std::string said = read_file_if_there(log).value_or("");
+  if (!ssh.wait().success()) {
+    if (how.on_terminal) {
+      throw Error("cannot log in as " + target.user.value, "ssh could not, as it says above",
+                  "check user, key and code; `ssh -v` tells more")
+          .because(Cause::auth);
+    }
+    throw refusal(target, said);
+  }
+  if (!mux::answers(socket, cancel)) {
+    throw Error("cannot use the control socket",
+                "ssh has logged in, but its master does not answer" +
+                    (said.empty() ? "" : ": " + last_lines(trim(said), 2)),
+                "end that ssh process, or set `connection: libssh`");
+  }
+  write_file_atomic(socket.string() + ".for", std::to_string(how.open_for.count()), 0600);
+}
+
+void Masters::open(const Target& target, const OpenMaster& how, const Cancel& cancel) const {
+  for (std::size_t i = 0; i < target.jumps.size(); ++i) {
+    start(jump_of(target, i), how, cancel);
+  }
+  start(target, how, cancel);
+}
+
+std::optional<seconds> Masters::open_for(const Target& target) const {
+  const fs::path socket = socket_of(target);
+  if (!mux::answers(socket)) {
+    return std::nullopt;
+  }
+  return seconds(
+      parse_number<int>(trim(read_file_if_there(socket.string() + ".for").value_or(""))).value_or(0));
+}
+
+bool Masters::any_open(const Target& target) const {
+  return mux::answers(socket_of(target)) ||
+         std::ranges::any_of(target.control_paths, [](const fs::path& path) { return mux::answers(path); });
+}
+
+bool Masters::close(const Target& target) const {
+  const fs::path socket = socket_of(target);
+  struct stat info {};
+  const bool closed = ::lstat(socket.c_str(), &info) == 0 && mux::end_master(socket);
+  remove_file(socket.string() + ".for");
+  return closed;
+}
+
+}  // namespace remote::ssh

@@ -1,0 +1,124 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <poll.h>
+
+#include "ssh/connection.hpp"
+#include "ssh/mux_socket.hpp"
+
+namespace remote::ssh {
+
+// A master has no word for a signal that ended a command; OpenSSH's own client says this.
+inline constexpr int untold_exit_code = 255;
+
+// What one session or TCP connection over a master is doing: a control socket of its own, and the descriptors
+// that the master reads from and writes to. MuxConnection drives it; the handle that callers hold
+// (MuxChannel) may go away at any time, also from within the sink.
+class MuxState {
+ public:
+  // A session that runs `command`, on a terminal where one is asked for. These throw Error when the master is
+  // gone.
+  MuxState(const std::filesystem::path& socket, std::string command, std::optional<TerminalRequest> terminal,
+           Sink sink);
+  // A TCP connection from the server.
+  MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink);
+  MuxState(const MuxState&) = delete;
+  MuxState& operator=(const MuxState&) = delete;
+
+  // Opened ahead: keeps what it gets.
+  void keep_as_spare() { spare_ = paused_ = true; }
+  bool spare() const { return spare_; }
+  // Makes a spare one that is used; false when it is of no use for this command.
+  bool adopt(const std::string& command, const Sink& sink);
+  // Takes what the master says of it; true when it said something.
+  bool take_news();
+  // Moves what can be moved; true when something was.
+  bool serve();
+  // Hands over all that has arrived.
+  bool deliver();
+  void add_to(std::vector<pollfd>& fds) const;
+  // Nobody reads it any more.
+  void release() { released_ = true; }
+  // The master has closed it without a word of how it ended.
+  bool ended_untold() const { return socket_.ended() && !status_ && !refused(); }
+  void set_status(ExitStatus status) { status_ = status; }
+
+  bool opening() const { return phase_ == Phase::opening; }
+  bool refused() const { return phase_ == Phase::refused; }
+  const std::string& refusal() const { return refusal_; }
+  bool released() const { return released_; }
+  bool tcp() const { return tcp_; }
+  bool output_ended() const { return !out_ && !err_; }
+  bool finished() const {
+    return refused() || (output_ended() && (status_.has_value() || (tcp_ && socket_.ended())));
+  }
+  const std::optional<ExitStatus>& status() const { return status_; }
+  int control_fd() const { return socket_.fd(); }
+  bool socket_ended() const { return socket_.ended(); }
+
+  std::size_t writable() const;
+  void write(std::string_view data);
+  void close_input();
+  void resize(const TerminalSize& size);
+  void pause(bool paused) { paused_ = paused; }
+
+ private:
+  enum class Phase { opening, open, refused };
+
+  void open_terminal(const TerminalRequest& terminal);
+  void begin_terminal();
+  bool send_input();
+  bool read_output(UniqueFd& fd, Stream stream);
+  void refuse(std::string why);
+
+  mux::ControlSocket socket_;
+  std::string command_;
+  bool tcp_ = false;
+  Sink sink_;
+  UniqueFd in_;   // what we write is the command's input; on a terminal, its other end
+  UniqueFd out_;  // the command's output
+  UniqueFd err_;
+  int terminal_fd_ = -1;         // in_ or out_: where the size is set
+  std::vector<UniqueFd> given_;  // the master's ends, until it has them
+  std::optional<std::uint32_t> master_;
+  std::uint32_t session_ = 0;
+  Phase phase_ = Phase::opening;
+  std::string refusal_;
+  std::string outgoing_;
+  bool spare_ = false;
+  bool paused_ = false;
+  bool released_ = false;
+  bool input_closed_ = false;
+  std::optional<ExitStatus> status_;
+};
+
+class MuxChannel final : public Channel {
+ public:
+  explicit MuxChannel(std::shared_ptr<MuxState> state) : state_(std::move(state)) {}
+  ~MuxChannel() override { state_->release(); }
+  MuxChannel(const MuxChannel&) = delete;
+  MuxChannel& operator=(const MuxChannel&) = delete;
+
+  std::size_t writable() const override { return state_->writable(); }
+  void write(std::string_view data) override { state_->write(data); }
+  void close_input() override { state_->close_input(); }
+  void resize(const TerminalSize& size) override { state_->resize(size); }
+  void pause(bool paused) override { state_->pause(paused); }
+  bool finished() const override { return state_->finished(); }
+  std::optional<ExitStatus> status() const override { return state_->status(); }
+  bool opening() const override { return state_->opening(); }
+  std::string refusal() const override { return state_->refusal(); }
+  bool output_ended() const override { return state_->output_ended(); }
+
+ private:
+  std::shared_ptr<MuxState> state_;
+};
+
+}  // namespace remote::ssh

@@ -1,0 +1,353 @@
+#include "ssh/mux_connection.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include <fmt/format.h>
+
+#include "base/log.hpp"
+
+namespace remote::ssh {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds session_timeout{30000};
+constexpr milliseconds soon_timeout{7000};
+// How long silence may last until a sign of life is asked for, and how long that may take: of a master that
+// may not notice a dead link by itself, and where an answer is due at once.
+struct Silence {
+  milliseconds ask_after;
+  milliseconds dead_after;
+};
+constexpr Silence usual_silence{milliseconds(15000), milliseconds(15000)};
+constexpr Silence short_silence{milliseconds(2000), milliseconds(5000)};
+// How long a refusal may come from a session that was closed just before.
+constexpr milliseconds place_time{500};
+// Runs in every login shell, and does nothing.
+constexpr const char* no_command = ":";
+
+}  // namespace
+
+MuxConnection::MuxConnection(std::filesystem::path socket, LoginFacts login, std::string peer_address,
+                             bool self_watching, const Cancel& cancel)
+    : path_(std::move(socket)),
+      master_(path_),
+      peer_address_(std::move(peer_address)),
+      login_(std::move(login)),
+      self_watching_(self_watching),
+      cancel_(cancel) {
+  if (!mux::ask_alive(master_, cancel)) {
+    throw Error(fmt::format("cannot use the control socket {}", path_.string()), "its master does not answer",
+                "close it with `ssh -O exit`");
+  }
+}
+
+void MuxConnection::lose(std::string why) {
+  if (lost_.empty()) {
+    lost_ = std::move(why);
+  }
+}
+
+void MuxConnection::throw_lost() const {
+  log_info(server(), "connection lost: {}", lost_);
+  throw Unreachable("connection lost", lost_, "check the network and the server, then run the command again");
+}
+
+// Makes a channel; a master that is gone is a lost link.
+MuxConnection::StatePtr MuxConnection::add(const std::function<StatePtr()>& make) {
+  try {
+    channels_.push_back(make());
+    return channels_.back();
+  } catch (const Error& error) {
+    if (master_lives()) {
+      throw;
+    }
+    lose("the OpenSSH master has ended");
+    throw_lost();
+  }
+}
+
+MuxConnection::StatePtr MuxConnection::begin(const std::string& command,
+                                             const std::optional<TerminalRequest>& terminal,
+                                             const Sink& sink) {
+  StatePtr state;
+  const auto ready = std::ranges::find_if(spares_, [&](const StatePtr& one) {
+    one->take_news();
+    return !terminal && one->adopt(command, sink);
+  });
+  if (ready != spares_.end()) {
+    state = *ready;
+    spares_.erase(ready);
+  } else {
+    state = add([&] { return std::make_shared<MuxState>(path_, command, terminal, sink); });
+  }
+  for (const std::string& next : std::exchange(expected_, {})) {
+    spares_.push_back(add(
+        [&] { return std::make_shared<MuxState>(path_, next, std::optional<TerminalRequest>(), Sink()); }));
+    spares_.back()->keep_as_spare();
+  }
+  return state;
+}
+
+void MuxConnection::expect(const std::string& command) {
+  if (!command.empty()) {  // a session begins with its command
+    expected_.push_back(command);
+  }
+}
+
+void MuxConnection::prove(const std::string& command, milliseconds limit) {
+  const auto begin = clock::now();
+  for (;;) {
+    const auto state = add(
+        [&] { return std::make_shared<MuxState>(path_, command, std::optional<TerminalRequest>(), Sink()); });
+    state->keep_as_spare();
+    spares_.push_back(state);
+    wait_until_open(*state, limit);
+    if (!state->refused()) {
+      return;
+    }
+    drop_spares();
+    if (clock::now() - begin >= place_time) {
+      throw TooManyChannels();
+    }
+    std::this_thread::sleep_for(milliseconds(20));  // another command may just have ended
+  }
+}
+
+std::unique_ptr<Channel> MuxConnection::open(const std::string& command, Sink sink) {
+  return open_with([&] { return begin(command, std::nullopt, sink); });
+}
+
+std::unique_ptr<Channel> MuxConnection::open_on_terminal(const std::string& command,
+                                                         const TerminalRequest& terminal, Sink sink) {
+  return open_with([&] { return begin(command, terminal, sink); });
+}
+
+std::unique_ptr<Channel> MuxConnection::open_tcp(const std::string& host, int port, Sink sink) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  return std::make_unique<MuxChannel>(
+      add([&] { return std::make_shared<MuxState>(path_, host, port, std::move(sink)); }));
+}
+
+std::unique_ptr<Channel> MuxConnection::open_with(const std::function<StatePtr()>& begin) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  drop_released();
+  const auto others =
+      std::ranges::count_if(channels_, [](const auto& one) { return !one->released() && !one->spare(); });
+  auto pause = milliseconds(0);
+  const Stopwatch watch;
+  for (;;) {
+    drop_released();
+    const StatePtr state = begin();
+    auto channel = std::make_unique<MuxChannel>(state);
+    wait_until_open(*state, watchful_ ? soon_timeout : session_timeout);
+    if (!state->refused() || state->status()) {
+      log_debug(server(), "channel open after {}, {} others", watch.text(), others);
+      return channel;
+    }
+    channel.reset();
+    // Places are taken by what was opened ahead; or by what was just closed, until its command has ended as
+    // well.
+    if (drop_spares() || clock::now() - closed_at_ < place_time) {
+      std::this_thread::sleep_for(std::exchange(pause, milliseconds(5)));
+      continue;
+    }
+    if (others > 0) {
+      throw TooManyChannels();
+    }
+    throw Error(
+        "cannot open a channel", state->refusal(),
+        "the server allows no further session over this control socket: end others, or raise MaxSessions in "
+        "its sshd_config")
+        .because(Cause::refused);
+  }
+}
+
+bool MuxConnection::drop_spares() {
+  for (const StatePtr& spare : spares_) {
+    spare->release();
+  }
+  const bool any = !std::exchange(spares_, {}).empty();
+  drop_released();
+  return any;
+}
+
+// Waits for the server's word. What arrives for others meanwhile waits in their pipes.
+void MuxConnection::wait_until_open(MuxState& state, milliseconds limit) {
+  const auto deadline = clock::now() + limit;
+  for (;;) {
+    state.take_news();
+    if (!state.opening()) {
+      heard_ = clock::now();
+      return;
+    }
+    cancel_.check();
+    if (state.socket_ended()) {
+      lose("the OpenSSH master has ended");
+    } else if (clock::now() >= deadline) {
+      lose(fmt::format("the server did not answer for {} s", limit.count() / 1000));
+    }
+    if (!lost_.empty()) {
+      throw_lost();
+    }
+    const auto left = std::chrono::ceil<milliseconds>(deadline - clock::now()).count();
+    pollfd slots[] = {{state.control_fd(), POLLIN, 0}, {cancel_.fd(), POLLIN, 0}};
+    ::poll(slots, 2, static_cast<int>(std::clamp<long long>(left, 0, 1000)));
+  }
+}
+
+// Closes the channels whose handles are gone.
+void MuxConnection::drop_released() {
+  std::erase_if(channels_, [this](const StatePtr& state) {
+    if (state->released() && !state->refused()) {
+      closed_at_ = clock::now();
+      abandoned_ = abandoned_ || (!state->spare() && !state->tcp() && !state->finished() && !state->status());
+    }
+    return state->released();
+  });
+}
+
+// Whether the master still answers, after a session of it has ended.
+bool MuxConnection::master_lives() {
+  try {
+    return mux::ask_alive(master_).has_value();
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+// A session that was closed without a word of how it ended: with the master, or by a signal.
+void MuxConnection::judge_ends() {
+  for (const StatePtr& state : channels_) {
+    if (state->ended_untold() && !state->tcp() && !state->spare()) {
+      if (state->opening() || !master_lives()) {
+        lose("the OpenSSH master has ended");
+        return;
+      }
+      state->set_status(ExitStatus::exited(untold_exit_code));
+    }
+  }
+}
+
+bool MuxConnection::serve_channels() {
+  drop_released();
+  const auto serving = channels_;  // a copy, because sinks open and close channels
+  bool done = false;
+  for (const StatePtr& state : serving) {
+    const bool was_over = state->finished();
+    done = state->serve() || done;
+    if (!was_over && state->finished()) {
+      closed_at_ = clock::now();
+    }
+  }
+  judge_ends();
+  return done;
+}
+
+bool MuxConnection::idle() noexcept {
+  try {
+    drop_released();
+    if (master_.receive() || master_.ended()) {
+      return false;
+    }
+  } catch (const Error&) {
+    return false;
+  }
+  return !abandoned_ && lost_.empty() &&
+         std::ranges::all_of(channels_, [](const auto& state) { return state->spare(); });
+}
+
+void MuxConnection::be_watchful(bool on) {
+  watchful_ = on;
+  heard_ = clock::now();  // nobody has listened since
+}
+
+std::optional<MuxConnection::clock::time_point> MuxConnection::next_check() const {
+  const Silence& silence = watchful_ ? short_silence : usual_silence;
+  if (sign_of_life_) {
+    return asked_ + silence.dead_after;
+  }
+  const bool waits =
+      std::ranges::any_of(channels_, [](const auto& one) { return !one->spare() && !one->released(); });
+  return waits && (watchful_ || !self_watching_) ? std::optional(heard_ + silence.ask_after) : std::nullopt;
+}
+
+// Called when nothing has come for a while: opens a session for the server's answer, or gives the link up.
+void MuxConnection::check_link() {
+  if (sign_of_life_) {
+    lose(fmt::format("the server has not answered for {} s",
+                     std::chrono::duration_cast<std::chrono::seconds>(clock::now() - heard_).count()));
+    throw_lost();
+  }
+  log_debug(server(), "silent for a while: asking for a sign of life");
+  sign_of_life_ = add([&] {
+    return std::make_shared<MuxState>(path_, no_command, std::optional<TerminalRequest>(), Sink());
+  });
+  sign_of_life_->keep_as_spare();
+  asked_ = clock::now();
+}
+
+void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
+  const auto until = clock::now() + timeout;
+  bool served = serve_channels();
+  if (!lost_.empty() && !served) {
+    throw_lost();
+  }
+  std::vector<pollfd> fds;
+  for (;;) {
+    fds.assign(also.begin(), also.end());
+    fds.push_back({master_.fd(), POLLIN, 0});
+    for (const StatePtr& state : channels_) {
+      state->add_to(fds);
+    }
+    const auto check = next_check();
+    const auto wait =
+        std::chrono::ceil<milliseconds>((check ? std::min(until, *check) : until) - clock::now());
+    const bool at_once = served || !lost_.empty();
+    const int ready = ::poll(fds.data(), fds.size(),
+                             at_once ? 0 : static_cast<int>(std::clamp<long long>(wait.count(), 0, 3600000)));
+    if (ready < 0 && errno != EINTR) {
+      throw Error("cannot wait for the server", std::generic_category().message(errno))
+          .mended_by(Remedy::report_bug);
+    }
+    bool others = false;
+    for (std::size_t i = 0; i < also.size(); ++i) {
+      also[i].revents = ready > 0 ? fds[i].revents : static_cast<short>(0);
+      others = others || also[i].revents != 0;
+    }
+    const bool news = ready > 0 && std::any_of(fds.begin() + std::ssize(also), fds.end(),
+                                               [](const pollfd& one) { return one.revents != 0; });
+    if (news) {
+      served = serve_channels() || served;
+      master_.receive();
+      if (master_.ended()) {
+        lose("the OpenSSH master has ended");
+      }
+    } else if (check && clock::now() >= *check) {
+      check_link();
+    }
+    if (served) {
+      heard_ = clock::now();
+    }
+    if (sign_of_life_ && (!sign_of_life_->opening() || served)) {
+      heard_ = clock::now();
+      sign_of_life_->release();
+      sign_of_life_.reset();
+    }
+    // What came before the end still counts: it may say how the command ended.
+    if (!lost_.empty() && !served) {
+      throw_lost();
+    }
+    if (served || others || clock::now() >= until) {
+      return;
+    }
+  }
+}
+
+}  // namespace remote::ssh

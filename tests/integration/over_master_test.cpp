@@ -1,0 +1,244 @@
+// Connections over OpenSSH masters: which is used, what ends with it, and what it cannot do.
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <remote/error.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/files.hpp"
+#include "base/paths.hpp"
+#include "base/subprocess.hpp"
+#include "ssh/masters.hpp"
+#include "ssh/session.hpp"
+#include "support/test_sshd.hpp"
+#include "support/waiting.hpp"
+
+namespace remote {
+namespace {
+
+using namespace std::chrono_literals;
+using test::TestClient;
+using test::TestSshd;
+
+class OverMaster : public testing::Test {
+ protected:
+  std::unique_ptr<ssh::Connection> connect(const TestSshd& sshd, config::ConnectBy by) const {
+    config::Config config = client.config();
+    config.connect_by = by;
+    return ssh::make_connector(config, client.options())->connect(sshd.server(client.key()), Cancel());
+  }
+  static bool over_master(const ssh::Connection& connection) {
+    return dynamic_cast<const ssh::MuxConnection*>(&connection) != nullptr;
+  }
+  static ExecResult run(ssh::Connection& connection, const std::string& command) {
+    ssh::ExecRequest request;
+    request.command = command;
+    request.timeout = 30s;
+    return connection.exec(request);
+  }
+  // A master of the user's own, at the ControlPath of ~/.ssh/config; returns its pid.
+  pid_t open_own(const TestSshd& sshd, const std::string& path) const {
+    write_file_atomic(client.ssh_config(), "HashKnownHosts no\nControlPath " + path + "\n");
+    SubprocessSpec spec;
+    spec.argv = {"ssh",
+                 "-F",
+                 client.ssh_config().string(),
+                 "-MNf",
+                 "-i",
+                 client.key().string(),
+                 "-o",
+                 "StrictHostKeyChecking=accept-new",
+                 "-o",
+                 "UserKnownHostsFile=" + client.known_hosts().string(),
+                 "-p",
+                 std::to_string(sshd.port()),
+                 "-l",
+                 test::own_user(),
+                 "-o",
+                 "BatchMode=yes",
+                 "-E",
+                 (client.folder() / "own-log").string(),
+                 "127.0.0.1"};
+    Subprocess ssh(spec);
+    EXPECT_TRUE(ssh.wait().success());
+    const auto sockets = control_sockets(client.folder() / "own");
+    if (sockets.size() != 1) {
+      return -1;
+    }
+    ssh::mux::ControlSocket socket(sockets[0]);
+    return static_cast<pid_t>(ssh::mux::ask_alive(socket).value_or(0));
+  }
+  static std::vector<std::filesystem::path> control_sockets(const std::filesystem::path& folder) {
+    std::vector<std::filesystem::path> found;
+    for (const auto& path : entries_of(folder)) {
+      struct stat info {};
+      if (::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode)) {
+        found.push_back(path);
+      }
+    }
+    return found;
+  }
+  std::filesystem::path own_folder() const {
+    make_folders(client.folder() / "own", 0700);
+    return client.folder() / "own";
+  }
+  TestClient client;
+};
+
+TEST_F(OverMaster, AutoUsesAMasterThatIsOpenAndElseLogsInByItself) {
+  TestSshd sshd(client.public_key());
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  EXPECT_TRUE(over_master(*connect(sshd, config::ConnectBy::openssh)));
+  const auto connection = connect(sshd, config::ConnectBy::automatic);
+  EXPECT_TRUE(over_master(*connection));
+  EXPECT_EQ(run(*connection, "echo hello").out, "hello\n");
+  EXPECT_EQ(connection->peer_address(), "127.0.0.1");
+  EXPECT_THAT(connection->login().host_key, testing::StartsWith("ssh-ed25519 "));
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::libssh)));
+  const auto sockets = control_sockets(client.masters());
+  ASSERT_EQ(sockets.size(), 1U);
+  EXPECT_TRUE(ssh::mux::end_master(sockets[0]));
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+}
+
+TEST_F(OverMaster, TheUsersOwnMasterIsFoundAndLeftAlone) {
+  TestSshd sshd(client.public_key());
+  for (const char* name : {"%C", "%r@%h:%p", "%n-%i-%l-%L-%u-%%"}) {
+    const pid_t master = open_own(sshd, (own_folder() / name).string());
+    ASSERT_GT(master, 1) << name;
+    EXPECT_TRUE(over_master(*connect(sshd, config::ConnectBy::automatic))) << name;
+    EXPECT_EQ(::kill(master, 0), 0);
+    EXPECT_TRUE(ssh::mux::end_master(control_sockets(own_folder())[0]));
+  }
+}
+
+TEST_F(OverMaster, ASocketThatOthersCouldReplaceIsNotUsed) {
+  TestSshd sshd(client.public_key());
+  ASSERT_GT(open_own(sshd, (own_folder() / "socket").string()), 1);
+  ::chmod(own_folder().c_str(), 0777);
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  ::chmod(own_folder().c_str(), 0700);
+  EXPECT_TRUE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  ssh::mux::end_master(own_folder() / "socket");
+}
+
+TEST_F(OverMaster, AServerThatSleepsIsNoticedInThreeSeconds) {
+  TestSshd sshd(client.public_key());
+  connect(sshd, config::ConnectBy::openssh).reset();
+  const auto stopped = sshd.signal_sessions(SIGSTOP);
+  const auto begin = std::chrono::steady_clock::now();
+  const auto connection = connect(sshd, config::ConnectBy::automatic);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 8s);
+  EXPECT_FALSE(over_master(*connection)) << "a new login";
+  EXPECT_TRUE(control_sockets(client.masters()).empty()) << "the dead one is given up";
+  for (const pid_t pid : stopped) {
+    ::kill(pid, SIGCONT);
+  }
+}
+
+TEST_F(OverMaster, AMasterThatDiesIsALostLinkAndTheNextOneWorks) {
+  TestSshd sshd(client.public_key());
+  for (int round = 0; round < 20; ++round) {
+    auto connection = connect(sshd, config::ConnectBy::openssh);
+    const auto sockets = control_sockets(client.masters());
+    ASSERT_EQ(sockets.size(), 1U);
+    ssh::mux::ControlSocket socket(sockets[0]);
+    const auto pid = static_cast<pid_t>(ssh::mux::ask_alive(socket).value_or(0));
+    ASSERT_GT(pid, 1);
+    std::jthread killer([&] {
+      std::this_thread::sleep_for(std::chrono::milliseconds(round * 3));
+      ::kill(pid, SIGKILL);
+    });
+    try {
+      const auto result = run(*connection, "sleep 1; echo done; exit 3");
+      ADD_FAILURE() << "round " << round << ": " << result.describe() << result.out;
+    } catch (const ssh::Unreachable&) {
+    }
+    killer.join();
+    EXPECT_FALSE(connection->idle());
+  }
+}
+
+TEST_F(OverMaster, WhereTheServerTakesNoMoreOverOneAutoTakesAnother) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 2"});
+  connect(sshd, config::ConnectBy::openssh).reset();
+  const auto connection = connect(sshd, config::ConnectBy::automatic);
+  ASSERT_TRUE(over_master(*connection));
+  const auto one = connection->open("cat", {});
+  const auto two = connection->open("cat", {});
+  EXPECT_THROW(connection->open("cat", {}), ssh::TooManyChannels);
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  EXPECT_THROW(connect(sshd, config::ConnectBy::openssh), ssh::TooManyChannels);
+  EXPECT_FALSE(one->finished());
+}
+
+TEST_F(OverMaster, ATcpConnectionFromTheServer) {
+  TestSshd sshd(client.public_key());
+  const auto connection = connect(sshd, config::ConnectBy::openssh);
+  std::string heard;
+  const auto channel = connection->open_tcp("127.0.0.1", sshd.port(),
+                                            [&](ssh::Stream, std::string_view data) { heard += data; });
+  while (heard.find('\n') == std::string::npos) {
+    connection->pump(1s);
+  }
+  EXPECT_THAT(heard, testing::StartsWith("SSH-2.0-"));
+  const auto nobody = connection->open_tcp("127.0.0.1", test::free_port(), {});
+  while (nobody->opening()) {
+    connection->pump(1s);
+  }
+  EXPECT_NE(nobody->refusal(), "");
+  EXPECT_EQ(run(*connection, "echo still").out, "still\n");
+}
+
+TEST_F(OverMaster, WhoGivesUpWhileASessionOpensDoesNotEndTheMaster) {
+  TestSshd sshd(client.public_key());
+  auto connection = connect(sshd, config::ConnectBy::openssh);
+  const auto stopped = sshd.signal_sessions(SIGSTOP);
+  std::jthread later([&] {
+    std::this_thread::sleep_for(500ms);
+    for (const pid_t pid : stopped) {
+      ::kill(pid, SIGCONT);
+    }
+  });
+  connection->open_tcp("127.0.0.1", sshd.port(), {}).reset();
+  connection.reset();
+  later.join();
+  EXPECT_EQ(run(*connect(sshd, config::ConnectBy::openssh), "echo there").out, "there\n");
+  EXPECT_EQ(sshd.log().find("Accepted publickey", sshd.log().find("Accepted publickey") + 1),
+            std::string::npos)
+      << "a second login";
+}
+
+TEST_F(OverMaster, BehindAJumpHostBothAreMasters) {
+  TestSshd jump(client.public_key());
+  TestSshd sshd(client.public_key());
+  config::Config config = client.config();
+  config.connect_by = config::ConnectBy::openssh;
+  config::Server server = sshd.server(client.key());
+  server.proxy_jump = fmt::format("{}@127.0.0.1:{}", test::own_user(), jump.port());
+  const auto connection = ssh::make_connector(config, client.options())->connect(server, Cancel());
+  EXPECT_EQ(run(*connection, "echo behind").out, "behind\n");
+  EXPECT_EQ(control_sockets(client.masters()).size(), 2U);
+}
+
+TEST_F(OverMaster, WhatSshCannotDoWithoutAQuestionNamesLogin) {
+  TestSshd sshd("");
+  try {
+    connect(sshd, config::ConnectBy::openssh);
+    FAIL() << "the key is not known there";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.cause(), Cause::auth) << error.message();
+    EXPECT_EQ(error.remedy(), Remedy::log_in);
+  }
+}
+
+}  // namespace
+}  // namespace remote
