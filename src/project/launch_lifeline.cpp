@@ -67,7 +67,8 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port && request_.restarts > 0) {
-      throw Error("cannot launch with restarts", "no port is free by which the other servers could reach it")
+      throw Error("cannot launch with restarts", "no port is free by which the other servers could reach it",
+                  "launch without restarts, or free a port there")
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port) {

@@ -12,6 +12,7 @@
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/ownership.hpp"
+#include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "project/core.hpp"
@@ -51,7 +52,7 @@ std::vector<Job> one_a_server(const Core& core, const std::vector<Job>& jobs) {
 
 // Makes results/, which git is not to have.
 void make_results_folder(const fs::path& folder) {
-  if (!fs::exists(folder)) {
+  if (!is_there(folder)) {
     make_folders(folder);
     write_file_atomic(folder / ".gitignore", "*\n");
   }

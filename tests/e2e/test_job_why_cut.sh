@@ -82,6 +82,7 @@ clean_up() {
     kill "$server" 2>/dev/null
   done
 }
+# shellcheck disable=SC2016
 if until_true sh -c '[ -s "$0" ] || mountpoint -q "$1"' "$work/fuse" "$work/hung" && [ ! -s "$work/fuse" ]; then
   start "hang '$work/hung/x'"
   tries=0
