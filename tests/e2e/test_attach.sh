@@ -2,7 +2,8 @@
 # remote attach on a terminal: a real training with a breakpoint in one rank of 2x2 is debugged and ends well; several that wait,
 # a terminal that goes away in the middle, an error with --pdb-on-error, and another user.
 . "${0%/*}/support.sh"
-python3 -c 'import torch, sklearn' 2>/dev/null || skip 'no torch, or no scikit-learn'
+python=/usr/bin/python3
+"$python" -c 'import torch, sklearn' 2>/dev/null || skip 'no torch, or no scikit-learn'
 code 0 sandbox up --nodes 2
 system_python
 cat >"$work/type.py" <<'PY'
@@ -71,7 +72,7 @@ code 2 attach
 has 'must be a terminal' err
 typing -- "$REMOTE" attach && fail 'attach to nothing'
 has 'no rank waits in a debugger'
-code 0 torch-launch --nproc-per-node 2 --no-follow -- python3 train.py --epochs 1
+code 0 torch-launch --nproc-per-node 2 --no-follow -- "$python" train.py --epochs 1
 long_until waits 1
 code 0 job-list
 has "(waiting in breakpoint() train.py:$line)"
@@ -103,7 +104,7 @@ if rank == 3:
     raise ValueError("of rank 3")
 PY
 code 0 rsync
-code 0 torch-launch --nproc-per-node 2 --no-follow --pdb-on-error -- python3 two.py
+code 0 torch-launch --nproc-per-node 2 --no-follow --pdb-on-error -- "$python" two.py
 until_true waits 2
 typing -- "$REMOTE" attach && fail 'attach chose one of two'
 has 'rank 2 on node-2: breakpoint() two.py:6: remote attach 2 --job 7'

@@ -48,10 +48,11 @@ began() { [ "$(grep -c '^attempt' "$(folder 0)/job.out")" = "$1" ] && [ "$(grep 
 until_true began 1
 kill -9 "$(cut -d ' ' -f 1 "$(folder 1)/pid")"
 until_true began 2
-kill -9 "$(cut -d ' ' -f 1 "$(folder 1)/lifeline.pid")"
-# its rank is ended when its lease is over, by the guard; a look here revives the lifeline, which goes on
+# Nobody looks, as that would revive the lifeline: its rank is ended when its lease is over, by the guard.
+there=$(folder 1)
 gone() { ! kill -0 "$1" 2>/dev/null; }
-pid=$(cut -d ' ' -f 1 "$(folder 1)/pid")
+pid=$(cut -d ' ' -f 1 "$there/pid")
+kill -9 "$(cut -d ' ' -f 1 "$there/lifeline.pid")"
 until_true gone "$pid"
 code 0 job-list
 until_true began 3
