@@ -381,6 +381,9 @@ class Login {
   // The server may ask several questions: first_hidden_answer() answers one of them, the person at the
   // terminal the others.
   bool try_interactive(const std::optional<std::string>& password, const std::string& what) {
+    if (nobody_answers_) {
+      return false;
+    }
     constexpr int most_rounds = 20;
     constexpr std::size_t longest_prompt = 1000;
     bool first_used = false;
@@ -402,10 +405,11 @@ class Login {
           answer = secrets_.ask(fmt::format("{}: {}", target_.describe(), prompt));
         }
         patience_.restart();
-        if (!answer) {
+        if (!answer) {  // an empty answer would count as a wrong one
           problems_.emplace_back(
               "", fmt::format("the server asks '{}' and there is no terminal to answer on", trim(prompt)));
-          answer = "";
+          nobody_answers_ = true;
+          return false;
         }
         ssh_userauth_kbdint_setanswer(session_, static_cast<unsigned>(i), answer->c_str());
       }
@@ -458,7 +462,8 @@ class Login {
       return public_half(key.value).value_or("").find("sk-") == 4;  // behind the length of its type
     });
     return token || !target_.openssh_alone.empty() || (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0 ||
-           ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 && refused_.empty() && !secrets_.can_ask());
+           ((methods & SSH_AUTH_METHOD_INTERACTIVE) != 0 && refused_.empty() &&
+            (nobody_answers_ || !secrets_.can_ask()));
   }
 
   std::string hint() const {
@@ -467,7 +472,7 @@ class Login {
     }
     const auto methods = static_cast<unsigned>(ssh_userauth_list(session_, nullptr));
     const bool passwords = (methods & any_password) != 0;
-    if (passwords && !has_configured_password() && !secrets_.can_ask()) {
+    if (passwords && !has_configured_password() && (nobody_answers_ || !secrets_.can_ask())) {
       return "run it on a terminal to be asked for the password, or set password_env in configs.yaml";
     }
     if (passwords && has_configured_password()) {
@@ -490,6 +495,7 @@ class Login {
   AcceptedKeys keys_;
   bool any_answer_ = false;
   bool partial_ = false;              // something was accepted in this round
+  bool nobody_answers_ = false;       // a question of the server
   bool shared_used_ = false;          // the password that a person typed for all servers
   std::vector<std::string> refused_;  // keys
   std::string key_hint_;              // what to do about the first key file that is of no use

@@ -85,8 +85,8 @@ void Flow::send_from(int fd, std::function<void(char)> at_end) {
 }
 
 void Flow::feed() {
-  const std::size_t count = std::min(unsent_.size(), channel_->writable());
-  if (count > 0) {
+  // Until it takes no more: who takes what it could at once tells nobody when there is room again.
+  for (std::size_t count = 0; (count = std::min(unsent_.size(), channel_->writable())) > 0;) {
     write(std::string_view(unsent_).substr(0, count));
     unsent_.erase(0, count);
   }

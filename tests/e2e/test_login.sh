@@ -35,6 +35,7 @@ EOF
 chmod 700 "$there/ask"
 cat >"/etc/pam.d/$service" <<EOF
 auth required pam_exec.so expose_authtok quiet $there/ask
+auth required pam_permit.so
 account required pam_permit.so
 session required pam_permit.so
 EOF
@@ -53,17 +54,18 @@ AuthenticationMethods publickey,keyboard-interactive
 PermitRootLogin yes
 PrintMotd no
 SetEnv HOME=$there/home
+ForceCommand cd "\$HOME" && exec sh -c "\$SSH_ORIGINAL_COMMAND"
 EOF
 "$there/$service" -D -f "$there/sshd_config" -E "$there/log" &
 server_pid=$!
-listening() { grep -q 'Server listening' "$there/log"; }
+listening() { grep -qs 'Server listening' "$there/log"; }
 until_true listening
 mkdir -p .remote
 cat >.remote/configs.yaml <<EOF
 name: otp
 python: {manager: system}
 servers:
-  one: {hostname: 127.0.0.1, port: $port, username: root, private_key: "$work/key", known_hosts: "$work/known_hosts"}
+  one: {hostname: 127.0.0.1, port: $port, username: root, private_key: "$work/key", known_hosts: known_hosts}
 EOF
 echo 'import time; print("step 1", flush=True); time.sleep(600)' >train.py
 
@@ -103,6 +105,7 @@ grep -q 'one: open until' "$work/out" || fail "it does not say until when"
 [ "$(stat -c %a "$there/run/remote")" = 700 ] || fail "the folder of the sockets is open to others"
 
 code 0 prepare
+code 0 rsync
 code 0 run --cmd 'echo "it works" && exit 0'
 grep -q 'it works' "$work/out" || fail "run shows no output"
 code 0 torch-launch --launcher ranks --cmd 'python3 train.py' --nproc-per-node 2 --no-check --tag otp

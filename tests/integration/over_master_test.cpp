@@ -90,6 +90,7 @@ class OverMaster : public testing::Test {
     make_folders(client.folder() / "own", 0700);
     return client.folder() / "own";
   }
+  const SigpipeGuard guard_;  // as of Project, which all of this runs under
   TestClient client;
 };
 

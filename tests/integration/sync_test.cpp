@@ -38,6 +38,7 @@ class SyncTest : public SandboxTest {
 
   SyncReport sync() { return sync_to(*connection_, config_, config_.servers[0], options_, Cancel()); }
 
+  const SigpipeGuard guard_;  // as of Project, which all of this runs under
   std::unique_ptr<ssh::Connection> connection_;
   SyncOptions options_;
 };

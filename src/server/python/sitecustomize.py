@@ -5,7 +5,8 @@ On signal 50, a real-time signal that no program is known to use, faulthandler w
 the file `stacks` of the job's folder, also while the main thread hangs in C code.
 
 From torch 2.4 on, a TCPStore asks for libuv, and a torch that was built without it (Debian's) refuses. USE_LIBUV=0 does
-not reach torchrun's own stores, so that the store itself is taught to do without.
+not reach torchrun's own stores, so that the store itself is taught to do without. While a TCPStore waits for rank 0 to listen, any
+signal makes it fail, also the one that asks for the stacks; it is taught to try again.
 
 Of torchrun's workers only the agent knows how they ended, and not even that knows what an exception said, unless the program
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
@@ -253,7 +254,7 @@ def _after_import(name, teach):
     sys.meta_path.insert(0, Finder())
 
 
-def _fall_back_from_libuv(_):
+def _teach_tcp_store(_):
     import sys
 
     def teach(torch_c):
@@ -267,13 +268,15 @@ def _fall_back_from_libuv(_):
 
                 class TCPStore(plain):
                     def __init__(self, *arguments, **options):
-                        try:
-                            super().__init__(*arguments, **options)
-                        except RuntimeError as error:
-                            if "libuv" not in str(error):
-                                raise
-                            options["use_libuv"] = False
-                            super().__init__(*arguments, **options)
+                        while True:
+                            try:
+                                super().__init__(*arguments, **options)
+                                return
+                            except RuntimeError as error:
+                                if "libuv" in str(error) and options.get("use_libuv", True):
+                                    options["use_libuv"] = False
+                                elif "Interrupted system call" not in str(error):
+                                    raise
 
                 module.TCPStore = TCPStore
             return started
@@ -336,7 +339,7 @@ def _main():
         _wait_for_attach,
         _end_failed_mpi_rank,
         _explain_breakpoint,
-        _fall_back_from_libuv,
+        _teach_tcp_store,
         _go_along_with_agent,
     ):
         try:
