@@ -109,7 +109,7 @@ code 0 rsync
 code 0 run --cmd 'echo "it works" && exit 0'
 grep -q 'it works' "$work/out" || fail "run shows no output"
 code 0 torch-launch --launcher ranks --cmd 'python3 train.py' --nproc-per-node 2 --no-check --tag otp
-tailed() { remote job-tail --no-follow && [ "$(grep -c 'step 1' "$work/out")" = 2 ]; }
+tailed() { remote job-tail --all --no-follow && [ "$(grep -c 'step 1' "$work/out")" = 2 ]; }
 until_true tailed
 code 0 servers --json
 grep -q '"login": "open"' "$work/out" || fail "servers does not show the login"
