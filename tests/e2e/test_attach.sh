@@ -65,14 +65,14 @@ long_until() { # a training's imports take long on a busy machine
 has() { grep -qF -- "$1" "$work/${2:-out}" || fail "std${2:-out} lacks: $1"; }
 
 # a training
-sed 's/^    model.train()$/    if dist.get_rank() == 1: breakpoint()\n    model.train()/' "$REMOTE_SOURCE_DIR/sample/train.py" >train.py
+sed 's/^    for epoch in range(1.*$/    if rank == 1: breakpoint()\n&/' "$REMOTE_SOURCE_DIR/sample/train.py" >train.py
 line=$(grep -n 'breakpoint()' train.py | cut -d : -f 1)
 code 0 rsync
 code 2 attach
 has 'must be a terminal' err
 typing -- "$REMOTE" attach && fail 'attach to nothing'
 has 'no rank waits in a debugger'
-code 0 torch-launch --nproc-per-node 2 --no-follow -- "$python" train.py --epochs 1
+code 0 torch-launch --nproc-per-node 2 --no-follow -- "$python" train.py
 long_until waits 1
 code 0 job-list
 has "(waiting in breakpoint() train.py:$line)"
