@@ -125,8 +125,14 @@ class TerminalRun {
     if (side_.begin) {
       side_.begin();
     }
-    // Ctrl-D; within a line, one only hands over what there is of it.
-    flow_.send_from(side_.input, [this](char last) { flow_.send(last == '\n' ? "\x04" : "\x04\x04"); });
+    // Ctrl-D; within a line, one only hands over what there is of it. A terminal here has no end but that it
+    // is gone, which is no Ctrl-D of its user.
+    const bool typed = isatty(side_.input) == 1;
+    flow_.send_from(side_.input, [this, typed](char last) {
+      if (!typed) {
+        flow_.send(last == '\n' ? "\x04" : "\x04\x04");
+      }
+    });
   }
 
   const std::string& request_;
