@@ -195,16 +195,21 @@ std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::Ne
   return ways;
 }
 
-// With LaunchRequest::min_servers: how many ranks the smallest launch has that can start again.
-std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
-  if (!request_.min_servers) {
-    return std::nullopt;
-  }
+std::vector<int> LaunchAttempt::ranks_by_server(const Plan& plan) const {
   std::vector<int> counts;
   for (const config::Server& server : servers_) {
     counts.push_back(
         static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server)));
   }
+  return counts;
+}
+
+// With LaunchRequest::min_servers: how many ranks the smallest launch has that can start again.
+std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
+  if (!request_.min_servers) {
+    return std::nullopt;
+  }
+  std::vector<int> counts = ranks_by_server(plan);
   std::ranges::sort(counts);
   const auto least = std::min(counts.size(), static_cast<std::size_t>(*request_.min_servers));
   return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(least), 0);

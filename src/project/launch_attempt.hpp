@@ -74,6 +74,7 @@ class LaunchAttempt {
   void plan_restarts(jobs::Lifeline& lifeline, const Plan& plan);
   // Lifeline::news.
   std::string news_text(const Plan& plan) const;
+  std::vector<int> ranks_by_server(const Plan& plan) const;
   std::optional<int> ranks_enough(const Plan& plan) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);

@@ -96,10 +96,7 @@ void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
   std::ranges::transform(request_.restart_on, std::back_inserter(causes),
                          [](RestartCause cause) { return std::string(to_string(cause)); });
   lifeline.restart_on = causes.empty() ? "any" : join(causes, ",");
-  for (const config::Server& server : servers_) {
-    lifeline.ranks.push_back(
-        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server)));
-  }
+  lifeline.ranks = ranks_by_server(plan);
   if (const auto& checkpoint = core_.config.checkpoint) {
     lifeline.checkpoint = {checkpoint->files, checkpoint->complete};
     lifeline.checkpoint.insert(lifeline.checkpoint.end(), core_.config.outputs.begin(),

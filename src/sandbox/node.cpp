@@ -21,6 +21,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/loopback.hpp"
 #include "base/paths.hpp"
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
@@ -31,14 +32,6 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 UniqueFd tcp_socket() {
 #ifdef SOCK_CLOEXEC

@@ -8,12 +8,12 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include "base/error_of.hpp"
+#include "base/loopback.hpp"
 #include "ssh/tcp.hpp"
 
 namespace remote::servers {
@@ -26,14 +26,6 @@ constexpr std::size_t most_links = 500;
 constexpr milliseconds no_room_time{200};
 // To a port of this machine. The others wait meanwhile.
 constexpr milliseconds connect_time{1000};
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 void prepare_socket(int fd) {
   ::fcntl(fd, F_SETFD, FD_CLOEXEC);

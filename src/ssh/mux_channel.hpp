@@ -10,6 +10,7 @@
 
 #include <poll.h>
 
+#include "ssh/channel_handle.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/mux_socket.hpp"
 
@@ -99,26 +100,6 @@ class MuxState {
   std::optional<ExitStatus> status_;
 };
 
-class MuxChannel final : public Channel {
- public:
-  explicit MuxChannel(std::shared_ptr<MuxState> state) : state_(std::move(state)) {}
-  ~MuxChannel() override { state_->release(); }
-  MuxChannel(const MuxChannel&) = delete;
-  MuxChannel& operator=(const MuxChannel&) = delete;
-
-  std::size_t writable() const override { return state_->writable(); }
-  void write(std::string_view data) override { state_->write(data); }
-  void close_input() override { state_->close_input(); }
-  void resize(const TerminalSize& size) override { state_->resize(size); }
-  void pause(bool paused) override { state_->pause(paused); }
-  bool finished() const override { return state_->finished(); }
-  std::optional<ExitStatus> status() const override { return state_->status(); }
-  bool opening() const override { return state_->opening(); }
-  std::string refusal() const override { return state_->refusal(); }
-  bool output_ended() const override { return state_->output_ended(); }
-
- private:
-  std::shared_ptr<MuxState> state_;
-};
+using MuxChannel = ChannelHandle<MuxState>;
 
 }  // namespace remote::ssh

@@ -9,6 +9,7 @@
 
 #include <libssh/callbacks.h>
 
+#include "ssh/channel_handle.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/libssh.hpp"
 
@@ -107,28 +108,6 @@ class ChannelState {
   std::optional<ExitStatus> status_;
 };
 
-// A caller's handle of a channel.
-class SessionChannel final : public Channel {
- public:
-  explicit SessionChannel(std::shared_ptr<ChannelState> state) : state_(std::move(state)) {}
-  ~SessionChannel() override { state_->release(); }
-  SessionChannel(const SessionChannel&) = delete;
-  SessionChannel& operator=(const SessionChannel&) = delete;
-
-  std::size_t writable() const override { return state_->writable(); }
-  void write(std::string_view data) override { state_->write(data); }
-  void close_input() override { state_->close_input(); }
-  void resize(const TerminalSize& size) override { state_->resize(size); }
-  void pause(bool paused) override { state_->pause(paused); }
-  bool finished() const override { return state_->finished(); }
-  std::optional<ExitStatus> status() const override { return state_->status(); }
-
-  bool opening() const override { return state_->opening(); }
-  std::string refusal() const override { return state_->refusal(); }
-  bool output_ended() const override { return state_->output_ended(); }
-
- private:
-  std::shared_ptr<ChannelState> state_;
-};
+using SessionChannel = ChannelHandle<ChannelState>;
 
 }  // namespace remote::ssh

@@ -22,6 +22,7 @@
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
+#include "base/loopback.hpp"
 #include "base/threads.hpp"
 #include "support/cut_proxy.hpp"
 #include "support/ssh_job_world.hpp"
@@ -34,14 +35,6 @@ using namespace std::chrono_literals;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-sockaddr_in loopback(int port) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  return address;
-}
 
 UniqueFd connect_to(int port) {
   UniqueFd fd(::socket(AF_INET, SOCK_STREAM, 0));

@@ -39,7 +39,6 @@ class Lifeline:
         self.told = []  # a member's: what it has told the hub of failures for that
         words = request["jobs"]
         self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(words[::2], words[1::2])]
-        self.clock = clock
         self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.acts = None  # of a launch that may begin anew
         common = (request, self.jobs, clock(), self.broadcast, self.write)
@@ -51,7 +50,7 @@ class Lifeline:
             self.policy = AgainPolicy(*common, self.acts)
         else:
             self.policy = Policy(*common)
-        self.looker = Looker()
+        self.looker = Looker(self.acts is not None)
         self.next_look = 0.0
         self.looked = 0.0  # when the last look began whose findings are known
         self.killed = 0.0  # when the killer had ended

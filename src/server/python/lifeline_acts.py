@@ -4,7 +4,7 @@ import glob
 import os
 import time
 
-from lifeline_job import read_words
+from lifeline_job import clock, read_words
 from lifeline_link import sha256
 
 MOST_CHECKPOINTS, LONGEST_NAME = 8, 300
@@ -37,7 +37,7 @@ class Acts:
         words = read_words(os.path.join(self.jobs[0].folder, "attempt"))
         self.attempt = int(words[1]) if len(words) == 2 else 1
         words = read_words(os.path.join(self.jobs[0].folder, "lease"))
-        self.until = lifeline.clock() + int(words[0]) / 100 - uptime() if words else None
+        self.until = clock() + int(words[0]) / 100 - uptime() if words else None
 
     def put(self, job, name, text):
         """Raises OSError."""
@@ -49,7 +49,7 @@ class Acts:
         os.rename(part, os.path.join(job.folder, name))
 
     def lease(self, until):
-        text = "%d\n" % ((uptime() + until - self.lifeline.clock()) * 100)
+        text = "%d\n" % ((uptime() + until - clock()) * 100)
         for job in self.jobs:
             try:
                 self.put(job, "lease", text)

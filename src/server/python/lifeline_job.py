@@ -137,7 +137,8 @@ class Job:
 class Looker:
     """Looks at jobs in a thread of its own: files may lie on slow storage, and who watches the other servers must not wait for them."""
 
-    def __init__(self):
+    def __init__(self, rounds):
+        self.rounds = rounds  # whether the launch may begin anew, so that jobs have some
         self.ready, self.wake = os.pipe()
         self.began = 0.0
         self.busy = False
@@ -154,7 +155,7 @@ class Looker:
         try:
             for job in jobs:
                 job.mark()
-            self.found = [(job,) + job.look() + (job.read_round(),) for job in jobs]
+            self.found = [(job,) + job.look() + (job.read_round() if self.rounds else None,) for job in jobs]
         finally:
             os.write(self.wake, b".")
 

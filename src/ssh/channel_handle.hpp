@@ -1,0 +1,38 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "ssh/connection.hpp"
+
+namespace remote::ssh {
+
+// A caller's handle of a channel that its connection drives. It may go away at any time, also from within the
+// sink.
+template <typename State>
+class ChannelHandle final : public Channel {
+ public:
+  explicit ChannelHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  ~ChannelHandle() override { state_->release(); }
+  ChannelHandle(const ChannelHandle&) = delete;
+  ChannelHandle& operator=(const ChannelHandle&) = delete;
+
+  std::size_t writable() const override { return state_->writable(); }
+  void write(std::string_view data) override { state_->write(data); }
+  void close_input() override { state_->close_input(); }
+  void resize(const TerminalSize& size) override { state_->resize(size); }
+  void pause(bool paused) override { state_->pause(paused); }
+  bool finished() const override { return state_->finished(); }
+  std::optional<ExitStatus> status() const override { return state_->status(); }
+  bool opening() const override { return state_->opening(); }
+  std::string refusal() const override { return state_->refusal(); }
+  bool output_ended() const override { return state_->output_ended(); }
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace remote::ssh
