@@ -20,6 +20,8 @@ struct TerminalSide {
   // A descriptor: what is read from it is typed on the command's terminal, and its end is Ctrl-D there. The
   // caller keeps it open. -1: nothing is typed.
   int input = -1;
+  // `input` is a terminal. It has no end but that it is lost, which is no Ctrl-D of its user.
+  bool input_is_terminal = false;
   // A non-blocking descriptor with something to read once the size has changed; the library reads it empty.
   // -1: the size does not change.
   int resized = -1;

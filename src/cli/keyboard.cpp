@@ -81,6 +81,7 @@ TerminalSide Keyboard::side() {
                         static_cast<int>(context_.terminal.rows())};
   };
   side.input = context_.terminal.input();
+  side.input_is_terminal = context_.terminal.stdin_is_terminal();
   side.resized = resized_.read.get();
   side.begin = [this] { begin(); };
   return side;

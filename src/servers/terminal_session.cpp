@@ -127,9 +127,8 @@ class TerminalRun {
     }
     // Ctrl-D; within a line, one only hands over what there is of it. A terminal here has no end but that it
     // is gone, which is no Ctrl-D of its user.
-    const bool typed = isatty(side_.input) == 1;
-    flow_.send_from(side_.input, [this, typed](char last) {
-      if (!typed) {
+    flow_.send_from(side_.input, [this](char last) {
+      if (!side_.input_is_terminal) {
         flow_.send(last == '\n' ? "\x04" : "\x04\x04");
       }
     });
