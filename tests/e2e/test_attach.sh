@@ -51,7 +51,7 @@ while read() and time.time() < end:
 sys.stdout.write(text.decode(errors="replace").replace("\r\n", "\n"))
 sys.exit(os.waitpid(pid, 0)[1] >> 8)
 PY
-typing() { python3 "$work/type.py" "$@" >"$work/out" 2>"$work/err"; }
+typing() { "$python" "$work/type.py" "$@" >"$work/out" 2>"$work/err"; }
 # waits COUNT: so many wait in a debugger
 waits() { [ "$(of_jobs "sum(len(job['waiting']) for job in d)")" = "$1" ]; }
 long_until() { # a training's imports take long on a busy machine
@@ -114,7 +114,7 @@ typing '(Pdb) ' 'x = 70\r' '(Pdb) ' 'HANGUP' -- "$REMOTE" attach 2 || fail "$(ca
 waits 2 || fail 'a lost terminal let the rank go on'
 typing '(Pdb) ' 'x\r' '70' '\x03' 'still waits: remote attach 2 --job 7' '' -- "$REMOTE" attach 2 || fail "$(cat "$work/err")"
 # one that hangs gives way to the next one
-python3 "$work/type.py" '(Pdb) ' "@$work/attached" 'attached from elsewhere' '' -- "$REMOTE" attach 2 >"$work/first" 2>&1 &
+"$python" "$work/type.py" '(Pdb) ' "@$work/attached" 'attached from elsewhere' '' -- "$REMOTE" attach 2 >"$work/first" 2>&1 &
 follower=$!
 until_true test -e "$work/attached"
 typing '(Pdb) ' '\x04' 'rank 2 on node-2 goes on' '' -- "$REMOTE" attach 2 --launch last || fail "$(cat "$work/err")"
@@ -125,7 +125,7 @@ typing '(Pdb) ' 'c\r' 'goes on' '' -- "$REMOTE" attach || fail "$(cat "$work/err
 until_true waits 1
 [ "$(of_jobs "[(job['state'], job['waiting'][0]['error']) for job in d if job['waiting']]")" = "[('running', 'ValueError')]" ] || fail 'the error in JSON'
 code 0 job-list
-has 'waiting in pdb after ValueError two.py:9'
+has 'waiting in pdb after ValueError two.py:10'
 
 # another user of the server
 if [ "$(id -u)" = 0 ]; then
@@ -138,7 +138,7 @@ if [ "$(id -u)" = 0 ]; then
   done
   for mode in 700 711; do # by the folder, and by the socket
     chmod "$mode" "$folder"
-    setpriv --reuid 65534 --regid 65534 --clear-groups python3 -c 'import os, socket, sys
+    setpriv --reuid 65534 --regid 65534 --clear-groups "$python" -c 'import os, socket, sys
 os.chdir(sys.argv[1])
 socket.socket(socket.AF_UNIX).connect(sys.argv[2])' "${folder%/*}" "debug/${socket##*/}" 2>"$work/err" && fail 'another user connects'
     has PermissionError err

@@ -5,9 +5,11 @@ gone; 13: it does not wait there any more.
 """
 import json
 import os
+import queue
 import socket
 import struct
 import sys
+import threading
 
 try:
     import readline
@@ -33,28 +35,57 @@ def connect(path):
     return channel
 
 
-def serve(channel):
-    for line in channel.makefile("r", encoding="utf-8", errors="replace"):
-        message = json.loads(line)
-        if "text" in message:
-            sys.stdout.write(message["text"])
-            sys.stdout.flush()
-        elif "over" in message:
-            return 0
-        elif "taken" in message:
-            return 11
-        elif "prompt" in message:
-            answer = ask(message["prompt"])
-            channel.sendall(json.dumps(answer).encode() + b"\n")
-    return 12
+class Session:
+    """A thread reads what the debugger sends, and ends this program; the main thread, the only one that Ctrl-C reaches, asks for lines. So
+    what comes while it asks is not missed."""
 
+    def __init__(self, channel):
+        self._channel = channel
+        self._prompts = queue.Queue()
+        self._asks = False
 
-def ask(prompt):
-    try:
-        return {"line": input(prompt)}
-    except EOFError:
-        print()
-        return {"leave": True}
+    def run(self):
+        reader = threading.Thread(target=self._read, daemon=True)
+        reader.start()
+        while True:
+            prompt = self._prompts.get()
+            self._asks = True
+            answer = self._ask(prompt)
+            self._asks = False
+            try:
+                self._channel.sendall(json.dumps(answer).encode() + b"\n")
+            except OSError:
+                reader.join()  # it knows why
+
+    def _read(self):
+        try:
+            for line in self._channel.makefile("r", encoding="utf-8", errors="replace"):
+                message = json.loads(line)
+                if "text" in message:
+                    sys.stdout.write(message["text"])
+                    sys.stdout.flush()
+                elif "over" in message:
+                    self._end(0)
+                elif "taken" in message:
+                    self._end(11)
+                elif "prompt" in message:
+                    self._prompts.put(message["prompt"])
+        except (OSError, ValueError):
+            pass
+        self._end(12)
+
+    def _end(self, code):
+        if self._asks:
+            print(flush=True)
+        os._exit(code)  # the main thread may be waiting for a key; the terminal's modes end with it
+
+    @staticmethod
+    def _ask(prompt):
+        try:
+            return {"line": input(prompt)}
+        except EOFError:
+            print()
+            return {"leave": True}
 
 
 def main():
@@ -64,12 +95,10 @@ def main():
         print("remote: %s" % error, file=sys.stderr)
         return 13
     try:
-        return serve(channel)
+        return Session(channel).run()
     except KeyboardInterrupt:
         print()
         return 10
-    except (OSError, ValueError):
-        return 12
 
 
 sys.exit(main())
