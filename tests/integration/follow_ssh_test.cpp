@@ -6,13 +6,16 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/files.hpp"
 #include "base/strings.hpp"
 #include "jobs/follow.hpp"
 #include "support/cut_proxy.hpp"
@@ -134,18 +137,23 @@ class FollowManyJobs : public ::testing::TestWithParam<int> {};
 TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   SshJobWorld world({fmt::format("MaxSessions {}", GetParam())});
   constexpr std::size_t count = 64;
-  // None ends before all are followed at the same time.
+  // None ends before all are followed at the same time. They wait without processes: so many would fill a machine.
+  const std::string gate = (world.home() / "go").string();
+  ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
+  const UniqueFd go(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
   const auto jobs = world.run_all(std::vector<std::string>(
-      count, "echo begin $REMOTE_JOB_ID; while ! [ -e ~/go ]; do sleep 0.2; done; echo end $REMOTE_JOB_ID"));
+      count, "echo begin $REMOTE_JOB_ID; read -r _ <~/go; echo end $REMOTE_JOB_ID"));
   std::mutex mutex;
   std::map<std::size_t, std::string> heard;
   std::set<std::size_t> ended;
+  bool told = false;
   FollowEvents events;
   events.output = [&](std::size_t index, ssh::Stream, std::string_view data) {
     const std::lock_guard lock(mutex);
     heard[index] += data;
-    if (heard.size() == count) {
-      std::ofstream(world.home() / "go") << "";
+    if (heard.size() == count && !std::exchange(told, true)) {
+      const std::string lines(count, '\n');
+      EXPECT_EQ(::write(go.get(), lines.data(), count), static_cast<ssize_t>(count));
     }
   };
   events.ended = [&](std::size_t index, const Job& job) {

@@ -69,7 +69,9 @@ ms=
 if [ "$code" = 142 ] && [ -f "raised.rank.$RANK" ]; then
   read -r ms code <"raised.rank.$RANK"
 fi
-rm -f "open.rank.$RANK" "raised.rank.$RANK"
+# One that failed stays open until that is on record: mpirun may kill this before.
+[ "$code" != 0 ] || rm -f "open.rank.$RANK"
+rm -f "raised.rank.$RANK"
 
 # What it wrote last has to be there before this job ends; what it has left behind may hold on to its output for longer.
 tries=0
@@ -92,6 +94,7 @@ mkdir -p failures || exit "$exit_code"
   [ "$kind $code" != 'signal 15' ] || echo 'remote: ended by TERM, as mpirun does it when another rank has failed'
 } >"failures/.rank.$RANK" && mv "failures/.rank.$RANK" "failures/rank.$RANK"
 printf '%s\n' "$RANK $end" >>failures/agent
+rm -f "open.rank.$RANK"
 # MPICH's mpirun lets the others go on when a process that is no MPI program exits with a code, also with that of this shell for a
 # command that a signal ended; but not when the process itself is ended by a signal.
 if [ -z "${OMPI_COMM_WORLD_RANK-}" ]; then
