@@ -185,9 +185,9 @@ TEST_P(LifelineTest, TheGraceLetsOthersEndByThemselves) {
 }
 
 TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
-  lifeline.timeout_s = 2;
+  lifeline.timeout_s = 6;  // within which a begins, also on a busy machine
   const auto on_b = start("b", {"true", "sleep 300"});
-  const auto on_a = start("a", {"sleep 4", "true"});
+  const auto on_a = start("a", {"sleep 10", "true"});
   until_told("a", on_a[0], "ok");
   const auto killed =
       run("b", kill_action({"~/proj", ".jobs"}, {on_b[1]}, SIGTERM, 5, "ada@laptop")).jobs.at(0);
