@@ -137,12 +137,13 @@ class FollowManyJobs : public ::testing::TestWithParam<int> {};
 TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   SshJobWorld world({fmt::format("MaxSessions {}", GetParam())});
   constexpr std::size_t count = 64;
-  // None ends before all are followed at the same time. They wait without processes: so many would fill a machine.
+  // None ends before all are followed at the same time. They wait without processes: so many would fill a
+  // machine.
   const std::string gate = (world.home() / "go").string();
   ASSERT_EQ(::mkfifo(gate.c_str(), 0600), 0);
   const UniqueFd go(::open(gate.c_str(), O_RDWR | O_CLOEXEC));
-  const auto jobs = world.run_all(std::vector<std::string>(
-      count, "echo begin $REMOTE_JOB_ID; read -r _ <~/go; echo end $REMOTE_JOB_ID"));
+  const auto jobs = world.run_all(
+      std::vector<std::string>(count, "echo begin $REMOTE_JOB_ID; read -r _ <~/go; echo end $REMOTE_JOB_ID"));
   std::mutex mutex;
   std::map<std::size_t, std::string> heard;
   std::set<std::size_t> ended;
