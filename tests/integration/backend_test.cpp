@@ -149,7 +149,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
 };
 
 TEST_P(QueueTest, AJobIsQueuedRunsAndEnds) {
-  const JobId id = start("echo out; echo err >&2; until [ -e ~/end ]; do sleep 0.02; done; exit 3");
+  const JobId id = start("echo out; echo err >&2; until [ -e ~/end ]; do sleep 0.2; done; exit 3");
   EXPECT_EQ(started.outcome, StartReply::Outcome::queued);
   EXPECT_EQ(started.reason, "waiting for go");
   EXPECT_EQ(file(id, "backend"), "queue\n");

@@ -78,7 +78,7 @@ TEST(CommandJobList, OfMuchThatEndedLatelyTheNewestTen) {
 
 TEST(CommandJobList, OneThatEndsInThisRoundIsShownOnceMore) {
   CommandWorld world;
-  const auto job = world.job("a", "until test -e go; do sleep 0.01; done; exit 2");
+  const auto job = world.job("a", "until test -e go; do sleep 0.2; done; exit 2");
   EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0)["state"], "running");
   write_file_atomic(world.there("a") / "go", "");
   until([&] { return std::filesystem::exists(world.there("a") / ".jobs" / job.id.text() / "result"); },

@@ -215,7 +215,7 @@ TEST(CommandJobRsync, AServerThatIsNotReachedFailsAlone) {
 
 TEST(CommandJobRsync, WithADelayItGoesOnUntilItIsInterrupted) {
   CommandWorld world;
-  const auto job = world.job("a", "echo one; until test -e go; do sleep 0.01; done; echo two; sleep 1000");
+  const auto job = world.job("a", "echo one; until test -e go; do sleep 0.2; done; echo two; sleep 1000");
   const auto running = world.start({"job-rsync", "--delay", "1"});
   const auto out = [&] { return read_file_if_there(world.brought(job, "job.out")).value_or(""); };
   until([&] { return out() == "one\n"; }, "the output");

@@ -21,7 +21,7 @@ TEST(CommandJobTail, ShowsTheLastLinesAndEndsAsTheJob) {
 
 TEST(CommandJobTail, FollowsToTheEnd) {
   CommandWorld world;
-  world.job("a", "echo begun; until test -e go; do sleep 0.01; done; echo ended");
+  world.job("a", "echo begun; until test -e go; do sleep 0.2; done; echo ended");
   const auto running = world.start({"job-tail", "--job", "1"});
   until([&] { return running->out() == "begun\n"; }, "what is there");
   write_file_atomic(world.there("a") / "go", "");
@@ -150,8 +150,8 @@ TEST(CommandJobWait, WithoutJobsThereIsNothingToWaitFor) {
 
 TEST(CommandJobWait, TellsEachEndAndIsZeroOnlyIfAllSucceeded) {
   CommandWorld world;
-  world.job("a", "until test -e go; do sleep 0.01; done", {"--tag", "x"});
-  world.job("b", "until test -e go; do sleep 0.01; done; exit 6", {"--tag", "x"});
+  world.job("a", "until test -e go; do sleep 0.2; done", {"--tag", "x"});
+  world.job("b", "until test -e go; do sleep 0.2; done; exit 6", {"--tag", "x"});
   const auto running = world.start({"job-wait", "--tag", "x"});
   until([&] { return running->err() == "waiting for 2 jobs\n"; }, "the first words");
   write_file_atomic(world.there("a") / "go", "");
@@ -185,7 +185,7 @@ TEST(CommandJobWait, AnInterruptIs130AndTheJobGoesOn) {
 
 TEST(CommandJobWait, AServerThatIsNotReachedIsTriedAgain) {
   CommandWorld world;
-  world.job("a", "until test -e go; do sleep 0.01; done");
+  world.job("a", "until test -e go; do sleep 0.2; done");
   world.cut_off({"a"});
   const auto running = world.start({"job-wait"});
   until([&] { return running->err().ends_with("a: not reached (injected fault). Trying again …\n"); },

@@ -40,7 +40,7 @@ TEST_F(CommandLeftovers, AreListedUntilTheyAreEnded) {
 }
 
 TEST_F(CommandLeftovers, AreForgottenWhenTheyEndByThemselves) {
-  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.02; done) & true");
+  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.2; done) & true");
   EXPECT_THAT(world.run({"job-list"}).out, HasSubstr("succeeded (ended, "));
   write_file_atomic(world.there("a") / "go", "");
   until_nothing_runs();
@@ -49,7 +49,7 @@ TEST_F(CommandLeftovers, AreForgottenWhenTheyEndByThemselves) {
 }
 
 TEST_F(CommandLeftovers, WhatTheyWriteIsBroughtToo) {
-  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.02; done; echo late) & echo early");
+  const Job job = world.ended_job("a", "(until test -e go; do sleep 0.2; done; echo late) & echo early");
   const auto out = [&] { return read_file(world.brought(job, "job.out")); };
   EXPECT_EQ(world.run({"job-rsync"}).code, 0);
   EXPECT_EQ(out(), "early\n");

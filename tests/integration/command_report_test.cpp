@@ -198,7 +198,7 @@ TEST_F(CommandReport, WithoutAnyJobSaysSo) {
 
 TEST_F(CommandReport, WatchWritesWhatTheLaunchDoesUntilItsEnd) {
   const Job job =
-      world.job("a", "echo step 1 loss 3; until test -e go; do sleep 0.01; done; echo step 2 loss 2");
+      world.job("a", "echo step 1 loss 3; until test -e go; do sleep 0.2; done; echo step 2 loss 2");
   const auto running = world.start({"report", "--watch", "--job", std::to_string(job.key)});
   until([&] { return running->out().ends_with("\n"); }, "the file");
   const fs::path file(trim(running->out()));

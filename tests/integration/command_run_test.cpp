@@ -33,7 +33,7 @@ TEST(CommandRun, WhatPythonPrintsComesAtOnce) {
 TEST(CommandRun, ACommandThatSaysNothingIsWaitedForAloudUntilItDoes) {
   CommandWorld world;
   const auto running =
-      world.start({"run", "--cmd", "until [ -e ../go ]; do sleep 0.05; done; echo here"}, screen());
+      world.start({"run", "--cmd", "until [ -e ../go ]; do sleep 0.2; done; echo here"}, screen());
   until([&] { return running->err().find("waiting for a, b (1 s)") != std::string::npos; }, "the line");
   EXPECT_EQ(running->out(), "");
   write_file_atomic(world.there("a") / "../go", "");

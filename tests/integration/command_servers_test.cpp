@@ -119,7 +119,7 @@ TEST(CommandServersWait, AServerThatSaysNothingIsWaitedForAloud) {
   CommandWorld world;
   const fs::path go = world.home() / "go";
   world.servers().add_program("nvidia-smi",
-                              "until [ -e '" + go.string() + "' ]; do sleep 0.05; done; exit 1\n");
+                              "until [ -e '" + go.string() + "' ]; do sleep 0.2; done; exit 1\n");
   const auto command = world.start({"servers"}, screen());
   until([&] { return command->err().find("waiting for 2 servers (1 s)") != std::string::npos; }, "the line");
   EXPECT_EQ(command->out(), "");

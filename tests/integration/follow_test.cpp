@@ -160,7 +160,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
   std::vector<NewJob> entries;
   for (int i = 0; i < 12; ++i) {
     entries.push_back(
-        world.job("a", "echo begin; while ! [ -e ~/go ]; do sleep 0.05; done; echo end $REMOTE_JOB_ID"));
+        world.job("a", "echo begin; while ! [ -e ~/go ]; do sleep 0.2; done; echo end $REMOTE_JOB_ID"));
   }
   const std::vector<Job> jobs = world.run_all(std::move(entries));
   test::Faults faults;
@@ -182,7 +182,7 @@ TEST_F(FollowJobs, TwelveJobsWhereAConnectionTakesOneChannel) {
 }
 
 TEST_F(FollowJobs, BeginsWithTheLastLinesAndKeepsItsPlaceWhenCut) {
-  const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.02; done; seq 5001 9000");
+  const Job job = world.run("a", "seq 1 5000; while ! [ -e ~/go ]; do sleep 0.2; done; seq 5001 9000");
   ASSERT_TRUE(eventually([&] { return world.file(job, "job.out").ends_with("5000\n"); }));
   world.break_next(&test::Faults::cut, 100);  // within the header or soon after it
   std::atomic<bool> lost{false};
@@ -234,7 +234,7 @@ TEST_F(FollowJobs, StopsAtTheEndOfWhatIsThereAlsoWhenMoreKeepsComing) {
 }
 
 TEST_F(FollowJobs, FollowsAJobWhoseSupervisorWasKilled) {
-  const Job job = world.run("a", "echo one; while ! [ -e ~/go ]; do sleep 0.05; done; echo two");
+  const Job job = world.run("a", "echo one; while ! [ -e ~/go ]; do sleep 0.2; done; echo two");
   const auto supervisor = parse_number<int>(split_words(world.file(job, "supervisor")).at(0));
   ASSERT_TRUE(supervisor);
   ASSERT_EQ(::kill(*supervisor, SIGKILL), 0);
@@ -329,7 +329,7 @@ TEST_F(FollowJobs, WithoutThreadsNothingIsFollowedAndThatIsSaid) {
 }
 
 TEST_F(FollowJobs, AServerThatIsGoneForGoodIsGivenUpOnceTheOthersHaveEnded) {
-  std::vector<NewJob> entries{world.job("a", "until [ -e ~/go ]; do sleep 0.05; done; exit 1"),
+  std::vector<NewJob> entries{world.job("a", "until [ -e ~/go ]; do sleep 0.2; done; exit 1"),
                               world.job("b", "echo b")};
   entries[0].job.launch = entries[1].job.launch = JobId::random();
   const std::vector<Job> jobs = world.run_all(std::move(entries));

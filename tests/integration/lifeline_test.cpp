@@ -143,7 +143,7 @@ class LifelineTest : public ::testing::TestWithParam<test::ServerShell> {
 TEST_P(LifelineTest, FailureOfOneEndsTheOthers) {
   lifeline.grace_s = 1;
   const auto on_a = start("a", {"sleep 300", "sleep 301"});
-  const auto on_b = start("b", {"until [ -e ../fail ]; do sleep 0.02; done; exit 3", "sleep 302"});
+  const auto on_b = start("b", {"until [ -e ../fail ]; do sleep 0.2; done; exit 3", "sleep 302"});
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[1], "ok");
   EXPECT_EQ(status("a", on_a[0]).phase, Phase::running);
@@ -199,8 +199,8 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
 }
 
 TEST_P(LifelineTest, AJobWhoseFolderIsGoneIsNotTakenForEnded) {
-  const auto on_b = start("b", {"sleep 300", "until [ -e ~/go ]; do sleep 0.05; done"});
-  const auto on_a = start("a", {"until [ -e ~/go ]; do sleep 0.05; done; exit 3"});
+  const auto on_b = start("b", {"sleep 300", "until [ -e ~/go ]; do sleep 0.2; done"});
+  const auto on_a = start("a", {"until [ -e ~/go ]; do sleep 0.2; done; exit 3"});
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[0], "ok");
   fs::remove_all(servers.home("b") / "proj/.jobs" / on_b[0].text());
@@ -241,7 +241,7 @@ TEST_P(LifelineTest, SilenceIsLossToo) {
 
 TEST_P(LifelineTest, AStrangerIsNotBelieved) {
   lifeline.timeout_s = 2;
-  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.02; done"});
+  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.2; done"});
   lifeline.token = random_hex(64);
   const auto on_b = start("b", {"exit 3"});
   until_told("b", on_b[0], "cannot reach a");
@@ -288,11 +288,11 @@ class Flood {
 
 TEST_P(LifelineTest, AMemberComesBackThroughThousandsOfStrangers) {
   lifeline.timeout_s = 4;
-  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.02; done"});
+  const auto on_a = start("a", {"until [ -e ../end ]; do sleep 0.2; done"});
   test::CutProxy link(lifeline.port);
   const Flood flood(lifeline.port);
   lifeline.port = link.port();
-  const auto on_b = start("b", {"until [ -e ../end ]; do sleep 0.02; done"});
+  const auto on_b = start("b", {"until [ -e ../end ]; do sleep 0.2; done"});
   until_told("b", on_b[0], "ok");
   EXPECT_TRUE(test::eventually([&] { return flood.count() >= 2000; }));
   for (int i = 0; i < 3; ++i) {
@@ -365,7 +365,7 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
 
 TEST_P(LifelineTest, OneThatHasDiedIsStartedAgainByTheNextQuestion) {
   const auto on_a = start("a", {"sleep 300", "sleep 301"});
-  const auto on_b = start("b", {"sleep 300", "until [ -e ../fail ]; do sleep 0.02; done; exit 3"});
+  const auto on_b = start("b", {"sleep 300", "until [ -e ../fail ]; do sleep 0.2; done; exit 3"});
   until_told("a", on_a[0], "ok");
   until_told("b", on_b[0], "ok");
   EXPECT_EQ(status("a", on_a[0]).lifeline, JobReason());
@@ -420,7 +420,7 @@ TEST_P(LifelineTest, ANameMayHaveOddCharacters) {
 
 TEST_P(LifelineTest, NotesHowLongTheOutputIs) {
   lifeline.servers = {"a"};
-  const JobId id = start("a", {"echo old; echo e >&2; until [ -e go ]; do sleep 0.02; done"}).front();
+  const JobId id = start("a", {"echo old; echo e >&2; until [ -e go ]; do sleep 0.2; done"}).front();
   std::string marks;
   EXPECT_TRUE(test::eventually(
       [&] {

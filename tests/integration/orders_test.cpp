@@ -30,7 +30,7 @@ class OrdersTest : public ::testing::TestWithParam<test::ServerShell> {
   OrdersTest() : servers(GetParam()) {
     lifeline.mpi_hosts = {{"localhost", "a"}, {"remote-b", "b"}};
     // The daemon: puts its words on record, and ends when it may.
-    set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.02; done");
+    set_daemon("printf '%s\\n' \"$@\" >>~/words; until [ -e ~/go ]; do sleep 0.2; done");
   }
   ~OrdersTest() override {
     EXPECT_TRUE(test::eventually([&] { return servers.processes().empty(); }, 20)) << "something is left";
@@ -152,7 +152,7 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
     SCOPED_TRACE(code);
     fs::remove(servers.home("b") / "go");
     fs::remove(servers.home("b") / "words");
-    set_daemon("echo begun >~/words; until [ -e ~/go ]; do sleep 0.02; done; exit " + std::to_string(code),
+    set_daemon("echo begun >~/words; until [ -e ~/go ]; do sleep 0.2; done; exit " + std::to_string(code),
                "hydra_pmi_proxy");
     const JobId b = start("b", "remote-mpi-member");
     const JobId a = start("a", "remote-mpi-agent remote-b hydra_pmi_proxy; echo ended >&2; sleep 300");
@@ -187,7 +187,7 @@ TEST_P(OrdersTest, AServerThatDoesNotComeIsNamed) {
 // Orders may be given while nobody is there to take them.
 TEST_P(OrdersTest, OutliveTheLifeline) {
   const JobId b = start("b", "remote-mpi-member");
-  const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.02; done; remote-mpi-agent remote-b orted late");
+  const JobId a = start("a", "until [ -e ~/go ]; do sleep 0.2; done; remote-mpi-agent remote-b orted late");
   const fs::path record = servers.home("a") / "proj/.jobs" / a.text() / "lifeline.pid";
   EXPECT_TRUE(test::eventually([&] { return fs::exists(record); }, 20));
   kill_lifeline(record.parent_path());

@@ -88,7 +88,7 @@ TEST_P(JobFollow, EveryByteOnceUntilTheEnd) {
 
 TEST_P(JobFollow, ALineWithoutNewlinePassesAndTheEndOfInputEndsIt) {
   const JobId id =
-      start("printf one; echo e >&2; while ! [ -e go ]; do sleep 0.02; done; printf two; sleep 1000");
+      start("printf one; echo e >&2; while ! [ -e go ]; do sleep 0.2; done; printf two; sleep 1000");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
   pump_until(*followed, [&] { return followed->out == "one" && followed->err == "e\n"; });
   std::ofstream(place() / "go") << "";
@@ -187,7 +187,7 @@ TEST_P(JobFollow, NoSuchJobIsAnError) {
 }
 
 TEST_P(JobFollow, AJobWhoseSupervisorDied) {
-  const JobId id = start("printf one; while ! [ -e go ]; do sleep 0.02; done; echo two");
+  const JobId id = start("printf one; while ! [ -e go ]; do sleep 0.2; done; echo two");
   const auto followed = follow({id, 0, 0, std::nullopt, true});
   pump_until(*followed, [&] { return followed->out == "one"; });
   ::kill(supervisor_of(id), SIGKILL);

@@ -165,7 +165,7 @@ TEST_P(JobLimits, ADaemonThatLetsNobodyLookIsNamedAndLeftAlone) {
 
 TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
   limit_processes(1000);
-  const JobId id = start("until [ -e ~/go ]; do sleep 0.02; done; exit 5");
+  const JobId id = start("until [ -e ~/go ]; do sleep 0.2; done; exit 5");
   const JobId killed = start("echo up; exec sleep 1000");
   const JobId alone = start("echo up; exec sleep 1000");
   until_out(killed, "up");
@@ -202,7 +202,7 @@ TEST_P(JobLimits, AResultThatItsFolderDoesNotTakeIsInTheSecondPlace) {
 
 TEST_P(JobLimits, NobodyElseCanPutAResultIntoTheSecondPlace) {
   limit_processes(1000);
-  const JobId id = start("until [ -e ~/go ]; do sleep 0.02; done; exit 5");
+  const JobId id = start("until [ -e ~/go ]; do sleep 0.2; done; exit 5");
   const fs::path first = second_place("/var/tmp");
   // made by somebody else, and a link to what somebody else has made
   fs::create_directory(first);

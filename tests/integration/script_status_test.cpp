@@ -25,7 +25,7 @@ TEST_P(JobStatus, OneWhosePidCouldNotBeWrittenDidNotStart) {
 }
 
 TEST_P(JobStatus, TellsTheMomentOfAFailuresLastWords) {
-  const JobId id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.05; done; exit 3");
+  const JobId id = start("echo why >&2; until [ -e ~/go ]; do sleep 0.2; done; exit 3");
   until([&] { return file(id, "job.err") == "why\n"; }, "its last words");
   // its clock has moved on by a tenth of a second, by its own account
   const auto later = fs::last_write_time(folder(id) / "job.err") + milliseconds(100);

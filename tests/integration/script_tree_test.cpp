@@ -52,7 +52,7 @@ TEST_P(JobTree, AJobRunsInItAndWhatItWritesComesHome) {
       start_in(digest,
                "cat main.py pkg/conf.yaml data/big; echo out >out.txt; mkdir new; echo a >new/a; "
                "echo b >data/b; echo more >>pkg/conf.yaml; mkdir pkg/__pycache__; "
-               "ln -s new latest; until [ -e go ]; do sleep 0.05; done");
+               "ln -s new latest; until [ -e go ]; do sleep 0.2; done");
   const JobId other = start_in(digest, "cat main.py; : >other.txt");
   wait_end(other);
   until_out(id, "mine");
@@ -125,7 +125,7 @@ TEST_P(JobTree, WhateverAProgramDoesNothingIsLost) {
                "ln -s '" +
                    set.string() +
                    "' data; echo theirs >metrics.csv; ln -s nobody:1 run.lock; "
-                   "until [ -e go ]; do sleep 0.05; done");
+                   "until [ -e go ]; do sleep 0.2; done");
   until([&] { return fs::is_symlink(tree(digest) / "run.lock"); }, "what the job does");
   put("metrics.csv", "came meanwhile");
   ASSERT_NE(make(digest, text).failure, "") << "it has put something else in place of folders";
