@@ -125,10 +125,9 @@ class TerminalRun {
     if (side_.begin) {
       side_.begin();
     }
-    // Ctrl-D; within a line, one only hands over what there is of it. A terminal here has no end but that it
-    // is gone, which is no Ctrl-D of its user.
     flow_.send_from(side_.input, [this](char last) {
       if (!side_.input_is_terminal) {
+        // Ctrl-D; within a line, one only hands over what there is of it
         flow_.send(last == '\n' ? "\x04" : "\x04\x04");
       }
     });

@@ -70,9 +70,8 @@ class Session:
                     self._end(11)
                 elif "prompt" in message:
                     self._prompts.put(message["prompt"])
-        except (OSError, ValueError):
-            pass
-        self._end(12)
+        finally:  # whatever went wrong: the main thread would wait for ever
+            self._end(12)
 
     def _end(self, code):
         if self._asks:
@@ -95,7 +94,7 @@ def main():
         print("remote: %s" % error, file=sys.stderr)
         return 13
     try:
-        return Session(channel).run()
+        Session(channel).run()
     except KeyboardInterrupt:
         print()
         return 10
