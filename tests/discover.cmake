@@ -12,6 +12,9 @@ set(whole CommandErrors)
 # What tests/run leaves out unless it is asked for everything: how the names of ctest begin.
 set(slow Environments CondaTest OtherMachine Hostile PrepareTest LifelineTest.busybox Launch.IsKilled KillTorchrun)
 
+# What depends on what a release of Debian brings: torch and Python, pip and its rules. See tests/CMakeLists.txt.
+set(release Environments PrepareTest FirstCause KillTorchrun)
+
 # What is begun first, so that nothing waits for one of them alone at the end.
 set(long Hostile FirstCause LifelineTest SyncTest SshExec JobKill Launch.IsKilledBefore TerminalSession)
 
@@ -45,6 +48,11 @@ foreach(group IN LISTS groups)
   foreach(pattern IN LISTS slow)
     if(name MATCHES "^${pattern}")
       set(label slow)
+    endif()
+  endforeach()
+  foreach(pattern IN LISTS release)
+    if(name MATCHES "^${pattern}")
+      string(APPEND label "\\;release")
     endif()
   endforeach()
   set(cost 0)

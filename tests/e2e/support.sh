@@ -74,8 +74,8 @@ until_true() {
   tries=0
   until "$@"; do
     tries=$((tries + 1))
-    [ $tries -lt 300 ] || fail "waited too long: $*"
-    sleep 0.1
+    [ $tries -lt 75 ] || fail "waited too long: $*"
+    sleep 0.4
   done
 }
 # printed TEXT [out|err]: exactly that was printed, by default to stdout
@@ -85,7 +85,7 @@ printed() {
 }
 
 # evaluate EXPRESSION: in Python, of the JSON on stdin, called d
-evaluate() { python3 -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
+evaluate() { python3 -I -S -c 'import json, sys; d = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"; }
 # picks EXPRESSION: of the JSON that the last command printed
 picks() { evaluate "$1" <"$work/out"; }
 # of_jobs EXPRESSION OPTIONS...: of the list of all jobs

@@ -125,7 +125,7 @@ for server in node-1 node-2; do
   "$REMOTE" run --server "$server" --cmd 'rm -f ~/go' >/dev/null 2>"$work/err" || fail "rm"
 done
 code 0 launch --nproc-per-node 2 --failure-grace 0 --cmd \
-  'echo ready; while ! [ -e ~/go ]; do sleep 0.05; done; if [ $RANK = 1 ]; then echo the cause >&2; exit 5; fi; exec sleep 300'
+  'echo ready; while ! [ -e ~/go ]; do sleep 0.3; done; if [ $RANK = 1 ]; then echo the cause >&2; exit 5; fi; exec sleep 300'
 in_background job-tail --all
 ready() { [ "$(grep -c ready "$work/out")" = 4 ]; }
 until_true ready

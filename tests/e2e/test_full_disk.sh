@@ -72,7 +72,7 @@ done
 [ "$(processes 6)" = 0 ] || fail "processes are left"
 
 # ---- (b) a server's home is full, while a job runs there and fills it
-code 0 job-run --server node-1 --tag filler --cmd 'until [ -e ../go ]; do sleep 0.05; done; cat /dev/zero >../fill; exit 5'
+code 0 job-run --server node-1 --tag filler --cmd 'until [ -e ../go ]; do sleep 0.3; done; cat /dev/zero >../fill; exit 5'
 touch "$home/go"
 code 1 job-wait --tag filler
 [ "$(states filler)" = failed ] || fail "the job that filled the disk is $(states filler)"

@@ -9,8 +9,8 @@ until_says() {
   tries=0
   while ! { remote "$@" || true; grep -q -e "$text" "$work/out"; }; do
     tries=$((tries + 1))
-    [ $tries -lt 200 ] || fail "waited in vain for '$text' from: $*"
-    sleep 0.1
+    [ $tries -lt 75 ] || fail "waited in vain for '$text' from: $*"
+    sleep 0.4
   done
 }
 # records: how many jobs are known here

@@ -11,7 +11,7 @@ warns() {
 code 0 sandbox up --nodes 2
 
 # ---- all is well: nothing is said, and nothing stays after the end, be it by itself or by job-kill
-code 0 launch --nproc-per-node 2 --cmd 'until [ -e ../go ]; do sleep 0.05; done'
+code 0 launch --nproc-per-node 2 --cmd 'until [ -e ../go ]; do sleep 0.3; done'
 until_true lifelines_stand 4
 code 0 job-list --ranks
 if grep -q lifeline "$work/out" "$work/err"; then fail "something is said of a lifeline that is well"; fi
@@ -56,7 +56,7 @@ done
 sed -i "1i PATH='$work/bin'; export PATH" "$sandbox/entry.sh"
 remote run --cmd 'PATH=${PATH#*:}; command -v python3 || echo none' || true
 [ "$(grep -c 'none$' "$work/out")" = 2 ] || fail "the servers have a python3 on their PATH"
-remote launch --nproc-per-node 1 --failure-grace 0 --tag env --cmd 'until [ -e ../fail ]; do sleep 0.05; done; exit 3' ||
+remote launch --nproc-per-node 1 --failure-grace 0 --tag env --cmd 'until [ -e ../fail ]; do sleep 0.3; done; exit 3' ||
   fail "launch"
 if grep -q 'no python3' "$work/err"; then fail "the environment's Python is not seen"; fi
 until_true lifelines_stand 10

@@ -95,7 +95,7 @@ code 2 job-run --server ../x --cmd true
 code 2 job-run --server node-1 --cmd ''
 
 # --- kill -9 of job-tail never ends the job
-code 0 job-run --server node-1 --cmd 'echo here; while ! [ -e go ]; do sleep 0.05; done; echo done'
+code 0 job-run --server node-1 --cmd 'echo here; while ! [ -e go ]; do sleep 0.3; done; echo done'
 "$REMOTE" job-tail --job 3 >"$work/tail" 2>/dev/null &
 follower=$!
 until_true grep -q here "$work/tail"

@@ -126,7 +126,7 @@ key=$((key + 2))
 # --- following from the first byte, through a link that breaks, until a kill that leaves nothing on either server
 cat >slow.sh <<'SH'
 echo "rank $RANK begins"
-while [ ! -e ~/go ]; do sleep 0.05; done
+while [ ! -e ~/go ]; do sleep 0.3; done
 echo "rank $RANK goes on"
 exec sleep 600
 SH

@@ -71,9 +71,9 @@ until_true arrived 5
 [ "$(job 7 state)" = succeeded ] || fail "the other rank was ended"
 
 # The lifeline of the first server dies and is started again: once all the same
-code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.1; done' "$work/go"
+code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.4; done' "$work/go"
 touch "$work/go"
-code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.1; done' "$work/go"
+code 0 launch --name again -- sh -c 'while [ -e "$0" ]; do sleep 0.4; done' "$work/go"
 until_true arrived 6
 until_true lifelines_stand 4
 node1=$(homes | sed -n 1p)

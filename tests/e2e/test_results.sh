@@ -55,7 +55,7 @@ grep -q 'already up to date: results/1' "$work/err" || fail "it was copied twice
 [ "$(cat results/.gitignore)" = '*' ] || fail "git would have the results"
 
 # what is written after it ended is another one's; of one that runs, what is new comes
-printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.05; done\n' >hold.sh
+printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.3; done\n' >hold.sh
 "$REMOTE" --quiet rsync
 code 0 launch --no-follow -- sh hold.sh
 until_true [ -e "$node1/ready" ]

@@ -29,7 +29,7 @@ code 0 rsync --delete
 
 # ---- a launch: the failure of a rank ends those of the other server by the lifeline
 code 0 launch --tag one --nproc-per-node 2 --failure-grace 0 \
-  --cmd "if [ \$RANK = 3 ]; then until [ -e go ]; do sleep 0.05; done; exit 7; fi; exec sleep $mark.7"
+  --cmd "if [ \$RANK = 3 ]; then until [ -e go ]; do sleep 0.3; done; exit 7; fi; exec sleep $mark.7"
 until_true lifelines_stand 4
 lifelines_are 2 || fail "there are $(lifelines | wc -l) lifelines, not one a server"
 touch "$first/my project/go"
