@@ -8,7 +8,6 @@
 #include "jobs/protocol.hpp"
 #include "jobs/refresh.hpp"
 #include "jobs/transitions.hpp"
-#include "server/program.hpp"
 
 namespace remote::jobs {
 namespace {
@@ -39,19 +38,20 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
       claim.push_back(job.id);
     }
   }
-  connection.expect(server::program_command());  // the question how the jobs are then
+  const std::vector<JobId> dead = dead_starts(store, place.jobs);
+  const std::int64_t asked_ms = now_milliseconds();
   const KillAnswer answer =
       servers::run_action(connection,
                           kill_action(place.folder, place.ids(), order.signal,
-                                      static_cast<int>(order.grace.count()), by_word(order.by), claim),
+                                      static_cast<int>(order.grace.count()), by_word(order.by), claim, dead),
                           cancel);
-  const bool proven = std::ranges::all_of(answer.jobs, [](const KillReply& reply) {
-    return reply.outcome == KillReply::Outcome::killed || reply.outcome == KillReply::Outcome::ended;
-  });
+  const Clocks clocks = clocks_of(answer.status, asked_ms, answer.told_ms);
   std::vector<KillResult::Entry> entries;
-  for (Job& job :
-       ask_over(connection, store, place.jobs, cancel, proven ? StatusAfter::kill : StatusAfter::nothing)) {
+  for (Job job : place.jobs) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
+    if (auto now = as_told(connection, job, answer.status, clocks, dead, cancel)) {
+      job = *std::move(now);
+    }
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);

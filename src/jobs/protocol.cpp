@@ -150,6 +150,12 @@ struct Texts {
   }
 };
 
+std::vector<std::string> texts_of(const std::vector<JobId>& ids) {
+  std::vector<std::string> texts;
+  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
+  return texts;
+}
+
 }  // namespace
 
 std::string percent_encode(std::string_view text) {
@@ -243,10 +249,7 @@ servers::Action<StatusAnswer> status_action(const RemoteFolder& folder, const st
   if (after == StatusAfter::start && !ids.empty()) {
     script.call("await_lifeline", {ids.front().text()});
   }
-  std::vector<std::string> texts;
-  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
-  script.set("proven", after == StatusAfter::kill ? "1" : "");
-  script.call("status_begin").call("status_sizes", texts);
+  script.call("status_begin").call("status_sizes", texts_of(ids));
   call_each(script, "status_one", ids, claim);
   script.call("status_end");
   action.timeout = std::chrono::seconds(10);
@@ -261,11 +264,9 @@ servers::Action<SampleAnswer> sample_action(const RemoteFolder& folder, const st
     return action;
   }
   servers::Script& script = action.script = job_script(folder, "actions/status.sh");
-  std::vector<std::string> texts;
-  std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
-  script.call("status_begin").call("status_sizes", texts);
+  script.call("status_begin").call("status_sizes", texts_of(ids));
   call_each(script, "status_one", ids, {});
-  script.call("last_lines", texts);
+  script.call("last_lines", texts_of(ids));
   servers::add_facts(script, servers::load_request(folder.project));
   script.call("status_end");
   return action;
@@ -289,7 +290,8 @@ servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const 
 }
 
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
-                                        int grace_s, const std::string& by, const std::vector<JobId>& claim) {
+                                        int grace_s, const std::string& by, const std::vector<JobId>& claim,
+                                        const std::vector<JobId>& dead) {
   if (signal < 1 || signal > 64) {
     throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal),
                        "give a name such as INT, TERM or KILL, or a number");
@@ -298,11 +300,14 @@ servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::v
   servers::Action<KillAnswer> action;
   action.what = "end of " + counted(ids.size(), "job");
   action.max_output = most_answered(ids.size());
-  action.script = job_script(folder, "actions/kill.sh");
-  action.script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), by.empty() ? "-" : by});
-  call_each(action.script, "kill_one", ids, claim);
-  action.script.call("kill_finish");
-  action.timeout = std::chrono::seconds(grace_s + 30);
+  servers::Script& script = action.script = job_script(folder, "actions/kill.sh");
+  script.add("actions/status.sh").set("status_too", "1").call("status_begin");
+  script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), by.empty() ? "-" : by});
+  call_each(script, "kill_one", ids, claim);
+  script.call("kill_finish").call("status_sizes", texts_of(ids));
+  call_each(script, "status_one", ids, dead);
+  script.call("status_end");
+  action.timeout = std::chrono::seconds(grace_s + 40);
   return action;
 }
 

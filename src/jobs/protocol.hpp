@@ -131,9 +131,8 @@ struct StatusAnswer {
 };
 
 // What the server has just done with the jobs that are asked about. After a start (then all ids belong to one
-// launch), the answer waits until the launch's lifeline on that server has told how it is, 4 s at most. After
-// a kill that has proven that nothing of them lives, the server does not look for their processes once more.
-enum class StatusAfter { nothing, start, kill };
+// launch), the answer waits until the launch's lifeline on that server has told how it is, 4 s at most.
+enum class StatusAfter { nothing, start };
 
 // Asks about jobs. For ids in `claim` whose folder is missing, the folder is made with the result "never
 // started", so that a start that is still on its way finds it and starts nothing.
@@ -181,7 +180,11 @@ struct KillReply {
 
 struct KillAnswer {
   std::vector<KillReply> jobs;
+  StatusAnswer status;       // how they are now; its clock was read before anything was ended
+  std::int64_t told_ms = 0;  // the laptop's clock when the server's came, in milliseconds
+
   void take(servers::AnswerLine& line);
+  void check() const { status.check(); }
 };
 
 // Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
@@ -189,10 +192,12 @@ struct KillAnswer {
 // when a job handles the signal and goes on. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start;
 // where even the project's folder is missing, that is made sure of for the ids in `claim`, and the others are
-// `refused`. `by`: by_word().
+// `refused`. `by`: by_word(). How the jobs are then comes in the same answer: as from status_action(), which
+// gets the ids in `dead` as its claim.
 servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
                                         int grace_s, const std::string& by,
-                                        const std::vector<JobId>& claim = {});
+                                        const std::vector<JobId>& claim = {},
+                                        const std::vector<JobId>& dead = {});
 
 struct CleanReply {
   // removed: the folder is gone; none: there was none; running: left alone, because something of it lives or

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <remote/error.hpp>
 
+#include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "jobs/protocol.hpp"
 
@@ -346,6 +347,13 @@ void KillAnswer::take(AnswerLine& line) {
     const std::string_view user = line.word();
     reply->suspects.push_back(
         fmt::format("pid {} ({}, user {}, state {}): {}", pid, line.rest(), user, state, why));
+    return;
+  }
+  if (line.kind() != "kill") {
+    status.take(line);
+    if (status.has_now() && told_ms == 0) {
+      told_ms = now_milliseconds();
+    }
     return;
   }
   auto reply = begin_reply<KillReply>(

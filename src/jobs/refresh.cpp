@@ -59,15 +59,12 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
   for (const auto& [folder, indices] :
        group_by(result.jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
     std::vector<JobId> ids;
-    std::vector<JobId> claim;
+    std::vector<Job> here;
     for (const std::size_t i : indices) {
-      const Job& job = result.jobs[i];
-      ids.push_back(job.id);
-      // Looked at before asking: a starter that dies later is found out the next time.
-      if (job.state == JobState::starting && store.starter_is_dead(start_id_of(job))) {
-        claim.push_back(job.id);
-      }
+      ids.push_back(result.jobs[i].id);
+      here.push_back(result.jobs[i]);
     }
+    const std::vector<JobId> claim = dead_starts(store, here);
     auto action = status_action(folder, ids, claim, after);
     action.timeout = limits.whole;
     action.silence = limits.silence;
@@ -78,11 +75,8 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
     }
     const Clocks clocks = clocks_of(answer, asked_ms, now_milliseconds());
     for (const std::size_t i : indices) {
-      Job& job = result.jobs[i];
-      if (const StatusReply* reply = reply_about(job.id, answer.jobs)) {
-        const bool dead = std::ranges::find(claim, reply->id) != claim.end();
-        job = with_failed_rank(
-            connection, apply_status(job, *reply, clocks, dead ? Starter::dead : Starter::alive), cancel);
+      if (auto now = as_told(connection, result.jobs[i], answer, clocks, claim, cancel)) {
+        result.jobs[i] = *std::move(now);
         result.known[i] = true;
       }
     }
@@ -118,9 +112,30 @@ std::optional<Error> save(Store& store, const std::vector<Job>& jobs) {
   return std::nullopt;
 }
 
+std::vector<JobId> dead_starts(const Store& store, const std::vector<Job>& jobs) {
+  std::vector<JobId> dead;
+  for (const Job& job : jobs) {
+    if (job.state == JobState::starting && store.starter_is_dead(start_id_of(job))) {
+      dead.push_back(job.id);
+    }
+  }
+  return dead;
+}
+
+std::optional<Job> as_told(ssh::Connection& connection, const Job& job, const StatusAnswer& answer,
+                           const Clocks& clocks, const std::vector<JobId>& claim, const Cancel& cancel) {
+  const StatusReply* reply = reply_about(job.id, answer.jobs);
+  if (reply == nullptr) {
+    return std::nullopt;
+  }
+  const bool dead = std::ranges::find(claim, job.id) != claim.end();
+  return with_failed_rank(connection,
+                          apply_status(job, *reply, clocks, dead ? Starter::dead : Starter::alive), cancel);
+}
+
 std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          const Cancel& cancel, StatusAfter after) {
-  return whole_answer(connection, store, std::move(jobs), {}, after, cancel);
+                          const Cancel& cancel) {
+  return whole_answer(connection, store, std::move(jobs), {}, StatusAfter::nothing, cancel);
 }
 
 std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,

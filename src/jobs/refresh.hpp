@@ -11,6 +11,7 @@
 #include "config/config.hpp"
 #include "jobs/protocol.hpp"
 #include "jobs/store.hpp"
+#include "jobs/transitions.hpp"
 #include "ssh/connector.hpp"
 
 // Asking servers how their jobs are, and keeping what they say in the store.
@@ -34,7 +35,16 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
 
 // How the jobs of one server are, asked over a connection that is there. Stores nothing. Throws Error.
 std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
-                          const Cancel& cancel, StatusAfter after = StatusAfter::nothing);
+                          const Cancel& cancel);
+
+// Of these jobs, those that are still to be started by a process that is dead: status_action()'s claim. To be
+// looked at before the question: a starter that dies later is found out the next time.
+std::vector<JobId> dead_starts(const Store& store, const std::vector<Job>& jobs);
+
+// The job as an answer of its server tells it, with its first failed rank, which may take another question;
+// none where the answer does not speak of it.
+std::optional<Job> as_told(ssh::Connection& connection, const Job& job, const StatusAnswer& answer,
+                           const Clocks& clocks, const std::vector<JobId>& claim, const Cancel& cancel);
 
 // The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
 // until the server's lifeline has told whether it reaches the first one.

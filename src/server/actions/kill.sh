@@ -1,6 +1,7 @@
 #!/bin/sh
 # Ends jobs and proves it: kill_begin SIGNAL GRACE_S BY, kill_one ID CLAIM(0|1) for each, kill_finish. All jobs of a call are
-# ended side by side. CLAIM: it may not have started yet, and then not even its project's folder need be there.
+# ended side by side. CLAIM: it may not have started yet, and then not even its project's folder need be there. With $status_too, status.sh
+# goes on with the answer, and $proven is set when nothing lives of any of the jobs.
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
@@ -17,6 +18,17 @@ kill_begin() {
   [ "$signal" != 9 ] || grace=0
   targets='' members_local=''
   used=
+  kill_proven=1
+}
+
+# kill_refused ID: for $reason; kill_none ID: it never starts
+kill_refused() {
+  kill_proven=
+  say "kill $1 refused 0 $reason"
+}
+kill_none() {
+  kill_proven=
+  say "kill $1 none 0"
 }
 
 kill_one() {
@@ -24,34 +36,35 @@ kill_one() {
   if facts "$1"; then
     [ "$f_end" = never ] || state_of "$1" brief
   elif [ -n "$no_forks" ]; then
-    say "kill $1 refused 0 its folder is not to be seen, and $no_forks"
+    reason="its folder is not to be seen, and $no_forks"
+    kill_refused "$1"
     return
   elif carries_cookie "$1"; then
     phase=running f_sid=- # which session is its own is not known
   elif [ "$2" != 1 ] && unseen "$1"; then
-    say "kill $1 refused 0 $reason"
+    kill_refused "$1"
     return
   fi
   if [ "$phase" = starting ] && [ -z "$f_sup" ]; then
     # not there, or not yet: from now on it never starts, unless its supervisor was quicker
     if [ "$f_end" = never ] || claim "$1"; then
-      say "kill $1 none 0"
+      kill_none "$1"
       return
     fi
     nap 0.1
     if ! facts "$1"; then
       unseen "$1" || reason="cannot write in $jobs: no right to, or the disk is full"
-      say "kill $1 refused 0 $reason"
+      kill_refused "$1"
       return
     fi
   fi
   if [ "$f_end" = never ] || [ "$f_sup" = claimed ]; then
-    say "kill $1 none 0"
+    kill_none "$1"
     return
   fi
   case $phase:$f_end in
     unknown:*)
-      say "kill $1 refused 0 $reason"
+      kill_refused "$1"
       return
       ;;
     rebooted:* | ended:)
@@ -352,7 +365,7 @@ kill_finish() {
     done
     record_survivors "$id" "$left" "$held"
     if [ -n "$left$held" ]; then
-      kill_left=1
+      kill_left=1 kill_proven=
       say "kill $id survivors $count"
       for member in $left; do
         survivor "$id" "$member"
@@ -386,6 +399,10 @@ kill_finish() {
       suspect "$id" "$member"
     done
   done
+  if [ -n "${status_too-}" ]; then
+    proven=$kill_proven scanned=
+    return
+  fi
   trap - EXIT
   say end
 }

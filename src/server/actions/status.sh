@@ -1,5 +1,5 @@
 #!/bin/sh
-# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end. With $proven, a kill has just proven that nothing of them
+# Answers about jobs: status_begin, status_one ID CLAIM(0|1) for each, status_end. With $proven, kill.sh has just proven that nothing of them
 # lives: their processes are not looked for again.
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
