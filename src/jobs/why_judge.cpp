@@ -83,7 +83,7 @@ Place place_in(const WhyAnswer::Look& look, int pid) {
   return threads.empty() ? Place() : place_of(threads.front().frames);
 }
 
-bool has(const std::string& text, std::initializer_list<std::string_view> parts) {
+bool has(const std::string& text, const std::vector<std::string_view>& parts) {
   return std::ranges::any_of(parts, [&](std::string_view part) { return text.find(part) != text.npos; });
 }
 
@@ -107,13 +107,15 @@ RankDoing kernel_doing(const ProcessState& first, const ProcessState& second) {
   if ((first.state == 'D' && second.state == 'D') || is_file_system(kernel)) {
     return RankDoing::storage;
   }
-  using Row = std::pair<RankDoing, std::initializer_list<std::string_view>>;
-  for (const auto& [doing, parts] :
-       {Row{RankDoing::pipe_full, {"pipe_write"}}, Row{RankDoing::pipe_empty, {"pipe_read"}},
-        Row{RankDoing::sleeping, {"nanosleep"}}, Row{RankDoing::lock, {"futex"}},
-        Row{RankDoing::child, {"do_wait", "kernel_wait"}},
-        Row{RankDoing::network,
-            {"wait_woken", "sk_wait", "inet_", "unix_stream", "skb_", "ep_poll", "poll"}}}) {
+  static const std::vector<std::pair<RankDoing, std::vector<std::string_view>>> rows = {
+      {RankDoing::pipe_full, {"pipe_write"}},
+      {RankDoing::pipe_empty, {"pipe_read"}},
+      {RankDoing::sleeping, {"nanosleep"}},
+      {RankDoing::lock, {"futex"}},
+      {RankDoing::child, {"do_wait", "kernel_wait"}},
+      {RankDoing::network,
+       {"wait_woken", "sk_wait", "inet_", "unix_stream", "skb_", "ep_poll", "poll"}}};
+  for (const auto& [doing, parts] : rows) {
     if (has(kernel, parts)) {
       return doing;
     }

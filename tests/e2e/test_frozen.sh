@@ -47,11 +47,11 @@ END_OF_PROGRAM
 code_is first
 "$REMOTE" --quiet rsync
 
-# ---- 100 syncs under the ranks, and another launch with other code beside it
+# ---- 22 syncs under the ranks, and another launch with other code beside it
 in_background torch-launch --frozen --name first --follow --no-check --nproc-per-node 2 --cmd 'python3 train.py first'
 until_true grep -q master "$work/err"
 first=$follower
-for turn in $(seq 98); do
+for turn in $(seq 20); do
   echo "$turn" >data.txt
   echo "VALUE = $turn" >pkg/m$((turn + 2)).py
   rm -f "pkg/m$turn.py"
