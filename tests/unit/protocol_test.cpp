@@ -150,10 +150,16 @@ TEST(Protocol, WhatWaitsInADebuggerIsRead) {
 }
 
 TEST(Protocol, KillRepliesAreRead) {
-  const auto replies = read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
-                                               " survivors 2\n@remote1 survivor " + id_b +
-                                               " 4121 D ada (python3 (x) y)\n@remote1 end\n")
-                           .jobs;
+  const auto answer = read_answer<KillAnswer>(
+      "@remote1 now 5\n@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
+      " survivors 2\n@remote1 survivor " + id_b + " 4121 D ada (python3 (x) y)\n@remote1 job " + id_a +
+      " ended end=signal:15:1000:supervisor\n@remote1 end\n");
+  ASSERT_EQ(answer.status.jobs.size(), 1U);
+  EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 end\n"), Error);
+  EXPECT_EQ(answer.status.jobs[0].phase, StatusReply::Phase::ended);
+  EXPECT_EQ(answer.status.server_now, 5);
+  EXPECT_GT(answer.told_ms, 0);
+  const auto& replies = answer.jobs;
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);
   EXPECT_EQ(replies[0].signalled, 3);
@@ -164,12 +170,14 @@ TEST(Protocol, KillRepliesAreRead) {
 
 TEST(Protocol, WhatMayBeOfAKilledJobIsRead) {
   const auto reply =
-      read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 suspect " + id_a +
-                              " 4121 its+files+may+not+be+read S ada ssh-agent\n@remote1 end\n")
+      read_answer<KillAnswer>("@remote1 now 5\n@remote1 kill " + id_a + " killed 3\n@remote1 suspect " +
+                              id_a + " 4121 its+files+may+not+be+read S ada ssh-agent\n@remote1 end\n")
           .jobs.at(0);
   ASSERT_EQ(reply.suspects.size(), 1U);
   EXPECT_EQ(reply.suspects[0], "pid 4121 (ssh-agent, user ada, state S): its files may not be read");
-  EXPECT_THROW(read_answer<KillAnswer>("@remote1 suspect " + id_a + " 1 why S ada x\n@remote1 end\n"), Error);
+  EXPECT_THROW(
+      read_answer<KillAnswer>("@remote1 now 5\n@remote1 suspect " + id_a + " 1 why S ada x\n@remote1 end\n"),
+      Error);
 }
 
 TEST(Protocol, FollowLineIsRead) {
@@ -208,8 +216,8 @@ TEST(Protocol, WhatIsNotUnderstoodIsAnError) {
            now + "@remote1 job " + id_a + " running out=-1\n" + end}) {
     EXPECT_THROW(read_answer<StatusAnswer>(bad), Error) << bad;
   }
-  EXPECT_THROW(read_answer<KillAnswer>("@remote1 survivor " + id_a + " 5 D u c\n" + end), Error);
-  EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed x\n" + end), Error);
+  EXPECT_THROW(read_answer<KillAnswer>(now + "@remote1 survivor " + id_a + " 5 D u c\n" + end), Error);
+  EXPECT_THROW(read_answer<KillAnswer>(now + "@remote1 kill " + id_a + " killed x\n" + end), Error);
 }
 
 TEST(Protocol, AnErrorShowsItsLineWithoutControlCharacters) {
