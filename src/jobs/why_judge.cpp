@@ -113,8 +113,7 @@ RankDoing kernel_doing(const ProcessState& first, const ProcessState& second) {
       {RankDoing::sleeping, {"nanosleep"}},
       {RankDoing::lock, {"futex"}},
       {RankDoing::child, {"do_wait", "kernel_wait"}},
-      {RankDoing::network,
-       {"wait_woken", "sk_wait", "inet_", "unix_stream", "skb_", "ep_poll", "poll"}}};
+      {RankDoing::network, {"wait_woken", "sk_wait", "inet_", "unix_stream", "skb_", "ep_poll", "poll"}}};
   for (const auto& [doing, parts] : rows) {
     if (has(kernel, parts)) {
       return doing;
