@@ -103,7 +103,8 @@ std::unique_ptr<Channel> Session::open_with(const Begin& begin) {
       continue;  // their places are wanted
     }
     // sshd frees the place of a channel that was closed only when its command has ended as well.
-    if (clock::now() - closed_at_ < reuse_time) {
+    // Where that was the only one, there is nothing better than to wait for a busy server.
+    if (clock::now() - closed_at_ < (others > 0 ? reuse_time : open_timeout)) {
       channel.reset();
       std::this_thread::sleep_for(std::exchange(pause, std::chrono::milliseconds(5)));
       continue;

@@ -162,10 +162,11 @@ TEST_P(FollowManyJobs, SixtyFourAtOnce) {
     EXPECT_EQ(job.state, JobState::succeeded);
     EXPECT_TRUE(ended.insert(index).second);
   };
-  int news = 0;
-  events.link = [&](const Event&) {
+  std::vector<std::string> news;
+  events.link = [&](const Event& event) {
     const std::lock_guard lock(mutex);
-    ++news;
+    const auto* lost = std::get_if<LinkLost>(&event);
+    news.push_back(lost == nullptr ? "back" : "lost: " + lost->reason);
   };
   const test::Limit limit;
   const FollowResult result =
@@ -173,7 +174,7 @@ TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   for (const Error& error : result.errors) {
     ADD_FAILURE() << error.message();
   }
-  EXPECT_EQ(news, 0);
+  EXPECT_THAT(news, ::testing::IsEmpty());
   EXPECT_EQ(ended.size(), count);
   for (std::size_t i = 0; i < count; ++i) {
     EXPECT_EQ(heard[i], fmt::format("begin {}\nend {}\n", jobs[i].id.text(), jobs[i].id.text()));
