@@ -33,12 +33,15 @@ Job as_killed(const Job& before, Job now, const KillRequest& order) {
 std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store& store, const JobsAt& place,
                                        const KillRequest& order, const Cancel& cancel) {
   std::vector<JobId> claim;  // those that may not have started yet
+  std::vector<JobId> dead;   // and of these, those that nobody starts any more
   for (const Job& job : place.jobs) {
     if (job.state == JobState::starting) {
       claim.push_back(job.id);
     }
+    if (start_is_dead(store, job)) {
+      dead.push_back(job.id);
+    }
   }
-  const std::vector<JobId> dead = dead_starts(store, place.jobs);
   const std::int64_t asked_ms = now_milliseconds();
   const KillAnswer answer =
       servers::run_action(connection,
@@ -49,12 +52,12 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
     const KillReply* reply = reply_about(job.id, answer.jobs);
-    if (auto now = as_told(connection, job, answer.status, clocks, dead, cancel)) {
-      job = *std::move(now);
-    }
     if (reply == nullptr) {
       throw Error("cannot tell whether the job ended", "the server's answer does not name it")
           .mended_by(Remedy::list_jobs);
+    }
+    if (auto now = as_told(connection, job, answer.status, clocks, dead, cancel)) {
+      job = *std::move(now);
     }
     // What is not there any more, but once ran there, was started.
     const bool ran = reply->outcome == KillReply::Outcome::none && job.started_at.has_value();

@@ -59,12 +59,14 @@ Answered question(ssh::Connection& connection, const Store& store, std::vector<J
   for (const auto& [folder, indices] :
        group_by(result.jobs, [](const Job& job) { return std::optional(job.remote_folder); })) {
     std::vector<JobId> ids;
-    std::vector<Job> here;
+    std::vector<JobId> claim;
     for (const std::size_t i : indices) {
-      ids.push_back(result.jobs[i].id);
-      here.push_back(result.jobs[i]);
+      const Job& job = result.jobs[i];
+      ids.push_back(job.id);
+      if (start_is_dead(store, job)) {
+        claim.push_back(job.id);
+      }
     }
-    const std::vector<JobId> claim = dead_starts(store, here);
     auto action = status_action(folder, ids, claim, after);
     action.timeout = limits.whole;
     action.silence = limits.silence;
@@ -112,14 +114,8 @@ std::optional<Error> save(Store& store, const std::vector<Job>& jobs) {
   return std::nullopt;
 }
 
-std::vector<JobId> dead_starts(const Store& store, const std::vector<Job>& jobs) {
-  std::vector<JobId> dead;
-  for (const Job& job : jobs) {
-    if (job.state == JobState::starting && store.starter_is_dead(start_id_of(job))) {
-      dead.push_back(job.id);
-    }
-  }
-  return dead;
+bool start_is_dead(const Store& store, const Job& job) {
+  return job.state == JobState::starting && store.starter_is_dead(start_id_of(job));
 }
 
 std::optional<Job> as_told(ssh::Connection& connection, const Job& job, const StatusAnswer& answer,

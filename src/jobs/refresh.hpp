@@ -37,9 +37,9 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
 std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::vector<Job> jobs,
                           const Cancel& cancel);
 
-// Of these jobs, those that are still to be started by a process that is dead: status_action()'s claim. To be
-// looked at before the question: a starter that dies later is found out the next time.
-std::vector<JobId> dead_starts(const Store& store, const std::vector<Job>& jobs);
+// Whether the job is still to be started, by a process that is dead: then it is of status_action()'s claim.
+// To be looked at before the question: a starter that dies later is found out the next time.
+bool start_is_dead(const Store& store, const Job& job);
 
 // The job as an answer of its server tells it, with its first failed rank, which may take another question;
 // none where the answer does not speak of it.

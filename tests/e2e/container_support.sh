@@ -242,7 +242,7 @@ try_shared_file() {
   mkdir "$work/common" "$work/common/other"
   code 0 launch --follow --nproc-per-node 2 --init-method file --init-dir "$work/common" -- \
     sh -c 'file=${INIT_METHOD#file://}; echo "$RANK" >>"$file"; tries=0; until [ "$(wc -l <"$file")" = 4 ]; do
-      tries=$((tries + 1)); [ $tries -lt 400 ] || exit 4; sleep 0.3; done; [ ! -e "${file%/*/*}/other" ]; echo "met at $INIT_METHOD, apart: $?"'
+      tries=$((tries + 1)); [ $tries -lt 100 ] || exit 4; sleep 0.3; done; [ ! -e "${file%/*/*}/other" ]; echo "met at $INIT_METHOD, apart: $?"'
   grep -q "^met at file://$work/common/.*, apart: 0\$" "$work/out" || fail "the ranks have not met at the shared file"
   [ "$(ls "$work/common")" = other ] || fail "the shared file stays"
 }
