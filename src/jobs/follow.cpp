@@ -41,6 +41,16 @@ void nap(milliseconds time, const Cancel& cancel) {
   static_cast<void>(::poll(&slot, 1, static_cast<int>(time.count())));
 }
 
+// Waits before the next connection: not at all at first, then 0.2 s, 0.4 s … up to 5 s, as a laptop that
+// wakes up is back soon.
+void pause_after(int failures, const FollowTask& task, const std::string& server, const Error& error) {
+  const milliseconds pause(failures > 0 ? std::min(5000, 100 << std::min(failures, 7)) : 0);
+  log_info(server, "{}; connecting again in {} ms", error.message(), pause.count());
+  if (failures > 0) {
+    nap(pause, task.site.cancel);
+  }
+}
+
 void work(FollowTask& task, Sharing& sharing) {
   using clock = std::chrono::steady_clock;
   int failures = 0;
@@ -52,7 +62,7 @@ void work(FollowTask& task, Sharing& sharing) {
     bool heard = false;
     auto begin = clock::now();
     try {
-      const auto connection = task.connector.connect(*sharing.server, task.cancel);
+      const auto connection = task.site.connector.connect(*sharing.server, task.site.cancel);
       begin = clock::now();
       if (!sharing.reached.exchange(true)) {
         task.settle(sharing.server->name);
@@ -72,9 +82,9 @@ void work(FollowTask& task, Sharing& sharing) {
         throw Error("cannot follow", "the server refuses every session on a new connection",
                     "look at MaxSessions in its sshd_config");
       }
-      nap(milliseconds(200), task.cancel);
+      nap(milliseconds(200), task.site.cancel);
     } catch (const ssh::Unreachable& error) {
-      task.cancel.check();
+      task.site.cancel.check();
       const bool reached = sharing.reached;
       if (!reached && clock::now() >= patient_until) {
         throw;
@@ -93,19 +103,12 @@ void work(FollowTask& task, Sharing& sharing) {
                          .because(error.cause()));
         return;
       }
-      // Once at once, then 0.2 s, 0.4 s … up to 5 s: a laptop that wakes up is back soon. A link that was of
-      // use begins the count anew.
       if (heard || clock::now() - begin > std::chrono::seconds(10)) {
-        failures = 0;
+        failures = 0;  // the link was of use
       }
-      const milliseconds pause(failures > 0 ? std::min(5000, 100 << std::min(failures, 7)) : 0);
-      log_info(sharing.server->name, "{}; connecting again in {} ms", error.message(), pause.count());
-      if (failures > 0) {
-        nap(pause, task.cancel);
-      }
-      ++failures;
+      pause_after(failures++, task, sharing.server->name, error);
     }
-    task.cancel.check();
+    task.site.cancel.check();
   }
 }
 
@@ -136,7 +139,7 @@ void follow_all(FollowTask& task) {
   for (std::size_t i = 0; i < task.jobs.size(); ++i) {
     const Job& job = task.jobs[i];
     try {
-      const config::Server& server = server_of(task.config, job);
+      const config::Server& server = server_of(task.site.config, job);
       auto& sharing = by_server.try_emplace(job.server, std::make_unique<Sharing>()).first->second;
       sharing->server = &server;
       auto followed = std::make_unique<Followed>();
@@ -167,7 +170,7 @@ void follow_all(FollowTask& task) {
       worker.join();
     }
   }
-  task.cancel.check();
+  task.site.cancel.check();
   for (const auto& [name, sharing] : by_server) {
     for (const auto& followed : sharing->waiting.rest()) {
       if (!sharing->failed) {
@@ -182,10 +185,9 @@ void follow_all(FollowTask& task) {
 
 }  // namespace
 
-FollowResult follow(const config::Config& config, Store& store, ssh::Connector& connector,
-                    std::vector<Job> jobs, const FollowOptions& options, const FollowEvents& events,
-                    const Cancel& cancel) {
-  FollowTask task{config, connector, store, std::move(jobs), options, events, cancel};
+FollowResult follow(const Site& site, std::vector<Job> jobs, const FollowOptions& options,
+                    const FollowEvents& events) {
+  FollowTask task{site, std::move(jobs), options, events};
   follow_all(task);
   return {std::move(task.jobs), std::move(task.errors), std::move(task.gone)};
 }

@@ -7,13 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 
-#include "config/config.hpp"
-#include "jobs/store.hpp"
-#include "ssh/connector.hpp"
+#include "jobs/site.hpp"
 
 namespace remote::jobs {
 
@@ -52,8 +49,7 @@ struct FollowResult {
 // Follows jobs until they have ended (or to the end of what is there). A broken link is made anew, and every
 // stream goes on at the byte where it stopped: nothing is lost, nothing comes twice. When a server refuses
 // another channel (MaxSessions), another connection is made. Throws Interrupted on cancel.
-FollowResult follow(const config::Config& config, Store& store, ssh::Connector& connector,
-                    std::vector<Job> jobs, const FollowOptions& options, const FollowEvents& events,
-                    const Cancel& cancel);
+FollowResult follow(const Site& site, std::vector<Job> jobs, const FollowOptions& options,
+                    const FollowEvents& events);
 
 }  // namespace remote::jobs

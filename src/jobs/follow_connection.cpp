@@ -133,7 +133,7 @@ void FollowTask::give_up(const std::string& server, WaitingJobs& waiting, const 
 }
 
 void FollowTask::done(const Followed& followed, const Job& now) {
-  const std::optional<Error> unsaved = save(store, {now});
+  const std::optional<Error> unsaved = save(site.store, {now});
   {
     const std::lock_guard lock(mutex);
     jobs[followed.index] = now;
@@ -200,7 +200,7 @@ std::optional<StatusAnswer> FollowConnection::ask(const Followed& followed) {
   ExecResult ended;
   try {
     ended = servers::run_script(connection_, status_action(followed.job.remote_folder, {followed.job.id}, {}),
-                                reader, task_.cancel);
+                                reader, task_.site.cancel);
   } catch (const ssh::Unreachable&) {
     throw;
   } catch (const ssh::TooManyChannels&) {
@@ -255,9 +255,9 @@ bool FollowConnection::finish(Open& open) {
     // The supervisor died and the job lives on, or there is more to read.
     return again(followed, progress);
   }
-  task_.done(
-      followed,
-      with_failed_rank(connection_, apply_status(followed.job, reply, clocks, Starter::alive), task_.cancel));
+  task_.done(followed,
+             with_failed_rank(connection_, apply_status(followed.job, reply, clocks, Starter::alive),
+                              task_.site.cancel));
   return true;
 }
 

@@ -13,13 +13,12 @@
 #include <string_view>
 #include <vector>
 
-#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 
 #include "base/login_shell.hpp"
 #include "jobs/follow.hpp"
 #include "jobs/protocol.hpp"
-#include "jobs/store.hpp"
+#include "jobs/site.hpp"
 #include "ssh/connection.hpp"
 #include "ssh/pump.hpp"
 
@@ -107,13 +106,10 @@ class Losses {
 
 // What the workers of one call share, and what following comes to. Any thread.
 struct FollowTask {
-  const config::Config& config;
-  ssh::Connector& connector;
-  Store& store;
+  Site site;
   std::vector<Job> jobs;
   const FollowOptions& options;
   const FollowEvents& events;
-  const Cancel& cancel;
   std::mutex mutex{};  // of jobs and errors
   std::vector<Error> errors{};
   std::vector<std::string> gone{};
@@ -131,7 +127,7 @@ struct FollowTask {
 class FollowConnection {
  public:
   FollowConnection(ssh::Connection& connection, WaitingJobs& waiting, FollowTask& task)
-      : connection_(connection), waiting_(waiting), task_(task), pump_(connection, task.cancel) {}
+      : connection_(connection), waiting_(waiting), task_(task), pump_(connection, task.site.cancel) {}
 
   // Returns true when nothing waits and nothing is open any more, false when the server does not let even one
   // channel be opened. Calls `more_wanted` when the server opens channels for some of the jobs and refuses

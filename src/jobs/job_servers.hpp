@@ -7,13 +7,11 @@
 #include <string>
 #include <vector>
 
-#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 
-#include "config/config.hpp"
+#include "jobs/site.hpp"
 #include "servers/fanout.hpp"
-#include "ssh/connector.hpp"
 
 // Where jobs are: their servers, and their folders there.
 
@@ -88,17 +86,16 @@ class HostTurns {
 // Calls `work(connection, jobs_at)` for each place of these jobs, side by side; it returns entries, of which
 // each has a `job`. Returns all of them by key. A server that fails is one of `errors`. Throws Interrupted.
 template <typename Work>
-auto on_job_servers(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
-                    std::vector<Error>& errors, const Cancel& cancel, const Work& work,
-                    ssh::ConnectLimit limit = {}) {
+auto on_job_servers(const Site& site, const std::vector<Job>& jobs, std::vector<Error>& errors,
+                    const Work& work, ssh::ConnectLimit limit = {}) {
   const std::vector<JobsAt> places = by_job_folder(jobs);
-  HostTurns turns(config);
+  HostTurns turns(site.config);
   auto outcomes = servers::fan_out(
       places, [](const JobsAt& place) { return place.server; },
       [&](const JobsAt& place, std::size_t) {
-        const config::Server& server = server_of(config, place.jobs.front());
+        const config::Server& server = server_of(site.config, place.jobs.front());
         const HostTurns::Turn turn(turns, server);
-        const auto connection = connector.connect(server, cancel, limit);
+        const auto connection = site.connector.connect(server, site.cancel, limit);
         return work(*connection, place);
       });
   std::invoke_result_t<Work, ssh::Connection&, const JobsAt&> entries;

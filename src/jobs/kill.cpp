@@ -43,11 +43,9 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
     }
   }
   const std::int64_t asked_ms = now_milliseconds();
+  const KillOrder as_sent{order.signal, static_cast<int>(order.grace.count()), by_word(order.by)};
   const KillAnswer answer =
-      servers::run_action(connection,
-                          kill_action(place.folder, place.ids(), order.signal,
-                                      static_cast<int>(order.grace.count()), by_word(order.by), claim, dead),
-                          cancel);
+      servers::run_action(connection, kill_action(place.folder, place.ids(), as_sent, claim, dead), cancel);
   const Clocks clocks = clocks_of(answer.status, asked_ms, answer.told_ms);
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
@@ -102,32 +100,30 @@ std::vector<CleanResult::Entry> clean_on(ssh::Connection& connection, Store& sto
 
 }  // namespace
 
-KillResult kill(const config::Config& config, Store& store, ssh::Connector& connector,
-                const std::vector<Job>& jobs, const KillRequest& order, const Cancel& cancel,
+KillResult kill(const Site& site, const std::vector<Job>& jobs, const KillRequest& order,
                 ssh::ConnectLimit limit, std::optional<Error>* unsaved) {
   KillResult result;
   result.entries = on_job_servers(
-      config, connector, jobs, result.errors, cancel,
+      site, jobs, result.errors,
       [&](ssh::Connection& connection, const JobsAt& place) {
-        return kill_on(connection, store, place, order, cancel);
+        return kill_on(connection, site.store, place, order, site.cancel);
       },
       limit);
   std::vector<Job> now;
   std::ranges::transform(result.entries, std::back_inserter(now), &KillResult::Entry::job);
-  const std::optional<Error> problem = save(store, now);
+  const std::optional<Error> problem = save(site.store, now);
   if (unsaved != nullptr) {
     *unsaved = problem;
   }
   return result;
 }
 
-CleanResult clean(const config::Config& config, Store& store, ssh::Connector& connector,
-                  const std::vector<Job>& jobs, const Cancel& cancel) {
+CleanResult clean(const Site& site, const std::vector<Job>& jobs) {
   CleanResult result;
-  result.entries = on_job_servers(config, connector, jobs, result.errors, cancel,
-                                  [&](ssh::Connection& connection, const JobsAt& place) {
-                                    return clean_on(connection, store, place, cancel);
-                                  });
+  result.entries =
+      on_job_servers(site, jobs, result.errors, [&](ssh::Connection& connection, const JobsAt& place) {
+        return clean_on(connection, site.store, place, site.cancel);
+      });
   return result;
 }
 

@@ -193,23 +193,26 @@ std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems)
   if (!stale && leftovers.empty() && index.lines() <= 2 * known + 100) {
     return launches;
   }
+  std::string lines;
+  for (const LaunchSummary& one : launches) {
+    const auto read = prints.find(one.id.text());
+    lines += index_line(read != prints.end() ? read->second : index.find(one.id)->print, one);
+  }
+  mend_index(lines, leftovers);
+  return launches;
+}
+
+void LaunchStore::mend_index(const std::string& lines, const std::vector<std::string>& leftovers) const {
   try {
-    // Fixes the index, if that is possible at once; what was read is right in any case.
     if (const auto lock = FileLock::try_lock(folder_ / "lock")) {
       for (const std::string& name : leftovers) {
         ::unlink((folder_ / name).c_str());
-      }
-      std::string lines;
-      for (const LaunchSummary& one : launches) {
-        const auto read = prints.find(one.id.text());
-        lines += index_line(read != prints.end() ? read->second : index.find(one.id)->print, one);
       }
       write_index(folder_, lines, step_, launch_index_header);
     }
   } catch (const Error&) {
     // a folder that cannot be written can still be read
   }
-  return launches;
 }
 
 void LaunchStore::update(PastLaunch& record) const {

@@ -54,6 +54,9 @@ class LaunchStore {
   std::filesystem::path mark(const JobId& id) const { return folder_ / "open" / id.text(); }
   std::filesystem::path file(const JobId& id) const { return folder_ / id.text() / "launch.json"; }
   void write(PastLaunch record, const std::string& patch);
+  // Fixes the index, if that is possible at once; what was read is right in any case. `leftovers` are
+  // removed.
+  void mend_index(const std::string& lines, const std::vector<std::string>& leftovers) const;
 
   const Store& store_;
   std::filesystem::path folder_;

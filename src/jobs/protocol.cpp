@@ -289,20 +289,21 @@ servers::Action<WorkersAnswer> workers_action(const RemoteFolder& folder, const 
   return action;
 }
 
-servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
-                                        int grace_s, const std::string& by, const std::vector<JobId>& claim,
+servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                        const KillOrder& order, const std::vector<JobId>& claim,
                                         const std::vector<JobId>& dead) {
-  if (signal < 1 || signal > 64) {
-    throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", signal),
+  if (order.signal < 1 || order.signal > 64) {
+    throw Error::usage("cannot end jobs", fmt::format("there is no signal {}", order.signal),
                        "give a name such as INT, TERM or KILL, or a number");
   }
-  grace_s = std::clamp(grace_s, 0, 1'000'000);
+  const int grace_s = std::clamp(order.grace_s, 0, 1'000'000);
   servers::Action<KillAnswer> action;
   action.what = "end of " + counted(ids.size(), "job");
   action.max_output = most_answered(ids.size());
   servers::Script& script = action.script = job_script(folder, "actions/kill.sh");
   script.add("actions/status.sh").set("status_too", "1").call("status_begin");
-  script.call("kill_begin", {std::to_string(signal), std::to_string(grace_s), by.empty() ? "-" : by});
+  script.call("kill_begin",
+              {std::to_string(order.signal), std::to_string(grace_s), order.by.empty() ? "-" : order.by});
   call_each(script, "kill_one", ids, claim);
   script.call("kill_finish").call("status_sizes", texts_of(ids));
   call_each(script, "status_one", ids, dead);

@@ -187,16 +187,22 @@ struct KillAnswer {
   void check() const { status.check(); }
 };
 
+// How jobs are to be ended.
+struct KillOrder {
+  int signal = 15;
+  int grace_s = 0;
+  std::string by{};  // by_word()
+};
+
 // Ends jobs: stop file, `signal` and CONT to all their processes, up to `grace_s` seconds, KILL, and a last
 // look. All jobs end side by side, within grace_s + 2 seconds. It is for ending jobs only: KILL follows also
 // when a job handles the signal and goes on. A job that had ended keeps its result and is `ended`; what it
 // left behind is ended too (then signalled > 0). An id that was not yet started (`none`) will never start;
 // where even the project's folder is missing, that is made sure of for the ids in `claim`, and the others are
-// `refused`. `by`: by_word(). How the jobs are then comes in the same answer: as from status_action(), which
+// `refused`. How the jobs are then comes in the same answer: as from status_action(), which
 // gets the ids in `dead` as its claim.
-servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids, int signal,
-                                        int grace_s, const std::string& by,
-                                        const std::vector<JobId>& claim = {},
+servers::Action<KillAnswer> kill_action(const RemoteFolder& folder, const std::vector<JobId>& ids,
+                                        const KillOrder& order, const std::vector<JobId>& claim = {},
                                         const std::vector<JobId>& dead = {});
 
 struct CleanReply {

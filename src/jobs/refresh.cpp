@@ -134,24 +134,22 @@ std::vector<Job> ask_over(ssh::Connection& connection, const Store& store, std::
   return whole_answer(connection, store, std::move(jobs), {}, StatusAfter::nothing, cancel);
 }
 
-std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
-                                      std::vector<Job> jobs, const Cancel& cancel) {
-  const auto connection = connector.connect(server_of(config, jobs.front()), cancel);
-  jobs =
-      whole_answer(*connection, store, std::move(jobs), {.whole = await_limit}, StatusAfter::start, cancel);
-  if (const auto unsaved = save(store, jobs)) {
+std::vector<Job> refresh_for_lifeline(const Site& site, std::vector<Job> jobs) {
+  const auto connection = site.connector.connect(server_of(site.config, jobs.front()), site.cancel);
+  jobs = whole_answer(*connection, site.store, std::move(jobs), {.whole = await_limit}, StatusAfter::start,
+                      site.cancel);
+  if (const auto unsaved = save(site.store, jobs)) {
     log_info(connection->server(), "{}", unsaved->message());  // the start has told that already
   }
   return jobs;
 }
 
-News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
-             milliseconds patience, const Cancel& cancel) {
+News refresh(const Site& site, std::vector<Job> jobs, milliseconds patience) {
   using Place = std::pair<std::string, RemoteFolder>;
   const auto groups = group_by(jobs, [&](const Job& job) {
     // a lost one may have been found again
-    const bool asked =
-        job.state == JobState::lost ? in_reach(config, job) : !is_over(job) || awaits_usage(config, job);
+    const bool asked = job.state == JobState::lost ? in_reach(site.config, job)
+                                                   : !is_over(job) || awaits_usage(site.config, job);
     return asked ? std::optional(Place(job.server, job.remote_folder)) : std::nullopt;
   });
   const auto outcomes = servers::fan_out(
@@ -161,11 +159,11 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
         for (const std::size_t i : group.indices) {
           mine.push_back(jobs[i]);
         }
-        const config::Server& server = server_of(config, mine.front());
+        const config::Server& server = server_of(site.config, mine.front());
         const auto connection =
-            connector.connect(server, cancel, std::chrono::ceil<std::chrono::seconds>(patience));
+            site.connector.connect(server, site.cancel, std::chrono::ceil<std::chrono::seconds>(patience));
         const Limits limits{std::max(longest_answer, patience), patience};
-        return question(*connection, store, std::move(mine), limits, StatusAfter::nothing, cancel);
+        return question(*connection, site.store, std::move(mine), limits, StatusAfter::nothing, site.cancel);
       });
   News news;
   news.jobs = std::move(jobs);
@@ -174,7 +172,7 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
   for (std::size_t g = 0; g < groups.size(); ++g) {
     // What is asked about for its usage alone does not need an answer.
     const bool needed = std::ranges::any_of(
-        groups[g].indices, [&](std::size_t i) { return !awaits_usage(config, news.jobs[i]); });
+        groups[g].indices, [&](std::size_t i) { return !awaits_usage(site.config, news.jobs[i]); });
     for (std::size_t k = 0; k < groups[g].indices.size(); ++k) {
       Job& job = news.jobs[groups[g].indices[k]];
       if (outcomes[g].ok() && (outcomes[g].value->known[k] || !outcomes[g].value->failure)) {
@@ -194,7 +192,7 @@ News refresh(const config::Config& config, Store& store, ssh::Connector& connect
     }
   }
   // All at once, and apart from the asking: a disk that is full says nothing about the servers.
-  news.unsaved = save(store, answered);
+  news.unsaved = save(site.store, answered);
   return news;
 }
 

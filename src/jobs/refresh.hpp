@@ -4,15 +4,12 @@
 #include <optional>
 #include <vector>
 
-#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 
-#include "config/config.hpp"
 #include "jobs/protocol.hpp"
-#include "jobs/store.hpp"
+#include "jobs/site.hpp"
 #include "jobs/transitions.hpp"
-#include "ssh/connector.hpp"
 
 // Asking servers how their jobs are, and keeping what they say in the store.
 
@@ -27,8 +24,7 @@ struct News {
 // Asks the servers of the jobs that are not over, one exec a server, side by side. A server that takes longer
 // than `patience` to connect, or falls silent for so long, or takes a minute for all, leaves the jobs that it
 // has not spoken of by then `unknown` in the result and untouched in the store. Throws only on cancel.
-News refresh(const config::Config& config, Store& store, ssh::Connector& connector, std::vector<Job> jobs,
-             std::chrono::milliseconds patience, const Cancel& cancel);
+News refresh(const Site& site, std::vector<Job> jobs, std::chrono::milliseconds patience);
 
 // Saves news of what has happened already, which stays true also where it cannot be saved: then returns why.
 [[nodiscard]] std::optional<Error> save(Store& store, const std::vector<Job>& jobs);
@@ -48,7 +44,6 @@ std::optional<Job> as_told(ssh::Connection& connection, const Job& job, const St
 
 // The same for the ranks on one server of a launch that has just started: the answer waits, 4 s at most,
 // until the server's lifeline has told whether it reaches the first one.
-std::vector<Job> refresh_for_lifeline(const config::Config& config, Store& store, ssh::Connector& connector,
-                                      std::vector<Job> jobs, const Cancel& cancel);
+std::vector<Job> refresh_for_lifeline(const Site& site, std::vector<Job> jobs);
 
 }  // namespace remote::jobs

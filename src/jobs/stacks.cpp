@@ -193,16 +193,15 @@ std::vector<ProcessDump> dumps_at(ssh::Connection& connection, const config::Con
 
 }  // namespace
 
-StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
-                         const std::vector<Job>& jobs, const Cancel& cancel) {
+StacksResult read_stacks(const Site& site, const std::vector<Job>& jobs) {
   struct Entry {
     Job job;
     std::vector<ProcessDump> dumps;
   };
   StacksResult result;
-  const auto entries = on_job_servers(
-      config, connector, jobs, result.errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
-        std::vector<ProcessDump> dumps = dumps_at(connection, config, place, cancel);
+  const auto entries =
+      on_job_servers(site, jobs, result.errors, [&](ssh::Connection& connection, const JobsAt& place) {
+        std::vector<ProcessDump> dumps = dumps_at(connection, site.config, place, site.cancel);
         drop_agents(dumps);
         std::vector<Entry> found;
         for (const Job& job : place.jobs) {

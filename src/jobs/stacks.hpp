@@ -41,8 +41,7 @@ servers::Action<StacksAnswer> stacks_action(const RemoteFolder& folder, const st
 std::vector<ThreadStack> parse_threads(const ProcessDump& dump);
 
 // One exec a server, servers side by side.
-StacksResult read_stacks(const config::Config& config, ssh::Connector& connector,
-                         const std::vector<Job>& jobs, const Cancel& cancel);
+StacksResult read_stacks(const Site& site, const std::vector<Job>& jobs);
 
 // sh text to stand behind a job's activation, for --enable-stacks (src/server/enable_stacks.sh). For an
 // agent of torchrun also what goes along with that (src/server/torch_agent.py).

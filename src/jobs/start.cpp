@@ -191,8 +191,7 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   return request;
 }
 
-StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
-                  std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline) {
+StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline* lifeline) {
   StartResult result;
   if (new_jobs.empty()) {
     return result;
@@ -202,7 +201,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
   const auto name = [](const Batch& batch) { return batch.key; };
   // Before anything is recorded: where a server is not reached, nothing can have started.
   const auto connections = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t) {
-    return connector.connect(server_of(config, new_jobs[batch.indices.front()].job), cancel);
+    return site.connector.connect(server_of(site.config, new_jobs[batch.indices.front()].job), site.cancel);
   });
   for (const auto& connection : connections) {
     if (!connection.ok()) {
@@ -215,14 +214,14 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
     entry.job.created_at = now_seconds();
     result.jobs.push_back(entry.job);
   }
-  const FileLock starting = store.hold_start(start_id_of(result.jobs.front()));
-  store.add(result.jobs);
+  const FileLock starting = site.store.hold_start(start_id_of(result.jobs.front()));
+  site.store.add(result.jobs);
   for (std::size_t i = 0; i < new_jobs.size(); ++i) {
     new_jobs[i].job.key = result.jobs[i].key;
   }
   const auto outcomes = servers::fan_out(batches, name, [&](const Batch& batch, std::size_t index) {
     try {
-      return start_on(**connections[index].value, new_jobs, batch, lifeline, cancel);
+      return start_on(**connections[index].value, new_jobs, batch, lifeline, site.cancel);
     } catch (const Interrupted&) {
       // What the other servers answered must be kept: the caller ends what has started.
       throw Error("interrupted", "").because(Cause::interrupted);
@@ -252,7 +251,7 @@ StartResult start(const config::Config& config, Store& store, ssh::Connector& co
     }
     tell(not_started, batches[b].key, result.errors);
   }
-  result.unsaved = save(store, result.jobs);
+  result.unsaved = save(site.store, result.jobs);
   return result;
 }
 

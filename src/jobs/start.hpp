@@ -4,14 +4,11 @@
 #include <string>
 #include <vector>
 
-#include <remote/cancel.hpp>
 #include <remote/error.hpp>
 #include <remote/job.hpp>
 
-#include "config/config.hpp"
 #include "jobs/protocol.hpp"
-#include "jobs/store.hpp"
-#include "ssh/connector.hpp"
+#include "jobs/site.hpp"
 
 namespace remote::jobs {
 
@@ -70,7 +67,6 @@ struct StartResult {
 // came of it. Throws Error when a server cannot be reached or the store cannot be written (then nothing was
 // started), and never once a byte of a script has gone out: what fails after that is in the result.
 // `lifeline` is that of the launch, nullptr: none.
-StartResult start(const config::Config& config, Store& store, ssh::Connector& connector,
-                  std::vector<NewJob> new_jobs, const Cancel& cancel, const Lifeline* lifeline = nullptr);
+StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline* lifeline = nullptr);
 
 }  // namespace remote::jobs

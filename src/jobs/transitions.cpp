@@ -149,32 +149,12 @@ std::optional<std::int64_t> failure_moment(const StatusReply& reply) {
   return last_words ? reply.wrote_ms : end;
 }
 
-Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
-  if (is_final(job.state) && job.state != JobState::lost) {
-    return with_news_of_end(job, reply, clocks);
-  }
+namespace {
+
+// `fresh`, which is `job` so far, in the phase of its server's answer.
+void apply_phase(Job& fresh, const Job& job, const StatusReply& reply, const Clocks& clocks,
+                 Starter starter) {
   using Phase = StatusReply::Phase;
-  const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
-                                reply.phase == Phase::gone || reply.phase == Phase::rebooted ||
-                                reply.phase == Phase::unknown;
-  if (job.state == JobState::lost && says_nothing_new) {
-    return job;
-  }
-  Job fresh = job;
-  fresh.checked_at = clocks.local;
-  if (!fresh.backend && reply.phase != Phase::none) {
-    fresh.backend = reply.backend;
-  }
-  fresh.waits = reply.waits;
-  if (reply.pid) {
-    fresh.pid = reply.pid;
-  }
-  fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
-  // Slurm may start a job again. Where any other seems to have started later than it did, the server's clock
-  // was set back.
-  if (job.started_at && fresh.backend != slurm_backend) {
-    fresh.started_at = std::min(fresh.started_at, job.started_at);
-  }
   switch (reply.phase) {
     case Phase::none:
       if (job.state == JobState::running || job.state == JobState::queued) {
@@ -223,6 +203,37 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
       lose(fresh, Kind::server_restarted);
       break;
   }
+}
+
+}  // namespace
+
+Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks, Starter starter) {
+  if (is_final(job.state) && job.state != JobState::lost) {
+    return with_news_of_end(job, reply, clocks);
+  }
+  using Phase = StatusReply::Phase;
+  const bool says_nothing_new = reply.phase == Phase::none || reply.phase == Phase::starting ||
+                                reply.phase == Phase::gone || reply.phase == Phase::rebooted ||
+                                reply.phase == Phase::unknown;
+  if (job.state == JobState::lost && says_nothing_new) {
+    return job;
+  }
+  Job fresh = job;
+  fresh.checked_at = clocks.local;
+  if (!fresh.backend && reply.phase != Phase::none) {
+    fresh.backend = reply.backend;
+  }
+  fresh.waits = reply.waits;
+  if (reply.pid) {
+    fresh.pid = reply.pid;
+  }
+  fresh.started_at = shifted(reply.started_at, clocks, job.started_at, job.created_at);
+  // Slurm may start a job again. Where any other seems to have started later than it did, the server's clock
+  // was set back.
+  if (job.started_at && fresh.backend != slurm_backend) {
+    fresh.started_at = std::min(fresh.started_at, job.started_at);
+  }
+  apply_phase(fresh, job, reply, clocks, starter);
   return fresh;
 }
 

@@ -123,12 +123,11 @@ servers::Action<WhyAnswer> why_action(const RemoteFolder& folder, const std::vec
   return action;
 }
 
-Why look_why(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
-             const WhyRequest& request, const Cancel& cancel) {
+Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& request) {
   std::vector<Job> asked;
   std::vector<Job> others;
   for (const Job& job : jobs) {
-    if (!is_final(job.state) && is_of_slurm(config, job)) {
+    if (!is_final(job.state) && is_of_slurm(site.config, job)) {
       throw Error::usage("cannot look into jobs of Slurm for this", "their processes are on its nodes")
           .mended_by(Remedy::read_manual, "slurm");
     }
@@ -140,15 +139,14 @@ Why look_why(const config::Config& config, ssh::Connector& connector, const std:
     WhySample sample;
   };
   std::vector<Error> errors;
-  auto entries = on_job_servers(
-      config, connector, asked, errors, cancel, [&](ssh::Connection& connection, const JobsAt& place) {
-        const std::string activate = servers::activation(config, server_of(config, place.jobs.front()));
-        WhySample sample{place.server, place.jobs, {}};
-        sample.answer =
-            servers::run_action(connection, why_action(place.folder, place.ids(), activate, request), cancel);
-        sample.answer.facts.check();
-        return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
-      });
+  auto entries = on_job_servers(site, asked, errors, [&](ssh::Connection& connection, const JobsAt& place) {
+    const std::string activate = servers::activation(site.config, server_of(site.config, place.jobs.front()));
+    WhySample sample{place.server, place.jobs, {}};
+    sample.answer = servers::run_action(connection, why_action(place.folder, place.ids(), activate, request),
+                                        site.cancel);
+    sample.answer.facts.check();
+    return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
+  });
   std::vector<WhySample> samples;
   std::ranges::transform(entries, std::back_inserter(samples),
                          [](Entry& entry) { return std::move(entry.sample); });

@@ -73,7 +73,6 @@ struct WhySample {
 Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others, std::int64_t now_ms);
 
 // Looks at all of these jobs, which are of one launch; final ones are not asked about.
-Why look_why(const config::Config& config, ssh::Connector& connector, const std::vector<Job>& jobs,
-             const WhyRequest& request, const Cancel& cancel);
+Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& request);
 
 }  // namespace remote::jobs

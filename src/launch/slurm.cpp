@@ -11,23 +11,31 @@
 namespace remote::launch {
 namespace {
 
+struct Batch {
+  int nodes = 1;
+  int tasks = 1;  // on each of them
+  int cpus = 1;   // of each task
+  bool requeue = false;
+  std::string array{};
+};
+
 // A batch script, whose last line runs slurm_job.sh with these words.
-std::string batch_script(const std::vector<std::string>& options, int nodes, int tasks, int cpus,
-                         bool requeue, const std::string& words, const std::string& array = "") {
+std::string batch_script(const std::vector<std::string>& options, const Batch& batch,
+                         const std::string& words) {
   std::string text =
       "#!/bin/sh\n# Made by remote, and submitted from the job's folder. Slurm runs it on the first node.\n";
   const auto option = [&](const std::string& line) { text += "#SBATCH " + line + "\n"; };
-  option(fmt::format("--nodes={}", nodes));
-  option(fmt::format("--ntasks-per-node={}", tasks));
-  if (cpus > 1) {
-    option(fmt::format("--cpus-per-task={}", cpus));
+  option(fmt::format("--nodes={}", batch.nodes));
+  option(fmt::format("--ntasks-per-node={}", batch.tasks));
+  if (batch.cpus > 1) {
+    option(fmt::format("--cpus-per-task={}", batch.cpus));
   }
-  option(requeue ? "--requeue" : "--no-requeue");
-  if (array.empty()) {
+  option(batch.requeue ? "--requeue" : "--no-requeue");
+  if (batch.array.empty()) {
     option("--output=job.out");
     option("--error=job.err");
   } else {
-    option(array);
+    option(batch.array);
     option("--output=/dev/null");
   }
   option("--open-mode=append");
@@ -103,7 +111,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
   plan.processes = {std::move(process)};
   const std::string grace = slurm.failure_grace ? std::to_string(*slurm.failure_grace) : "-";
   plan.batch_script = batch_script(
-      slurm.options, slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue,
+      slurm.options, {slurm.nodes, agents ? 1 : slurm.nproc, agents ? slurm.nproc : 1, slurm.requeue},
       fmt::format("{} {} {} {}", agents ? "agents" : "ranks", slurm.nproc, slurm.master_port, grace));
   return plan;
 }
@@ -111,7 +119,7 @@ Plan make_slurm_plan(const LaunchSpec& spec, const SlurmSpec& slurm, const Env& 
 std::string slurm_job_batch(const std::vector<std::string>& options, bool requeue,
                             const std::vector<std::pair<int, std::string>>& tasks, int limit) {
   if (tasks.empty()) {
-    return batch_script(options, 1, 1, 1, requeue, "one");
+    return batch_script(options, {.requeue = requeue}, "one");
   }
   // It is submitted from the folder of all jobs; each task goes into its own.
   std::vector<std::string> numbers;
@@ -124,7 +132,7 @@ std::string slurm_job_batch(const std::vector<std::string>& options, bool requeu
   if (limit > 0) {
     array += "%" + std::to_string(limit);
   }
-  std::string text = batch_script(options, 1, 1, 1, requeue, "one", array);
+  std::string text = batch_script(options, {.requeue = requeue, .array = array}, "one");
   return text.insert(text.find("if ! [ -f"), "case $SLURM_ARRAY_TASK_ID in\n" + cases + "esac\n");
 }
 

@@ -22,7 +22,7 @@
 #include "base/files.hpp"
 #include "config/config.hpp"
 #include "config/trust.hpp"
-#include "jobs/store.hpp"
+#include "jobs/site.hpp"
 #include "project/callbacks.hpp"
 #include "ssh/connector.hpp"
 
@@ -90,6 +90,8 @@ class Core {
   bool ask_for(const std::vector<Demand>& demands);
   // The connections of this project.
   ssh::Connector& connector();
+  // What the actions on jobs work with.
+  jobs::Site site() { return {config, store, connector(), stop_}; }
 
   // Hands an event over.
   void tell(const Event& event);

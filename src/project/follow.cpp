@@ -110,8 +110,7 @@ void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const C
       return;
     }
     try {
-      const jobs::News news =
-          jobs::refresh(core.config, core.store, core.connector(), ranks, ask_limit, core.cancel());
+      const jobs::News news = jobs::refresh(core.site(), ranks, ask_limit);
       missing = missing || (time.count() <= 12 && tell_missing_lifelines(core, news.jobs));
       for (const Job& job : news.jobs) {
         for (const DebuggerWait& wait : job.waits) {
@@ -245,8 +244,7 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
     });
   }
   options.ended = ended;
-  jobs::FollowResult followed = jobs::follow(core.config, core.store, core.connector(),
-                                             std::move(followed_jobs), options, events, core.cancel());
+  jobs::FollowResult followed = jobs::follow(core.site(), std::move(followed_jobs), options, events);
   core.on_caller(std::function<void()>([&] { output.give_all(); }))();
   FollowResult result;
   result.jobs = jobs;

@@ -172,8 +172,9 @@ void await_end(Core& core, const Job& job, const ForwardNews& news, const Cancel
   events.output = [](std::size_t, ssh::Stream, std::string_view) {};
   events.link = [](const Event&) {};  // the thread of that server tells
   events.ended = [](std::size_t, const Job&) {};
-  const jobs::FollowResult result =
-      jobs::follow(core.config, core.store, core.connector(), {job}, options, events, stop);
+  jobs::Site site = core.site();
+  site.cancel = stop;
+  const jobs::FollowResult result = jobs::follow(site, {job}, options, events);
   for (const Error& error : result.errors) {
     throw Error(error);
   }

@@ -35,8 +35,7 @@ std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::millise
   if (jobs.empty()) {
     return jobs;
   }
-  jobs::News news =
-      jobs::refresh(core.config, core.store, core.connector(), std::move(jobs), patience, core.cancel());
+  jobs::News news = jobs::refresh(core.site(), std::move(jobs), patience);
   for (const Error& error : news.silent) {
     core.tell(SilentServer{error});
   }
@@ -98,8 +97,9 @@ KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& req
     full.by.text = user_at_host();
   }
   std::optional<Error> unsaved;
-  KillResult result =
-      jobs::kill(core.config, core.store, core.connector(), jobs, full, cancel, limit, &unsaved);
+  jobs::Site site = core.site();
+  site.cancel = cancel;
+  KillResult result = jobs::kill(site, jobs, full, limit, &unsaved);
   if (unsaved) {
     core.tell(StoreProblem{unsaved->message()});
   }
@@ -112,12 +112,12 @@ KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& req
 namespace {
 
 StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
-  return jobs::read_stacks(core.config, core.connector(), jobs, core.cancel());
+  return jobs::read_stacks(core.site(), jobs);
 }
 
 CleanResult clean(Core& core, const std::vector<Job>& jobs) {
   complete_records(core);  // while the jobs' last words are there
-  return jobs::clean(core.config, core.store, core.connector(), jobs, core.cancel());
+  return jobs::clean(core.site(), jobs);
 }
 
 // Whether the job was removed here while its output came: what came then goes, too.
@@ -147,8 +147,7 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs) {
   };
   std::vector<Error> errors;
   const auto brought = jobs::on_job_servers(
-      core.config, core.connector(), wanted, errors, core.cancel(),
-      [&](ssh::Connection& connection, const jobs::JobsAt& place) {
+      core.site(), wanted, errors, [&](ssh::Connection& connection, const jobs::JobsAt& place) {
         servers::PullOptions options;
         options.append = true;
         options.pipe_program = core.hooks.rsync_helper;
@@ -230,9 +229,8 @@ StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<C
 
 Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
                  const std::optional<Cancel>& cancel) {
-  return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    return jobs::look_why(core.config, core.connector(), jobs, request, core.cancel());
-  });
+  return project::call_servers(
+      *state_, cancel, [&](project::Core& core) { return jobs::look_why(core.site(), jobs, request); });
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {

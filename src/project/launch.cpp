@@ -222,11 +222,12 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
     const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
+    // in a tree: sitecustomize.py sees to what is installed as editable
+    const bool stacks =
+        request_.enable_stacks.value_or(request_.python || process.is_torch_agent || !tree_.empty());
     jobs::NewJob job =
-        new_job(core_.config, *server, process.command, process.env,
-                // in a tree: sitecustomize.py sees to what is installed as editable
-                request_.enable_stacks.value_or(request_.python || process.is_torch_agent || !tree_.empty()),
-                container, process.is_torch_agent, tree_);
+        new_job(core_.config, *server,
+                {process.command, process.env, stacks, container, process.is_torch_agent, tree_});
     if (!process.helpers.empty()) {
       job.process.activate +=
           "\n" + jobs::helpers_text(core_.config.remote_jobs_folder_name, process.helpers);
@@ -280,7 +281,7 @@ void LaunchAttempt::end_started(std::vector<Job>& jobs) {
 
 jobs::StartResult LaunchAttempt::start_jobs(const Plan& plan, const jobs::Lifeline* lifeline) {
   const StepTimer timer(starting_, "start", "");
-  return jobs::start(core_.config, core_.store, core_.connector(), new_jobs(plan), core_.cancel(), lifeline);
+  return jobs::start(core_.site(), new_jobs(plan), lifeline);
 }
 
 LaunchResult LaunchAttempt::start() {

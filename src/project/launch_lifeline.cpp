@@ -111,7 +111,7 @@ void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::v
     std::vector<Job> there;
     std::ranges::copy_if(ranks, std::back_inserter(there),
                          [&](const Job& job) { return job.server == name; });
-    return jobs::refresh_for_lifeline(core_.config, core_.store, core_.connector(), there, core_.cancel());
+    return jobs::refresh_for_lifeline(core_.site(), there);
   });
   std::vector<Job> news;
   for (const auto& outcome : outcomes) {

@@ -20,10 +20,8 @@
 
 namespace remote::project {
 
-jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks,
-                     const std::optional<servers::ContainerRun>& container, bool is_torch_agent,
-                     const std::string& tree) {
+jobs::NewJob new_job(const config::Config& config, const config::Server& server, const JobProgram& program) {
+  const auto& [command, env, enable_stacks, container, is_torch_agent, tree] = program;
   const auto on_error = std::ranges::find(env, pdb_on_error_variable, &Env::value_type::first);
   if (server.slurm && on_error != env.end()) {
     throw Error::usage("cannot keep a rank after an error",
@@ -81,7 +79,7 @@ StartResult start(Core& core, const JobRequest& request) {
                                          server, *wanted, core.cancel());
   }
   jobs::NewJob job =
-      new_job(core.config, server, request.command, job_env(server, env), request.enable_stacks, container);
+      new_job(core.config, server, {request.command, job_env(server, env), request.enable_stacks, container});
   job.job.command = mask_command(request.command);
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);
@@ -92,8 +90,7 @@ StartResult start(Core& core, const JobRequest& request) {
   if (server.slurm) {
     all = slurm_jobs(core.config, server, request, std::move(all.front()));
   }
-  jobs::StartResult result =
-      jobs::start(core.config, core.store, core.connector(), std::move(all), core.cancel());
+  jobs::StartResult result = jobs::start(core.site(), std::move(all));
   if (result.unsaved) {
     core.tell(StoreProblem{result.unsaved->message()});
   }

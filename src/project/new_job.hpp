@@ -8,12 +8,18 @@
 
 namespace remote::project {
 
-// A command as a job on a server, in the project's environment there, or in a container. The command that
-// people are shown is left to the caller. `tree`: the digest of the tree that it runs in (jobs/trees.hpp).
-jobs::NewJob new_job(const config::Config& config, const config::Server& server, const std::string& command,
-                     const Env& env, bool enable_stacks,
-                     const std::optional<servers::ContainerRun>& container = std::nullopt,
-                     bool is_torch_agent = false, const std::string& tree = {});
+// What a job runs.
+struct JobProgram {
+  std::string command;
+  Env env{};
+  bool enable_stacks = false;
+  std::optional<servers::ContainerRun> container{};  // nullopt: in the project's environment on the server
+  bool is_torch_agent = false;
+  std::string tree{};  // the digest of the tree that it runs in (jobs/trees.hpp); "": in the project's folder
+};
+
+// A job on a server. The command that people are shown is left to the caller.
+jobs::NewJob new_job(const config::Config& config, const config::Server& server, const JobProgram& program);
 
 // The tags of a new job. labml_remote's tag `__hidden__` hides it.
 void set_tags(Job& job, const std::vector<std::string>& tags);

@@ -223,9 +223,9 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
     container = servers::ready_container(*core.connector().connect(login, core.cancel()), core.config, login,
                                          *process.container, core.cancel());
   }
-  jobs::NewJob job = new_job(core.config, login, process.command, process.env,
-                             request.enable_stacks.value_or(request.python || process.is_torch_agent),
-                             container, process.is_torch_agent);
+  const bool stacks = request.enable_stacks.value_or(request.python || process.is_torch_agent);
+  jobs::NewJob job =
+      new_job(core.config, login, {process.command, process.env, stacks, container, process.is_torch_agent});
   job.batch = result.plan.batch_script;
   job.job.backend = jobs::slurm_backend;
   job.requeue = request.requeue;
@@ -240,8 +240,7 @@ LaunchResult launch_on_slurm(Core& core, const config::Server& login, const Laun
   // Its nodes are not looked at before, so of the servers there is the code and the environment.
   LaunchMemory memory(core, request, result.plan, git,
                       {planned_setup(core.config, login, facts, result.plan.processes, changed)}, {});
-  jobs::StartResult started =
-      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+  jobs::StartResult started = jobs::start(core.site(), {std::move(job)});
   result.jobs = std::move(started.jobs);
   result.errors = std::move(started.errors);
   const std::string news = core.config.notify ? "nobody is told by remote: use sbatch's --mail-type" : "";

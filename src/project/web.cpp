@@ -71,15 +71,14 @@ std::optional<Job> running_job(Core& core, const config::Server& server, const W
 }
 
 Job start_web(Core& core, const config::Server& server, const WebProgram& program) {
-  jobs::NewJob job = new_job(core.config, server, program.command, job_env(server, {}), false);
+  jobs::NewJob job = new_job(core.config, server, {program.command, job_env(server, {})});
   job.process.activate +=
       "\n" +
       servers::shell_text(
           servers::Script().add("lib/web.sh").call("web_begin", {core.config.remote_jobs_folder_name}));
   job.job.command = program.shown;
   set_tags(job.job, {program.name});
-  jobs::StartResult result =
-      jobs::start(core.config, core.store, core.connector(), {std::move(job)}, core.cancel());
+  jobs::StartResult result = jobs::start(core.site(), {std::move(job)});
   if (result.unsaved) {
     core.tell(StoreProblem{result.unsaved->message()});
   }

@@ -135,10 +135,16 @@ std::string last_said(std::string_view text, std::size_t lines) {
       .mended_by(Remedy::check_server);
 }
 
-// `paths` are the sources and the destination. What was done stands in `report`, also when it throws.
-void run(ssh::Connection& connection, std::vector<std::string> arguments,
-         const std::vector<std::string>& paths, const TransferOptions& options, const std::string& what,
-         const Cancel& cancel, SyncReport& report) {
+struct Transfer {
+  std::string what;                    // what fails, where it does
+  std::vector<std::string> arguments;  // of rsync
+  std::vector<std::string> paths;      // the sources and the destination
+};
+
+// What was done stands in `report`, also when it throws.
+void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& options, const Cancel& cancel,
+         SyncReport& report) {
+  auto& [what, arguments, paths] = transfer;
   arguments.emplace_back("-r");
   if (!is_loopback(connection.peer_address())) {
     arguments.emplace_back("-z");
@@ -318,8 +324,11 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
     arguments.emplace_back("-n");
   }
   SyncReport report;
-  run(connection, std::move(arguments), {(config.project / "").string(), project_spec(config, server)},
-      options, "cannot send the project", cancel, report);
+  run(connection,
+      {"cannot send the project",
+       std::move(arguments),
+       {(config.project / "").string(), project_spec(config, server)}},
+      options, cancel, report);
   return report;
 }
 
@@ -379,7 +388,7 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
-    run(connection, std::move(arguments), paths, options, "cannot bring the files here", cancel, report);
+    run(connection, {"cannot bring the files here", std::move(arguments), paths}, options, cancel, report);
   } catch (...) {
     remove_links_out(local_folder, report);
     throw;

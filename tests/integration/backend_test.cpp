@@ -134,7 +134,7 @@ class QueueTest : public ::testing::TestWithParam<test::ServerShell> {
     EXPECT_TRUE(test::eventually([&] { return status(id).phase == phase; }, 20));
   }
   std::vector<KillReply> kill(const std::vector<JobId>& ids, int grace = 5) {
-    return run(kill_action(folder, ids, SIGTERM, grace, "ada@laptop")).jobs;
+    return run(kill_action(folder, ids, {SIGTERM, grace, "ada@laptop"})).jobs;
   }
   CleanReply clean(JobId id) { return run(clean_action(folder, {id})).jobs.at(0); }
   void expect_nothing_left() {

@@ -95,7 +95,7 @@ TEST(FollowOverSsh, EveryByteOnceThroughTwentyCutsOfTheTcpLink) {
   events.link = [&](const Event& event) { ++(std::holds_alternative<LinkLost>(event) ? lost : back); };
   const test::Limit limit;
   const FollowResult result =
-      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+      follow({world.config, world.store, *world.connector, limit.cancel()}, jobs, {}, events);
 
   for (const Error& error : result.errors) {
     ADD_FAILURE() << error.message();
@@ -124,7 +124,7 @@ TEST(FollowOverSsh, AProcessInTheBackgroundThatHoldsTheOutputDoesNotHoldItUp) {
   events.link = [](const Event&) {};
   const test::Limit limit(std::chrono::seconds(50));
   const FollowResult result =
-      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+      follow({world.config, world.store, *world.connector, limit.cancel()}, jobs, {}, events);
   EXPECT_EQ(result.jobs[0].result, ExitStatus::exited(3));
   EXPECT_EQ(out, "one\n");
   for (const std::string& pid : split_words(read_file(pids))) {
@@ -170,7 +170,7 @@ TEST_P(FollowManyJobs, SixtyFourAtOnce) {
   };
   const test::Limit limit;
   const FollowResult result =
-      follow(world.config, world.store, *world.connector, jobs, {}, events, limit.cancel());
+      follow({world.config, world.store, *world.connector, limit.cancel()}, jobs, {}, events);
   for (const Error& error : result.errors) {
     ADD_FAILURE() << error.message();
   }

@@ -73,7 +73,7 @@ class FollowJobs : public ::testing::Test {
  protected:
   FollowResult follow_all(const std::vector<Job>& jobs, const FollowOptions& options = {},
                           const Cancel& cancel = Cancel()) {
-    return follow(world.config, world.store, world.servers, jobs, options, heard.events(), cancel);
+    return follow({world.config, world.store, world.servers, cancel}, jobs, options, heard.events());
   }
   void expect_all_heard(const std::vector<Job>& jobs) {
     for (std::size_t i = 0; i < jobs.size(); ++i) {
@@ -313,7 +313,7 @@ TEST_F(FollowJobs, AServerThatCannotBeReachedIsAnErrorAndTheOtherIsFollowed) {
   const std::vector<Job> jobs = world.run_all({world.job("a", "echo a"), world.job("b", "echo b")});
   WithoutB connector(world.servers);
   const FollowResult result =
-      follow(world.config, world.store, connector, jobs, {}, heard.events(), Cancel());
+      follow({world.config, world.store, connector, Cancel()}, jobs, {}, heard.events());
   ASSERT_EQ(result.errors.size(), 1U);
   EXPECT_EQ(result.errors[0].server(), "b");
   EXPECT_EQ(heard.out[0], "a\n");
@@ -340,7 +340,7 @@ TEST_F(FollowJobs, AServerThatIsGoneForGoodIsGivenUpOnceTheOthersHaveEnded) {
   options.lost_after = std::chrono::seconds(0);
   options.loss_grace = std::chrono::seconds(1);
   const FollowResult result =
-      follow(world.config, world.store, connector, jobs, options, heard.events(), Cancel());
+      follow({world.config, world.store, connector, Cancel()}, jobs, options, heard.events());
   ASSERT_EQ(result.errors.size(), 1U);
   EXPECT_EQ(result.errors[0].server(), "b");
   EXPECT_EQ(result.gone, std::vector<std::string>{"b"});
@@ -370,7 +370,7 @@ TEST_F(FollowJobs, WithPatienceAServerThatIsAwayAtFirstIsTriedAgain) {
   FollowOptions options;
   options.patience = std::chrono::seconds(60);
   const FollowResult result =
-      follow(world.config, world.store, connector, jobs, options, heard.events(), Cancel());
+      follow({world.config, world.store, connector, Cancel()}, jobs, options, heard.events());
   EXPECT_TRUE(result.errors.empty());
   EXPECT_EQ(connector.calls, 3);
   EXPECT_EQ(heard.out[0], "b\n");

@@ -121,7 +121,7 @@ TEST_P(HostileNames, OfAUserIsNotBelieved) {
   }
   const ssh::ExecRequest request = test::program_as(
       "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
-      kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input());
+      kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}).script.input());
   const KillReply reply = read_answer<KillAnswer>(test::program_output(*connection, request)).jobs.at(0);
   ASSERT_FALSE(reply.survivors.empty());
   EXPECT_NE(reply.survivors[0].find("(sleep, user ?, state S)"), std::string::npos) << reply.survivors[0];

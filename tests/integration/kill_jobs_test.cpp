@@ -19,7 +19,7 @@ class KillJobs : public ::testing::Test {
     KillRequest options;
     options.grace = std::chrono::seconds(2);
     options.by.text = "ada@laptop";
-    return kill(world.config, world.store, world.servers, jobs, options, Cancel());
+    return kill(world.site(), jobs, options);
   }
   JobWorld world;
 };
@@ -52,9 +52,9 @@ TEST_F(KillJobs, WhatWasDoneIsToldAlsoWhereItCannotBeSaved) {
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
   std::optional<Error> unsaved;
   const KillResult killed =
-      kill(world.config, full, world.servers, jobs,
-           {.grace = std::chrono::seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}},
-           Cancel(), {}, &unsaved);
+      kill({world.config, full, world.servers, Cancel()}, jobs,
+           {.grace = std::chrono::seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}}, {},
+           &unsaved);
   EXPECT_TRUE(killed.errors.empty());
   ASSERT_EQ(killed.entries.size(), 2U);
   std::vector<Job> ended;
@@ -64,7 +64,7 @@ TEST_F(KillJobs, WhatWasDoneIsToldAlsoWhereItCannotBeSaved) {
   }
   ASSERT_TRUE(unsaved);
   EXPECT_EQ(unsaved->reason(), "the disk is full");
-  const CleanResult cleaned = clean(world.config, full, world.servers, ended, Cancel());
+  const CleanResult cleaned = clean({world.config, full, world.servers, Cancel()}, ended);
   EXPECT_TRUE(cleaned.errors.empty());
   ASSERT_EQ(cleaned.entries.size(), 2U);
   for (const CleanResult::Entry& entry : cleaned.entries) {

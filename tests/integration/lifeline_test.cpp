@@ -190,7 +190,7 @@ TEST_P(LifelineTest, SuccessAndAKillOfTheUserEndNothing) {
   const auto on_a = start("a", {"sleep 10", "true"});
   until_told("a", on_a[0], "ok");
   const auto killed =
-      run("b", kill_action({"~/proj", ".jobs"}, {on_b[1]}, SIGTERM, 5, "ada@laptop")).jobs.at(0);
+      run("b", kill_action({"~/proj", ".jobs"}, {on_b[1]}, {SIGTERM, 5, "ada@laptop"})).jobs.at(0);
   EXPECT_EQ(killed.outcome, KillReply::Outcome::killed);
   // b's lifeline goes with its jobs, which is no loss
   EXPECT_TRUE(test::eventually([&] { return processes_of("b").empty(); }));
@@ -354,8 +354,8 @@ TEST_P(LifelineTest, TheSecretIsNowhere) {
       }
     }
   }
-  run("b", kill_action({"~/proj", ".jobs"}, on_b, SIGTERM, 5, "ada@laptop"));
-  run("a", kill_action({"~/proj", ".jobs"}, on_a, SIGTERM, 5, "ada@laptop"));
+  run("b", kill_action({"~/proj", ".jobs"}, on_b, {SIGTERM, 5, "ada@laptop"}));
+  run("a", kill_action({"~/proj", ".jobs"}, on_a, {SIGTERM, 5, "ada@laptop"}));
   expect_nothing_left();
   for (const fs::path& folder : {folder_of("a", on_a[0]), folder_of("b", on_b[0])}) {
     EXPECT_FALSE(fs::exists(folder / "lifeline.request")) << folder;

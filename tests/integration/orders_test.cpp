@@ -172,7 +172,7 @@ TEST_P(OrdersTest, TheAgentOfHydraStaysUntilTheJobThereHasEnded) {
     go("b");
     EXPECT_TRUE(test::eventually([&] { return errors("a", a) == "ended\n"; }, 20));
     EXPECT_EQ(result("b", b), ExitStatus::exited(code));
-    servers::run_action(*servers.connect("a"), kill_action({"~/proj", ".jobs"}, {a}, SIGTERM, 1, "me"),
+    servers::run_action(*servers.connect("a"), kill_action({"~/proj", ".jobs"}, {a}, {SIGTERM, 1, "me"}),
                         Cancel());
   }
 }

@@ -16,9 +16,7 @@ using test::JobWorld;
 
 class RefreshJobs : public ::testing::Test {
  protected:
-  News refresh_all(std::vector<Job> jobs) {
-    return refresh(world.config, world.store, world.servers, std::move(jobs), seconds(20), Cancel());
-  }
+  News refresh_all(std::vector<Job> jobs) { return refresh(world.site(), std::move(jobs), seconds(20)); }
   JobWorld world;
 };
 
@@ -75,7 +73,7 @@ TEST_F(RefreshJobs, ALongAnswerIsHeardToItsEnd) {
     ASSERT_TRUE(test::eventually([&] { return !world.file(job, "result").empty(); }));
   }
   world.servers.add_program("stat", "sleep 0.4\nexec /usr/bin/stat \"$@\"\n");
-  const News news = refresh(world.config, world.store, world.servers, jobs, seconds(2), Cancel());
+  const News news = refresh(world.site(), jobs, seconds(2));
   EXPECT_TRUE(news.silent.empty());
   for (const Job& job : news.jobs) {
     EXPECT_EQ(job.state, JobState::failed);
@@ -96,7 +94,7 @@ TEST_F(RefreshJobs, NewsAreTrueAlsoWhereTheyCannotBeSaved) {
   const auto jobs = world.run_all({world.job("a", "exit 3"), world.job("b", "exec sleep 300")});
   ASSERT_TRUE(test::eventually([&] { return !world.file(jobs[0], "result").empty(); }));
   Store full(world.store_folder(), [](std::string_view) { throw Error("cannot write", "the disk is full"); });
-  const News news = refresh(world.config, full, world.servers, jobs, seconds(20), Cancel());
+  const News news = refresh({world.config, full, world.servers, Cancel()}, jobs, seconds(20));
   EXPECT_TRUE(news.silent.empty());
   ASSERT_TRUE(news.unsaved);
   EXPECT_EQ(news.unsaved->reason(), "the disk is full");
@@ -124,8 +122,7 @@ TEST_F(RefreshJobs, ALostJobIsAskedAboutAgainAndFound) {
   EXPECT_EQ(news.jobs[0].reason.kind, JobReason::Kind::none);
   // what cannot be told now makes no news of it
   std::filesystem::rename(world.servers.home("a") / "proj", elsewhere);
-  kill(world.config, world.store, world.servers, {job},
-       {.grace = seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}}, Cancel());
+  kill(world.site(), {job}, {.grace = seconds(2), .by = {.kind = JobReason::Kind::by_user, .text = "ada"}});
   EXPECT_EQ(refresh_all({lost}).jobs[0], lost);
   EXPECT_EQ(refresh_all({job}).jobs[0].state, JobState::unknown);
 }

@@ -72,7 +72,7 @@ TEST_P(JobKill, KillLeavesOtherJobsAlone) {
     EXPECT_EQ(job.phase, Phase::running);
   }
   EXPECT_GE(servers.processes().size(), 19U * 2);
-  const auto killed = run(kill_action(jobs_folder, others, SIGKILL, 0, "")).jobs;
+  const auto killed = run(kill_action(jobs_folder, others, {SIGKILL, 0, ""})).jobs;
   EXPECT_EQ(killed.size(), 19U);
   for (const KillReply& reply : killed) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
@@ -119,10 +119,10 @@ TEST_P(JobKill, TwoKillsAtOnceRecordWhoEndedTheJobs) {
   {
     const std::jthread other([&, mine = servers.connect("a")] {
       ssh::ExecRequest request;
-      request.input = kill_action(jobs_folder, ids, SIGTERM, 1, "lifeline").script.input();
+      request.input = kill_action(jobs_folder, ids, {SIGTERM, 1, "lifeline"}).script.input();
       mine->exec(request);
     });
-    run(kill_action(jobs_folder, ids, SIGTERM, 1, "ada@laptop"));
+    run(kill_action(jobs_folder, ids, {SIGTERM, 1, "ada@laptop"}));
   }
   const auto answer = run(status_action(jobs_folder, ids, {}));
   ASSERT_EQ(answer.jobs.size(), ids.size());
@@ -144,7 +144,7 @@ TEST_P(JobKill, SideBySideNotOneAfterTheOther) {
     until_out(id, "up");
   }
   const auto begin = std::chrono::steady_clock::now();
-  const KillAnswer answer = run(kill_action(jobs_folder, ids, SIGTERM, 4, "me"));
+  const KillAnswer answer = run(kill_action(jobs_folder, ids, {SIGTERM, 4, "me"}));
   for (const KillReply& reply : answer.jobs) {
     EXPECT_EQ(reply.outcome, KillReply::Outcome::killed);
   }
@@ -266,7 +266,7 @@ TEST_P(JobKill, AJobWithoutASupervisorIsNotGoneBeforeItsKillHasSaidHowItEnded) {
   {
     const std::jthread killer([&, mine = servers.connect("a")] {
       ssh::ExecRequest request;
-      request.input = kill_action(jobs_folder, {id}, SIGTERM, 5, "ada@laptop").script.input();
+      request.input = kill_action(jobs_folder, {id}, {SIGTERM, 5, "ada@laptop"}).script.input();
       EXPECT_EQ(read_answer<KillAnswer>(mine->exec(request).out).jobs.at(0).outcome,
                 KillReply::Outcome::killed);
     });
@@ -288,7 +288,7 @@ TEST_P(JobKill, WhatCannotBeKilledIsNamed) {
   const JobId id = start("exec sleep 1000");
   const ssh::ExecRequest request = test::program_as(
       "exec " + find_program("setpriv")->string() + " --reuid=65534 --regid=65534 --clear-groups",
-      kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody").script.input());
+      kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}).script.input());
   for (const fs::path& path :
        {servers.bin().parent_path(), servers.home("a").parent_path(), servers.home("a")}) {
     fs::permissions(path, fs::perms::all);
@@ -321,7 +321,7 @@ class KillTimes : public JobKill {
     KillReply reply;
   };
   Times times_of(const JobId& id, int grace, const std::string& before = "exec") {
-    std::string script = kill_action(jobs_folder, {id}, SIGTERM, grace, "ada").script.input();
+    std::string script = kill_action(jobs_folder, {id}, {SIGTERM, grace, "ada"}).script.input();
     const std::size_t at = script.find("\n:kill_begin\n");
     EXPECT_NE(at, std::string::npos);
     // nap takes hundredths off its text: 0.1 -> 10, 0.02 -> 2

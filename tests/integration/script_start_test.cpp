@@ -191,7 +191,7 @@ TEST_P(JobStart, FoldersMayHaveAnyName) {
   const auto answer = run(status_action({project, ".my jobs"}, {request.id}, {}));
   EXPECT_EQ(answer.jobs.at(0).result(), ExitStatus::exited(0));
   EXPECT_GT(answer.jobs.at(0).out_size, 0U);
-  EXPECT_EQ(run(kill_action({project, ".my jobs"}, {request.id}, 15, 0, "")).jobs.at(0).outcome,
+  EXPECT_EQ(run(kill_action({project, ".my jobs"}, {request.id}, {15, 0, ""})).jobs.at(0).outcome,
             KillReply::Outcome::ended);
 }
 

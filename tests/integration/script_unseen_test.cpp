@@ -71,7 +71,7 @@ TEST_P(UnseenJob, OfAProjectThatWasMovedIsNotDeadAndIsSeenAgain) {
 TEST_P(UnseenJob, ThatMayNotHaveStartedYetNeverWillAlsoWithoutAProject) {
   const JobId id = JobId::random();
   const auto kill_it = [&](const std::vector<JobId>& claim) {
-    return run(kill_action(jobs_folder, {id}, SIGTERM, 0, "ada", claim)).jobs.at(0).outcome;
+    return run(kill_action(jobs_folder, {id}, {SIGTERM, 0, "ada"}, claim)).jobs.at(0).outcome;
   };
   EXPECT_EQ(kill_it({}), KillReply::Outcome::refused);
   EXPECT_FALSE(fs::exists(place()));
@@ -110,7 +110,7 @@ TEST_P(UnseenJob, ThatOneHasNoRightToSeeIsUnknown) {
     const auto kept = read_answer<CleanAnswer>(as_nobody(clean_action(jobs_folder, {id}))).jobs.at(0);
     EXPECT_EQ(kept.outcome, CleanReply::Outcome::failed);
     const auto refused =
-        read_answer<KillAnswer>(as_nobody(kill_action(jobs_folder, {id}, SIGTERM, 0, "nobody"))).jobs.at(0);
+        read_answer<KillAnswer>(as_nobody(kill_action(jobs_folder, {id}, {SIGTERM, 0, "nobody"}))).jobs.at(0);
     EXPECT_EQ(refused.outcome, KillReply::Outcome::refused);
   }
   EXPECT_EQ(status(id).phase, Phase::running);

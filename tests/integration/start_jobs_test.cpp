@@ -156,7 +156,7 @@ class Launch : public ::testing::Test {
   }
   StartResult start_with(Store& store, const std::vector<NewJob>& entries, Doom* doom = nullptr) {
     DoomedConnector doomed(world.servers, doom);
-    return start(world.config, store, doomed, entries, Cancel());
+    return start({world.config, store, doomed, Cancel()}, entries);
   }
   // In a child process; whether it was killed there.
   template <typename Work>
@@ -190,8 +190,9 @@ class Launch : public ::testing::Test {
     Store store(world.store_folder());
     std::vector<Job> now;
     ASSERT_TRUE(eventually([&] {
-      now = refresh(world.config, store, world.servers, store.list().jobs, std::chrono::seconds(20), Cancel())
-                .jobs;
+      now =
+          refresh({world.config, store, world.servers, Cancel()}, store.list().jobs, std::chrono::seconds(20))
+              .jobs;
       return std::all_of(now.begin(), now.end(), [&](const Job& job) {
         const bool sleeper = job.rank.value_or(0) % 2 == 0;
         return is_final(job.state) || (sleeper && job.state == JobState::running);

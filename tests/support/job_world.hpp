@@ -26,6 +26,7 @@ struct JobWorld {
     }
   }
 
+  jobs::Site site() { return {config, store, servers, Cancel()}; }
   std::filesystem::path store_folder() const { return temp.path() / ".remote/jobs"; }
 
   jobs::NewJob job(const std::string& server, const std::string& command) const {
@@ -42,7 +43,7 @@ struct JobWorld {
     return run_all({job(server, command)}).front();
   }
   std::vector<Job> run_all(std::vector<jobs::NewJob> entries) {
-    jobs::StartResult result = jobs::start(config, store, servers, std::move(entries), Cancel());
+    jobs::StartResult result = jobs::start(site(), std::move(entries));
     for (const Error& error : result.errors) {
       ADD_FAILURE() << error.message();
     }

@@ -57,7 +57,7 @@ StatusReply ScriptTest::status(const JobId& id, bool claim) {
 }
 
 jobs::KillReply ScriptTest::kill(const JobId& id, int signal, int grace) {
-  return run(jobs::kill_action(jobs_folder, {id}, signal, grace, "ada@laptop")).jobs.at(0);
+  return run(jobs::kill_action(jobs_folder, {id}, {signal, grace, "ada@laptop"})).jobs.at(0);
 }
 
 StatusReply ScriptTest::wait_end(const JobId& id) {

@@ -256,8 +256,8 @@ TEST(Protocol, SurvivesNoise) {
 }
 
 TEST(Protocol, WrongNamesNeverReachAServer) {
-  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, 0, 1, ""), Error);
-  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, 65, 1, ""), Error);
+  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, {0, 1, ""}), Error);
+  EXPECT_THROW(kill_action({"~/p", ".jobs"}, {job_a}, {65, 1, ""}), Error);
   for (const char* name : {"", "1A", "A-B", "A B", "A=B", "É", "REMOTE_JOB_ID", "UID", "PPID"}) {
     EXPECT_THROW(start_action({"~/p", ".jobs"}, {{job_a, "true", "", {{name, "x"}}}}), Error) << name;
   }
@@ -267,7 +267,7 @@ TEST(Protocol, WrongNamesNeverReachAServer) {
 TEST(Protocol, RequestsAreShortAndClosed) {
   for (const std::string& script : {start_action({"~/p", ".jobs"}, {{job_a, "true", "", {}}}).script.input(),
                                     status_action({"~/p", ".jobs"}, {job_a}, {}).script.input(),
-                                    kill_action({"~/p", ".jobs"}, {job_a}, 15, 1, "me").script.input(),
+                                    kill_action({"~/p", ".jobs"}, {job_a}, {15, 1, "me"}).script.input(),
                                     follow_script({"~/p", ".jobs"}, {job_a, 0, 0, {}, true})}) {
     EXPECT_TRUE(script.ends_with("\n.null\n") || script.ends_with("\n.open\n")) << script;
     EXPECT_LT(script.size(), 1000U);

@@ -380,7 +380,7 @@ class SlurmUsage : public ::testing::Test {
     return job;
   }
   std::vector<Job> look(const std::vector<Job>& those) {
-    const jobs::News news = jobs::refresh(config, store, all, those, std::chrono::seconds(20), Cancel());
+    const jobs::News news = jobs::refresh({config, store, all, Cancel()}, those, std::chrono::seconds(20));
     EXPECT_TRUE(news.silent.empty());
     return news.jobs;
   }

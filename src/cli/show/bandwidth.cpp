@@ -131,9 +131,16 @@ text { font: 12px system-ui, sans-serif; fill: #1f2328; }
 </style>
 )";
 
+struct Square {
+  double x = 0;
+  double y = 0;
+  double size = 0;
+};
+
 // One cell of the heat map: the more Gbit/s, the stronger its colour.
-std::string svg_cell(const Network& network, std::size_t from, std::size_t to, double x, double y,
-                     double size, double most) {
+std::string svg_cell(const Network& network, std::size_t from, std::size_t to, const Square& square,
+                     double most) {
+  const auto [x, y, size] = square;
   const Flow* flow = network.bandwidth->flow(from, to);
   const double inner = size - 2;
   if (flow == nullptr || !flow->error.empty()) {
@@ -242,7 +249,7 @@ std::string bandwidth_svg(const Network& network) {
                         12 - font_room, left + at + 3, top - 8, name);
     for (std::size_t to = 0; to < count; ++to) {
       text +=
-          svg_cell(network, i, to, left + size * static_cast<double>(to), top + at - size / 2, size, most);
+          svg_cell(network, i, to, {left + size * static_cast<double>(to), top + at - size / 2, size}, most);
     }
   }
   return text + "</svg>\n";

@@ -55,7 +55,7 @@ std::vector<BurnLeft> Ranks::end() noexcept {
     for (const KillResult::Entry& entry : killed.entries) {
       ended.push_back(entry.job);
     }
-    cleaned = jobs::clean(core_.config, core_.store, core_.connector(), ended, Cancel());
+    cleaned = jobs::clean({core_.config, core_.store, core_.connector(), Cancel()}, ended);
   } catch (const std::exception& error) {
     log_info("", "the ranks of --burn were not all removed: {}", error.what());
   }
