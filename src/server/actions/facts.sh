@@ -17,6 +17,8 @@
 . "$remote_program/lib/network.sh"
 # shellcheck source=src/server/lib/gpus.sh
 . "$remote_program/lib/gpus.sh"
+# shellcheck source=src/server/lib/lease.sh
+. "$remote_program/lib/lease.sh"
 
 newline='
 '

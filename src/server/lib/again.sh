@@ -10,7 +10,7 @@ again_begin() {
   read -r again_lease again_hub <again && mkfifo .next && command exec 6<>.next || return 0
   (
     unset REMOTE_JOB_ID
-    exec 5>&- 6>&- </dev/null >/dev/null 2>&1
+    exec 5>&- 6>&- 7>&- </dev/null >/dev/null 2>&1
     # shellcheck disable=SC2086
     $apart sh "$remote_program/lib/again_guard.sh" "$id" "$again_lease" "$again_hub" &
   )

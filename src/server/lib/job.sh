@@ -32,6 +32,21 @@ EOT
   esac
 }
 
+# job_read_devices, and job_devices after the variables: what was leased for the job (lib/lease.sh). Its folder is that of job.sh, also in a container.
+job_read_devices() {
+  job_leased=$(cat "${0%job.sh}devices") || job_fails 'cannot read what is leased for it'
+}
+
+job_devices() {
+  while IFS= read -r job_value; do
+    case $job_value in
+      [A-Z]*=*) export "${job_value?}" ;;
+    esac
+  done <<EOT
+$job_leased
+EOT
+}
+
 # job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.
 job_workdir() {
   case ${REMOTE_WORKDIR-} in

@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154  # $oom is oom.sh's
 # Signals: caught with a no-op, so that this survives them while the job below gets the defaults.
 trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
-exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+exec 3>&- 4>&- 5>&- 6>&- 8>&- 9>&-
 umask 077
 id=$1
 mask=$2
@@ -13,6 +13,8 @@ time=$3
 before=$4
 born=$5
 cd "${0%/.bin/*}/$id" || exit 1
+# The lease (lib/lease.sh). The job inherits it: it is not free while anything of the job lives.
+[ -e devices ] || exec 7>&-
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
 
