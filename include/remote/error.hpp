@@ -56,6 +56,7 @@ enum class Remedy {
   tell_more,        // let the program tell all that it does
   report_bug,       // it cannot happen: the program is wrong
   choose_code,      // take the code from git, or what is here now
+  wait_for_turn,    // wait until others have given back what is needed
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -11,6 +11,7 @@
 
 #include <remote/error.hpp>
 #include <remote/job.hpp>
+#include <remote/lease.hpp>
 
 // A distributed launch: what is asked for, what is planned, what came of it.
 
@@ -110,6 +111,9 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
+  // What it has for itself on each of its servers. Of `nproc` then "auto" is as many ranks as GPUs, or else
+  // as cores.
+  LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
   std::string note{};
@@ -147,6 +151,10 @@ struct LaunchDefaults {
   std::optional<int> restarts{};
   std::vector<RestartCause> restart_on{};
   std::optional<int> min_servers{};
+  std::optional<int> gpus{};  // of LaunchRequest::lease, as the next three
+  std::optional<int> cpus{};
+  std::optional<std::uint64_t> memory{};
+  std::optional<bool> wait{};
 };
 
 // What LaunchRequest::launcher takes.

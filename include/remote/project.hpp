@@ -151,6 +151,7 @@ struct JobRequest {
   std::vector<int> array{};
   std::optional<int> array_limit{};  // so many of them at the same time
   std::vector<Job> after{};          // it begins when these jobs of the same server have succeeded
+  LeaseRequest lease{};              // what it has for itself on its server
   std::optional<Cancel> cancel{};    // ends this call alone
 };
 

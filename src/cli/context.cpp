@@ -108,6 +108,8 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
       return "the same command with -vv tells what the server said";
     case Remedy::report_bug:
       return "this is a bug of remote: please report it, with what -vv tells";
+    case Remedy::wait_for_turn:
+      return "--wait starts it when they are free";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

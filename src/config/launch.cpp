@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/decimal.hpp"
 #include "base/rendezvous.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
@@ -160,6 +161,16 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.frozen = section.boolean("frozen");
   usual.restarts = section.number("restarts", 0, 1000);
   usual.min_servers = section.number("min_servers", 1, 100000);
+  usual.gpus = section.number("gpus", 0, 1024);
+  usual.cpus = section.number("cpus", 0, 100000);
+  usual.wait = section.boolean("wait");
+  if (const auto found = section.text("memory")) {
+    usual.memory = parse_size(found->value);
+    if (!usual.memory) {
+      throw section.error(found->mark, "'memory' must be a size such as 64G or 500M, and is '" +
+                                           printable(found->value) + "'");
+    }
+  }
   for (const auto& found : section.texts("restart_on")) {
     for (const std::string& word : split_names({found.value})) {
       const auto cause = parse_restart_cause(word);

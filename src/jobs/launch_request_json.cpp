@@ -69,6 +69,10 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "frozen", request.frozen);
   field(json, "restarts", request.restarts);
   field(json, "min_servers", request.min_servers);
+  field(json, "gpus", request.lease.gpus);
+  field(json, "cpus", request.lease.cpus);
+  field(json, "memory", request.lease.memory);
+  field(json, "wait", request.lease.wait);
 }
 
 }  // namespace

@@ -63,11 +63,12 @@ struct StartAnswer {
 // Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
 // for a variable's name that a shell cannot have. With a `lifeline` (see lifeline_request()), the launch's
 // lifeline starts beside the jobs, with the python3 of the PATH, or else with that of the environment that
-// the sh text `lifeline_activate` enters.
+// the sh text `activate` enters. `lease`: what all of them lease together (servers::lease_words()); without
+// it, none of them starts.
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
-                                          const std::string& lifeline = "",
-                                          const std::string& lifeline_activate = "");
+                                          const std::string& lifeline = "", const std::string& activate = "",
+                                          const std::vector<std::string>& lease = {});
 
 // ---- State
 

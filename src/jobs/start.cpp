@@ -16,6 +16,9 @@ namespace {
 
 using Batch = Group<std::string>;  // of one server
 
+// What a launch has leased on some of its servers goes back when it lacks the others for so long.
+constexpr int lease_complete_s = 60;
+
 StartRequest request_for(const NewJob& job) {
   StartRequest request{job.job.id, job.process};
   if (!job.init_file.empty()) {
@@ -78,8 +81,9 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
                                           fmt::format("{}key {}\n", lifeline->news, jobs.front().job.key));
     }
   }
-  const auto action =
-      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
+  const NewJob& first = jobs[batch.indices.front()];
+  const auto action = start_action(first.job.remote_folder, requests, lifeline_text,
+                                   activate.empty() ? first.lease_activate : activate, first.lease);
   const auto refused = [&](const Error& error) {
     std::vector<StartReply> replies;
     for (const StartRequest& request : requests) {
@@ -177,6 +181,9 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
     for (const std::string& word : lifeline.checkpoint) {
       request += ' ' + percent_encode(word);
     }
+  }
+  if (lifeline.queue) {
+    request += fmt::format("\nqueue {}", lease_complete_s);
   }
   if (!lifeline.mpi_hosts.empty()) {
     request += "\nmpi";

@@ -25,6 +25,10 @@ struct NewJob {
   std::string batch{};
   bool requeue = false;        // Slurm may run it again
   std::vector<JobId> after{};  // it begins when these have succeeded
+  // What all jobs that are started with it on its server lease together (servers::lease_words()), and the sh
+  // text that enters an environment with a Python, for where the server has none.
+  std::vector<std::string> lease{};
+  std::string lease_activate{};
 };
 
 // What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).
@@ -48,6 +52,7 @@ struct Lifeline {
   std::string restart_on{};
   std::vector<int> ranks{};
   std::vector<std::string> checkpoint{};
+  bool queue = false;  // the jobs wait for their leases on several servers
   bool whole = false;  // `servers` are all of the launch
   bool leave = false;  // a failure of a rank, or of a server, ends no other
   // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.

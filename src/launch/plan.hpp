@@ -46,6 +46,7 @@ struct Node {
   int gpus = 0;
   int cpus = 0;
   int nproc = 1;                            // ranks on it
+  int leased_cpus = 0;                      // cores that they have for themselves; 0: not known
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
   std::string init_url{};                   // INIT_METHOD, with InitMethod::file
   std::optional<Container> container{};     // what its ranks run in

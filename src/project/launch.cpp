@@ -15,6 +15,7 @@
 #include "server/program.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
+#include "servers/python_env.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -33,6 +34,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
                        "let them be ended, or use the launcher ranks");
   }
   check_restarts();
+  check_lease();
   launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
   choose_servers();
   if (servers_.empty()) {
@@ -242,6 +244,20 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
       job.job.labelled = process.is_torch_agent ? request_.enable_stacks.value_or(true) : process.ranks > 1;
     }
     job.job.needed = plan.needed ? plan.needed : ranks_enough(plan);
+    if (const auto lease = leases_.find(process.server); lease != leases_.end()) {
+      job.lease = lease->second;
+      if (request_.lease.wait) {
+        job.lease.emplace_back("wait");
+      }
+      if (request_.lease.wait && servers_.size() > 1) {
+        job.lease.emplace_back("together");
+      }
+      // A launcher has its port in its command.
+      if (request_.lease.wait && request_.launcher == "ranks" && !request_.master_port) {
+        job.lease.emplace_back("port");
+      }
+      job.lease_activate = servers::activation(core_.config, *server);
+    }
     if (init_file_) {
       job.init_file = servers::init_file_text(plan.processes.size(), init_file_->folder_on(process.server));
     }
@@ -294,6 +310,7 @@ LaunchResult LaunchAttempt::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  judge_leases();
   judge_servers(result.plan);
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);

@@ -20,8 +20,8 @@
 
 // Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
 // what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
-// launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says of them,
-// launch_frozen.cpp the trees of a frozen launch.
+// launch_lease.cpp what it leases, launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says
+// of them, launch_frozen.cpp the trees of a frozen launch.
 
 namespace remote::project {
 
@@ -50,6 +50,11 @@ class LaunchAttempt {
 
  private:
   void check_restarts();
+  void check_lease() const;
+  std::vector<int> gpus_to_lease(const config::Server& server, int gpus) const;
+  // Throws Error where something of what is to be leased is not there, or not free without
+  // LeaseRequest::wait; tells of each such server.
+  void judge_leases();
   void choose_servers();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.
@@ -95,6 +100,7 @@ class LaunchAttempt {
   std::vector<ssh::LoginFacts> logins_;                      // by server
   std::string first_address_;                                // by which this machine reaches the first server
   std::vector<servers::FactsAnswer> answers_;                // by server, once plan() has asked
+  std::map<std::string, std::vector<std::string>> leases_;   // by server: servers::lease_words()
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
   std::vector<CodeChanged> changed_;                         // what was told of the code, by start()

@@ -19,10 +19,13 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  if (!request_.end_others && !brings_orders && !core_.config.notify) {
+  // The servers agree by it when their turn has come.
+  const bool queues = request_.lease.wait && servers_.size() > 1;
+  if (!request_.end_others && !brings_orders && !queues && !core_.config.notify) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
+  lifeline.queue = queues;
   lifeline.leave = !request_.end_others;
   lifeline.news = news_text(plan);
   lifeline.token = random_hex(32) + random_hex(32);
@@ -64,6 +67,11 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
     if (!answers_.front().second_port && brings_orders) {
       throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
           .mended_by(Remedy::use_mpi_ssh)
+          .on(servers_.front().name);
+    }
+    if (!answers_.front().second_port && queues) {
+      throw Error("cannot wait in line", "no port is free by which the other servers could reach it",
+                  "launch without waiting, or free a port there")
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port && request_.restarts > 0) {

@@ -59,6 +59,11 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         if (launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image)) {
           request.parts.push_back({"tell_mpi"});
         }
+        if (request_.lease.any()) {
+          std::vector<std::string> words = servers::lease_words(request_.lease, gpus_to_lease(server, -1));
+          words.insert(words.begin(), "tell_leases");
+          request.parts.push_back(std::move(words));
+        }
         if (index == 0) {
           request.parts.push_back({"tell_port", std::to_string(request_.master_port.value_or(0))});
         }
@@ -93,18 +98,27 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   if (expected != gpus) {
     core_.tell(GpuCountDiffers{server.name, expected, gpus});
   }
-  Env env = server.variables();
+  const LeaseRequest& lease = request_.lease;
+  Env env = lease.gpus > 0 ? server.env : server.variables();
   std::optional<int> slots;
   if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
     slots = host->second.slots;
-    launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
+    if (lease.gpus == 0) {
+      launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
+    }
+  }
+  if (lease.any()) {
+    leases_[server.name] = servers::lease_words(lease, gpus_to_lease(server, gpus));
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());
+  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : lease.cpus > 0 ? 0 : gpus;
+  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : answer.cpus();
   return {.server = server.name,
           .gpus = gpus,
           .cpus = answer.cpus(),
-          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, gpus, answer.cpus(), all),
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, ranks_by_gpu, ranks_by_cpu, all),
+          .leased_cpus = lease.cpus,
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
           .container = servers::container_of(server, request_.image),

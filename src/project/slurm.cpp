@@ -56,6 +56,11 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "leave out the restarts; Slurm itself starts it again after a node has failed, if asked to "
                   "requeue it");
   }
+  if (request.lease.any()) {
+    throw refusal(
+        "Slurm itself shares out GPUs, cores and memory",
+        "say what each node is to give: --gpus-per-node, or --sbatch with --cpus-per-task and --mem");
+  }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
                   "send the project first, which brings what differs");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <remote/launch_texts.hpp>
 
+#include "base/decimal.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/given_file.hpp"
@@ -221,6 +222,31 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
       }
     }
   }
+}
+
+void LeaseOptions::add(CLI::App& command) {
+  add_number_option(command, "--gpus", gpus_, "Free GPUs to have alone, on each server", "N", 0, 1024);
+  add_number_option(command, "--cpus", cpus_, "Cores to lease, on each server", "N", 0, 100000);
+  command.add_option("--memory", memory_, "Memory to lease, on each server: 64G, 500M")->type_name("SIZE");
+  add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until what is leased is free");
+}
+
+LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
+  LeaseRequest lease;
+  lease.gpus = gpus_.value_or(usual.gpus.value_or(0));
+  lease.cpus = cpus_.value_or(usual.cpus.value_or(0));
+  lease.memory = usual.memory.value_or(0);
+  if (!memory_.empty()) {
+    const auto size = parse_size(memory_);
+    if (!size) {
+      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)),
+                         "it is a size such as 64G or 500M");
+    }
+    lease.memory = *size;
+  }
+  // What configs.yaml says of waiting has no effect where nothing is leased.
+  lease.wait = wait_.value_or(lease.any() && usual.wait.value_or(false));
+  return lease;
 }
 
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher) {

@@ -89,6 +89,20 @@ class RestartOptions {
   std::vector<std::string> restart_on_;
 };
 
+// --gpus, --cpus, --memory, --wait
+class LeaseOptions {
+ public:
+  void add(CLI::App& command);
+  // The command line wins over configs.yaml.
+  LeaseRequest choose(const LaunchDefaults& usual) const;
+
+ private:
+  std::optional<int> gpus_;
+  std::optional<int> cpus_;
+  std::string memory_;
+  std::optional<bool> wait_;
+};
+
 // --launcher
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher);
 // --rdzv, --nnodes, --max-restarts

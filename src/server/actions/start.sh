@@ -15,12 +15,6 @@
 . "$remote_program/lib/lifeline_run.sh"
 # shellcheck source=src/server/lib/tree.sh
 . "$remote_program/lib/tree.sh"
-if [ -n "${lease-}" ]; then
-  # shellcheck source=src/server/lib/gpus.sh
-  . "$remote_program/lib/gpus.sh"
-  # shellcheck source=src/server/lib/lease.sh
-  . "$remote_program/lib/lease.sh"
-fi
 
 start_begin() {
   # Not ignored but caught: a loss of the connection must not stop this half-way, and what is started below
@@ -95,6 +89,12 @@ not_started() {
 }
 
 start_finish() {
+  if [ -n "${lease-}" ]; then
+    # shellcheck source=src/server/lib/gpus.sh
+    . "$remote_program/lib/gpus.sh"
+    # shellcheck source=src/server/lib/lease.sh
+    . "$remote_program/lib/lease.sh"
+  fi
   for backend in $used; do
     recall "ids_$backend"
     start_ids=$recalled

@@ -323,7 +323,7 @@ status_one() {
     number='' by='' at=''
     stop_of "$1" && line="$line stop=$number by=$by at=$at"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
-    if [ "$phase" = running ]; then
+    if [ "$phase" = running ] || [ "$phase" = queued ]; then
       recall "last_$1"
       [ "${recalled:-0}" = 0 ] || line="$line wrote=$recalled.000"
       lifeline_of "$1"

@@ -62,7 +62,11 @@ local_start() {
           exec 5<&-
         fi
         facts "$id"
-        started "$id" "$f_pid"
+        if [ -e "$jobs/$id/queue" ]; then
+          queued "$id" 'its turn'
+        else
+          started "$id" "$f_pid"
+        fi
         ;;
       *)
         why=

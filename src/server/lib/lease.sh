@@ -14,6 +14,12 @@ take_lease() {
   tl_file=$reason
   reason="cannot open $tl_file"
   { command exec 7<>"$tl_file"; } 2>/dev/null || return
+  case " $lease " in
+    *' wait '*)
+      queue_lease "$@"
+      return
+      ;;
+  esac
   # shellcheck disable=SC2086
   reason=$("$python" $python_options "$remote_program/python/lease.py" take 7 $lease 2>/dev/null) || {
     rm -f "$tl_file"
@@ -26,6 +32,17 @@ take_lease() {
   for tl_folder; do
     printf '%s\n' "$reason" >"$tl_folder/devices" || return
   done 2>/dev/null
+}
+
+# queue_lease ID…: the jobs are to wait for it themselves (job_queue), the first one for all of them.
+queue_lease() {
+  reason='cannot write in the folders of its jobs: is the disk full?'
+  ql_python=$(command -v "$python")
+  for ql_id; do
+    mkfifo "$ql_id/.turn" && printf '' >"$ql_id/devices" &&
+      printf '%s\n' "$1" "$ql_python" "$python_options" "$lease" "$*" "$PATH" >"$ql_id/queue" || return
+  done 2>/dev/null
+  PATH=$tl_path
 }
 
 # tell_leases [WORD…]: what is leased here, and with words (as lease.py reads them), how much of that is free.

@@ -11,6 +11,11 @@ new_python() {
       *) continue ;;
     esac
     python_version=${python_version#Python }
+    python_version=${python_version%%[!0-9.]*}
+    return
+  done
+  return 1
+}
 
 # any_python ACTIVATE: the same, else that of the environment that this sh text enters; and the options with which the standard library alone is
 # used, into $python_options. -B: it leaves no files. A Python that is told where its library is, has to listen.
@@ -22,9 +27,4 @@ any_python() {
     eval "$1" >/dev/null
     new_python && command -v "$python"
   )
-}
-    python_version=${python_version%%[!0-9.]*}
-    return
-  done
-  return 1
 }
