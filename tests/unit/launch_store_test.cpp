@@ -68,6 +68,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   request.restarts = 4;
   request.restart_on = {RestartCause::oom, RestartCause::lost};
   request.min_servers = 1;
+  request.lease = {.gpus = 2, .cpus = 3, .memory = std::uint64_t{5} << 30U, .wait = true};
   request.python = false;
   request.enable_stacks = false;
   request.lost_after = std::chrono::seconds(7);

@@ -62,6 +62,15 @@ void add_settings(ui::Table& table, const ServerInfo& server, bool name_on_each)
   }
 }
 
+// ", 3 leased"
+std::string leased_in_short(const std::optional<ServerLoad>& load) {
+  std::size_t gpus = 0;
+  for (const Lease& lease : load ? load->leases : std::vector<Lease>()) {
+    gpus += lease.gpus.size();
+  }
+  return gpus == 0 ? "" : fmt::format(", {} leased", gpus);
+}
+
 // `login`: what stands in that column; nullptr where there is none.
 void add_state(ui::Table& table, const ServerState& state, const char* login) {
   ui::Cell gpus("-");
@@ -79,7 +88,7 @@ void add_state(ui::Table& table, const ServerState& state, const char* login) {
       state.load ? fmt::format("{:.1f} on {}", state.load->load,
                                counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
                  : "-",
-      in_short(state.gpu_facts)};
+      in_short(state.gpu_facts) + leased_in_short(state.load)};
   if (login != nullptr) {
     cells.insert(cells.begin() + 2, ui::Cell(login));
   }
