@@ -71,6 +71,13 @@ def _tags(tags: Names) -> List[str]:
     return [word for tag in _list(tags) for word in ("--tag", tag)]
 
 
+def _lease(gpus: Optional[int], cpus: Optional[int], memory: Optional[str], wait: Optional[bool]) -> List[str]:
+    words = [] if gpus is None else ["--gpus", str(gpus)]
+    words += [] if cpus is None else ["--cpus", str(cpus)]
+    words += [] if memory is None else ["--memory", memory]
+    return words + ([] if wait is None else ["--wait" if wait else "--no-wait"])
+
+
 class Project:
     """A folder with ``.remote/configs.yaml``, or one below it.
 
@@ -232,6 +239,10 @@ class Project:
         note: Optional[str] = None,
         launch: Optional[str] = None,
         frozen: Optional[bool] = None,
+        gpus: Optional[int] = None,
+        cpus: Optional[int] = None,
+        memory: Optional[str] = None,
+        wait: Optional[bool] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
@@ -250,6 +261,10 @@ class Project:
             note: a note in it.
             launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
             frozen: run in a copy of the code that later syncs do not change; default: what configs.yaml says.
+            gpus: free GPUs that the ranks of each server have for themselves.
+            cpus: cores, likewise.
+            memory: likewise, "64G".
+            wait: wait in line until these are free: the jobs are ``queued`` until then.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
@@ -264,6 +279,7 @@ class Project:
         words += ["--name", name] if name else []
         words += ["--note", note] if note else []
         words += [] if frozen is None else ["--frozen" if frozen else "--no-frozen"]
+        words += _lease(gpus, cpus, memory, wait)
         words += [*options, *(["--cmd", command] if command is not None else [])]
         answer = self.call(*words)
         answer.check()
@@ -277,11 +293,16 @@ class Project:
         tags: Names = None,
         rsync: bool = False,
         options: Sequence[str] = (),
+        gpus: Optional[int] = None,
+        cpus: Optional[int] = None,
+        memory: Optional[str] = None,
+        wait: Optional[bool] = None,
     ) -> Launch:
         """Starts a command on one server as a job that outlives the connection.
 
         Args:
             server: a name; None: the only server there is.
+            gpus: as in :meth:`launch`, and so are ``cpus``, ``memory`` and ``wait``.
 
         Raises:
             RemoteError: it was not started.
@@ -292,6 +313,7 @@ class Project:
                 raise RemoteError("which server?", reason=f"there are {', '.join(names) or 'none'}", usage=True)
             server = names[0]
         words = ["job-run", "--server", server, *_env(env), *_tags(tags), *(["--rsync"] if rsync else [])]
+        words += _lease(gpus, cpus, memory, wait)
         answer = self.call(*words, *options, "--cmd", command).check()
         value = answer.value if isinstance(answer.value, list) else [answer.value]
         return Launch(self, [Job.of(one) for one in value])

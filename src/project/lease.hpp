@@ -16,8 +16,8 @@ namespace remote::project {
 // What a server has just said.
 struct FreshLeases {
   servers::FreeFacts free;
-  std::vector<Lease> leases;
-  std::vector<Gpu> gpus;  // with their processes
+  std::vector<Lease> leases{};
+  std::vector<Gpu> gpus{};  // with their processes
 };
 
 // Why it cannot be taken there now, or with LeaseRequest::wait ever; nullopt: it can.

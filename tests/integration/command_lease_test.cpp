@@ -10,7 +10,6 @@ namespace remote::cli {
 namespace {
 
 using test::CommandResult;
-using test::Ends;
 using test::Refused;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -20,13 +19,6 @@ class CommandLease : public ::testing::Test {
   CommandLease() { world.servers().add_gpus(4); }
 
   nlohmann::json jobs() { return world.run({"job-list", "--json"}).json(); }
-  void until_all(const std::string& state) {
-    test::until([&] {
-      const auto all = jobs();
-      return std::ranges::all_of(all, [&](const auto& job) { return job["state"] == state; });
-    });
-  }
-
   test::CommandWorld world;
 };
 
@@ -55,7 +47,7 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
   EXPECT_THAT(queued.out, HasSubstr("job 2 queued"));
   test::until([&] {
     return jobs()[0]["state"] == "queued" && jobs()[0].dump().find("place 1 in line") != std::string::npos;
-  });
+  }, "a place in line");
   const CommandResult third =
       world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "true"});
   EXPECT_EQ(third.code, 0);

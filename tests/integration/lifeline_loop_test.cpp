@@ -60,6 +60,12 @@ TEST(LeaseJobs, HaveTheirGpusAloneAndWaitForThem) {
   expect_success(std::move(spec));
 }
 
+TEST(LeaseTurns, NoTwoLaunchesWaitForEachOther) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_turns.py")};
+  expect_success(std::move(spec));
+}
+
 TEST(LifelineNews, ToldOnce) {
   SubprocessSpec spec;
   spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};

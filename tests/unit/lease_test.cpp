@@ -49,8 +49,8 @@ TEST(Lease, TooFewFreeGpusSayWhoHasThem) {
   for (int i = 0; i < 4; ++i) {
     found.gpus.push_back({.index = i, .uuid = "GPU-" + std::to_string(i)});
   }
-  found.gpus[1].processes = {{.pid = 7, .user = "ada"}};
-  found.gpus[2].processes = {{.pid = 8, .user = "bob"}, {.pid = 9, .user = "bob"}};
+  found.gpus[1].processes = {{.pid = 7, .name = "a", .user = "ada"}};
+  found.gpus[2].processes = {{.pid = 8, .name = "b", .user = "bob"}, {.pid = 9, .name = "b", .user = "bob"}};
   const auto problem = project::lease_problem({.gpus = 2}, found);
   ASSERT_TRUE(problem);
   EXPECT_EQ(problem->reason(), "2 GPUs needed, and 1 of 4 free: ada has leased 2, processes of bob use 1");

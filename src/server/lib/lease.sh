@@ -9,6 +9,7 @@ take_lease() {
   any_python "$lifeline_activate" || return
   tl_path=$PATH
   find_gpu_programs
+  # shellcheck disable=SC2086
   reason=$("$python" $python_options "$remote_program/python/lease.py" make 2>/dev/null) || return
   # Nobody can put another file in its place: it is this user's, in a folder of root's with the sticky bit.
   tl_file=$reason
