@@ -251,7 +251,36 @@ mine.close()
 """
 
 
+RACER = """
+import os, sys, time
+sys.path.insert(0, %r)
+import lease
+lease.nvidia_gpus = lambda: [lease.Gpu("nvidia", i, "GPU-%%d" %% i, []) for i in range(2)]
+folder = sys.argv[1]
+while not os.path.exists(os.path.join(folder, "begin")):
+    time.sleep(0.001)
+done = 0
+while done < 20:
+    mine = lease.take(lease.Needs(1), folder)
+    if mine is None:
+        continue
+    mark = os.path.join(folder, "gpu" + mine.devices[0])
+    os.close(os.open(mark, os.O_CREAT | os.O_EXCL | os.O_WRONLY))
+    time.sleep(0.002)
+    os.unlink(mark)
+    mine.close()
+    done += 1
+"""
+
+
 class StressTest(LeaseCase):
+    def test_who_takes_at_the_same_moment_gets_another_gpu(self):
+        workers = [subprocess.Popen([sys.executable, "-c", RACER % SOURCE, self.folder], stderr=subprocess.PIPE) for _ in range(6)]
+        open(os.path.join(self.folder, "begin"), "w").close()
+        for worker in workers:
+            err = worker.communicate(timeout=120)[1]
+            self.assertEqual(worker.returncode, 0, err)
+
     def test_never_two_on_one_gpu_and_nobody_starves(self):
         """Each marks its GPUs by files that only one can make."""
         os.chmod(self.folder, 0o1777)
