@@ -15,29 +15,30 @@ namespace {
 
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
 
-bool has_leased(const FreshLeases& found, const Gpu& gpu) {
-  return std::ranges::any_of(found.leases, [&](const Lease& lease) {
-    return std::ranges::find(lease.gpus, gpu.uuid) != lease.gpus.end();
+const Lease* lease_of(const FreshLeases& found, const Gpu& gpu) {
+  const auto lease = std::ranges::find_if(found.leases, [&](const Lease& one) {
+    return std::ranges::find(one.gpus, gpu.uuid) != one.gpus.end();
   });
+  return lease == found.leases.end() ? nullptr : &*lease;
 }
 
 // "ada has leased 4, a process of bob uses 2"
 std::string users_of_gpus(const FreshLeases& found) {
   std::map<std::string, int> leased;
-  for (const Lease& lease : found.leases) {
-    leased[lease.user] += static_cast<int>(lease.gpus.size());
+  for (const Gpu& gpu : found.gpus) {
+    if (const Lease* lease = lease_of(found, gpu)) {
+      ++leased[lease->user];
+    }
   }
   std::map<std::string, int> used;
   for (const Gpu& gpu : found.gpus) {
-    if (!gpu.processes.empty() && !has_leased(found, gpu)) {
+    if (!gpu.processes.empty() && lease_of(found, gpu) == nullptr) {
       ++used[gpu.processes.front().user];
     }
   }
   std::vector<std::string> parts;
   for (const auto& [user, count] : leased) {
-    if (count > 0) {
-      parts.push_back(fmt::format("{} has leased {}", user, count));
-    }
+    parts.push_back(fmt::format("{} has leased {}", user, count));
   }
   for (const auto& [user, count] : used) {
     parts.push_back(fmt::format("processes of {} use {}",

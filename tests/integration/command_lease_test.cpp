@@ -45,9 +45,12 @@ TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
       world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "echo $CUDA_VISIBLE_DEVICES"});
   EXPECT_EQ(queued.code, 0);
   EXPECT_THAT(queued.out, HasSubstr("job 2 queued"));
-  test::until([&] {
-    return jobs()[0]["state"] == "queued" && jobs()[0].dump().find("place 1 in line") != std::string::npos;
-  }, "a place in line");
+  test::until(
+      [&] {
+        return jobs()[0]["state"] == "queued" &&
+               jobs()[0].dump().find("place 1 in line") != std::string::npos;
+      },
+      "a place in line");
   const CommandResult third =
       world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "true"});
   EXPECT_EQ(third.code, 0);

@@ -224,7 +224,8 @@ class TogetherTest(JobsCase):
         b.start([(blocker, SHOWS, {})], "gpus=8 cpus=0 memory=0")
         launch = Launch([a, b], 4, 2, 60.0, 0.1)
         until(lambda: b.status(*launch.jobs[b])[launch.jobs[b][0]][0] == "queued")
-        until(lambda: a.file(launch.jobs[a][0], "turn.state"))
+        for server in (a, b):
+            until(lambda: "reason=place+1+in+line" in server.status(*launch.jobs[server])[launch.jobs[server][1]])
         self.assertEqual([a.file(job, "job.out") for job in launch.jobs[a]], ["", ""])
         b.kill(blocker)
         until(lambda: all(result.startswith("exit 0") for result in launch.results()))

@@ -61,8 +61,8 @@ class Turn:
                     pass  # it does not read yet
         return len(self.fifos) == len(self.folders) - 1
 
-    def try_it(self):
-        """Whether it has been taken. The drivers are asked only when it may be had as far as leases tell."""
+    def try_it(self, may_take):
+        """Whether it has been taken; tells its place. The drivers are asked only when it may be had as far as leases tell."""
         now = time.monotonic()
         others = [entry for entry in lease.entries(self.lease.folder) if entry.name != self.lease.name]
         idle = [gpu._replace(pids=[]) for gpu in self.machine.gpus]
@@ -70,8 +70,9 @@ class Turn:
         survey = lease.Survey(self.machine, others, self.needs)
         if survey.never():
             raise lease.Refused("this server does not have as much as is asked for")
-        place = survey.position(self.lease.arrival, self.lease.name)
-        self.tell("turn", "place %d in line" % place)
+        self.tell("turn", "place %d in line" % survey.position(self.lease.arrival, self.lease.name))
+        if not may_take:
+            return False
         if self.needs.memory:
             survey.memory = min(survey.memory, lease.memory_here()[1])
         if survey.ahead(self.lease.arrival, self.lease.name) or not survey.enough() or now < self.processes_at:
@@ -104,8 +105,8 @@ class Turn:
                 held = False
             if not held:
                 self.lease.get_in_line(order[0] == "take")
-            if not held and order[0] == "take" and here and time.monotonic() - looked >= LOOK_AGAIN:
-                held = self.try_it()
+            if not held and time.monotonic() - looked >= LOOK_AGAIN:
+                held = self.try_it(order[0] == "take" and here)
                 looked = time.monotonic()
             if held and not self.together:
                 self.begin(free_port() if self.port else "")
