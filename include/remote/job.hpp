@@ -18,7 +18,7 @@ namespace remote {
 
 enum class JobState {
   starting,   // recorded, and not yet known to run
-  queued,     // its server has it, and will start it later: a job of Slurm
+  queued,     // its server has it, and will start it later: for Slurm, or for its leases
   running,    // its processes live
   succeeded,  // it exited with 0
   failed,     // it exited with another code, or a signal ended it that nobody had asked for
