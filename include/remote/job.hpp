@@ -75,6 +75,7 @@ struct JobReason {
     // killed:
     after_rank,  // its launch ended it, because rank `number` failed
     after_loss,  // its launch ended it, because the server `text` was lost
+    after_hang,  // its launch ended it, because it had stood still for `number` seconds (OnHang)
     by_user,  // `text` ("ada@laptop", or "" where it is not known) ended it with signal `number`. `result` is
               // there if the job ended otherwise than by that signal.
     by_launch,  // as by_user, by the launch itself: it was not completed, or was interrupted
@@ -143,6 +144,16 @@ struct DebuggerWait {
   friend bool operator==(const DebuggerWait&, const DebuggerWait&) = default;
 };
 
+// That a launch stood still for as long as LaunchRequest::hang_after allows, as its servers found out.
+// Project::why() can show what they kept of that moment.
+struct Hung {
+  std::int64_t at = 0;                     // when that was found out
+  int seconds = 0;                         // for how long it had stood still by then
+  std::optional<std::int64_t> moved_at{};  // when it went on; nullopt: not as far as is known
+
+  friend bool operator==(const Hung&, const Hung&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -180,6 +191,7 @@ struct Job {
   // torch say it. Its failure follows from another one, where there is another.
   bool after_peer = false;
   std::optional<JobUsage> usage;      // of an ended job of Slurm, once that is known
+  std::optional<Hung> hung{};         // the last time that its launch stood still for too long
   std::vector<DebuggerWait> waits{};  // of a running job whose server has just told; never stored
 
   bool has_tag(std::string_view tag) const;

@@ -62,11 +62,18 @@ struct TorchrunOptions {
 enum class InitMethod { env, tcp, file };
 
 // What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
-// for want of memory; a server that was lost.
-enum class RestartCause { exit, signal, oom, lost };
+// for want of memory; a server that was lost; standing still (LaunchRequest::hang_after).
+enum class RestartCause { exit, signal, oom, lost, hang };
 // The cause's name, as configs.yaml has it: "oom".
 std::string_view to_string(RestartCause cause);
 std::optional<RestartCause> parse_restart_cause(std::string_view name);
+
+// What is done about a launch that stands still: nothing, but that it is told; its ranks are ended; they
+// start again, as after a failure. What Project::why() needs is kept before that.
+enum class OnHang { leave, kill, restart };
+// The word of configs.yaml: "leave".
+std::string_view to_string(OnHang action);
+std::optional<OnHang> parse_on_hang(std::string_view name);
 
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
@@ -107,6 +114,10 @@ struct LaunchRequest {
   std::vector<RestartCause> restart_on{};  // after what; none: any
   // How many servers are enough to start again when others are lost. nullopt: all are needed.
   std::optional<int> min_servers{};
+  // When no rank has written or computed for so long, the launch stands still: docs/resilience.md. 0: nobody
+  // looks. An Error (usage) with Slurm and with containers.
+  std::chrono::seconds hang_after{0};
+  OnHang on_hang = OnHang::leave;
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
@@ -147,6 +158,8 @@ struct LaunchDefaults {
   std::optional<int> restarts{};
   std::vector<RestartCause> restart_on{};
   std::optional<int> min_servers{};
+  std::optional<std::chrono::seconds> hang_after{};
+  std::optional<OnHang> on_hang{};
 };
 
 // What LaunchRequest::launcher takes.
@@ -201,6 +214,8 @@ struct Verdict {
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
   std::string lost_server;              // the others ended because this server was lost
   std::optional<Job> killed_first;      // somebody ended this job, and the others failed because of that
+  // The launch stood still and was ended for that: one of its jobs, whose reason has for how long.
+  std::optional<Job> hung;
   int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them
   int succeeded = 0;
   int ended = 0;    // by the launch, after the first failure

@@ -122,6 +122,7 @@ class Verdict:
         total, succeeded: counts of ranks.
         lost_server: the server whose loss ended the others, or None.
         left: servers that an elastic launch went on without.
+        hung_s: the launch was ended for standing still: for how many seconds it had. Else None.
         jobs: as they ended.
     """
 
@@ -134,6 +135,7 @@ class Verdict:
     lost_server: Optional[str]
     left: Tuple[str, ...]
     jobs: Tuple[Job, ...]
+    hung_s: Optional[int] = None
 
     def __bool__(self) -> bool:
         return self.ok
@@ -439,6 +441,7 @@ class Launch:
             lost_server=found.get("lost_server"),
             left=left,
             jobs=tuple(self.jobs),
+            hung_s=found.get("hung_s"),
         )
 
     def kill(self, grace: int = 10) -> None:

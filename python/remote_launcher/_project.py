@@ -232,6 +232,8 @@ class Project:
         note: Optional[str] = None,
         launch: Optional[str] = None,
         frozen: Optional[bool] = None,
+        hang_after: Optional[float] = None,
+        on_hang: Optional[str] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
@@ -250,6 +252,8 @@ class Project:
             note: a note in it.
             launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
             frozen: run in a copy of the code that later syncs do not change; default: what configs.yaml says.
+            hang_after: minutes without output and work of any rank after which the launch hangs; 0: never. Default: what configs.yaml says.
+            on_hang: what is done then: leave, kill or restart; default: what configs.yaml says, else leave.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
@@ -264,6 +268,8 @@ class Project:
         words += ["--name", name] if name else []
         words += ["--note", note] if note else []
         words += [] if frozen is None else ["--frozen" if frozen else "--no-frozen"]
+        words += [] if hang_after is None else ["--hang-after", str(hang_after)]
+        words += ["--on-hang", on_hang] if on_hang else []
         words += [*options, *(["--cmd", command] if command is not None else [])]
         answer = self.call(*words)
         answer.check()

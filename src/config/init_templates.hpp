@@ -70,6 +70,8 @@ launch:
 #   init_method: env             # or tcp, file: sets INIT_METHOD
 #   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
+#   hang_after: 30               # minutes without output and work after which it stands still
+#   on_hang: leave               # then: leave, kill or restart
 #   check: false                 # do not check the servers first
 #   follow: true
 #   pull: true                   # copy the outputs here when following ends

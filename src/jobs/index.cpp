@@ -95,6 +95,9 @@ class LineWriter {
   void put(JobState value) { line_ += to_string(value); }
   void put(JobReason::Kind value) { line_ += kind_name(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
+  void put(const Hung& value) {
+    line_ += fmt::format("{} {} {}", value.at, value.seconds, value.moved_at.value_or(0));
+  }
   void put(const std::vector<std::string>& values) {
     put(values.size());
     for (const std::string& value : values) {
@@ -183,6 +186,18 @@ class LineReader {
   void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
   void take(std::string_view column, JobReason::Kind& value) { set(value, parse_kind(column)); }
   static void take(std::string_view column, std::string& value) { value = unescaped(column); }
+  void take(std::string_view column, Hung& value) {
+    const std::vector<std::string> words = split(column, ' ');
+    if (words.size() != 3) {
+      good_ = false;
+      return;
+    }
+    take(words[0], value.at);
+    take(words[1], value.seconds);
+    if (take(words[2], value.moved_at); value.moved_at == 0) {
+      value.moved_at.reset();
+    }
+  }
   void take(std::string_view column, std::vector<std::string>& values) {
     std::size_t count = 0;
     for (take(column, count); count > 0 && good_; --count) {

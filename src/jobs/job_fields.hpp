@@ -65,6 +65,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.mark("labelled", job.labelled);
   visit.field("needed", job.needed, 1);
   visit.usage("usage", job.usage);
+  visit.field("hung", job.hung);
   visit.field("backend", job.backend);
 }
 

@@ -39,6 +39,11 @@ Json json_of(const JobState& state) {
 Json json_of(const JobReason::Kind& kind) {
   return kind_name(kind);
 }
+template <typename Value>
+Json json_of(const std::optional<Value>& value);
+Json json_of(const Hung& hung) {
+  return Json{{"at", json_of(hung.at)}, {"seconds", hung.seconds}, {"moved_at", json_of(hung.moved_at)}};
+}
 Json json_of(const std::vector<NamedNumber>& numbers) {
   Json all = Json::object();
   for (const NamedNumber& number : numbers) {
@@ -234,6 +239,16 @@ class Reader {
   }
   static void take(const Json& json, std::int64_t& value, const char* name, int /*low*/) {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
+  }
+
+  static void take(const Json& json, Hung& hung, const char* name, int /*low*/) {
+    if (!json.is_object()) {
+      throw wrong(fmt::format("'{}' is of the wrong type", name));
+    }
+    const Reader fields(json);
+    fields.field("at", hung.at);
+    fields.field("seconds", hung.seconds);
+    fields.field("moved_at", hung.moved_at);
   }
 
   static void take(const Json& json, std::vector<NamedNumber>& numbers, const char* name, int /*low*/) {

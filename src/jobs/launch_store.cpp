@@ -54,7 +54,8 @@ JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
   if (verdict.first) {
     return verdict.first->state == JobState::lost ? JobState::lost : JobState::failed;
   }
-  const bool killed = verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0);
+  const bool killed =
+      verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0 || verdict.hung);
   return killed ? JobState::killed : JobState::lost;
 }
 

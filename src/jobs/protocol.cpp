@@ -178,6 +178,8 @@ std::string by_word(const JobReason& by) {
       return fmt::format("rank:{}", by.number);
     case JobReason::Kind::after_loss:
       return "lost:" + percent_encode(by.text);
+    case JobReason::Kind::after_hang:
+      return fmt::format("hang:{}", by.number);
     case JobReason::Kind::by_launch:
       return "launch";
     default:

@@ -104,12 +104,13 @@ struct StatusReply {
   std::optional<std::int64_t> wrote_ms;
   bool after_peer = false;         // its last words on stderr say that another rank was gone
   std::optional<int> stop_signal;  // what it was told to stop by, if it was
-  JobReason stop_by;               // who told it: after_rank, after_loss, by_launch or by_user
+  JobReason stop_by;               // who told it: after_rank, after_loss, after_hang, by_launch or by_user
   std::int64_t stop_ms = 0;        // when
   JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
   bool oom = false;    // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;
   std::vector<DebuggerWait> waits;
+  std::optional<Hung> hung;    // by the server's clock
   std::uint64_t out_size = 0;  // bytes in job.out and job.err
   std::uint64_t err_size = 0;
 

@@ -111,6 +111,18 @@ DebuggerWait wait_of(AnswerLine& line) {
   return wait;
 }
 
+// AT:SECONDS:MOVED, in seconds; MOVED may be missing.
+Hung hung_of(const AnswerLine& line, std::string_view text) {
+  constexpr const char* wrong = "a record of standing still is wrong";
+  const auto [at, after_at] = halves(line, text, ':', wrong);
+  const auto [seconds, moved] = halves(line, after_at, ':', wrong);
+  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000), .seconds = line.number_in(seconds, 0)};
+  if (!moved.empty()) {
+    hung.moved_at = line.number_in<std::int64_t>(moved, 0, year_10000);
+  }
+  return hung;
+}
+
 // One key=value of a job line.
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
@@ -148,6 +160,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.stop_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
+  } else if (key == "hung") {
+    job.hung = hung_of(line, value);
   } else if (key == "lifeline") {
     job.lifeline = {.kind = JobReason::Kind::no_lifeline, .text = with_blanks(value)};
   } else if (key == "dead") {
@@ -196,6 +210,9 @@ std::optional<JobReason> parse_by(std::string_view word) {
   }
   if (auto server = behind("lost:", "loss of ")) {
     return JobReason{.kind = Kind::after_loss, .text = *std::move(server)};
+  }
+  if (const auto seconds = parse_number<int>(behind("hang:", "hang:").value_or(""))) {
+    return JobReason{.kind = Kind::after_hang, .number = *seconds};
   }
   auto user = behind("user:", "");
   return JobReason{.kind = Kind::by_user, .text = user == "-" ? "" : *std::move(user)};

@@ -164,6 +164,9 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   if (!lifeline.news.empty()) {
     request += "\nnews 1";
   }
+  if (lifeline.hang_s > 0) {
+    request += fmt::format("\nhang {} {}", lifeline.hang_s, lifeline.on_hang);
+  }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }

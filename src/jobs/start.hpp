@@ -48,6 +48,9 @@ struct Lifeline {
   std::string restart_on{};
   std::vector<int> ranks{};
   std::vector<std::string> checkpoint{};
+  // After how many seconds without output and work it stands still, and what is done then; 0: nobody looks.
+  std::int64_t hang_s = 0;
+  std::string on_hang{};
   bool whole = false;  // `servers` are all of the launch
   bool leave = false;  // a failure of a rank, or of a server, ends no other
   // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.

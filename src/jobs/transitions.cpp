@@ -166,6 +166,15 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
     fresh.backend = reply.backend;
   }
   fresh.waits = reply.waits;
+  if (reply.hung) {
+    fresh.hung = reply.hung;
+    const auto stored_at = job.hung ? std::optional(job.hung->at) : std::nullopt;
+    fresh.hung->at = *shifted(reply.hung->at, clocks, stored_at, job.created_at);
+    if (reply.hung->moved_at) {
+      const auto stored_moved = job.hung ? job.hung->moved_at : std::nullopt;
+      fresh.hung->moved_at = shifted(reply.hung->moved_at, clocks, stored_moved, fresh.hung->at);
+    }
+  }
   if (reply.pid) {
     fresh.pid = reply.pid;
   }

@@ -231,7 +231,8 @@ StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<C
 Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
                  const std::optional<Cancel>& cancel) {
   return project::call_servers(*state_, cancel, [&](project::Core& core) {
-    return jobs::look_why(core.config, core.connector(), jobs, request, core.cancel());
+    return request.kept ? jobs::look_kept(core.config, core.connector(), jobs, core.cancel())
+                        : jobs::look_why(core.config, core.connector(), jobs, request, core.cancel());
   });
 }
 

@@ -33,6 +33,7 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
                        "let them be ended, or use the launcher ranks");
   }
   check_restarts();
+  check_hang();
   launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
   choose_servers();
   if (servers_.empty()) {
@@ -44,6 +45,10 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   for (const config::Server& server : servers_) {
     if (servers::container_of(server, request.image) && request.restarts > 0) {  // as above
       throw Error::usage("launch", "ranks in a container cannot start again yet", "launch without restarts");
+    }
+    if (servers::container_of(server, request.image) && request.hang_after.count() > 0) {
+      throw Error::usage("launch", "nobody can see from outside whether ranks in a container stand still",
+                         "do not watch for that, or launch without a container");
     }
   }
   connect_all();
@@ -71,6 +76,33 @@ void LaunchAttempt::check_restarts() {
   if (request_.init_method == InitMethod::file) {
     throw Error::usage("launch", "a shared file of an ended attempt cannot be used again",
                        "use the init method env or tcp, or launch without restarts");
+  }
+}
+
+// Which launches can be watched for standing still, and what can be done about it.
+void LaunchAttempt::check_hang() {
+  const auto& causes = request_.restart_on;
+  const bool is_cause = std::ranges::find(causes, RestartCause::hang) != causes.end();
+  if (request_.hang_after.count() <= 0) {
+    if (is_cause && request_.restarts > 0) {
+      throw Error::usage("launch", "nobody watches whether it stands still, which is to start it again",
+                         "say after how many minutes it does");
+    }
+    return;
+  }
+  if (request_.on_hang == OnHang::restart && request_.restarts == 0) {
+    throw Error::usage("launch", "a launch without restarts cannot start again when it stands still",
+                       "say how often it may");
+  }
+  if (request_.on_hang == OnHang::restart && !causes.empty() && !is_cause) {
+    throw Error::usage("launch",
+                       "it is to start again when it stands still, but not among the causes of restarts",
+                       "add hang to these causes, or let the ranks be ended");
+  }
+  if (request_.on_hang != OnHang::leave && !request_.end_others) {
+    throw Error::usage("launch",
+                       "ranks that are left running after a failure are not ended for standing still",
+                       "leave them then, too, or let them be ended after a failure");
   }
 }
 

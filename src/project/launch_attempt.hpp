@@ -50,6 +50,7 @@ class LaunchAttempt {
 
  private:
   void check_restarts();
+  void check_hang();
   void choose_servers();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.

@@ -19,7 +19,8 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  if (!request_.end_others && !brings_orders && !core_.config.notify) {
+  const bool watched = request_.hang_after.count() > 0;
+  if (!request_.end_others && !brings_orders && !core_.config.notify && !watched) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
@@ -30,6 +31,10 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
   plan_restarts(lifeline, plan);
+  const std::string needs =
+      request_.restarts > 0 ? "cannot launch with restarts" : "cannot watch whether the launch stands still";
+  lifeline.hang_s = request_.hang_after.count();
+  lifeline.on_hang = to_string(request_.on_hang);
   lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
@@ -42,10 +47,9 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
-    if (request_.restarts > 0) {
-      throw Error("cannot launch with restarts",
-                  "there is no Python of 3.6 or later for the launch's lifeline",
-                  "install python3 there, or launch without restarts")
+    if (request_.restarts > 0 || watched) {
+      throw Error(needs, "there is no Python of 3.6 or later for the launch's lifeline",
+                  "install python3 there, or launch without that")
           .on(servers_[i].name);
     }
     if (brings_orders) {
@@ -66,9 +70,9 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
           .mended_by(Remedy::use_mpi_ssh)
           .on(servers_.front().name);
     }
-    if (!answers_.front().second_port && request_.restarts > 0) {
-      throw Error("cannot launch with restarts", "no port is free by which the other servers could reach it",
-                  "launch without restarts, or free a port there")
+    if (!answers_.front().second_port && (request_.restarts > 0 || watched)) {
+      throw Error(needs, "no port is free by which the other servers could reach it",
+                  "launch without that, or free a port there")
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port) {

@@ -56,6 +56,10 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "leave out the restarts; Slurm itself starts it again after a node has failed, if asked to "
                   "requeue it");
   }
+  if (request.hang_after.count() > 0) {
+    throw refusal("under Slurm, nobody watches whether a launch stands still",
+                  "leave that out; where configs.yaml has launch: {hang_after: …}, take it out there");
+  }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
                   "send the project first, which brings what differs");

@@ -47,6 +47,18 @@ TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
   expect_success(std::move(spec));
 }
 
+TEST(LifelineHang, DecidesAsItShould) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_hang.py")};
+  expect_success(std::move(spec));
+}
+
+TEST(Flight, TheDumpsAreRead) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_flight.py")};
+  expect_success(std::move(spec));
+}
+
 TEST(LifelineNews, ToldOnce) {
   SubprocessSpec spec;
   spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};

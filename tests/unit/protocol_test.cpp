@@ -82,6 +82,9 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   };
   const JobReason rank{.kind = Kind::after_rank, .number = 12};
   const JobReason loss{.kind = Kind::after_loss, .text = "b é: %41"};
+  const JobReason hang{.kind = Kind::after_hang, .number = 90};
+  EXPECT_EQ(parse_by("hang:90"), hang);
+  EXPECT_EQ(parse_by("hang:x"), user("hang:x"));
   EXPECT_EQ(parse_by("rank:12"), rank);
   EXPECT_EQ(parse_by("lost:b%20%C3%A9%3A%20%2541"), loss);
   EXPECT_EQ(parse_by("launch"), JobReason{.kind = Kind::by_launch});
@@ -91,8 +94,8 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   EXPECT_EQ(parse_by("user:-"), user(""));
   EXPECT_EQ(parse_by("rank:x"), user("rank:x"));
   EXPECT_FALSE(parse_by("user:%4"));
-  for (const JobReason& by : {rank, loss, JobReason{.kind = Kind::by_launch}, user("rank 2"), user("launch"),
-                              user("a:b"), user("")}) {
+  for (const JobReason& by : {rank, loss, hang, JobReason{.kind = Kind::by_launch}, user("rank 2"),
+                              user("launch"), user("a:b"), user("")}) {
     EXPECT_EQ(parse_by(by_word(by)), by) << by_word(by);
   }
   // of older builds
@@ -101,6 +104,21 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   EXPECT_EQ(parse_by("ada@laptop"), user("ada@laptop"));
   EXPECT_EQ(parse_by("rank%20x"), user("rank x"));
   EXPECT_EQ(parse_by("-"), user(""));
+}
+
+TEST(Protocol, WhenALaunchStoodStillIsRead) {
+  const auto hung_in = [](const std::string& word) {
+    return read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 job " + id_a +
+                                     " running hung=" + word + " out=0 err=9\n@remote1 end\n")
+        .jobs.front()
+        .hung;
+  };
+  EXPECT_EQ(hung_in("1763711000:1800:"), (Hung{.at = 1763711000, .seconds = 1800}));
+  EXPECT_EQ(hung_in("1763711000:1800:1763711500"),
+            (Hung{.at = 1763711000, .seconds = 1800, .moved_at = 1763711500}));
+  for (const char* word : {"1:2", "x:2:", "1:-2:", "1:2:x", "9999999999999:2:"}) {
+    EXPECT_THROW(hung_in(word), Error) << word;
+  }
 }
 
 TEST(Protocol, PartsOfASecondAreRead) {

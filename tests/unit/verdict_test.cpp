@@ -97,6 +97,20 @@ TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
   EXPECT_EQ(verdict_of(agents).lost_server, "a");
 }
 
+TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
+  const JobReason after_hang{.kind = JobReason::Kind::after_hang, .number = 1800};
+  std::vector<Job> jobs = {rank(0, JobState::killed, 104, after_hang), rank(1, JobState::failed, 104),
+                           rank(2, JobState::killed, 104, after_hang)};
+  jobs[1].after_peer = true;
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_FALSE(verdict.first || verdict.killed_first);
+  ASSERT_TRUE(verdict.hung);
+  EXPECT_EQ(verdict.hung->reason.number, 1800);
+  EXPECT_EQ(cli::verdict_headline(verdict), "hung: ended after 30m 00s of standing still");
+  EXPECT_EQ(cli::verdict_hint(verdict), "what its ranks did then: remote job-why --launch 1");
+  EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 aborted after it");
+}
+
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
   const std::vector<Job> jobs = {
       rank(0, JobState::killed, 100, {.kind = JobReason::Kind::after_rank, .number = 1}),

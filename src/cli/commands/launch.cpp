@@ -50,6 +50,7 @@ struct LaunchArguments {
   int failure_grace_s = 5;
   int lost_after_s = 60;
   RestartOptions restarts;
+  HangOptions hang;
   SlurmOptions slurm;
   bool use_env = false;
   bool pdb_on_error = false;
@@ -205,6 +206,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
   request.lost_after = std::chrono::seconds(arguments.lost_after_s);
   arguments.restarts.choose(arguments.name, usual, request);
+  arguments.hang.choose(arguments.name, usual, request);
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
   if (arguments.follow.value_or(false)) {
@@ -313,6 +315,7 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
                     "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
                     86400);
   arguments.restarts.add(command);
+  arguments.hang.add(command);
   command.add_option("--name", arguments.request.name, "Name of the launch in the history")
       ->type_name("NAME");
   command.add_option("--note", arguments.request.note, "Note for the history")->type_name("TEXT");

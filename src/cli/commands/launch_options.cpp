@@ -1,6 +1,7 @@
 #include "cli/commands/launch_options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
@@ -187,10 +188,10 @@ void RestartOptions::add(CLI::App& command) {
                     "Times that all ranks start again after a failure (default: 0)", "N", 0, 1000);
   command
       .add_option("--restart-on", restart_on_,
-                  "Failures after which they start again: exit, signal, oom, lost (default: any)")
+                  "Failures after which they start again: exit, signal, oom, lost, hang (default: any)")
       ->type_name("CAUSE")
       ->delimiter(',')
-      ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost"}));
+      ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost", "hang"}));
   add_number_option(command, "--min-servers", min_servers_,
                     "Servers that are enough to start again when others are lost (default: all)", "N", 1,
                     100000);
@@ -220,6 +221,35 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
         break;
       }
     }
+  }
+}
+
+void HangOptions::add(CLI::App& command) {
+  constexpr double most = 100000;
+  command
+      .add_option("--hang-after", minutes_,
+                  "Minutes without output and work of any rank after which the launch hangs (default: never)")
+      ->type_name("MINUTES")
+      ->check(CLI::Range(0.0, most));
+  command.add_option("--on-hang", action_, "What to do then (default: leave)")
+      ->check(CLI::IsMember({"leave", "kill", "restart"}));
+}
+
+void HangOptions::choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const {
+  request.hang_after = minutes_ ? std::chrono::seconds(std::llround(std::ceil(*minutes_ * 60)))
+                                : usual.hang_after.value_or(std::chrono::seconds(0));
+  if (request.hang_after.count() == 0) {
+    if (action_) {
+      throw Error::usage(fmt::format("remote {}: --hang-after is required with --on-hang", name), "",
+                         "say after how many minutes, such as --hang-after 30");
+    }
+    return;
+  }
+  const bool starts_again =
+      std::ranges::find(request.restart_on, RestartCause::hang) != request.restart_on.end();
+  request.on_hang = usual.on_hang.value_or(starts_again ? OnHang::restart : OnHang::leave);
+  if (action_) {
+    request.on_hang = *parse_on_hang(*action_);
   }
 }
 

@@ -89,6 +89,18 @@ class RestartOptions {
   std::vector<std::string> restart_on_;
 };
 
+// --hang-after, --on-hang
+class HangOptions {
+ public:
+  void add(CLI::App& command);
+  // After RestartOptions. `name`: of the command.
+  void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
+
+ private:
+  std::optional<double> minutes_;
+  std::optional<std::string> action_;
+};
+
 // --launcher
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher);
 // --rdzv, --nnodes, --max-restarts

@@ -66,6 +66,9 @@ std::string verdict_headline(const Verdict& verdict) {
                ? state_text(killed)
                : fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
   }
+  if (verdict.hung) {
+    return jobs::reason_text(verdict.hung->reason);
+  }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
   }
@@ -117,6 +120,9 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
 }  // namespace
 
 std::string verdict_hint(const Verdict& verdict) {
+  if (verdict.hung) {
+    return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
+  }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
         "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
@@ -210,7 +216,8 @@ std::string own_state_text(const Job& job) {
   std::string reason = jobs::reason_text(job.reason);
   if (job.state == JobState::killed) {
     using Kind = JobReason::Kind;
-    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
+    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss ||
+        job.reason.kind == Kind::after_hang) {
       return reason;
     }
     if (job.reason.kind == Kind::by_user || job.reason.kind == Kind::by_launch) {
@@ -219,6 +226,9 @@ std::string own_state_text(const Job& job) {
   }
   if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
     text += " " + job.result->describe();
+  }
+  if (job.state == JobState::running && reason.empty() && job.hung && !job.hung->moved_at) {
+    reason = "hung: standing still since " + format_local_time(job.hung->at - job.hung->seconds);
   }
   if (!job.waits.empty()) {
     const std::size_t more = job.waits.size() - 1;

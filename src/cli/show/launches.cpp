@@ -61,6 +61,9 @@ std::string trouble(const Batch& batch) {
     const std::string how = killed_text(*verdict.killed_first);
     return verdict.killed > 0 ? how : fmt::format("{} {}", rank_text(*verdict.killed_first), how);
   }
+  if (verdict.hung) {
+    return jobs::reason_text(verdict.hung->reason);
+  }
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
 }
 

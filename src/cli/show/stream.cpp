@@ -232,6 +232,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"ahead_ms", or_null(verdict.ahead_ms)},
          {"last_lines", verdict.last_lines},
          {"lost_server", or_null(verdict.lost_server)},
+         {"hung_s", verdict.hung ? Json(verdict.hung->reason.number) : Json(nullptr)},
          {"left", verdict.left},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},

@@ -274,6 +274,18 @@ stop_of() {
   esac
 }
 
+# hung_of: when its launch was found to stand still, onto $line (lifeline_evidence.py).
+hung_of() {
+  hu_at='' hu_seconds='' hu_moved=''
+  read -r hu_at hu_seconds hu_moved 2>/dev/null <"$f_dir/hung" || return
+  [ $((${#hu_at} > 15 || ${#hu_seconds} > 9 || ${#hu_moved} > 15)) = 0 ] || return
+  case $hu_at:$hu_seconds:$hu_moved in
+    *[!0-9:]*) return ;;
+    ????*:?*:) line="$line hung=${hu_at%???}:$hu_seconds:" ;;
+    ????*:?*:????*) line="$line hung=${hu_at%???}:$hu_seconds:${hu_moved%???}" ;;
+  esac
+}
+
 # bring_home ID: what the second place has of an ended job goes into its folder, where that can be written by now.
 bring_home() {
   [ -z "$no_forks" ] && second_file "$1.result" && [ -w "$f_dir" ] || return
@@ -323,6 +335,7 @@ status_one() {
     number='' by='' at=''
     stop_of "$1" && line="$line stop=$number by=$by at=$at"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
+    [ ! -e "$f_dir/hung" ] || hung_of
     if [ "$phase" = running ]; then
       recall "last_$1"
       [ "${recalled:-0}" = 0 ] || line="$line wrote=$recalled.000"

@@ -7,7 +7,7 @@ attempt when each member has said that nothing of the last one lives, or its lea
 said that no other attempt comes ("over"), supervisors keep their results back; from then on all is as without attempts.
 """
 from lifeline_orders import quote, unquote
-from lifeline_policy import KILL_ROUNDS, Policy, loss_of
+from lifeline_policy import KILL_ROUNDS, Policy, loss_of, span
 
 KILL_SECONDS = 15  # the longest kill: TERM, the grace, KILL, and a last look
 DRIFT = 0.98  # a member's clock may be slower by so much
@@ -16,10 +16,12 @@ LONGEST_DELAY = 60
 
 
 def says_of(why):
-    """For people, of RANK:KIND:CODE:MARK:SERVER or lost:SERVER."""
+    """For people, of RANK:KIND:CODE:MARK:SERVER, lost:SERVER or hang:SECONDS."""
     words = why.split(":")
     if words[0] == "lost":
         return "the loss of %s" % unquote(words[1])
+    if words[0] == "hang":
+        return "%s of standing still" % span(int(words[1]))
     return "rank %s on %s failed (%s %s)" % (words[0], unquote(words[4]), words[1] if words[1] != "oom" else "out of memory, signal", words[2])
 
 
@@ -203,7 +205,7 @@ class AgainPolicy(Policy):
             return
         self.failure = why
         rank, _, rest = why.partition(":")
-        kind, by = ("lost", why) if rank == "lost" else (rest.split(":")[0], "rank:" + rank)
+        kind, by = (rank, why) if rank in ("lost", "hang") else (rest.split(":")[0], "rank:" + rank)
         if rest.startswith("final:0"):
             self.over(None, now)  # somebody has ended this job: nobody else is to be ended for it
         elif not self.known.issuperset(self.members) or self.granted > self.most or not ("any" in self.kinds or kind in self.kinds) or kind == "final":
@@ -212,7 +214,7 @@ class AgainPolicy(Policy):
             self.over(by, now)  # twice at one place: a third time would end there, too
         else:
             self.place = (why, self.resume_and_why.split()[0]) if kind == "exit" else None
-            self.end_at = now + (0 if kind == "lost" else self.grace)
+            self.end_at = now + (0 if kind in ("lost", "hang") else self.grace)
 
     def lead(self, now):
         if all(self.outcomes.get(name) == "ok" for name in self.members):
@@ -227,6 +229,20 @@ class AgainPolicy(Policy):
                 self.broadcast("stop %d" % self.granted)
         if self.ending and not self.released and self.ended >= self.granted and now >= self.quiet_until:
             self.go_on(now)
+
+    def end_hung(self, by, restart, now):
+        if restart and not self.released:
+            self.fail(by, now)
+        elif not self.released:
+            self.over(by, now)
+        else:
+            self.end(by, now)
+
+    def watches(self):
+        return Policy.watches(self) and (self.released or (self.failure is None and not self.ending))
+
+    def present(self):
+        return [name for name in self.members if name not in self.gone]
 
     def go_on(self, now):
         """To the next attempt, once nothing of this one can live."""
@@ -260,7 +276,7 @@ class AgainPolicy(Policy):
 
     @staticmethod
     def blame(why):
-        return why if why.startswith("lost:") else "rank:" + why.partition(":")[0]
+        return why if why.startswith(("lost:", "hang:")) else "rank:" + why.partition(":")[0]
 
     # ---- both
 
