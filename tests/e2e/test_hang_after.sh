@@ -102,7 +102,7 @@ hangs() { [ "$(of_jobs "all(j['state'] == 'running' and j['hung'] for j in d[-4:
 until_true hangs
 code 0 job-list
 grep -q 'running (hung: standing still since .*)' "$work/out" || fail "the list"
-code 0 job-why --kept
+code 0 job-why --kept --launch last
 verdict_is_kept
 code 0 job-kill --launch last --yes
 until_true arrived 6

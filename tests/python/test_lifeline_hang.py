@@ -1,6 +1,9 @@
 """When a launch stands still, without a socket, a file or a clock. Run by LifelineHang (tests/integration/lifeline_loop_test.cpp)."""
 import os
+import shutil
+import subprocess
 import sys
+import tempfile
 import types
 import unittest
 
@@ -201,6 +204,17 @@ class AgainTest(unittest.TestCase):
             policy = self.policy(kinds)
             policy.end_hung("hang:60", restart, 100.0)
             self.assertEqual((policy.released, policy.by), (True, "hang:60"))
+
+
+class AtTheEndTest(unittest.TestCase):
+    def test_a_rank_that_is_asked_for_its_stacks_while_it_exits_is_not_ended_by_that(self):
+        with tempfile.TemporaryDirectory() as root:
+            folder = os.path.join(root, JOB, "python")
+            os.makedirs(folder)
+            shutil.copy(os.path.join(sys.path[0], "sitecustomize.py"), folder)
+            leave = "import faulthandler, os; assert faulthandler.unregister(50); os.kill(os.getpid(), 50)"  # as Python does at its end
+            env = dict(os.environ, PYTHONPATH=folder, REMOTE_JOB_ID=JOB)
+            self.assertEqual(subprocess.run([sys.executable, "-c", leave], env=env).returncode, 0)
 
 
 if __name__ == "__main__":

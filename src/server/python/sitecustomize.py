@@ -24,6 +24,7 @@ Nothing else changes: another sitecustomize that Python would have found without
 
 
 def _enable(folder):
+    import _signal
     import faulthandler
     import os
 
@@ -31,6 +32,7 @@ def _enable(folder):
     if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
         return
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _signal.signal(50, _signal.SIG_IGN)  # what faulthandler leaves behind when Python ends: a question that comes then ends nobody
     faulthandler.register(50, file=file, all_threads=True)
 
 
