@@ -143,6 +143,23 @@ struct DebuggerWait {
   friend bool operator==(const DebuggerWait&, const DebuggerWait&) = default;
 };
 
+enum class RestartCause;  // remote/launch.hpp
+
+// An attempt of a launch with restarts that failed and was followed by another one.
+struct Attempt {
+  int number = 1;
+  std::int64_t began_at = 0;
+  std::int64_t failed_at = 0;          // when the first server learned of the failure
+  std::int64_t next_at = 0;            // when the next attempt began
+  RestartCause cause{};                // what failed first
+  std::optional<int> rank{};           // that failed; nullopt: a server was lost
+  std::string server{};                // of the rank, or the lost one; foreign text
+  std::optional<ExitStatus> result{};  // of the rank
+  bool left_out = false;  // the next attempt is without that server, as it failed so twice: it is sick
+
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -182,9 +199,20 @@ struct Job {
   std::optional<JobUsage> usage;      // of an ended job of Slurm, once that is known
   std::vector<DebuggerWait> waits{};  // of a running job whose server has just told; never stored
 
+  // Of the first job of a launch with restarts: the attempts before the present one, in order.
+  std::vector<Attempt> attempts{};
+  // It is on a spare server, and waits there to replace one that is lost. Without `pid` it has not done so
+  // yet.
+  bool spare = false;
+
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;
 };
+
+// Whether it is a spare that has replaced nobody: then it counts for nothing in its launch.
+inline bool is_idle(const Job& job) {
+  return job.spare && !job.pid;
+}
 
 // The launches and jobs that are over and ended last.
 struct EndedLately {

@@ -105,6 +105,8 @@ struct LaunchRequest {
   // docs/resilience.md.
   int restarts = 0;
   std::vector<RestartCause> restart_on{};  // after what; none: any
+  // Exit codes of a rank after which they do not.
+  std::vector<int> no_restart_exit{};
   // How many servers are enough to start again when others are lost. nullopt: all are needed.
   std::optional<int> min_servers{};
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
@@ -146,6 +148,7 @@ struct LaunchDefaults {
   std::optional<bool> frozen{};  // see LaunchRequest
   std::optional<int> restarts{};
   std::vector<RestartCause> restart_on{};
+  std::vector<int> no_restart_exit{};
   std::optional<int> min_servers{};
 };
 
@@ -180,14 +183,16 @@ struct Plan {
   int master_port = 0;
   int world_size = 0;
   std::vector<PlannedProcess> processes{};  // by rank
-  std::optional<int> needed{};              // how many of them the launch needs to go on; nothing: all
-  std::string batch_script{};               // what Slurm is given; "": there is no Slurm
+  // On spare servers, with restarts: started when they replace others, with the ranks of those.
+  std::vector<PlannedProcess> spares{};
+  std::optional<int> needed{};  // how many of them the launch needs to go on; nothing: all
+  std::string batch_script{};   // what Slurm is given; "": there is no Slurm
 };
 
 // Also told (Launched) before the lifelines are awaited.
 struct LaunchResult {
   Plan plan;
-  std::vector<Job> jobs;      // by rank, with their keys
+  std::vector<Job> jobs;      // by rank, with their keys; last those on spare servers
   std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
 };
 
@@ -210,6 +215,7 @@ struct Verdict {
   // Servers that an elastic launch went on without, until it succeeded on the others. Then there is no
   // failure.
   std::vector<std::string> left;
+  std::vector<Attempt> attempts;  // that failed before the one that all this is about; none: it is the first
 };
 
 // ---- What is done to jobs ----

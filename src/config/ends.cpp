@@ -1,4 +1,4 @@
-// What follows the end of a launch: `notify`, `outputs` and `checkpoint` of configs.yaml.
+// What follows the end of a launch: `notify`, `outputs`, `checkpoint` and `spares` of configs.yaml.
 
 #include <algorithm>
 #include <filesystem>
@@ -79,6 +79,15 @@ void read_ends_of_launches(const Section& top, Config& config, const std::string
   }
   if (const YamlNode* node = top.node("checkpoint")) {
     config.checkpoint = read_checkpoint(*node, file, warnings);
+  }
+  for (const auto& spare : top.texts("spares")) {
+    if (std::ranges::find(config.servers, spare.value, &Server::name) == config.servers.end()) {
+      throw top.unfit("spares", spare, "it must be the name of one of `servers`");
+    }
+    config.spares.push_back(spare.value);
+  }
+  if (!config.spares.empty() && config.spares.size() >= config.servers.size()) {
+    throw top.error(top.node("spares")->mark, "'spares' leaves no server for the ranks");
   }
 }
 

@@ -77,6 +77,7 @@ launch:
 # What launches write, for `remote pull`, and when a checkpoint is complete.
 # outputs: [checkpoints/, metrics.csv]
 # checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}
+# spares: [third-server]         # replaces a server that is lost, with `restarts`
 
 # Who is told when a launch has ended. The url is a secret.
 # notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}  # or json, slack; or {command: COMMAND} on the first server

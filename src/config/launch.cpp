@@ -172,6 +172,16 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
       }
     }
   }
+  for (const auto& found : section.texts("no_restart_exit")) {
+    for (const std::string& word : split_names({found.value})) {
+      const auto code = parse_number<int>(word);
+      if (!code || *code < 1 || *code > 255) {
+        throw section.error(found.mark, "'no_restart_exit' takes exit codes from 1 to 255, and has '" +
+                                            printable(word) + "'");
+      }
+      usual.no_restart_exit.push_back(*code);
+    }
+  }
   note_settings(node, "launch", usual.settings);
   return settings;
 }

@@ -80,6 +80,12 @@ class LineWriter {
       visit_fields_of_usage(*value, *this);
     }
   }
+  void attempts(const char* name, const std::vector<Attempt>& all) {
+    field(name, all.size());
+    for (const Attempt& attempt : all) {
+      visit_fields_of_attempt(attempt, *this);
+    }
+  }
   void mark(const char* name, bool value) { field(name, value); }
   void folder(const char* name, const Job& job) {
     field(name, job.remote_folder.project);
@@ -94,6 +100,7 @@ class LineWriter {
   void put(const JobId& value) { line_ += value.text(); }
   void put(JobState value) { line_ += to_string(value); }
   void put(JobReason::Kind value) { line_ += kind_name(value); }
+  void put(RestartCause value) { line_ += to_string(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
   void put(const std::vector<std::string>& values) {
     put(values.size());
@@ -147,6 +154,12 @@ class LineReader {
       visit_fields_of_usage(value.emplace(), *this);
     }
   }
+  void attempts(const char* name, std::vector<Attempt>& all) {
+    std::size_t count = 0;
+    for (field(name, count); count > 0 && good_; --count) {
+      visit_fields_of_attempt(all.emplace_back(), *this);
+    }
+  }
   void mark(const char* name, bool& value) { field(name, value); }
   void folder(const char* name, Job& job) {
     field(name, job.remote_folder.project);
@@ -182,6 +195,7 @@ class LineReader {
   void take(std::string_view column, JobId& value) { set(value, JobId::parse(column)); }
   void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
   void take(std::string_view column, JobReason::Kind& value) { set(value, parse_kind(column)); }
+  void take(std::string_view column, RestartCause& value) { set(value, parse_restart_cause(column)); }
   static void take(std::string_view column, std::string& value) { value = unescaped(column); }
   void take(std::string_view column, std::vector<std::string>& values) {
     std::size_t count = 0;

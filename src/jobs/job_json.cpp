@@ -39,6 +39,9 @@ Json json_of(const JobState& state) {
 Json json_of(const JobReason::Kind& kind) {
   return kind_name(kind);
 }
+Json json_of(const RestartCause& cause) {
+  return to_string(cause);
+}
 Json json_of(const std::vector<NamedNumber>& numbers) {
   Json all = Json::object();
   for (const NamedNumber& number : numbers) {
@@ -80,6 +83,16 @@ class Writer {
       mine = Json::object();
       Writer fields(mine, for_record_);
       visit_fields_of_usage(*value, fields);
+    }
+  }
+  void attempts(const char* name, const std::vector<Attempt>& all) {
+    if (for_record_ && all.empty()) {
+      return;
+    }
+    Json& list = object_[name] = Json::array();
+    for (const Attempt& attempt : all) {
+      Writer fields(list.emplace_back(Json::object()), for_record_);
+      visit_fields_of_attempt(attempt, fields);
     }
   }
   void milliseconds(const char* name, const std::optional<std::int64_t>& value) {
@@ -173,6 +186,19 @@ class Reader {
       visit_fields_of_usage(value.emplace(), fields);
     }
   }
+  void attempts(const char* name, std::vector<Attempt>& all) const {
+    const Json* found = find(name);
+    if (found == nullptr || !found->is_array()) {
+      return;
+    }
+    for (const Json& one : *found) {
+      if (!one.is_object()) {
+        throw wrong(fmt::format("'{}' has what is no attempt", name));
+      }
+      Reader fields(one);
+      visit_fields_of_attempt(all.emplace_back(), fields);
+    }
+  }
   void milliseconds(const char* name, std::optional<std::int64_t>& value) const {
     if (const Json* found = find(name)) {
       if (!found->is_number_integer() || *found < 0 || *found > latest_ms) {
@@ -232,6 +258,9 @@ class Reader {
   static void take(const Json& json, JobReason::Kind& value, const char* name, int /*low*/) {
     set(value, parse_kind(text_of(json, name)), name, "is not the name of a reason");
   }
+  static void take(const Json& json, RestartCause& value, const char* name, int /*low*/) {
+    set(value, parse_restart_cause(text_of(json, name)), name, "is not the name of a cause");
+  }
   static void take(const Json& json, std::int64_t& value, const char* name, int /*low*/) {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
   }
@@ -285,6 +314,12 @@ const Json& list_of(const Json& record, const char* name) {
 
 }  // namespace
 
+Json attempts_json(const std::vector<Attempt>& attempts) {
+  Json object = Json::object();
+  Writer(object, false).attempts("attempts", attempts);
+  return object["attempts"];
+}
+
 Json to_json(const Job& job) {
   Json object = Json::object();
   Writer fields(object, false);
@@ -299,6 +334,7 @@ Json to_json(const Job& job) {
                          {"line", wait.line},
                          {"error", error}});
   }
+  object["spare"] = job.spare;
   object["last_output_at"] = json_of(writes ? std::optional(*job.failed_ms / 1000) : std::nullopt);
   return object;
 }

@@ -69,6 +69,7 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "frozen", request.frozen);
   field(json, "restarts", request.restarts);
   field(json, "min_servers", request.min_servers);
+  field(json, "no_restart_exit", request.no_restart_exit);
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ struct StartRequest {
 
 // The file of a job whose launch may begin anew: docs/protocol.md.
 inline constexpr std::string_view again_file = "again";
+// The file of such a job that has no ranks until its server replaces another one.
+inline constexpr std::string_view spare_file = "spare";
 
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
@@ -110,7 +112,8 @@ struct StatusReply {
   bool oom = false;    // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;
   std::vector<DebuggerWait> waits;
-  std::uint64_t out_size = 0;  // bytes in job.out and job.err
+  std::vector<Attempt> attempts;  // the server's clock
+  std::uint64_t out_size = 0;     // bytes in job.out and job.err
   std::uint64_t err_size = 0;
 
   std::optional<ExitStatus> result() const { return end ? std::optional(end->status) : std::nullopt; }

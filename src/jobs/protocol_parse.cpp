@@ -111,6 +111,40 @@ DebuggerWait wait_of(AnswerLine& line) {
   return wait;
 }
 
+constexpr std::size_t most_attempts = 1001;
+
+// NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER: milliseconds; CODE and RANK may be '-'
+Attempt attempt_of(AnswerLine& line) {
+  const auto second = [&line] {
+    return line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000) / 1000;
+  };
+  Attempt attempt;
+  attempt.number = line.number(1);
+  attempt.began_at = second();
+  attempt.failed_at = second();
+  attempt.next_at = second();
+  const std::optional<RestartCause> cause = parse_restart_cause(line.word());
+  if (!cause) {
+    line.refuse("the cause of a restart is wrong");
+  }
+  attempt.cause = *cause;
+  if (const std::string_view code = line.word(); code != "-") {
+    attempt.result = *cause == RestartCause::exit ? ExitStatus::exited(line.number_in(code, 0, 255))
+                                                  : ExitStatus::signalled(line.number_in(code, 1, 64));
+  }
+  if (const std::string_view rank = line.word(); rank != "-") {
+    attempt.rank = line.number_in(rank, 0);
+  }
+  attempt.left_out = line.number(0) != 0;
+  const std::optional<std::string> server = percent_decode(line.word());
+  if (!server) {
+    line.refuse("the server of an attempt is wrong");
+  }
+  attempt.server = *server;
+  line.end();
+  return attempt;
+}
+
 // One key=value of a job line.
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
@@ -258,6 +292,14 @@ void StatusAnswer::take(AnswerLine& line) {
       line.refuse("a debugger of nothing");
     }
     job->waits.push_back(wait_of(line));
+    return;
+  }
+  if (line.kind() == "attempt") {
+    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+    if (job == jobs.end() || job->attempts.size() == most_attempts) {
+      line.refuse("an attempt of nothing");
+    }
+    job->attempts.push_back(attempt_of(line));
     return;
   }
   if (line.kind() != "job") {

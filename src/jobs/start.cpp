@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
@@ -60,6 +61,11 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
     for (StartRequest& request : requests) {
       request.files.emplace_back(
           again_file, fmt::format("{} {}\n", lifeline->timeout_s, percent_encode(lifeline->servers.front())));
+    }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (jobs[batch.indices[i]].job.spare) {
+        requests[i].files.emplace_back(spare_file, "");
+      }
     }
   }
   std::string lifeline_text;
@@ -173,6 +179,13 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
     for (const int count : lifeline.ranks) {
       request += fmt::format(" {}", count);
     }
+    if (!lifeline.no_restart_exit.empty()) {
+      request += fmt::format("\nfinal {}", fmt::join(lifeline.no_restart_exit, " "));
+    }
+    if (lifeline.spares > 0) {
+      request += fmt::format("\nspares {}", lifeline.spares);
+    }
+    request += lifeline.agents ? "\nagents 1" : "";
     request += lifeline.checkpoint.empty() ? "" : "\ncheckpoint";
     for (const std::string& word : lifeline.checkpoint) {
       request += ' ' + percent_encode(word);

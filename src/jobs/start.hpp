@@ -48,8 +48,11 @@ struct Lifeline {
   std::string restart_on{};
   std::vector<int> ranks{};
   std::vector<std::string> checkpoint{};
-  bool whole = false;  // `servers` are all of the launch
-  bool leave = false;  // a failure of a rank, or of a server, ends no other
+  std::vector<int> no_restart_exit{};  // exit codes after which it does not
+  int spares = 0;       // so many, the last of `servers`, have no ranks until they replace another one
+  bool agents = false;  // its jobs are agents, which number their ranks by themselves
+  bool whole = false;   // `servers` are all of the launch
+  bool leave = false;   // a failure of a rank, or of a server, ends no other
   // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.
   // "": it does not. A secret.
   std::string news{};

@@ -124,6 +124,22 @@ Job with_news_of_end(const Job& job, const StatusReply& reply, const Clocks& clo
   return fresh;
 }
 
+// The attempts before the present one, by this machine's clock. An answer that has none tells nothing of
+// them.
+std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+  std::vector<Attempt> attempts = reply.attempts.size() < job.attempts.size() ? job.attempts : reply.attempts;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    if (i < job.attempts.size()) {
+      attempts[i] = job.attempts[i];  // else each answer would move it by a second
+      continue;
+    }
+    for (std::int64_t* at : {&attempts[i].began_at, &attempts[i].failed_at, &attempts[i].next_at}) {
+      *at += clocks.local - clocks.server;
+    }
+  }
+  return attempts;
+}
+
 }  // namespace
 
 Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
@@ -166,6 +182,7 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
     fresh.backend = reply.backend;
   }
   fresh.waits = reply.waits;
+  fresh.attempts = shifted_attempts(job, reply, clocks);
   if (reply.pid) {
     fresh.pid = reply.pid;
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -167,9 +168,16 @@ void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
 
 }  // namespace
 
-Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
+Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
                    const std::vector<std::string>& gone) {
   Verdict verdict;
+  std::vector<Job> jobs;
+  std::ranges::copy_if(all, std::back_inserter(jobs), [](const Job& job) { return !is_idle(job); });
+  for (const Job& job : jobs) {
+    if (job.attempts.size() > verdict.attempts.size()) {
+      verdict.attempts = job.attempts;
+    }
+  }
   for (const Job& job : jobs) {
     verdict.total += ranks_of(job);
   }

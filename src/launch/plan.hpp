@@ -27,6 +27,7 @@ struct LaunchSpec {
   InitMethod init_method = InitMethod::env;
   bool local_rank_arg = false;  // append --local_rank=N to the command
   bool mpi_over_ssh = false;    // see LaunchRequest
+  bool restarts = false;        // all processes may start again, with other numbers: docs/resilience.md
   bool torch = true;            // a Python command: tagged torch; see with_python
   TorchrunOptions torchrun{};
 };

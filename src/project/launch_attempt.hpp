@@ -51,6 +51,7 @@ class LaunchAttempt {
  private:
   void check_restarts();
   void choose_servers();
+  void add_spares();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.
   void need_all(const auto& outcomes, const std::string& reason, Remedy remedy = Remedy::none);
@@ -70,6 +71,7 @@ class LaunchAttempt {
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
+  void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   void plan_restarts(jobs::Lifeline& lifeline, const Plan& plan);
   // Lifeline::news.
@@ -90,6 +92,7 @@ class LaunchAttempt {
   const LaunchRequest& request_;
   GitState git_;
   std::vector<config::Server> servers_;
+  std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
   std::vector<ssh::LoginFacts> logins_;                      // by server

@@ -62,6 +62,9 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
     const ServerFacts& facts = answers_[i].facts;
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+    if (!facts.sick.empty()) {
+      core_.tell(CheckWarned{server.name, sick_finding(facts.sick, server.name)});
+    }
     for (const Finding& finding :
          judge_launch(facts, jobs, logins_[i].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
       if (finding.status == CheckStatus::fail) {

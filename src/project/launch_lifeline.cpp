@@ -33,7 +33,8 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
-        plan.processes.end()) {
+            plan.processes.end() &&
+        i < servers_.size() - spares_) {
       continue;  // nothing runs there that would have to be ended
     }
     if (!answers_[i].facts.python.empty()) {
@@ -91,7 +92,10 @@ void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
     return;
   }
   lifeline.restarts = request_.restarts;
-  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size()));
+  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size() - spares_));
+  lifeline.spares = static_cast<int>(spares_);
+  lifeline.no_restart_exit = request_.no_restart_exit;
+  lifeline.agents = plan.processes.front().is_torch_agent;
   std::vector<std::string> causes;
   std::ranges::transform(request_.restart_on, std::back_inserter(causes),
                          [](RestartCause cause) { return std::string(to_string(cause)); });

@@ -6,6 +6,7 @@
 
 #include "base/command.hpp"
 #include "base/hashing.hpp"
+#include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
@@ -64,7 +65,10 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         }
         if (request_.check) {
           const std::vector<servers::FactsPart> checked = {
-              {"tell_clock"}, {"tell_logind"}, {"tell_disks", "project", "shm"}};
+              {"tell_clock"},
+              {"tell_logind"},
+              {"tell_sick", core_.config.remote_jobs_folder_name},
+              {"tell_disks", "project", "shm"}};
           request.parts.insert(request.parts.begin(), checked.begin(), checked.end());
           if (const std::string program = needed_program(server); !program.empty()) {
             request.parts.push_back({"tell_program", program});
@@ -131,6 +135,7 @@ Plan LaunchAttempt::plan() {
       .init_method = request_.init_method,
       .local_rank_arg = request_.local_rank_arg,
       .mpi_over_ssh = request_.mpi_over_ssh,
+      .restarts = request_.restarts > 0,
       .torch = request_.python,
       .torchrun = request_.torchrun};
   answers_ = ask_all(spec.master_addr);
@@ -148,7 +153,30 @@ Plan LaunchAttempt::plan() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     nodes.push_back(node_of(servers_[i], answers_[i], spec.master_addr));
   }
-  return launch::make_plan(spec, nodes);
+  const std::size_t active = servers_.size() - spares_;
+  Plan plan = launch::make_plan(spec, {nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(active)});
+  if (spares_ > 0) {
+    plan_spares(plan, launch::make_plan(spec, nodes), nodes);
+  }
+  return plan;
+}
+
+// What runs on a spare server is what would run on one more server; its numbers come when it replaces another
+// one.
+void LaunchAttempt::plan_spares(Plan& plan, const Plan& with_spares,
+                                const std::vector<launch::Node>& nodes) const {
+  for (const launch::Node& node : nodes) {
+    if (node.nproc != nodes.front().nproc) {
+      throw Error::usage(
+          "cannot launch with spares",
+          fmt::format("{} has {} and {} {}: a spare takes the place of any other server",
+                      nodes.front().server, counted(static_cast<std::size_t>(nodes.front().nproc), "rank"),
+                      node.server, node.nproc),
+          "give all of them as many ranks (--nproc-per-node), or leave the spare out of `spares`");
+    }
+  }
+  plan.spares.assign(with_spares.processes.begin() + static_cast<std::ptrdiff_t>(plan.processes.size()),
+                     with_spares.processes.end());
 }
 
 }  // namespace remote::project

@@ -100,6 +100,10 @@ bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
     facts.uid = line.number<std::uint32_t>(0);
   } else if (key == "linger") {
     facts.linger = yes(line);
+  } else if (key == "sick") {
+    facts.sick = line.choice<const char*>(line.word(),
+                                          {{"gpu", "gpu"}, {"ecc", "ecc"}, {"xid", "xid"}, {"disk", "disk"}},
+                                          "an unknown sickness");
   } else if (key == "session") {
     facts.in_session = yes(line);
   } else if (key == "kill_user_processes") {

@@ -186,6 +186,7 @@ TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
   EXPECT_THAT(told("nnodes: 2:1"), Refused("configs.yaml:8:11: 'nnodes' must be MIN:MAX"));
   EXPECT_THAT(told("max_restarts: -1"), Refused("configs.yaml:8:17:"));
   EXPECT_THAT(told("restart_on: [exit, disk]"), Refused("'restart_on' takes exit, signal, oom, lost or any"));
+  EXPECT_THAT(told("no_restart_exit: 300"), Refused("'no_restart_exit' takes exit codes from 1 to 255"));
   EXPECT_THAT(told("min_servers: 0"), Refused("configs.yaml:8:16:"));
   EXPECT_THAT(told("max_restarts: 1"), Refused("only the launcher torchrun"));
   EXPECT_THAT(told("follow: perhaps"), Refused("configs.yaml:8:11: 'follow' must be true or false"));

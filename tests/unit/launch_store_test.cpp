@@ -68,6 +68,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   request.restarts = 4;
   request.restart_on = {RestartCause::oom, RestartCause::lost};
   request.min_servers = 1;
+  request.no_restart_exit = {2, 3};
   request.python = false;
   request.enable_stacks = false;
   request.lost_after = std::chrono::seconds(7);
@@ -86,6 +87,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   EXPECT_EQ(read->request->hosts[0].gpus, request.hosts[0].gpus);
   EXPECT_EQ(read->request->lost_after, request.lost_after);
   EXPECT_EQ(read->request->restart_on, request.restart_on);
+  EXPECT_EQ(read->request->no_restart_exit, request.no_restart_exit);
 }
 
 TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {

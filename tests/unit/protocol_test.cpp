@@ -149,6 +149,34 @@ TEST(Protocol, WhatWaitsInADebuggerIsRead) {
                Error);
 }
 
+TEST(Protocol, AttemptsAreRead) {
+  const auto read = [&](const std::string& line) {
+    return read_answer<StatusAnswer>("@remote1 now 1\n@remote1 job " + id_a +
+                                     " ended end=exit:0:9000:supervisor out=0 err=0\n@remote1 attempt " +
+                                     line + "\n@remote1 end\n")
+        .jobs.at(0)
+        .attempts;
+  };
+  Attempt attempt{.number = 1, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::exit};
+  attempt.rank = 3;
+  attempt.server = "my gpu";
+  attempt.result = ExitStatus::exited(7);
+  EXPECT_EQ(read(id_a + " 1 1000 2500 3000 exit 7 3 0 my%20gpu"), std::vector<Attempt>{attempt});
+  attempt.cause = RestartCause::oom;
+  attempt.result = ExitStatus::signalled(9);
+  attempt.left_out = true;
+  EXPECT_EQ(read(id_a + " 1 1000 2500 3000 oom 9 3 1 my%20gpu"), std::vector<Attempt>{attempt});
+  attempt = {.number = 2, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::lost};
+  attempt.server = "b";
+  EXPECT_EQ(read(id_a + " 2 1000 2000 3000 lost - - 0 b"), std::vector<Attempt>{attempt});
+  for (const std::string& line :
+       {id_b + " 1 1 2 3 lost - - 0 b", id_a + " 0 1 2 3 lost - - 0 b", id_a + " 1 x 2 3 lost - - 0 b",
+        id_a + " 1 1 2 3 boredom - - 0 b", id_a + " 1 1 2 3 exit 256 0 0 b", id_a + " 1 1 2 3 lost - - 0",
+        id_a + " 1 1 2 3 lost - - 0 %zz", id_a + " 1 1 2 3 lost - - 0 b c"}) {
+    EXPECT_THROW(read(line), Error) << line;
+  }
+}
+
 TEST(Protocol, KillRepliesAreRead) {
   const auto answer = read_answer<KillAnswer>(
       "@remote1 now 5\n@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +

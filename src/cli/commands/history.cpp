@@ -236,6 +236,9 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   put(text, "began", format_local_time(record.began_at));
   put(text, "ended",
       record.ended_at ? fmt::format("{}, after {}", format_local_time(*record.ended_at), took(record)) : "");
+  for (const Attempt& attempt : verdict.attempts) {
+    put(text, attempt.number == verdict.attempts.front().number ? "attempts" : "", attempt_text(attempt));
+  }
   put(text, "notify", record.news);
   put(text, "code", code_text(record));
   put(text, "patch", record.patch.lexically_proximate(current_folder()).string());

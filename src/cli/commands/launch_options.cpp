@@ -191,6 +191,10 @@ void RestartOptions::add(CLI::App& command) {
       ->type_name("CAUSE")
       ->delimiter(',')
       ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost"}));
+  command.add_option("--no-restart-exit", no_restart_exit_, "Exit codes of a rank after which they do not")
+      ->type_name("CODE")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_number_option(command, "--min-servers", min_servers_,
                     "Servers that are enough to start again when others are lost (default: all)", "N", 1,
                     100000);
@@ -199,16 +203,23 @@ void RestartOptions::add(CLI::App& command) {
 void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual,
                             LaunchRequest& request) const {
   request.restarts = restarts_.value_or(usual.restarts.value_or(0));
-  const bool given = min_servers_ || !restart_on_.empty();
+  const bool given = min_servers_ || !restart_on_.empty() || !no_restart_exit_.empty();
   if (request.restarts == 0) {
     if (given) {
       throw Error::usage(
-          fmt::format("remote {}: --restarts is required with --restart-on and --min-servers", name), "",
-          "say how often the ranks start again, such as --restarts 3");
+          fmt::format(
+              "remote {}: --restarts is required with --restart-on, --no-restart-exit and --min-servers",
+              name),
+          "", "say how often the ranks start again, such as --restarts 3");
     }
     return;  // what configs.yaml says of restarts has no effect then
   }
   request.min_servers = min_servers_ ? min_servers_ : usual.min_servers;
+  if (std::ranges::any_of(no_restart_exit_, [](int code) { return code < 1 || code > 255; })) {
+    throw Error::usage(fmt::format("remote {}: --no-restart-exit takes exit codes from 1 to 255", name), "",
+                       "separate them by commas: --no-restart-exit 2,3");
+  }
+  request.no_restart_exit = no_restart_exit_.empty() ? usual.no_restart_exit : no_restart_exit_;
   request.restart_on = usual.restart_on;
   if (!restart_on_.empty()) {
     request.restart_on.clear();

@@ -76,7 +76,7 @@ class WorkdirOption {
   std::optional<std::string> given_;
 };
 
-// --restarts, --restart-on, --min-servers
+// --restarts, --restart-on, --no-restart-exit, --min-servers
 class RestartOptions {
  public:
   void add(CLI::App& command);
@@ -87,6 +87,7 @@ class RestartOptions {
   std::optional<int> restarts_;
   std::optional<int> min_servers_;
   std::vector<std::string> restart_on_;
+  std::vector<int> no_restart_exit_;
 };
 
 // --launcher

@@ -47,6 +47,8 @@
     at("state").textContent = data.state;
     at("state").className = "badge " + data.look;
     at("headline").textContent = data.headline;
+    at("attempts").hidden = data.attempts.length === 0;
+    at("attempts").replaceChildren(...data.attempts.map(text => element("li", text)));
     const cause = data.cause;
     at("cause").hidden = !cause;
     if (cause) {

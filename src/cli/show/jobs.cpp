@@ -50,6 +50,21 @@ std::string lead(const Verdict& verdict) {
 
 }  // namespace
 
+std::string attempt_text(const Attempt& attempt) {
+  const std::string server = visible_line(attempt.server);
+  const std::string took = format_duration(std::max<std::int64_t>(attempt.failed_at - attempt.began_at, 0));
+  std::string text = fmt::format("attempt {}: ", attempt.number);
+  if (!attempt.rank) {
+    text += fmt::format("server {} was lost", server);
+  } else if (attempt.cause == RestartCause::oom) {
+    text += fmt::format("rank {} on {} ran out of memory", *attempt.rank, server);
+  } else {
+    text += fmt::format("rank {} on {} failed{}", *attempt.rank, server,
+                        attempt.result ? fmt::format(" ({})", attempt.result->describe()) : "");
+  }
+  return text + " after " + took + (attempt.left_out ? ", and the server was left out as sick" : "");
+}
+
 std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
@@ -134,6 +149,9 @@ std::string verdict_hint(const Verdict& verdict) {
 namespace {
 
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint) {
+  for (const Attempt& attempt : verdict.attempts) {
+    terminal.notice(attempt_text(attempt));
+  }
   if (verdict.succeeded == verdict.total) {
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),

@@ -233,6 +233,7 @@ void EventStream::verdict(const Verdict& verdict) {
          {"last_lines", verdict.last_lines},
          {"lost_server", or_null(verdict.lost_server)},
          {"left", verdict.left},
+         {"attempts", jobs::attempts_json(verdict.attempts)},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
          {"node", verdict.first ? Json(or_null(failed_node(*verdict.first))) : Json(nullptr)},

@@ -306,6 +306,14 @@ tell_disks() {
   disk_lines "$@"
 }
 
+# tell_sick FOLDER: of the jobs, in the project's; whether a launch has left this server out (lifeline_acts.py).
+tell_sick() {
+  [ -f "$project/$1/.sick" ] || return 0
+  ts_mark=
+  read -r ts_mark _ 2>/dev/null <"$project/$1/.sick" || return 0
+  case $ts_mark in gpu | ecc | xid | disk) fact "sick $ts_mark" ;; esac
+}
+
 # ---- Python ---------------------------------------------------------------------------------------------
 
 # read_packages KIND FOLDER: torch, and the list of packages where $listed is not empty.

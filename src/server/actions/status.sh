@@ -341,4 +341,21 @@ status_one() {
   fi
   say "$line"
   [ "$phase" != running ] || ! [ -d "$f_dir/debug" ] || waits_of "$1"
+  [ "$phase" = none ] || ! [ -s "$f_dir/attempts" ] || attempts_of "$1"
+}
+
+# attempts_of ID: a line for each attempt before the present one (lifeline_acts.py).
+attempts_of() {
+  ao_count=0
+  while IFS=' ' read -r ao_number ao_began ao_failed ao_next ao_cause ao_code ao_rank ao_left ao_server; do
+    case $ao_number:$ao_began:$ao_failed:$ao_next:$ao_left in
+      *[!0-9:]* | :* | *::* | *:) continue ;;
+    esac
+    case $ao_cause:$ao_code:$ao_rank:$ao_server in
+      *[!A-Za-z0-9%._@:-]* | :* | *::* | *:) continue ;;
+    esac
+    ao_count=$((ao_count + 1))
+    [ $ao_count -le 1001 ] || return 0
+    say "attempt $1 $ao_number $ao_began $ao_failed $ao_next $ao_cause $ao_code $ao_rank $ao_left $ao_server"
+  done 2>/dev/null <"$f_dir/attempts"
 }

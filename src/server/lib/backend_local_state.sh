@@ -65,7 +65,10 @@ local_state() {
     phase=rebooted
   elif alive "$f_sup" "$f_sup_start"; then
     phase=running
-    [ -n "$f_pid" ] || phase=starting
+    if [ -z "$f_pid" ]; then
+      phase=starting
+      [ ! -e "$f_dir/spare" ] || phase=queued reason='spare, until it replaces a server'
+    fi
   elif facts "$1" && [ -n "$f_end" ]; then
     # It has ended between the two looks: the result is written before the supervisor goes.
     local_state "$@"

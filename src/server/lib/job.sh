@@ -16,7 +16,7 @@ job_folder() {
 # exports it, after the variables of the first one.
 job_read_attempt() {
   job_values=RESTART_COUNT=0
-  [ ! -e attempt ] || job_values=$(cat attempt) || job_fails 'cannot read the number of its attempt'
+  [ ! -e "${0%job.sh}attempt" ] || job_values=$(cat "${0%job.sh}attempt") || job_fails 'cannot read the number of its attempt'
 }
 
 job_attempt() {
@@ -27,9 +27,13 @@ job_attempt() {
   done <<EOT
 $job_values
 EOT
+  [ "$RESTART_COUNT" != 0 ] || return 0
   case ${INIT_METHOD-} in
     tcp://*) export INIT_METHOD="tcp://$MASTER_ADDR:$MASTER_PORT" ;;
+    file://*) export INIT_METHOD="$INIT_METHOD.$RESTART_COUNT" ;; # what an ended attempt left in its file would hang this one
   esac
+  # agents of two attempts must not meet
+  [ -z "${PET_RDZV_ID-}" ] || export PET_RDZV_ID="$PET_RDZV_ID-$RESTART_COUNT"
 }
 
 # job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.

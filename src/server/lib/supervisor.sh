@@ -68,8 +68,9 @@ shell='sh'
 command -v bash >/dev/null && shell=bash
 [ -n "$time" ] && printf '%s\n' "$time" >started
 
-[ ! -e again ] || again_begin
-while :; do
+idle=
+[ ! -e again ] || again_begin || idle=1
+while [ -z "$idle" ]; do
   # The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
   # only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
   # writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
@@ -122,6 +123,12 @@ while :; do
     break
   fi
 done
+if [ -n "$idle" ]; then
+  exec 2>/dev/null
+  moment
+  kind='exit' code=0
+  end_record "$kind" "$code" "$ms" supervisor
+fi
 tree_left # who sees the result may look for what the job wrote
 tries=0
 own_uid

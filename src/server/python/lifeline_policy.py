@@ -181,7 +181,7 @@ class Policy:
             return "failed", "rank %d on %s (%s)" % (rank, server, " ".join(failure.split()[:2])), rank
         if kind == "rank":
             return "failed", "rank " + who, None
-        unheard = [name for name in self.others if name not in self.last_heard]
+        unheard = [name for name in self.others if name not in self.last_heard and self.gone.get(name) != "left"]
         if unheard:
             return "unknown", "nothing was heard of " + ", ".join(unheard), None
         if any(words[:2] != ["exit", "0"] for words in results):
