@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <remote/exit_status.hpp>
@@ -143,6 +144,24 @@ struct DebuggerWait {
   friend bool operator==(const DebuggerWait&, const DebuggerWait&) = default;
 };
 
+// A number and the word that stood before it: "loss 0.31".
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+  friend bool operator==(const NamedNumber&, const NamedNumber&) = default;
+};
+
+// Of a job that is a point of a sweep (remote/sweep.hpp).
+struct SweepPoint {
+  int number = 0;                                           // from 0, in the order of the parameters
+  std::vector<std::pair<std::string, std::string>> values;  // by parameter
+  // It waits for its turn, and no server has it yet: Job::server is the one that gives out the points.
+  bool waiting = false;
+  std::vector<NamedNumber> numbers{};  // that it printed last, once it has ended and that was asked
+
+  friend bool operator==(const SweepPoint&, const SweepPoint&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -181,6 +200,7 @@ struct Job {
   bool after_peer = false;
   std::optional<JobUsage> usage;      // of an ended job of Slurm, once that is known
   std::vector<DebuggerWait> waits{};  // of a running job whose server has just told; never stored
+  std::optional<SweepPoint> point{};
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;

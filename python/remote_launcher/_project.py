@@ -269,6 +269,50 @@ class Project:
         answer.check()
         return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
 
+    def sweep(
+        self,
+        command: Union[str, Sequence[str]],
+        parameters: Mapping[str, Sequence[object]],
+        servers: Names = None,
+        env: Optional[Mapping[str, object]] = None,
+        tags: Names = None,
+        retry: int = 0,
+        options: Sequence[str] = (),
+    ) -> Launch:
+        """Starts a sweep: a job for each combination of the values, which the servers run in turn.
+
+        Args:
+            command: words, or a line for a shell, in which ``{name}`` is replaced by a value.
+            parameters: the values of each parameter, by its name; a value has no comma.
+            servers: names or globs; None: all.
+            env: variables of all points.
+            tags: words to find the sweep by.
+            retry: how often a point that failed runs again.
+            options: more options of `remote sweep`, such as ``["--gpus", "1"]``.
+
+        Raises:
+            RemoteError: nothing was started.
+        """
+        words = ["sweep", "--retry", str(retry), *_servers(servers), *_env(env), *_tags(tags)]
+        for name, values in parameters.items():
+            words += ["--param", "%s=%s" % (name, ",".join(str(value) for value in values))]
+        words += [*options, *(["--cmd", command] if isinstance(command, str) else ["--", *command])]
+        return self._swept(self.call(*words))
+
+    def resume_sweep(self, launch: Union[int, str] = "last", again: Sequence[str] = ()) -> Launch:
+        """Goes on with what is missing of a sweep. ``again``: "failed", "unknown" (docs/sweep.md)."""
+        return self._swept(self.call("sweep", "--resume", str(launch), *(word for state in again for word in ("--again", state))))
+
+    def _swept(self, answer: Answer) -> Launch:
+        answer.check()
+        return Launch(self, [Job.of(one) for one in answer.value["points"]])
+
+    def sweep_results(self, launch: Union[int, str] = "last", best: Optional[str] = None) -> Mapping[str, Any]:
+        """The points of a sweep: what `remote sweep --results --json` prints. ``best``: "min:loss", "max:acc"."""
+        answer = self.call("sweep", "--results", str(launch), *(["--best", best] if best else []))
+        answer.check()
+        return answer.value
+
     def job(
         self,
         command: str,

@@ -85,6 +85,19 @@ class LineWriter {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);
   }
+  void values(const char* name, const std::vector<std::pair<std::string, std::string>>& values) {
+    field(name, values.size());
+    for (const auto& [parameter, value] : values) {
+      field("", parameter);
+      field("", value);
+    }
+  }
+  void point(const char* name, const std::optional<SweepPoint>& value) {
+    field(name, value.has_value());
+    if (value) {
+      visit_fields_of_point(*value, *this);
+    }
+  }
 
  private:
   template <std::integral Number>
@@ -151,6 +164,21 @@ class LineReader {
   void folder(const char* name, Job& job) {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);
+  }
+  void values(const char* name, std::vector<std::pair<std::string, std::string>>& values) {
+    std::size_t count = 0;
+    for (field(name, count); count > 0 && good_; --count) {
+      auto& [parameter, value] = values.emplace_back();
+      field("", parameter);
+      field("", value);
+    }
+  }
+  void point(const char* name, std::optional<SweepPoint>& value) {
+    bool known = false;
+    field(name, known);
+    if (known) {
+      visit_fields_of_point(value.emplace(), *this);
+    }
   }
 
   std::string_view next() {

@@ -37,6 +37,14 @@ void visit_fields_of_usage(AnyUsage& usage, Visitor& visit) {
   visit.field("requested_mib", usage.requested_mib);
 }
 
+template <typename AnyPoint, typename Visitor>
+void visit_fields_of_point(AnyPoint& point, Visitor& visit) {
+  visit.field("number", point.number);
+  visit.values("values", point.values);
+  visit.mark("waiting", point.waiting);
+  visit.field("numbers", point.numbers);
+}
+
 template <typename AnyJob, typename Visitor>
 requires std::is_same_v<std::remove_const_t<AnyJob>, Job>
 void visit_fields(AnyJob& job, Visitor& visit) {
@@ -66,6 +74,7 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.field("needed", job.needed, 1);
   visit.usage("usage", job.usage);
   visit.field("backend", job.backend);
+  visit.point("point", job.point);
 }
 
 // The first five columns are read as those of a job are (Index::Row).

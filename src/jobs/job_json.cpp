@@ -93,6 +93,21 @@ class Writer {
     }
   }
   void folder(const char* name, const Job& job) { field(name, job_folder_text(job)); }
+  void values(const char* name, const std::vector<std::pair<std::string, std::string>>& values) {
+    Json& all = object_[name] = Json::object();
+    for (const auto& [parameter, value] : values) {
+      all[parameter] = value;
+    }
+  }
+  // Only a sweep's jobs have it.
+  void point(const char* name, const std::optional<SweepPoint>& value) {
+    if (value) {
+      Json mine = Json::object();
+      Writer fields(mine, for_record_);
+      visit_fields_of_point(*value, fields);
+      object_[name] = std::move(mine);
+    }
+  }
 
  private:
   Json& object_;
@@ -186,6 +201,21 @@ class Reader {
     std::string text;
     field(name, text);
     job.remote_folder = parse_folder(text, job.id);
+  }
+  void values(const char* name, std::vector<std::pair<std::string, std::string>>& values) const {
+    const Json* found = find(name);
+    if (found == nullptr || !found->is_object()) {
+      throw wrong(fmt::format("'{}' is no object", name));
+    }
+    for (const auto& [parameter, value] : found->items()) {
+      take(value, values.emplace_back(parameter, "").second, name);
+    }
+  }
+  void point(const char* name, std::optional<SweepPoint>& value) const {
+    if (const Json* found = find(name); found != nullptr && found->is_object()) {
+      Reader fields(*found);
+      visit_fields_of_point(value.emplace(), fields);
+    }
   }
 
  private:

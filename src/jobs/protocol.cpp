@@ -1,5 +1,6 @@
 #include "jobs/protocol.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <iterator>
 
@@ -209,6 +210,16 @@ std::string slurm_job_program() {
   return kept_program("") + servers::shell_text(servers::Script().add("lib/slurm_job.sh"));
 }
 
+JobTexts job_texts(const RemoteFolder& folder, const std::vector<StartRequest>& requests, bool leased) {
+  std::vector<std::string> all;
+  const Env common = common_variables(requests);
+  std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
+    return job_text(folder.project, request, common, leased);
+  });
+  Texts texts(std::move(all));
+  return {std::move(texts.head), std::move(texts.own), std::move(texts.tail)};
+}
+
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
                                           const std::string& lifeline, const std::string& activate,
@@ -217,12 +228,7 @@ servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
   action.what = "start of " + counted(requests.size(), "job");
   action.max_output = most_answered(requests.size());
   servers::Script& script = action.script = job_script(folder, "actions/start.sh");
-  std::vector<std::string> all;
-  const Env common = common_variables(requests);
-  std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
-    return job_text(folder.project, request, common, !lease.empty());
-  });
-  const Texts texts(std::move(all));
+  const JobTexts texts = job_texts(folder, requests, !lease.empty());
   script.set("job_head", texts.head).set("job_tail", texts.tail);
   if (!lifeline.empty() || !lease.empty()) {
     script.set("lifeline_activate", activate);

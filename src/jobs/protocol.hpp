@@ -47,6 +47,15 @@ inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 // The program that runs a job under Slurm, for its folder: src/server/slurm_job.sh.
 std::string slurm_job_program();
 
+// The texts of these jobs' job.sh, which all begin with `head` and end with `tail`.
+struct JobTexts {
+  std::string head;
+  std::vector<std::string> own;
+  std::string tail;
+};
+// `leased`: each finds the file `devices` in its folder, with what is leased for it.
+JobTexts job_texts(const RemoteFolder& folder, const std::vector<StartRequest>& requests, bool leased);
+
 struct StartReply {
   enum class Outcome { started, queued, exists, failed };
   JobId id;

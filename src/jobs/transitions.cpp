@@ -160,8 +160,15 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   if (job.state == JobState::lost && says_nothing_new) {
     return job;
   }
+  // No server need have a folder of a point whose turn has not come.
+  if (job.point && job.point->waiting && (reply.phase == Phase::none || reply.phase == Phase::starting)) {
+    return job;
+  }
   Job fresh = job;
   fresh.checked_at = clocks.local;
+  if (fresh.point) {
+    fresh.point->waiting = false;
+  }
   if (!fresh.backend && reply.phase != Phase::none) {
     fresh.backend = reply.backend;
   }

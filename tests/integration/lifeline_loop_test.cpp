@@ -47,6 +47,13 @@ TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
   expect_success(std::move(spec));
 }
 
+// SEEDS of the environment says how many plays.
+TEST(SweepPolicy, NoPointRunsTwiceAndNoneIsForgotten) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_sweep_policy.py")};
+  expect_success(std::move(spec));
+}
+
 TEST(LifelineNews, ToldOnce) {
   SubprocessSpec spec;
   spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};

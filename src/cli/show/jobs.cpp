@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <remote/sweep.hpp>
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
@@ -270,6 +271,10 @@ std::string failed_node(const Job& job) {
 
 std::string describe(const Job& job) {
   const std::string node = failed_node(job);
+  if (job.point) {
+    return fmt::format("job {} ({}{})", job.key, visible_line(sweep_point_text(job.point->values), 60),
+                       job.point->waiting ? "" : " on " + job.server);
+  }
   return job.rank
              ? fmt::format("job {} ({} on {})", job.key, rank_text(job), node.empty() ? job.server : node)
              : fmt::format("job {} on {}", job.key, job.server);

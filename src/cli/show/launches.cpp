@@ -12,6 +12,7 @@
 #include "base/strings.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/sweeps.hpp"
 
 namespace remote::cli {
 namespace {
@@ -150,6 +151,9 @@ bool is_over(const Batch& batch) {
 std::string state_text(const Batch& batch) {
   if (batch.size() == 1 && ranks_of(batch.front()) == 1 && silence_of(batch) == 0) {
     return state_text(batch.front());
+  }
+  if (batch.front().point) {
+    return sweep_text(batch) + (has_ended(batch) ? left_text(batch) : "");
   }
   const std::string wrong = trouble(batch);
   if (const std::vector<std::string> left = verdict_of(batch).left; has_ended(batch) && !left.empty()) {

@@ -42,6 +42,8 @@ remote_program=${0%/lib/*}
 . "$remote_program/lib/tree.sh"
 # shellcheck source=src/server/lib/again.sh
 [ ! -e again ] || . "$remote_program/lib/again.sh"
+# shellcheck source=src/server/lib/retry.sh
+[ ! -e retry ] || . "$remote_program/lib/retry.sh"
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -120,7 +122,7 @@ while :; do
     printf '%s\n' "$((oom - before))" >oom
   fi
   end_record "$kind" "$code" "$ended" supervisor
-  if ! [ -e again ] || ! again_next; then
+  if ! { [ -e again ] && again_next; } && ! { [ -e retry ] && retry_next; }; then
     break
   fi
 done
