@@ -261,6 +261,7 @@ Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
     if (is_final(stored.state) && is_final(news.state) && !older) {
       kept.leftovers = news.leftovers;
       kept.usage = news.usage ? news.usage : stored.usage;
+      kept.point = news.point && !news.point->numbers.empty() ? news.point : stored.point;
     }
     return kept;
   }

@@ -18,6 +18,7 @@ namespace remote::project {
 
 // What the servers of a sweep say.
 struct SweepView {
+  int key = 0;                                       // of its first job
   std::vector<std::string> servers;                  // that take part; the first one gives out the points
   std::map<std::string, jobs::SweepAnswer> answers;  // of those that answered
   std::vector<Error> errors;                         // of the others
@@ -29,8 +30,6 @@ struct SweepView {
   const std::string* given_to(const JobId& id) const;
 };
 
-// The servers that take part in the sweep of these jobs.
-std::vector<std::string> sweep_servers(const Core& core, const std::vector<Job>& points);
 // Asks all of them, side by side. Those that do not answer in time are in `errors`.
 SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
                     ssh::ConnectLimit limit);

@@ -67,7 +67,7 @@ std::vector<Job> chosen(const std::vector<Job>& jobs, const std::vector<std::siz
 }
 
 // What is wrong with a sweep of which points wait.
-void tell_trouble(Core& core, const SweepView& view, int key) {
+void tell_trouble(Core& core, const SweepView& view) {
   using jobs::SweepRunner;
   using Cause = SweepTrouble::Cause;
   for (const auto& [name, answer] : view.answers) {
@@ -76,11 +76,11 @@ void tell_trouble(Core& core, const SweepView& view, int key) {
       const Cause cause = answer.runner == SweepRunner::stopped ? Cause::stopped
                           : answer.runner == SweepRunner::none  ? Cause::gone
                                                                 : Cause::dead;
-      core.tell(SweepTrouble{key, name, cause, "", true});
+      core.tell(SweepTrouble{view.key, name, cause, "", true});
     } else if (!answer.note.empty()) {
-      core.tell(SweepTrouble{key, name, Cause::says, answer.note, false});
+      core.tell(SweepTrouble{view.key, name, Cause::says, answer.note, false});
     } else if (answer.runner == SweepRunner::dead) {
-      core.tell(SweepTrouble{key, name, Cause::dead, "", false});
+      core.tell(SweepTrouble{view.key, name, Cause::dead, "", false});
     }
   }
 }
@@ -111,29 +111,35 @@ const std::string* SweepView::given_to(const JobId& id) const {
   return nullptr;
 }
 
-std::vector<std::string> sweep_servers(const Core& core, const std::vector<Job>& points) {
-  std::vector<std::string> names;
+namespace {
+
+// Who takes part in the sweep of these jobs, and its key.
+SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
+  SweepView view;
   try {
     if (const auto record = jobs::LaunchStore(core.store).read(*points.front().launch)) {
-      names = record->servers;
+      view.servers = record->servers;
+      view.key = record->first_key;
     }
   } catch (const Error& error) {
     log_info("", "{}", error.message());
   }
-  if (names.empty()) {  // its record was removed
+  if (view.servers.empty()) {  // its record was removed
+    view.key = points.front().key;
     for (const Job& job : points) {
-      if (std::ranges::find(names, job.server) == names.end()) {
-        names.push_back(job.server);
+      if (std::ranges::find(view.servers, job.server) == view.servers.end()) {
+        view.servers.push_back(job.server);
       }
     }
   }
-  return names;
+  return view;
 }
+
+}  // namespace
 
 SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
                     ssh::ConnectLimit limit) {
-  SweepView view;
-  view.servers = sweep_servers(core, points);
+  SweepView view = sweep_of(core, points);
   const std::vector<JobId> waiting = waiting_ids(points);
   const auto outcomes =
       servers::fan_out(view.servers, std::identity(), [&](const std::string& name, std::size_t) {
@@ -181,7 +187,7 @@ std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::ch
       }
     }
     if (waits) {
-      tell_trouble(core, view, jobs[indices.front()].key);
+      tell_trouble(core, view);
     }
     for (const Error& error : view.errors) {
       core.tell(SilentServer{error});

@@ -132,6 +132,12 @@ TEST(SweepJobs, APointThatWaitsIsLostByNoAnswer) {
   const Job runs = jobs::apply_status(job, reply, clocks, jobs::Starter::alive);
   EXPECT_EQ(runs.state, JobState::running);
   EXPECT_FALSE(runs.point->waiting);
+  // What it has printed is news of a job that has ended, too.
+  Job ended = point(3, 0, JobState::succeeded);
+  Job measured = ended;
+  measured.point->numbers = {{"loss", 0.5}};
+  EXPECT_EQ(jobs::merge_news(ended, measured, 1000).point, measured.point);
+  EXPECT_EQ(jobs::merge_news(measured, ended, 1000).point, measured.point);
   reply.phase = StatusReply::Phase::none;
   EXPECT_EQ(jobs::apply_status(runs, reply, clocks, jobs::Starter::alive).state, JobState::lost);
 }
