@@ -18,7 +18,7 @@ std::string refusal(const auto& call) {
     call();
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::usage);
-    return error.message();
+    return error.message() + " / " + error.hint();
   }
   return "";
 }
