@@ -166,6 +166,24 @@ class Project:
                     return
             raise stream.errors[0]
 
+    def login(self, servers: Names = None, open_for: Optional[str] = None) -> List[Mapping[str, Any]]:
+        """Opens a login that all calls then use, as ``remote login --json`` has it: ``server``, ``was_open``, ``until`` (Unix time).
+
+        Args:
+            servers: names or globs; None: all.
+            open_for: how long it stays open after the last command: "30m", "8h"; default: 8 hours.
+
+        Raises:
+            RemoteError: a server asks a question (``remote login`` on a terminal answers it), or cannot be reached; the
+                others are open all the same.
+        """
+        answer = self.call("login", *(["--for", open_for] if open_for else []), *_servers(servers))
+        return list(answer.check().value or [])
+
+    def logout(self, servers: Names = None) -> List[str]:
+        """Closes what :meth:`login` has opened; returns the servers."""
+        return list(self.call("logout", *_servers(servers)).check().value or [])
+
     def rsync(self, servers: Names = None) -> List[Prepared]:
         """Sends the project."""
         return self._prepared(self.call("rsync", "--yes", *_servers(servers)), None)
