@@ -48,7 +48,9 @@ Checkpoint read_checkpoint(const YamlNode& node, const std::string& file, Warnin
   const std::string& name = files->value;
   if (std::ranges::count(name, '*') != 1 || name.find_first_of("?[") != std::string::npos ||
       name.find('/') < name.size() - 1) {
-    throw section.unfit("files", *files, "it must be a name with one '*', or that of a folder: step-*/");
+    throw section.unfit(
+        "files", *files,
+        "it must be a name with one '*', without its folder: ckpt-*.pt; or that of a folder: step-*/");
   }
   if (const auto problem = inside_problem(complete->value)) {
     throw section.unfit("complete", *complete, *problem);
