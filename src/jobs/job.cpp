@@ -59,8 +59,8 @@ bool is_final(JobState state) {
 
 std::optional<JobId> JobId::parse(std::string_view text) {
   JobId id;
-  if (text.size() != id.digits_.size() ||
-      text.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (text.size() != id.digits_.size() || !std::ranges::all_of(text, is_digit)) {
     return std::nullopt;
   }
   std::copy(text.begin(), text.end(), id.digits_.begin());

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -40,6 +42,24 @@ std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const
     }
   }
   return ids;
+}
+
+// Sorts what is small, and then moves each launch once: there may be ten thousand.
+void newest_first(std::vector<LaunchSummary>& launches) {
+  std::vector<LaunchSummary*> order;
+  order.reserve(launches.size());
+  for (LaunchSummary& one : launches) {
+    order.push_back(&one);
+  }
+  std::ranges::sort(order, std::greater(), [](const LaunchSummary* one) {
+    return std::tuple(one->began_at, one->first_key, one->id);
+  });
+  std::vector<LaunchSummary> sorted;
+  sorted.reserve(launches.size());
+  for (LaunchSummary* one : order) {
+    sorted.push_back(std::move(*one));
+  }
+  launches = std::move(sorted);
 }
 
 JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
@@ -188,8 +208,7 @@ std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems)
       launches.push_back(std::move(*launch));
     }
   }
-  std::ranges::sort(launches, std::greater(),
-                    [](const LaunchSummary& one) { return std::tuple(one.began_at, one.first_key, one.id); });
+  newest_first(launches);
   if (!stale && leftovers.empty() && index.lines() <= 2 * known + 100) {
     return launches;
   }
