@@ -13,9 +13,10 @@ namespace remote::jobs {
 namespace {
 
 // A job that this kill has ended. Where its folder took no note of that, the server knows only that it is
-// gone.
+// gone, and where that cannot be seen, not even that.
 Job as_killed(const Job& before, Job now, const KillRequest& order) {
-  if (is_final(before.state) || (now.state != JobState::lost && now.state != JobState::failed)) {
+  if (is_final(before.state) ||
+      (now.state != JobState::lost && now.state != JobState::failed && now.state != JobState::unknown)) {
     return now;
   }
   StatusReply told;
