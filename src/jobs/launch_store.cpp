@@ -29,6 +29,9 @@ constexpr off_t most_tries = 3;
 std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const std::string&)>& other = {}) {
   std::vector<JobId> ids;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  if (!open && errno != ENOENT && errno != ENOTDIR) {
+    throw file_error("read the folder", folder, errno);
+  }
   while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
     if (entry->d_type == DT_LNK) {
       continue;  // leads to files that are not ours

@@ -149,6 +149,15 @@ TEST_F(LaunchStoreTest, WhatCannotBeHadIsAskedForThreeTimes) {
   EXPECT_TRUE(records_.open().empty());
 }
 
+// That no launch is on record is said only where it could be seen.
+TEST_F(LaunchStoreTest, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  EXPECT_TRUE(records_.list().empty());
+  make_folders(folder_);
+  fs::create_directory_symlink("launches", folder_ / "launches");  // open(2) refuses it, also for root
+  EXPECT_THROW(records_.list(), Error);
+  EXPECT_THROW(records_.open(), Error);
+}
+
 TEST_F(LaunchStoreTest, NothingIsFollowedOrRemovedThatItDidNotMake) {
   const PastLaunch record = make_record();
   records_.add(record, "");
