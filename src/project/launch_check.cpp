@@ -82,8 +82,10 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
       fit = false;
       core_.tell(PartFailed{cannot_run(fmt::format("torch is missing there; {} has {}",
                                                    compared.front().server, compared.front().facts.torch),
-                                       "remote update-packages --server " + servers_[i].name +
-                                           ", or --no-check where torch is found in another way")
+                                       "name torch in requirements.txt, then: remote prepare --server " +
+                                           servers_[i].name +
+                                           " (Debian has it as python3-torch); or --no-check where it is "
+                                           "found in another way")
                                 .on(servers_[i].name)});
     }
   }
