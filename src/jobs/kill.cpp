@@ -49,7 +49,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
                           kill_action(place.folder, place.ids(), order.signal,
                                       static_cast<int>(order.grace.count()), by_word(order.by), claim, dead),
                           cancel);
-  const Clocks clocks = clocks_of(answer.status, asked_ms, answer.told_ms);
+  const Clocks clocks = clocks_of(answer.status, asked_ms, now_milliseconds());
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
     const KillReply* reply = reply_about(job.id, answer.jobs);

@@ -119,6 +119,7 @@ struct StatusReply {
 struct StatusAnswer {
   std::int64_t server_now = 0;                // the server's clock when it answered
   std::optional<std::int64_t> server_now_ms;  // the same in milliseconds, where the server tells
+  std::int64_t told_ms = 0;                   // the laptop's clock when that came, in milliseconds
   std::vector<StatusReply> jobs;
 
   void take(servers::AnswerLine& line);
@@ -180,8 +181,7 @@ struct KillReply {
 
 struct KillAnswer {
   std::vector<KillReply> jobs;
-  StatusAnswer status;       // how they are now; its clock was read before anything was ended
-  std::int64_t told_ms = 0;  // the laptop's clock when the server's came, in milliseconds
+  StatusAnswer status;  // how they are now; its clock was read before anything was ended
 
   void take(servers::AnswerLine& line);
   void check() const { status.check(); }

@@ -237,6 +237,7 @@ void StatusAnswer::take(AnswerLine& line) {
       server_now = line.number_in<std::int64_t>(now, 0);
     }
     line.end();
+    told_ms = now_milliseconds();
     has_now_ = true;
     return;
   }
@@ -351,9 +352,6 @@ void KillAnswer::take(AnswerLine& line) {
   }
   if (line.kind() != "kill") {
     status.take(line);
-    if (status.has_now() && told_ms == 0) {
-      told_ms = now_milliseconds();
-    }
     return;
   }
   auto reply = begin_reply<KillReply>(

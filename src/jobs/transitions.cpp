@@ -127,11 +127,14 @@ Job with_news_of_end(const Job& job, const StatusReply& reply, const Clocks& clo
 }  // namespace
 
 Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
-  Clocks clocks{answer.server_now, answered_ms / 1000, std::nullopt};
+  // The server tells its clock first, and may take long for the rest.
+  const std::int64_t since = answer.told_ms > 0 ? std::max<std::int64_t>(0, answered_ms - answer.told_ms) : 0;
+  const std::int64_t server_ms = answer.server_now_ms.value_or(answer.server_now * 1000);
+  Clocks clocks{(server_ms + since) / 1000, answered_ms / 1000, std::nullopt};
   if (answer.server_now_ms) {
     // min before max: the laptop's clock may have been set back meanwhile
-    const std::int64_t most = *answer.server_now_ms - asked_ms;
-    clocks.ahead_ms = std::max(*answer.server_now_ms - answered_ms, std::min<std::int64_t>(0, most));
+    const std::int64_t most = server_ms - asked_ms;
+    clocks.ahead_ms = std::max(server_ms + since - answered_ms, std::min<std::int64_t>(0, most));
   }
   return clocks;
 }

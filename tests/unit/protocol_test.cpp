@@ -158,7 +158,7 @@ TEST(Protocol, KillRepliesAreRead) {
   EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 end\n"), Error);
   EXPECT_EQ(answer.status.jobs[0].phase, StatusReply::Phase::ended);
   EXPECT_EQ(answer.status.server_now, 5);
-  EXPECT_GT(answer.told_ms, 0);
+  EXPECT_GT(answer.status.told_ms, 0);
   const auto& replies = answer.jobs;
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);

@@ -361,6 +361,20 @@ TEST(Transitions, ClocksThatMayAgreeDo) {
   EXPECT_EQ(clocks_of(answer, 999000, 999800).server, 1000);
 }
 
+// Of many jobs, or from a busy server: it tells its clock first.
+TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
+  StatusAnswer answer;
+  answer.server_now = 1000;
+  answer.server_now_ms = 1000100;
+  answer.told_ms = 1000200;
+  const Clocks clocks = clocks_of(answer, 1000000, 1025200);
+  EXPECT_EQ(clocks.server, 1025);
+  EXPECT_EQ(clocks.local, 1025);
+  EXPECT_EQ(clocks.ahead_ms, 0);
+  answer.server_now_ms = 1000300;
+  EXPECT_EQ(clocks_of(answer, 1000000, 1025200).ahead_ms, 100);
+}
+
 TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {
   Job job = stored_as(JobState::running);
   EXPECT_EQ(reason_text(as_unanswered(job, now).reason), "no answer, and no news yet");
