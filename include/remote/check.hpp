@@ -57,6 +57,7 @@ struct ServerCheck {
 
 struct CheckRequest {
   std::vector<std::string> servers{};  // names or globs; none: all
+  std::vector<std::string> well{};     // names or globs: these are not sick any more (ServerFacts::sick)
   bool deep = false;                   // import torch, and compare the libraries that it has loaded
   bool bandwidth = false;              // measure how fast they send to each other
   int burn_s = 0;                      // how many seconds all devices are to compute; 0: not at all

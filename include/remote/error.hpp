@@ -56,6 +56,10 @@ enum class Remedy {
   tell_more,        // let the program tell all that it does
   report_bug,       // it cannot happen: the program is wrong
   choose_code,      // take the code from git, or what is here now
+  wait_for_turn,    // wait until others have given back what is needed
+  resume_sweep,     // go on with the sweep; remedy_detail() is the key of one of its jobs
+  rerun_failed,     // run those points of the sweep, too, that failed
+  rerun_unknown,    // run points of the sweep elsewhere, when it is sure that nothing runs there any more
   follow_job,       // name the job to follow; remedy_detail() is the key of the likely one, if there is one
 };
 

@@ -98,6 +98,19 @@ struct NoLifeline {
   bool for_all = false;  // the first server is the one without: there is none between the others either
 };
 
+// Points of a sweep wait, and a server does not begin them: all of it, as the server that gives them out does
+// not, or this one alone.
+struct SweepTrouble {
+  // stopped: somebody has stopped it; gone: what the server kept of it is not there any more; dead: its
+  // process there is dead; says: the process tells what is wrong, in `detail`
+  enum class Cause { stopped, gone, dead, says };
+  int key = 0;  // of the sweep's first job
+  std::string server;
+  Cause cause = Cause::says;
+  std::string detail;  // foreign text
+  bool all = false;
+};
+
 // A rank of the launch that is followed waits for Project::attach(): one of Job::waits. Each is told once.
 struct RankWaits {
   Job job;
@@ -205,8 +218,8 @@ struct ServerFailed {
 };
 
 using Event = std::variant<ConfigWarning, NewHostKey, KeyProblem, StoreProblem, SilentServer, LinkLeftOut,
-                           PartFailed, LinkLost, LinkBack, NoLifeline, RankWaits, GpuCountDiffers,
-                           CheckWarned, CodeDiffers, CodeChanged, Launched, EndingRanks, KeyMade, StepBegun,
-                           StepDetail, TransferNews, ServerPrepared, ServerFailed>;
+                           PartFailed, LinkLost, LinkBack, NoLifeline, SweepTrouble, RankWaits,
+                           GpuCountDiffers, CheckWarned, CodeDiffers, CodeChanged, Launched, EndingRanks,
+                           KeyMade, StepBegun, StepDetail, TransferNews, ServerPrepared, ServerFailed>;
 
 }  // namespace remote

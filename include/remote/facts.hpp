@@ -124,6 +124,10 @@ struct ServerFacts {
   bool linger = false;                     // loginctl enable-linger
   bool in_session = false;                 // what the login starts is in a session of logind
 
+  // Why a launch with restarts left this server out, as it had failed so twice: "gpu", "ecc", "xid", "disk".
+  // "": it did not, or somebody has said since that the server is well (CheckRequest::well).
+  std::string sick{};
+
   const DiskFacts* disk(const std::string& what) const {
     for (const DiskFacts& one : disks) {
       if (one.what == what) {

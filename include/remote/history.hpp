@@ -16,13 +16,6 @@
 
 namespace remote {
 
-// A number and the word that stood before it: "loss 0.31".
-struct NamedNumber {
-  std::string name;
-  double value = 0;
-  friend bool operator==(const NamedNumber&, const NamedNumber&) = default;
-};
-
 // A launch in a list.
 struct LaunchSummary {
   int first_key = 0;  // of its jobs; 0: it has none yet

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <remote/exit_status.hpp>
@@ -18,7 +19,7 @@ namespace remote {
 
 enum class JobState {
   starting,   // recorded, and not yet known to run
-  queued,     // its server has it, and will start it later: a job of Slurm
+  queued,     // its server has it, and will start it later: for Slurm, or for its leases
   running,    // its processes live
   succeeded,  // it exited with 0
   failed,     // it exited with another code, or a signal ended it that nobody had asked for
@@ -75,6 +76,7 @@ struct JobReason {
     // killed:
     after_rank,  // its launch ended it, because rank `number` failed
     after_loss,  // its launch ended it, because the server `text` was lost
+    after_hang,  // its launch ended it, because it had stood still for `number` seconds (OnHang)
     by_user,  // `text` ("ada@laptop", or "" where it is not known) ended it with signal `number`. `result` is
               // there if the job ended otherwise than by that signal.
     by_launch,  // as by_user, by the launch itself: it was not completed, or was interrupted
@@ -143,6 +145,51 @@ struct DebuggerWait {
   friend bool operator==(const DebuggerWait&, const DebuggerWait&) = default;
 };
 
+// That a launch stood still for as long as LaunchRequest::hang_after allows, as its servers found out.
+// Project::why() can show what they kept of that moment.
+struct Hung {
+  std::int64_t at = 0;                     // when that was found out
+  int seconds = 0;                         // for how long it had stood still by then
+  std::optional<std::int64_t> moved_at{};  // when it went on; nullopt: not as far as is known
+
+  friend bool operator==(const Hung&, const Hung&) = default;
+};
+
+enum class RestartCause;  // remote/launch.hpp
+
+// An attempt of a launch with restarts that failed and was followed by another one.
+struct Attempt {
+  int number = 1;
+  std::int64_t began_at = 0;
+  std::int64_t failed_at = 0;          // when the first server learned of the failure
+  std::int64_t next_at = 0;            // when the next attempt began
+  RestartCause cause{};                // what failed first
+  std::optional<int> rank{};           // that failed; nullopt: a server was lost
+  std::string server{};                // of the rank, or the lost one; foreign text
+  std::optional<ExitStatus> result{};  // of the rank
+  bool left_out = false;  // the next attempt is without that server, as it failed so twice: it is sick
+
+  friend bool operator==(const Attempt&, const Attempt&) = default;
+};
+
+// A number and the word that stood before it: "loss 0.31".
+struct NamedNumber {
+  std::string name;
+  double value = 0;
+  friend bool operator==(const NamedNumber&, const NamedNumber&) = default;
+};
+
+// Of a job that is a point of a sweep (remote/sweep.hpp).
+struct SweepPoint {
+  int number = 0;                                           // from 0, in the order of the parameters
+  std::vector<std::pair<std::string, std::string>> values;  // by parameter
+  // It waits for its turn, and no server has it yet: Job::server is the one that gives out the points.
+  bool waiting = false;
+  std::vector<NamedNumber> numbers{};  // that it printed last, once it has ended and that was asked
+
+  friend bool operator==(const SweepPoint&, const SweepPoint&) = default;
+};
+
 struct Job {
   int key = 0;  // the small number that users type; unique in the project, never given twice
   JobId id;     // made before anything is sent to a server
@@ -180,11 +227,24 @@ struct Job {
   // torch say it. Its failure follows from another one, where there is another.
   bool after_peer = false;
   std::optional<JobUsage> usage;      // of an ended job of Slurm, once that is known
+  std::optional<Hung> hung{};         // the last time that its launch stood still for too long
   std::vector<DebuggerWait> waits{};  // of a running job whose server has just told; never stored
+  std::optional<SweepPoint> point{};
+
+  // Of the first job of a launch with restarts: the attempts before the present one, in order.
+  std::vector<Attempt> attempts{};
+  // It is on a spare server, and waits there to replace one that is lost. Without `pid` it has not done so
+  // yet.
+  bool spare = false;
 
   bool has_tag(std::string_view tag) const;
   friend bool operator==(const Job&, const Job&) = default;
 };
+
+// Whether it is a spare that has replaced nobody: then it counts for nothing in its launch.
+inline bool is_idle(const Job& job) {
+  return job.spare && !job.pid;
+}
 
 // The launches and jobs that are over and ended last.
 struct EndedLately {

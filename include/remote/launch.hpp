@@ -11,6 +11,7 @@
 
 #include <remote/error.hpp>
 #include <remote/job.hpp>
+#include <remote/lease.hpp>
 
 // A distributed launch: what is asked for, what is planned, what came of it.
 
@@ -62,11 +63,18 @@ struct TorchrunOptions {
 enum class InitMethod { env, tcp, file };
 
 // What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
-// for want of memory; a server that was lost.
-enum class RestartCause { exit, signal, oom, lost };
+// for want of memory; a server that was lost; standing still (LaunchRequest::hang_after).
+enum class RestartCause { exit, signal, oom, lost, hang };
 // The cause's name, as configs.yaml has it: "oom".
 std::string_view to_string(RestartCause cause);
 std::optional<RestartCause> parse_restart_cause(std::string_view name);
+
+// What is done about a launch that stands still: nothing, but that it is told; its ranks are ended; they
+// start again, as after a failure. What Project::why() needs is kept before that.
+enum class OnHang { leave, kill, restart };
+// The word of configs.yaml: "leave".
+std::string_view to_string(OnHang action);
+std::optional<OnHang> parse_on_hang(std::string_view name);
 
 struct LaunchRequest {
   std::string command;                 // what every rank runs: a line for the server's shell
@@ -105,11 +113,20 @@ struct LaunchRequest {
   // docs/resilience.md.
   int restarts = 0;
   std::vector<RestartCause> restart_on{};  // after what; none: any
+  // Exit codes of a rank after which they do not.
+  std::vector<int> no_restart_exit{};
   // How many servers are enough to start again when others are lost. nullopt: all are needed.
   std::optional<int> min_servers{};
+  // When no rank has written or computed for so long, the launch stands still: docs/resilience.md. 0: nobody
+  // looks. An Error (usage) with Slurm and with containers.
+  std::chrono::seconds hang_after{0};
+  OnHang on_hang = OnHang::leave;
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
+  // What it has for itself on each of its servers. Of `nproc` then "auto" is as many ranks as GPUs, or else
+  // as cores.
+  LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
   std::string note{};
@@ -146,7 +163,14 @@ struct LaunchDefaults {
   std::optional<bool> frozen{};  // see LaunchRequest
   std::optional<int> restarts{};
   std::vector<RestartCause> restart_on{};
+  std::vector<int> no_restart_exit{};
   std::optional<int> min_servers{};
+  std::optional<int> gpus{};  // of LaunchRequest::lease, as the next three
+  std::optional<int> cpus{};
+  std::optional<std::uint64_t> memory{};
+  std::optional<bool> wait{};
+  std::optional<std::chrono::seconds> hang_after{};
+  std::optional<OnHang> on_hang{};
 };
 
 // What LaunchRequest::launcher takes.
@@ -180,14 +204,16 @@ struct Plan {
   int master_port = 0;
   int world_size = 0;
   std::vector<PlannedProcess> processes{};  // by rank
-  std::optional<int> needed{};              // how many of them the launch needs to go on; nothing: all
-  std::string batch_script{};               // what Slurm is given; "": there is no Slurm
+  // On spare servers, with restarts: started when they replace others, with the ranks of those.
+  std::vector<PlannedProcess> spares{};
+  std::optional<int> needed{};  // how many of them the launch needs to go on; nothing: all
+  std::string batch_script{};   // what Slurm is given; "": there is no Slurm
 };
 
 // Also told (Launched) before the lifelines are awaited.
 struct LaunchResult {
   Plan plan;
-  std::vector<Job> jobs;      // by rank, with their keys
+  std::vector<Job> jobs;      // by rank, with their keys; last those on spare servers
   std::vector<Error> errors;  // a server or a job each that was not started, or of which nothing is known
 };
 
@@ -201,6 +227,8 @@ struct Verdict {
   std::vector<std::string> last_lines;  // of what `first` wrote to its stderr; foreign text
   std::string lost_server;              // the others ended because this server was lost
   std::optional<Job> killed_first;      // somebody ended this job, and the others failed because of that
+  // The launch stood still and was ended for that: one of its jobs, whose reason has for how long.
+  std::optional<Job> hung;
   int total = 0;  // ranks, as all that follow: a job that runs several counts for each of them
   int succeeded = 0;
   int ended = 0;    // by the launch, after the first failure
@@ -210,6 +238,7 @@ struct Verdict {
   // Servers that an elastic launch went on without, until it succeeded on the others. Then there is no
   // failure.
   std::vector<std::string> left;
+  std::vector<Attempt> attempts;  // that failed before the one that all this is about; none: it is the first
 };
 
 // ---- What is done to jobs ----

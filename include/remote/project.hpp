@@ -36,6 +36,11 @@ class Project;
 struct ForwardRequest;
 struct Rerun;
 struct RerunRequest;
+struct ResumeRequest;
+struct SweepBest;
+struct SweepRequest;
+struct SweepResults;
+struct SweepStarted;
 struct WebRequest;
 namespace project {
 class State;
@@ -151,6 +156,7 @@ struct JobRequest {
   std::vector<int> array{};
   std::optional<int> array_limit{};  // so many of them at the same time
   std::vector<Job> after{};          // it begins when these jobs of the same server have succeeded
+  LeaseRequest lease{};              // what it has for itself on its server
   std::optional<Cancel> cancel{};    // ends this call alone
 };
 
@@ -415,6 +421,15 @@ class Project {
   LaunchResult rerun(const Rerun& rerun, bool code_of_now = false, const std::optional<Cancel>& cancel = {});
   // Starts one job.
   StartResult start(const JobRequest& request, const std::optional<Cancel>& cancel = {});
+
+  // Starts a sweep (remote/sweep.hpp): records a job for each point, and leaves the list to the servers.
+  // Throws Error where nothing was started.
+  SweepStarted sweep(const SweepRequest& request, const std::optional<Cancel>& cancel = {});
+  // Goes on with a sweep. Throws Error where that could run a point twice, or nothing is missing.
+  SweepStarted resume_sweep(const ResumeRequest& request, const std::optional<Cancel>& cancel = {});
+  // Asks the servers. `launch`: as History names it. Throws Error (usage) for what is no sweep.
+  SweepResults sweep_results(const std::string& launch, const SweepBest& by,
+                             const std::optional<Cancel>& cancel = {});
 
   // The jobs that fit, by key. An unfinished job about which its server does not answer within
   // JobsRequest::patience is `unknown`.

@@ -11,6 +11,7 @@
 #include <remote/error.hpp>
 #include <remote/gpu.hpp>
 #include <remote/job.hpp>
+#include <remote/lease.hpp>
 
 // How servers and their jobs are at a moment, again and again: Project::watch().
 
@@ -34,6 +35,7 @@ struct ServerLoad {
   std::optional<std::uint64_t> disk_total{};
   std::optional<std::uint64_t> disk_free{};
   std::vector<OtherProject> others{};  // by folder
+  std::vector<Lease> leases{};         // of all users, in the order of their arrival
 };
 
 struct JobSample {

@@ -87,6 +87,30 @@ struct WhyLink {
   std::string to;
 };
 
+// The first collective of a process group that did not come about, from PyTorch's flight recorder (NCCL).
+// Ranks are those of the launch.
+struct WhyCollective {
+  enum class Kind {
+    missing,  // not all ranks of the group have come to it
+    differs,  // they came with another function, shape or type
+    stuck     // all are in it, with the same
+  };
+  // Ranks that came with the same.
+  struct Call {
+    std::string function{};  // "all_reduce", foreign text as what follows
+    std::string types{};     // "Float"
+    std::string shapes{};    // "3x4,7" of the inputs; "" for scalars
+    std::vector<int> ranks{};
+  };
+  Kind kind = Kind::missing;
+  std::string group{};                // its name: "0", the default one
+  std::uint64_t number = 0;           // of the collective in the group, from 1
+  std::vector<Call> calls{};          // those of the fewest ranks first
+  std::vector<int> missing{};         // the ranks that have not come
+  std::uint64_t last_of_missing = 0;  // the last one to which the first of these came
+};
+std::string_view to_string(WhyCollective::Kind kind);
+
 struct WhyServer {
   std::string server;
   std::optional<DiskFacts> full_disk{};  // one without room
@@ -95,18 +119,28 @@ struct WhyServer {
   std::optional<double> gpu_use{};       // percent, mean of its GPUs
 };
 
+// When the servers kept what `Why` was judged by: Job::hung.
+struct WhyKept {
+  std::int64_t at = 0;  // seconds since the epoch
+  int seconds = 0;      // for how long the launch had stood still
+};
+
 struct Why {
   WhyKind kind = WhyKind::unknown;
   double factor = 0;             // of slow
   double seconds = 0;            // between the looks
   std::vector<WhyGroup> groups;  // the odd ones first, then the smaller ones
   std::vector<WhyLink> links;
-  std::vector<WhyServer> servers;  // by name
-  std::vector<Error> errors;       // servers that did not answer
+  std::vector<WhyCollective> collectives{};  // by group
+  std::vector<WhyServer> servers;            // by name
+  std::vector<Error> errors;                 // servers that did not answer
+  std::optional<WhyKept> kept{};             // nullopt: it is as it was just now
 };
 
 struct WhyRequest {
   std::chrono::seconds between{5};  // the two looks, at least 1
+  // Not how it is, but how it was when the launch was found to stand still; the jobs may have ended.
+  bool kept = false;
 };
 
 }  // namespace remote

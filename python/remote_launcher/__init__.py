@@ -16,7 +16,7 @@ interrupted (Ctrl-C) ends the program that it has started and never a job.
 """
 
 from ._errors import Cause, RemoteError
-from ._launch import Job, Launch, Line, Output, StackGroup, StackMember, Stacks, Thread, Verdict
+from ._launch import Attempt, Job, Launch, Line, Output, StackGroup, StackMember, Stacks, Thread, Verdict
 from ._project import CommandResult, Prepared, Project, Server
 from ._stream import Answer
 from ._submit import Submitted
@@ -25,6 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Answer",
+    "Attempt",
     "Cause",
     "CommandResult",
     "Job",

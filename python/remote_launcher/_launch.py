@@ -96,6 +96,49 @@ class Job:
         )
 
 
+@dataclass(frozen=True)
+class Attempt:
+    """An attempt of a launch with restarts that failed and was followed by another one.
+
+    Attributes:
+        number: from 1 up.
+        began_at, failed_at, next_at: when it began, when the first server learned of the failure, and when the next
+            attempt began: ``"2026-11-21T07:30:00Z"``.
+        cause: ``"exit"``, ``"signal"``, ``"oom"`` or ``"lost"``.
+        rank: that failed, or None where a server was lost.
+        server: its server, or the lost one.
+        exit_code, signal: how the rank ended.
+        left_out: whether the server was left out from then on, as it had failed so twice.
+    """
+
+    number: int
+    began_at: str
+    failed_at: str
+    next_at: str
+    cause: str
+    rank: Optional[int]
+    server: str
+    exit_code: Optional[int]
+    signal: Optional[str]
+    left_out: bool
+
+    @staticmethod
+    def of(fields: Mapping[str, Any]) -> "Attempt":
+        """The attempt of a JSON object of the program."""
+        return Attempt(
+            number=int(fields["number"]),
+            began_at=str(fields["began_at"]),
+            failed_at=str(fields["failed_at"]),
+            next_at=str(fields["next_at"]),
+            cause=str(fields["cause"]),
+            rank=fields.get("rank"),
+            server=str(fields["server"]),
+            exit_code=fields.get("exit_code"),
+            signal=fields.get("signal"),
+            left_out=bool(fields.get("left_out")),
+        )
+
+
 def _exit_codes(jobs: Iterable[Job], first: Optional[Job]) -> Dict[int, Optional[int]]:
     codes: Dict[int, Optional[int]] = {}
     for job in jobs:
@@ -122,6 +165,8 @@ class Verdict:
         total, succeeded: counts of ranks.
         lost_server: the server whose loss ended the others, or None.
         left: servers that an elastic launch went on without.
+        hung_s: the launch was ended for standing still: for how many seconds it had. Else None.
+        attempts: of a launch with restarts, those that failed before the last one, in order.
         jobs: as they ended.
     """
 
@@ -134,6 +179,8 @@ class Verdict:
     lost_server: Optional[str]
     left: Tuple[str, ...]
     jobs: Tuple[Job, ...]
+    hung_s: Optional[int] = None
+    attempts: Tuple[Attempt, ...] = ()
 
     def __bool__(self) -> bool:
         return self.ok
@@ -439,6 +486,8 @@ class Launch:
             lost_server=found.get("lost_server"),
             left=left,
             jobs=tuple(self.jobs),
+            hung_s=found.get("hung_s"),
+            attempts=tuple(Attempt.of(one) for one in found.get("attempts") or ()),
         )
 
     def kill(self, grace: int = 10) -> None:

@@ -71,6 +71,13 @@ def _tags(tags: Names) -> List[str]:
     return [word for tag in _list(tags) for word in ("--tag", tag)]
 
 
+def _lease(gpus: Optional[int], cpus: Optional[int], memory: Optional[str], wait: Optional[bool]) -> List[str]:
+    words = [] if gpus is None else ["--gpus", str(gpus)]
+    words += [] if cpus is None else ["--cpus", str(cpus)]
+    words += [] if memory is None else ["--memory", memory]
+    return words + ([] if wait is None else ["--wait" if wait else "--no-wait"])
+
+
 class Project:
     """A folder with ``.remote/configs.yaml``, or one below it.
 
@@ -166,6 +173,24 @@ class Project:
                     return
             raise stream.errors[0]
 
+    def login(self, servers: Names = None, open_for: Optional[str] = None) -> List[Mapping[str, Any]]:
+        """Opens a login that all calls then use, as ``remote login --json`` has it: ``server``, ``was_open``, ``until`` (Unix time).
+
+        Args:
+            servers: names or globs; None: all.
+            open_for: how long it stays open after the last command: "30m", "8h"; default: 8 hours.
+
+        Raises:
+            RemoteError: a server asks a question (``remote login`` on a terminal answers it), or cannot be reached; the
+                others are open all the same.
+        """
+        answer = self.call("login", *(["--for", open_for] if open_for else []), *_servers(servers))
+        return list(answer.check().value or [])
+
+    def logout(self, servers: Names = None) -> List[str]:
+        """Closes what :meth:`login` has opened; returns the servers."""
+        return list(self.call("logout", *_servers(servers)).check().value or [])
+
     def rsync(self, servers: Names = None) -> List[Prepared]:
         """Sends the project."""
         return self._prepared(self.call("rsync", "--yes", *_servers(servers)), None)
@@ -232,6 +257,12 @@ class Project:
         note: Optional[str] = None,
         launch: Optional[str] = None,
         frozen: Optional[bool] = None,
+        hang_after: Optional[float] = None,
+        on_hang: Optional[str] = None,
+        gpus: Optional[int] = None,
+        cpus: Optional[int] = None,
+        memory: Optional[str] = None,
+        wait: Optional[bool] = None,
     ) -> Launch:
         """Starts the ranks of a distributed run, which goes on without this program.
 
@@ -250,6 +281,12 @@ class Project:
             note: a note in it.
             launch: one of ``launches`` in configs.yaml (:meth:`launches`); what is given besides wins.
             frozen: run in a copy of the code that later syncs do not change; default: what configs.yaml says.
+            hang_after: minutes without output and work of any rank after which the launch hangs; 0: never. Default: what configs.yaml says.
+            on_hang: what is done then: leave, kill or restart; default: what configs.yaml says, else leave.
+            gpus: free GPUs that the ranks of each server have for themselves.
+            cpus: cores, likewise.
+            memory: likewise, "64G".
+            wait: wait in line until these are free: the jobs are ``queued`` until then.
 
         Raises:
             RemoteError: not all ranks were started; what was started is ended again.
@@ -264,10 +301,58 @@ class Project:
         words += ["--name", name] if name else []
         words += ["--note", note] if note else []
         words += [] if frozen is None else ["--frozen" if frozen else "--no-frozen"]
+        words += [] if hang_after is None else ["--hang-after", str(hang_after)]
+        words += ["--on-hang", on_hang] if on_hang else []
+        words += _lease(gpus, cpus, memory, wait)
         words += [*options, *(["--cmd", command] if command is not None else [])]
         answer = self.call(*words)
         answer.check()
         return Launch(self, [Job.of(one) for one in answer.named("launched")[0]["jobs"]])
+
+    def sweep(
+        self,
+        command: Union[str, Sequence[str]],
+        parameters: Mapping[str, Sequence[object]],
+        servers: Names = None,
+        env: Optional[Mapping[str, object]] = None,
+        tags: Names = None,
+        retry: int = 0,
+        options: Sequence[str] = (),
+    ) -> Launch:
+        """Starts a sweep: a job for each combination of the values, which the servers run in turn.
+
+        Args:
+            command: words, or a line for a shell, in which ``{name}`` is replaced by a value.
+            parameters: the values of each parameter, by its name; a value has no comma.
+            servers: names or globs; None: all.
+            env: variables of all points.
+            tags: words to find the sweep by.
+            retry: how often a point that failed runs again.
+            options: more options of `remote sweep`, such as ``["--gpus", "1"]``.
+
+        Raises:
+            RemoteError: nothing was started.
+        """
+        words = ["sweep", "--retry", str(retry), *_servers(servers), *_env(env), *_tags(tags)]
+        for name, values in parameters.items():
+            words += ["--param", "%s=%s" % (name, ",".join(str(value) for value in values))]
+        words += [*options, *(["--cmd", command] if isinstance(command, str) else ["--", *command])]
+        return self._swept(self.call(*words))
+
+    def resume_sweep(self, launch: Union[int, str] = "last", again: Sequence[str] = ()) -> Launch:
+        """Goes on with what is missing of a sweep. ``again``: "failed", "unknown" (docs/sweep.md)."""
+        return self._swept(self.call("sweep", "--resume", str(launch), *(word for state in again for word in ("--again", state))))
+
+    def _swept(self, answer: Answer) -> Launch:
+        answer.check()
+        return Launch(self, [Job.of(one) for one in answer.value["points"]])
+
+    def sweep_results(self, launch: Union[int, str] = "last", best: Optional[str] = None) -> Mapping[str, Any]:
+        """The points of a sweep: what `remote sweep --results --json` prints. ``best``: "min:loss", "max:acc"."""
+        answer = self.call("sweep", "--results", str(launch), *(["--best", best] if best else []))
+        answer.check()
+        results: Mapping[str, Any] = answer.value
+        return results
 
     def job(
         self,
@@ -277,11 +362,16 @@ class Project:
         tags: Names = None,
         rsync: bool = False,
         options: Sequence[str] = (),
+        gpus: Optional[int] = None,
+        cpus: Optional[int] = None,
+        memory: Optional[str] = None,
+        wait: Optional[bool] = None,
     ) -> Launch:
         """Starts a command on one server as a job that outlives the connection.
 
         Args:
             server: a name; None: the only server there is.
+            gpus: as in :meth:`launch`, and so are ``cpus``, ``memory`` and ``wait``.
 
         Raises:
             RemoteError: it was not started.
@@ -292,6 +382,7 @@ class Project:
                 raise RemoteError("which server?", reason=f"there are {', '.join(names) or 'none'}", usage=True)
             server = names[0]
         words = ["job-run", "--server", server, *_env(env), *_tags(tags), *(["--rsync"] if rsync else [])]
+        words += _lease(gpus, cpus, memory, wait)
         answer = self.call(*words, *options, "--cmd", command).check()
         value = answer.value if isinstance(answer.value, list) else [answer.value]
         return Launch(self, [Job.of(one) for one in value])

@@ -128,6 +128,8 @@ def _remove(project: "Project", servers: Sequence[str], token: str) -> None:
 
 def _failure(verdict: Verdict) -> RemoteError:
     first = verdict.first_failed
+    if verdict.hung_s is not None:
+        return RemoteError("the function hung", None, f"its ranks were ended after standing still for {verdict.hung_s} s")
     if first is None:
         return RemoteError("the function did not succeed", verdict.lost_server, "its ranks were ended or lost")
     how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"

@@ -1,6 +1,7 @@
 #include "base/decimal.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdlib>
 #include <string>
@@ -43,6 +44,30 @@ std::optional<double> parse_decimal(std::string_view text) {
   std::size_t length = 0;
   const auto value = decimal_at(text, length);
   return length == text.size() ? value : std::nullopt;
+}
+
+std::optional<std::uint64_t> parse_size(std::string_view text) {
+  std::size_t length = 0;
+  const auto number = decimal_at(text, length);
+  std::string_view unit = text.substr(std::min(length, text.size()));
+  while (unit.starts_with(' ')) {
+    unit.remove_prefix(1);
+  }
+  double bytes = number.value_or(-1);
+  constexpr std::string_view prefixes = "KMGT";
+  if (!unit.empty()) {
+    const std::size_t power =
+        prefixes.find(static_cast<char>(std::toupper(static_cast<unsigned char>(unit.front()))));
+    if (power != std::string_view::npos) {
+      bytes *= static_cast<double>(std::uint64_t{1} << (10 * (power + 1)));
+      unit.remove_prefix(1);
+    }
+  }
+  const bool good = unit.empty() || unit == "B" || unit == "iB";
+  if (!good || bytes < 0 || bytes > 1e18) {
+    return std::nullopt;
+  }
+  return static_cast<std::uint64_t>(bytes);
 }
 
 }  // namespace remote

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -13,5 +14,8 @@ namespace remote {
 std::optional<double> decimal_at(std::string_view text, std::size_t& length);
 // A whole number, nothing before or after it.
 std::optional<double> parse_decimal(std::string_view text);
+
+// Bytes of "64G", "500 MiB", "1.5T" or a plain number of them, by powers of 1024; nullopt for another text.
+std::optional<std::uint64_t> parse_size(std::string_view text);
 
 }  // namespace remote

@@ -62,6 +62,19 @@ std::optional<std::string> environment(const char* name) {
   return value != nullptr && *value != '\0' ? std::optional<std::string>(value) : std::nullopt;
 }
 
+// Of a path that this user may not use: itself where that is closed, or else the folder that is.
+fs::path closed_part(const fs::path& path) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) == 0 && ::access(path.c_str(), R_OK | W_OK) != 0) {
+    return path;
+  }
+  fs::path folder = path.parent_path();
+  while (folder.has_relative_path() && ::lstat(folder.c_str(), &info) != 0) {
+    folder = folder.parent_path();  // not there, or in a folder that may not be entered
+  }
+  return folder;
+}
+
 sigset_t sigpipe_alone() {
   sigset_t set;
   sigemptyset(&set);
@@ -81,7 +94,7 @@ Error file_error(const char* action, const fs::path& path, int error) {
   if (error == ENOSPC || error == EDQUOT) {
     hint = "free some space on that disk and run the command again";
   } else if (error == EACCES || error == EPERM || error == EROFS) {
-    hint = "check the permissions of " + path.parent_path().string();
+    hint = "check the permissions of " + closed_part(path).string();
   } else if (error == ENOENT) {
     hint = "check the name, and the folder that it is looked for in";
   } else if (error == EISDIR || error == ENOTDIR) {

@@ -6,8 +6,9 @@
 namespace remote {
 namespace {
 
-constexpr std::array<std::string_view, 4> names{"exit", "signal", "oom",
-                                                "lost"};  // in the order of RestartCause
+// in the order of RestartCause and OnHang
+constexpr std::array<std::string_view, 5> names{"exit", "signal", "oom", "lost", "hang"};
+constexpr std::array<std::string_view, 3> actions{"leave", "kill", "restart"};
 
 }  // namespace
 
@@ -19,6 +20,15 @@ std::optional<RestartCause> parse_restart_cause(std::string_view name) {
   const auto found = std::ranges::find(names, name);
   return found == names.end() ? std::nullopt
                               : std::optional(static_cast<RestartCause>(found - names.begin()));
+}
+
+std::string_view to_string(OnHang action) {
+  return actions.at(static_cast<std::size_t>(action));
+}
+
+std::optional<OnHang> parse_on_hang(std::string_view name) {
+  const auto found = std::ranges::find(actions, name);
+  return found == actions.end() ? std::nullopt : std::optional(static_cast<OnHang>(found - actions.begin()));
 }
 
 }  // namespace remote

@@ -10,9 +10,9 @@ using Add = void(CLI::App& command, Context& context);
 Add add_init, add_sandbox, add_attach, add_servers, add_check, add_authorize, add_login, add_logout,
     add_trust, add_prepare, add_setup, add_rsync, add_update_packages, add_run, add_shell, add_forward,
     add_tensorboard, add_jupyter, add_job_run, add_torch_launch, add_helper_torch_launch, add_launch,
-    add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait, add_job_stacks, add_job_why,
-    add_report, add_history, add_show, add_note, add_rerun, add_diff, add_job_kill, add_pull, add_job_rsync,
-    add_job_pull, add_job_clean, add_completion, add_help;
+    add_sweep, add_notify, add_status, add_top, add_job_list, add_job_tail, add_job_wait, add_job_stacks,
+    add_job_why, add_report, add_history, add_show, add_note, add_rerun, add_diff, add_job_kill, add_pull,
+    add_job_rsync, add_job_pull, add_job_clean, add_completion, add_help;
 
 namespace {
 
@@ -62,6 +62,10 @@ constexpr Command declared[] = {
      "remote helper-torch-launch --cmd 'python train.py' --nproc-per-node 8", add_helper_torch_launch},
     {"launch", "Run", "Start any other program as ranks",
      "remote launch --cmd './solve input.txt' --nproc-per-node 4", add_launch},
+    {"sweep", "Run", "Run a command for many parameters, point by point",
+     "remote sweep --param lr=.1,.01 --param seed=0..4 -- python train.py --lr {lr}\n"
+     "remote sweep --results last --best max:acc --csv points.csv\nremote sweep --resume 12",
+     add_sweep},
     {"rerun", "Run", "Start a launch on record again",
      "remote rerun last\nremote rerun nightly --env SEED 2 -- --lr 3e-4", add_rerun},
     {"notify", "Run", "Try what tells you that a launch ended", "remote notify --test", add_notify},

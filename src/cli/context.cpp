@@ -108,6 +108,14 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
       return "the same command with -vv tells what the server said";
     case Remedy::report_bug:
       return "this is a bug of remote: please report it, with what -vv tells";
+    case Remedy::wait_for_turn:
+      return "--wait starts it when they are free";
+    case Remedy::resume_sweep:
+      return "go on with what is missing of it: remote sweep --resume " + detail;
+    case Remedy::rerun_failed:
+      return "--again failed runs those that failed once more";
+    case Remedy::rerun_unknown:
+      return "if it is sure that nothing runs there any more: --again unknown";
     case Remedy::follow_job:
       return detail.empty() ? "name one: remote job-tail --job KEY"
                             : "follow it with: remote job-tail --job " + detail;

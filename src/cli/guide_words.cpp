@@ -58,7 +58,7 @@ constexpr GuideWord guide_words[] = {
     {" -p -A -C -t --gres --mem --cpus-per-task --exclusive -G ",
      "under Slurm: --partition, --account, --time, --constraint, --gpus-per-node, and --sbatch 'OPTIONS' for "
      "all others"},
-    {" --gpus -v --volume --mount --network --ipc --shm-size --nv --bind -B --rm -it ",
+    {" -v --volume --mount --network --ipc --shm-size --nv --bind -B --rm -it ",
      "--image IMAGE runs the ranks in containers, with the network, IPC and GPUs of the server; more options "
      "are "
      "`container: {args: […]}` in configs.yaml. Under Slurm, --gpus-per-node asks for GPUs"},

@@ -20,7 +20,8 @@ namespace {
 // The keys in the order in which they are shown, and what holds where nobody says otherwise.
 constexpr std::string_view keys =
     "cmd nproc_per_node=auto servers=all launcher=ranks rdzv nnodes max_restarts init_method=env init_dir "
-    "on_failure=kill restarts restart_on min_servers follow=false rsync=false check=true frozen=false";
+    "on_failure=kill restarts restart_on no_restart_exit min_servers hang_after on_hang gpus cpus "
+    "memory wait follow=false rsync=false check=true frozen=false";
 
 std::vector<std::string> options_of(const std::string& key) {
   if (key == "servers") {

@@ -30,6 +30,8 @@ constexpr TopicPage topic_pages[] = {
     {{"results", "how results come to this machine", "pull"}, "results.md"},
     {{"news", "who is told when a launch has ended", "notify"}, "notify.md"},
     {{"resilience", "launches that start again after a failure", "launch"}, "resilience.md"},
+    {{"sharing", "GPUs, cores and memory shared out among users", "launch"}, "sharing.md"},
+    {{"sweeps", "a command for many parameters", "sweep"}, "sweep.md"},
     {{"ports", "ports of servers, TensorBoard and Jupyter", "forward"}, "forward.md"},
     {{"frozen", "launches that no sync changes", "launch"}, "frozen.md"},
     {{"launchers", "launchers and schedulers", "launch"}, "launchers.md"},

@@ -133,6 +133,7 @@ struct Config {
   std::optional<Notify> notify;
   std::vector<std::string> outputs;  // files, folders and patterns of the project that launches write
   std::optional<Checkpoint> checkpoint;
+  std::vector<std::string> spares;  // names of servers that launches use when others are lost
   HostKeys host_keys = HostKeys::accept_new;
   int connect_timeout_s = 10;
   ConnectBy connect_by = ConnectBy::automatic;

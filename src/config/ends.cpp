@@ -1,4 +1,4 @@
-// What follows the end of a launch: `notify`, `outputs` and `checkpoint` of configs.yaml.
+// What follows the end of a launch: `notify`, `outputs`, `checkpoint` and `spares` of configs.yaml.
 
 #include <algorithm>
 #include <filesystem>
@@ -48,7 +48,9 @@ Checkpoint read_checkpoint(const YamlNode& node, const std::string& file, Warnin
   const std::string& name = files->value;
   if (std::ranges::count(name, '*') != 1 || name.find_first_of("?[") != std::string::npos ||
       name.find('/') < name.size() - 1) {
-    throw section.unfit("files", *files, "it must be a name with one '*', or that of a folder: step-*/");
+    throw section.unfit(
+        "files", *files,
+        "it must be a name with one '*', without its folder: ckpt-*.pt; or that of a folder: step-*/");
   }
   if (const auto problem = inside_problem(complete->value)) {
     throw section.unfit("complete", *complete, *problem);
@@ -79,6 +81,15 @@ void read_ends_of_launches(const Section& top, Config& config, const std::string
   }
   if (const YamlNode* node = top.node("checkpoint")) {
     config.checkpoint = read_checkpoint(*node, file, warnings);
+  }
+  for (const auto& spare : top.texts("spares")) {
+    if (std::ranges::find(config.servers, spare.value, &Server::name) == config.servers.end()) {
+      throw top.unfit("spares", spare, "it must be the name of one of `servers`");
+    }
+    config.spares.push_back(spare.value);
+  }
+  if (!config.spares.empty() && config.spares.size() >= config.servers.size()) {
+    throw top.error(top.node("spares")->mark, "'spares' leaves no server for the ranks");
   }
 }
 

@@ -70,6 +70,8 @@ launch:
 #   init_method: env             # or tcp, file: sets INIT_METHOD
 #   init_dir: /mnt/common        # for file: a folder that all servers share
 #   on_failure: kill             # or leave
+#   hang_after: 30               # minutes without output and work after which it stands still
+#   on_hang: leave               # then: leave, kill or restart
 #   check: false                 # do not check the servers first
 #   follow: true
 #   pull: true                   # copy the outputs here when following ends
@@ -77,6 +79,7 @@ launch:
 # What launches write, for `remote pull`, and when a checkpoint is complete.
 # outputs: [checkpoints/, metrics.csv]
 # checkpoint: {files: ckpt-*.pt, complete: ckpt-*.done}
+# spares: []                     # names of servers that replace one that is lost, with `restarts`
 
 # Who is told when a launch has ended. The url is a secret.
 # notify: {url: https://ntfy.sh/TOPIC, shape: ntfy}  # or json, slack; or {command: COMMAND} on the first server

@@ -1,11 +1,13 @@
 // `launch:` and `launches:` of configs.yaml: what launches do where their command line does not say it.
 
 #include <algorithm>
+#include <cmath>
 #include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 
+#include "base/decimal.hpp"
 #include "base/rendezvous.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
@@ -22,6 +24,21 @@ void check_nproc(const Section& section, const Found<std::string>& found) {
     throw section.error(found.mark, "'nproc_per_node' must be a whole number from 1 up, or auto, and is '" +
                                         printable(found.value) + "'");
   }
+}
+
+// Minutes, as --hang-after.
+std::optional<std::chrono::seconds> read_hang_after(const Section& section) {
+  constexpr double most = 100000;
+  const auto found = section.text("hang_after");
+  if (!found) {
+    return std::nullopt;
+  }
+  const auto minutes = parse_decimal(found->value);
+  if (!minutes || *minutes < 0 || *minutes > most) {
+    throw section.error(found->mark,
+                        "'hang_after' must be a number of minutes, and is '" + printable(found->value) + "'");
+  }
+  return std::chrono::seconds(std::llround(std::ceil(*minutes * 60)));
 }
 
 void check_rendezvous(const Section& section, const Found<std::string>& found) {
@@ -160,16 +177,44 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.frozen = section.boolean("frozen");
   usual.restarts = section.number("restarts", 0, 1000);
   usual.min_servers = section.number("min_servers", 1, 100000);
+  usual.gpus = section.number("gpus", 0, 1024);
+  usual.cpus = section.number("cpus", 0, 100000);
+  usual.wait = section.boolean("wait");
+  if (const auto found = section.text("memory")) {
+    usual.memory = parse_size(found->value);
+    if (!usual.memory) {
+      throw section.error(found->mark, "'memory' must be a size such as 64G or 500M, and is '" +
+                                           printable(found->value) + "'");
+    }
+  }
   for (const auto& found : section.texts("restart_on")) {
     for (const std::string& word : split_names({found.value})) {
       const auto cause = parse_restart_cause(word);
       if (!cause && word != "any") {
-        throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost or any, and has '" +
+        throw section.error(found.mark, "'restart_on' takes exit, signal, oom, lost, hang or any, and has '" +
                                             printable(word) + "'");
       }
       if (cause) {
         usual.restart_on.push_back(*cause);
       }
+    }
+  }
+  usual.hang_after = read_hang_after(section);
+  if (const auto found = section.text("on_hang")) {
+    usual.on_hang = parse_on_hang(found->value);
+    if (!usual.on_hang) {
+      throw section.error(
+          found->mark, "'on_hang' must be leave, kill or restart, and is '" + printable(found->value) + "'");
+    }
+  }
+  for (const auto& found : section.texts("no_restart_exit")) {
+    for (const std::string& word : split_names({found.value})) {
+      const auto code = parse_number<int>(word);
+      if (!code || *code < 1 || *code > 255) {
+        throw section.error(found.mark, "'no_restart_exit' takes exit codes from 1 to 255, and has '" +
+                                            printable(word) + "'");
+      }
+      usual.no_restart_exit.push_back(*code);
     }
   }
   note_settings(node, "launch", usual.settings);

@@ -103,7 +103,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
 // Checks `launches`, where an unknown key is an Error.
 std::vector<YamlNode::Entry> read_launches(const YamlNode& node, const std::vector<Server>& servers,
                                            const std::string& file);
-// `notify`, `outputs` and `checkpoint`.
+// `notify`, `outputs`, `checkpoint` and `spares`.
 void read_ends_of_launches(const Section& top, Config& config, const std::string& file, Warnings& warnings);
 
 }  // namespace remote::config

@@ -80,10 +80,29 @@ class LineWriter {
       visit_fields_of_usage(*value, *this);
     }
   }
+  void attempts(const char* name, const std::vector<Attempt>& all) {
+    field(name, all.size());
+    for (const Attempt& attempt : all) {
+      visit_fields_of_attempt(attempt, *this);
+    }
+  }
   void mark(const char* name, bool value) { field(name, value); }
   void folder(const char* name, const Job& job) {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);
+  }
+  void values(const char* name, const std::vector<std::pair<std::string, std::string>>& values) {
+    field(name, values.size());
+    for (const auto& [parameter, value] : values) {
+      field("", parameter);
+      field("", value);
+    }
+  }
+  void point(const char* name, const std::optional<SweepPoint>& value) {
+    field(name, value.has_value());
+    if (value) {
+      visit_fields_of_point(*value, *this);
+    }
   }
 
  private:
@@ -94,7 +113,11 @@ class LineWriter {
   void put(const JobId& value) { line_ += value.text(); }
   void put(JobState value) { line_ += to_string(value); }
   void put(JobReason::Kind value) { line_ += kind_name(value); }
+  void put(RestartCause value) { line_ += to_string(value); }
   void put(const std::string& value) { append_escaped(line_, value); }
+  void put(const Hung& value) {
+    line_ += fmt::format("{} {} {}", value.at, value.seconds, value.moved_at.value_or(0));
+  }
   void put(const std::vector<std::string>& values) {
     put(values.size());
     for (const std::string& value : values) {
@@ -147,10 +170,31 @@ class LineReader {
       visit_fields_of_usage(value.emplace(), *this);
     }
   }
+  void attempts(const char* name, std::vector<Attempt>& all) {
+    std::size_t count = 0;
+    for (field(name, count); count > 0 && good_; --count) {
+      visit_fields_of_attempt(all.emplace_back(), *this);
+    }
+  }
   void mark(const char* name, bool& value) { field(name, value); }
   void folder(const char* name, Job& job) {
     field(name, job.remote_folder.project);
     field(name, job.remote_folder.jobs_folder);
+  }
+  void values(const char* name, std::vector<std::pair<std::string, std::string>>& values) {
+    std::size_t count = 0;
+    for (field(name, count); count > 0 && good_; --count) {
+      auto& [parameter, value] = values.emplace_back();
+      field("", parameter);
+      field("", value);
+    }
+  }
+  void point(const char* name, std::optional<SweepPoint>& value) {
+    bool known = false;
+    field(name, known);
+    if (known) {
+      visit_fields_of_point(value.emplace(), *this);
+    }
   }
 
   std::string_view next() {
@@ -182,7 +226,20 @@ class LineReader {
   void take(std::string_view column, JobId& value) { set(value, JobId::parse(column)); }
   void take(std::string_view column, JobState& value) { set(value, parse_job_state(column)); }
   void take(std::string_view column, JobReason::Kind& value) { set(value, parse_kind(column)); }
+  void take(std::string_view column, RestartCause& value) { set(value, parse_restart_cause(column)); }
   static void take(std::string_view column, std::string& value) { value = unescaped(column); }
+  void take(std::string_view column, Hung& value) {
+    const std::vector<std::string> words = split(column, ' ');
+    if (words.size() != 3) {
+      good_ = false;
+      return;
+    }
+    take(words[0], value.at);
+    take(words[1], value.seconds);
+    if (take(words[2], value.moved_at); value.moved_at == 0) {
+      value.moved_at.reset();
+    }
+  }
   void take(std::string_view column, std::vector<std::string>& values) {
     std::size_t count = 0;
     for (take(column, count); count > 0 && good_; --count) {

@@ -59,8 +59,8 @@ bool is_final(JobState state) {
 
 std::optional<JobId> JobId::parse(std::string_view text) {
   JobId id;
-  if (text.size() != id.digits_.size() ||
-      text.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
+  const auto is_digit = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (text.size() != id.digits_.size() || !std::ranges::all_of(text, is_digit)) {
     return std::nullopt;
   }
   std::copy(text.begin(), text.end(), id.digits_.begin());
@@ -91,6 +91,7 @@ constexpr std::array sentences{
     Sentence{Kind::none, "none", ""},
     Sentence{Kind::after_rank, "after_rank", "ended after rank #"},
     Sentence{Kind::after_loss, "after_loss", "ended after the loss of *"},
+    Sentence{Kind::after_hang, "after_hang", ""},
     Sentence{Kind::by_user, "by_user", ""},
     Sentence{Kind::by_launch, "by_launch", ""},
     Sentence{Kind::out_of_memory, "out_of_memory", "out of memory"},
@@ -134,6 +135,9 @@ std::string stop_text(const JobReason& reason) {
 std::string reason_text(const JobReason& reason) {
   if (reason.kind == Kind::by_user || reason.kind == Kind::by_launch) {
     return stop_text(reason);
+  }
+  if (reason.kind == Kind::after_hang) {
+    return fmt::format("hung: ended after {} of standing still", format_duration(reason.number));
   }
   if (reason.kind == Kind::no_answer) {
     return reason.last_state ? fmt::format("no answer; last news {} ago: {}", format_duration(reason.number),

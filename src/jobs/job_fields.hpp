@@ -37,6 +37,27 @@ void visit_fields_of_usage(AnyUsage& usage, Visitor& visit) {
   visit.field("requested_mib", usage.requested_mib);
 }
 
+template <typename AnyAttempt, typename Visitor>
+void visit_fields_of_attempt(AnyAttempt& attempt, Visitor& visit) {
+  visit.field("number", attempt.number, 1);
+  visit.field("began_at", attempt.began_at);
+  visit.field("failed_at", attempt.failed_at);
+  visit.field("next_at", attempt.next_at);
+  visit.field("cause", attempt.cause);
+  visit.field("rank", attempt.rank, 0);
+  visit.field("server", attempt.server);
+  visit.result(attempt.result);
+  visit.field("left_out", attempt.left_out);
+}
+
+template <typename AnyPoint, typename Visitor>
+void visit_fields_of_point(AnyPoint& point, Visitor& visit) {
+  visit.field("number", point.number);
+  visit.values("values", point.values);
+  visit.mark("waiting", point.waiting);
+  visit.field("numbers", point.numbers);
+}
+
 template <typename AnyJob, typename Visitor>
 requires std::is_same_v<std::remove_const_t<AnyJob>, Job>
 void visit_fields(AnyJob& job, Visitor& visit) {
@@ -65,7 +86,11 @@ void visit_fields(AnyJob& job, Visitor& visit) {
   visit.mark("labelled", job.labelled);
   visit.field("needed", job.needed, 1);
   visit.usage("usage", job.usage);
+  visit.field("hung", job.hung);
   visit.field("backend", job.backend);
+  visit.attempts("attempts", job.attempts);
+  visit.mark("spare", job.spare);
+  visit.point("point", job.point);
 }
 
 // The first five columns are read as those of a job are (Index::Row).

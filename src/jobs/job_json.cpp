@@ -39,6 +39,14 @@ Json json_of(const JobState& state) {
 Json json_of(const JobReason::Kind& kind) {
   return kind_name(kind);
 }
+template <typename Value>
+Json json_of(const std::optional<Value>& value);
+Json json_of(const Hung& hung) {
+  return Json{{"at", json_of(hung.at)}, {"seconds", hung.seconds}, {"moved_at", json_of(hung.moved_at)}};
+}
+Json json_of(const RestartCause& cause) {
+  return to_string(cause);
+}
 Json json_of(const std::vector<NamedNumber>& numbers) {
   Json all = Json::object();
   for (const NamedNumber& number : numbers) {
@@ -82,6 +90,16 @@ class Writer {
       visit_fields_of_usage(*value, fields);
     }
   }
+  void attempts(const char* name, const std::vector<Attempt>& all) {
+    if (for_record_ && all.empty()) {
+      return;
+    }
+    Json& list = object_[name] = Json::array();
+    for (const Attempt& attempt : all) {
+      Writer fields(list.emplace_back(Json::object()), for_record_);
+      visit_fields_of_attempt(attempt, fields);
+    }
+  }
   void milliseconds(const char* name, const std::optional<std::int64_t>& value) {
     if (for_record_ && value) {
       object_[name] = *value;
@@ -93,6 +111,21 @@ class Writer {
     }
   }
   void folder(const char* name, const Job& job) { field(name, job_folder_text(job)); }
+  void values(const char* name, const std::vector<std::pair<std::string, std::string>>& values) {
+    Json& all = object_[name] = Json::object();
+    for (const auto& [parameter, value] : values) {
+      all[parameter] = value;
+    }
+  }
+  // Only a sweep's jobs have it.
+  void point(const char* name, const std::optional<SweepPoint>& value) {
+    if (value) {
+      Json mine = Json::object();
+      Writer fields(mine, for_record_);
+      visit_fields_of_point(*value, fields);
+      object_[name] = std::move(mine);
+    }
+  }
 
  private:
   Json& object_;
@@ -173,6 +206,19 @@ class Reader {
       visit_fields_of_usage(value.emplace(), fields);
     }
   }
+  void attempts(const char* name, std::vector<Attempt>& all) const {
+    const Json* found = find(name);
+    if (found == nullptr || !found->is_array()) {
+      return;
+    }
+    for (const Json& one : *found) {
+      if (!one.is_object()) {
+        throw wrong(fmt::format("'{}' has what is no attempt", name));
+      }
+      Reader fields(one);
+      visit_fields_of_attempt(all.emplace_back(), fields);
+    }
+  }
   void milliseconds(const char* name, std::optional<std::int64_t>& value) const {
     if (const Json* found = find(name)) {
       if (!found->is_number_integer() || *found < 0 || *found > latest_ms) {
@@ -186,6 +232,21 @@ class Reader {
     std::string text;
     field(name, text);
     job.remote_folder = parse_folder(text, job.id);
+  }
+  void values(const char* name, std::vector<std::pair<std::string, std::string>>& values) const {
+    const Json* found = find(name);
+    if (found == nullptr || !found->is_object()) {
+      throw wrong(fmt::format("'{}' is no object", name));
+    }
+    for (const auto& [parameter, value] : found->items()) {
+      take(value, values.emplace_back(parameter, "").second, name);
+    }
+  }
+  void point(const char* name, std::optional<SweepPoint>& value) const {
+    if (const Json* found = find(name); found != nullptr && found->is_object()) {
+      Reader fields(*found);
+      visit_fields_of_point(value.emplace(), fields);
+    }
   }
 
  private:
@@ -232,8 +293,21 @@ class Reader {
   static void take(const Json& json, JobReason::Kind& value, const char* name, int /*low*/) {
     set(value, parse_kind(text_of(json, name)), name, "is not the name of a reason");
   }
+  static void take(const Json& json, RestartCause& value, const char* name, int /*low*/) {
+    set(value, parse_restart_cause(text_of(json, name)), name, "is not the name of a cause");
+  }
   static void take(const Json& json, std::int64_t& value, const char* name, int /*low*/) {
     set(value, parse_utc(text_of(json, name)), name, "is not an instant such as 2026-11-21T07:30:00Z");
+  }
+
+  static void take(const Json& json, Hung& hung, const char* name, int /*low*/) {
+    if (!json.is_object()) {
+      throw wrong(fmt::format("'{}' is of the wrong type", name));
+    }
+    const Reader fields(json);
+    fields.field("at", hung.at);
+    fields.field("seconds", hung.seconds);
+    fields.field("moved_at", hung.moved_at);
   }
 
   static void take(const Json& json, std::vector<NamedNumber>& numbers, const char* name, int /*low*/) {
@@ -285,6 +359,12 @@ const Json& list_of(const Json& record, const char* name) {
 
 }  // namespace
 
+Json attempts_json(const std::vector<Attempt>& attempts) {
+  Json object = Json::object();
+  Writer(object, false).attempts("attempts", attempts);
+  return object["attempts"];
+}
+
 Json to_json(const Job& job) {
   Json object = Json::object();
   Writer fields(object, false);
@@ -299,6 +379,7 @@ Json to_json(const Job& job) {
                          {"line", wait.line},
                          {"error", error}});
   }
+  object["spare"] = job.spare;
   object["last_output_at"] = json_of(writes ? std::optional(*job.failed_ms / 1000) : std::nullopt);
   return object;
 }

@@ -18,6 +18,9 @@ std::string reason_text(const JobReason& reason);
 // "2026-11-21T07:30:00Z", `signal` is a name ("SIGTERM"), `reason` is a sentence; what is not known is null.
 nlohmann::ordered_json to_json(const Job& job);
 
+// An array, as it is in that.
+nlohmann::ordered_json attempts_json(const std::vector<Attempt>& attempts);
+
 // job.json's text and back: the fields above, a version, and where they are known `why` (the reason as data)
 // `failed_at_ms` and `after_peer`. from_json_text throws Error that says what is wrong, without the file's
 // name. Fields that it does not know are ignored; bytes that are no UTF-8 are written as U+FFFD.

@@ -13,9 +13,10 @@ namespace remote::jobs {
 namespace {
 
 // A job that this kill has ended. Where its folder took no note of that, the server knows only that it is
-// gone.
+// gone, and where that cannot be seen, not even that.
 Job as_killed(const Job& before, Job now, const KillRequest& order) {
-  if (is_final(before.state) || (now.state != JobState::lost && now.state != JobState::failed)) {
+  if (is_final(before.state) ||
+      (now.state != JobState::lost && now.state != JobState::failed && now.state != JobState::unknown)) {
     return now;
   }
   StatusReply told;
@@ -46,7 +47,7 @@ std::vector<KillResult::Entry> kill_on(ssh::Connection& connection, const Store&
   const KillOrder as_sent{order.signal, static_cast<int>(order.grace.count()), by_word(order.by)};
   const KillAnswer answer =
       servers::run_action(connection, kill_action(place.folder, place.ids(), as_sent, claim, dead), cancel);
-  const Clocks clocks = clocks_of(answer.status, asked_ms, answer.told_ms);
+  const Clocks clocks = clocks_of(answer.status, asked_ms, now_milliseconds());
   std::vector<KillResult::Entry> entries;
   for (Job job : place.jobs) {
     const KillReply* reply = reply_about(job.id, answer.jobs);

@@ -69,6 +69,12 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "frozen", request.frozen);
   field(json, "restarts", request.restarts);
   field(json, "min_servers", request.min_servers);
+  field(json, "gpus", request.lease.gpus);
+  field(json, "cpus", request.lease.cpus);
+  field(json, "memory", request.lease.memory);
+  field(json, "wait", request.lease.wait);
+  field(json, "hang_after", request.hang_after);
+  field(json, "no_restart_exit", request.no_restart_exit);
 }
 
 }  // namespace
@@ -80,6 +86,7 @@ Json to_json(const LaunchRequest& request, const std::vector<std::string>& secre
   for (const RestartCause cause : request.restart_on) {
     json["restart_on"].push_back(to_string(cause));
   }
+  json["on_hang"] = to_string(request.on_hang);
   json["init_method"] = init_methods[static_cast<std::size_t>(request.init_method)];
   Json& hosts = json["hosts"] = Json::array();
   for (const LaunchHost& host : request.hosts) {
@@ -105,6 +112,7 @@ void take_json(const Json& json, LaunchRequest& request, std::vector<std::string
       request.restart_on.push_back(*cause);
     }
   }
+  request.on_hang = parse_on_hang(json.value("on_hang", "")).value_or(OnHang::leave);
   for (const Json& one : json.at("hosts")) {
     LaunchHost& host = request.hosts.emplace_back();
     host.where = "the record";

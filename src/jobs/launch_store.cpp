@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -29,6 +31,9 @@ constexpr off_t most_tries = 3;
 std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const std::string&)>& other = {}) {
   std::vector<JobId> ids;
   const std::unique_ptr<DIR, int (*)(DIR*)> open(::opendir(folder.c_str()), ::closedir);
+  if (!open && errno != ENOENT && errno != ENOTDIR) {
+    throw file_error("read the folder", folder, errno);
+  }
   while (const dirent* entry = open ? ::readdir(open.get()) : nullptr) {
     if (entry->d_type == DT_LNK) {
       continue;  // leads to files that are not ours
@@ -40,6 +45,24 @@ std::vector<JobId> ids_in(const fs::path& folder, const std::function<void(const
     }
   }
   return ids;
+}
+
+// Sorts what is small, and then moves each launch once: there may be ten thousand.
+void newest_first(std::vector<LaunchSummary>& launches) {
+  std::vector<LaunchSummary*> order;
+  order.reserve(launches.size());
+  for (LaunchSummary& one : launches) {
+    order.push_back(&one);
+  }
+  std::ranges::sort(order, std::greater(), [](const LaunchSummary* one) {
+    return std::tuple(one->began_at, one->first_key, one->id);
+  });
+  std::vector<LaunchSummary> sorted;
+  sorted.reserve(launches.size());
+  for (LaunchSummary* one : order) {
+    sorted.push_back(std::move(*one));
+  }
+  launches = std::move(sorted);
 }
 
 JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
@@ -54,7 +77,8 @@ JobState state_of(const std::vector<Job>& jobs, const Verdict& verdict) {
   if (verdict.first) {
     return verdict.first->state == JobState::lost ? JobState::lost : JobState::failed;
   }
-  const bool killed = verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0);
+  const bool killed =
+      verdict.lost_server.empty() && (verdict.killed_first || verdict.killed > 0 || verdict.hung);
   return killed ? JobState::killed : JobState::lost;
 }
 
@@ -113,6 +137,14 @@ void LaunchStore::add(const PastLaunch& record, const std::string& patch) {
     throw file_error("write", mark(record.id), errno);
   }
   write(record, patch);
+}
+
+void LaunchStore::reopen(const JobId& id) {
+  make_folders(folder_ / "open", 0700);
+  const UniqueFd open(::open(mark(id).c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!open) {
+    throw file_error("write", mark(id), errno);
+  }
 }
 
 void LaunchStore::change(const JobId& id, const std::function<void(PastLaunch&)>& edit) {
@@ -188,8 +220,7 @@ std::vector<LaunchSummary> LaunchStore::list(std::vector<std::string>* problems)
       launches.push_back(std::move(*launch));
     }
   }
-  std::ranges::sort(launches, std::greater(),
-                    [](const LaunchSummary& one) { return std::tuple(one.began_at, one.first_key, one.id); });
+  newest_first(launches);
   if (!stale && leftovers.empty() && index.lines() <= 2 * known + 100) {
     return launches;
   }

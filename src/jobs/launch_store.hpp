@@ -43,6 +43,8 @@ class LaunchStore {
   // Those that are not completed, as far as is known here.
   std::vector<JobId> open() const;
   void close(const JobId& id);
+  // It is open once more: other jobs of it have been started.
+  void reopen(const JobId& id);
   // Whether something of it could not be had when it was to be completed.
   bool tried(const JobId& id) const;
   // Whether what could not be had of a launch is to be asked for once more; no after the third time.

@@ -1,5 +1,6 @@
 #include "jobs/protocol.hpp"
 
+#include <algorithm>
 #include <cctype>
 #include <iterator>
 
@@ -52,7 +53,8 @@ std::string kept_program(std::string_view from) {
 
 // The text of a job's job.sh. The variables that all these jobs have come first: what is the same in several
 // texts is sent once (Texts).
-std::string job_text(const std::string& project, const StartRequest& request, const Env& common) {
+std::string job_text(const std::string& project, const StartRequest& request, const Env& common,
+                     bool leased) {
   const std::string& tree = request.process.tree;
   servers::Script script;
   const auto& container = request.process.container;
@@ -62,7 +64,7 @@ std::string job_text(const std::string& project, const StartRequest& request, co
   script.add("lib/job.sh");
   const bool again = std::ranges::count(request.files, again_file,
                                         [](const auto& file) { return std::string_view(file.first); }) > 0;
-  script.append(again ? "job_read_attempt\n" : "");
+  script.append(leased ? "job_queue\njob_read_devices\n" : "").append(again ? "job_read_attempt\n" : "");
   if (container) {
     enter_container(script, project, *container);
   } else {
@@ -79,7 +81,7 @@ std::string job_text(const std::string& project, const StartRequest& request, co
     }
     script.call("export", {name + "=" + value});
   }
-  script.append(again ? "job_attempt\n" : "");
+  script.append(leased ? "job_devices\n" : "").append(again ? "job_attempt\n" : "");
   if (!trim(request.process.activate).empty()) {
     script.call(container ? "box_activate" : "job_activate", {request.process.activate});
   }
@@ -178,6 +180,8 @@ std::string by_word(const JobReason& by) {
       return fmt::format("rank:{}", by.number);
     case JobReason::Kind::after_loss:
       return "lost:" + percent_encode(by.text);
+    case JobReason::Kind::after_hang:
+      return fmt::format("hang:{}", by.number);
     case JobReason::Kind::by_launch:
       return "launch";
     default:
@@ -208,22 +212,34 @@ std::string slurm_job_program() {
   return kept_program("") + servers::shell_text(servers::Script().add("lib/slurm_job.sh"));
 }
 
+JobTexts job_texts(const RemoteFolder& folder, const std::vector<StartRequest>& requests, bool leased) {
+  std::vector<std::string> all;
+  const Env common = common_variables(requests);
+  std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
+    return job_text(folder.project, request, common, leased);
+  });
+  Texts texts(std::move(all));
+  return {std::move(texts.head), std::move(texts.own), std::move(texts.tail)};
+}
+
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
-                                          const std::string& lifeline, const std::string& lifeline_activate) {
+                                          const std::string& lifeline, const std::string& activate,
+                                          const std::vector<std::string>& lease) {
   servers::Action<StartAnswer> action;
   action.what = "start of " + counted(requests.size(), "job");
   action.max_output = most_answered(requests.size());
   servers::Script& script = action.script = job_script(folder, "actions/start.sh");
-  std::vector<std::string> all;
-  const Env common = common_variables(requests);
-  std::ranges::transform(requests, std::back_inserter(all), [&](const StartRequest& request) {
-    return job_text(folder.project, request, common);
-  });
-  const Texts texts(std::move(all));
+  const JobTexts texts = job_texts(folder, requests, !lease.empty());
   script.set("job_head", texts.head).set("job_tail", texts.tail);
+  if (!lifeline.empty() || !lease.empty()) {
+    script.set("lifeline_activate", activate);
+  }
   if (!lifeline.empty()) {
-    script.set("lifeline_activate", lifeline_activate).set("lifeline", lifeline);
+    script.set("lifeline", lifeline);
+  }
+  if (!lease.empty()) {
+    script.set("lease", join(lease, " "));
   }
   script.call("start_begin");
   for (std::size_t i = 0; i < requests.size(); ++i) {

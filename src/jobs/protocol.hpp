@@ -40,12 +40,23 @@ struct StartRequest {
 
 // The file of a job whose launch may begin anew: docs/protocol.md.
 inline constexpr std::string_view again_file = "again";
+// The file of such a job that has no ranks until its server replaces another one.
+inline constexpr std::string_view spare_file = "spare";
 
 // The variable that every process of a job has in its environment; its value is the job's id.
 inline constexpr std::string_view cookie_name = "REMOTE_JOB_ID";
 
 // The program that runs a job under Slurm, for its folder: src/server/slurm_job.sh.
 std::string slurm_job_program();
+
+// The texts of these jobs' job.sh, which all begin with `head` and end with `tail`.
+struct JobTexts {
+  std::string head;
+  std::vector<std::string> own;
+  std::string tail;
+};
+// `leased`: each finds the file `devices` in its folder, with what is leased for it.
+JobTexts job_texts(const RemoteFolder& folder, const std::vector<StartRequest>& requests, bool leased);
 
 struct StartReply {
   enum class Outcome { started, queued, exists, failed };
@@ -63,11 +74,12 @@ struct StartAnswer {
 // Starts all of a server's ranks in one exec. Starting an id that exists starts nothing. Throws Error (usage)
 // for a variable's name that a shell cannot have. With a `lifeline` (see lifeline_request()), the launch's
 // lifeline starts beside the jobs, with the python3 of the PATH, or else with that of the environment that
-// the sh text `lifeline_activate` enters.
+// the sh text `activate` enters. `lease`: what all of them lease together (servers::lease_words()); without
+// it, none of them starts.
 servers::Action<StartAnswer> start_action(const RemoteFolder& folder,
                                           const std::vector<StartRequest>& requests,
-                                          const std::string& lifeline = "",
-                                          const std::string& lifeline_activate = "");
+                                          const std::string& lifeline = "", const std::string& activate = "",
+                                          const std::vector<std::string>& lease = {});
 
 // ---- State
 
@@ -104,13 +116,15 @@ struct StatusReply {
   std::optional<std::int64_t> wrote_ms;
   bool after_peer = false;         // its last words on stderr say that another rank was gone
   std::optional<int> stop_signal;  // what it was told to stop by, if it was
-  JobReason stop_by;               // who told it: after_rank, after_loss, by_launch or by_user
+  JobReason stop_by;               // who told it: after_rank, after_loss, after_hang, by_launch or by_user
   std::int64_t stop_ms = 0;        // when
   JobReason lifeline;  // no_lifeline, lifeline_dead or lifeline_restarted; none: there is nothing to say
   bool oom = false;    // the kernel's OOM killer struck while it ran
   std::optional<JobUsage> usage;
   std::vector<DebuggerWait> waits;
-  std::uint64_t out_size = 0;  // bytes in job.out and job.err
+  std::optional<Hung> hung;       // by the server's clock
+  std::vector<Attempt> attempts;  // the server's clock
+  std::uint64_t out_size = 0;     // bytes in job.out and job.err
   std::uint64_t err_size = 0;
 
   std::optional<ExitStatus> result() const { return end ? std::optional(end->status) : std::nullopt; }
@@ -119,6 +133,7 @@ struct StatusReply {
 struct StatusAnswer {
   std::int64_t server_now = 0;                // the server's clock when it answered
   std::optional<std::int64_t> server_now_ms;  // the same in milliseconds, where the server tells
+  std::int64_t told_ms = 0;                   // the laptop's clock when that came, in milliseconds
   std::vector<StatusReply> jobs;
 
   void take(servers::AnswerLine& line);
@@ -180,8 +195,7 @@ struct KillReply {
 
 struct KillAnswer {
   std::vector<KillReply> jobs;
-  StatusAnswer status;       // how they are now; its clock was read before anything was ended
-  std::int64_t told_ms = 0;  // the laptop's clock when the server's came, in milliseconds
+  StatusAnswer status;  // how they are now; its clock was read before anything was ended
 
   void take(servers::AnswerLine& line);
   void check() const { status.check(); }

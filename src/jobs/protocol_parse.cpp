@@ -111,6 +111,52 @@ DebuggerWait wait_of(AnswerLine& line) {
   return wait;
 }
 
+// AT:SECONDS:MOVED, in seconds; MOVED may be missing.
+Hung hung_of(const AnswerLine& line, std::string_view text) {
+  constexpr const char* wrong = "a record of standing still is wrong";
+  const auto [at, after_at] = halves(line, text, ':', wrong);
+  const auto [seconds, moved] = halves(line, after_at, ':', wrong);
+  Hung hung{.at = line.number_in<std::int64_t>(at, 0, year_10000), .seconds = line.number_in(seconds, 0)};
+  if (!moved.empty()) {
+    hung.moved_at = line.number_in<std::int64_t>(moved, 0, year_10000);
+  }
+  return hung;
+}
+
+constexpr std::size_t most_attempts = 1001;
+
+// NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER: milliseconds; CODE and RANK may be '-'
+Attempt attempt_of(AnswerLine& line) {
+  const auto second = [&line] {
+    return line.number_in<std::int64_t>(line.word(), 0, year_10000 * 1000) / 1000;
+  };
+  Attempt attempt;
+  attempt.number = line.number(1);
+  attempt.began_at = second();
+  attempt.failed_at = second();
+  attempt.next_at = second();
+  const std::optional<RestartCause> cause = parse_restart_cause(line.word());
+  if (!cause) {
+    line.refuse("the cause of a restart is wrong");
+  }
+  attempt.cause = *cause;
+  if (const std::string_view code = line.word(); code != "-") {
+    attempt.result = *cause == RestartCause::exit ? ExitStatus::exited(line.number_in(code, 0, 255))
+                                                  : ExitStatus::signalled(line.number_in(code, 1, 64));
+  }
+  if (const std::string_view rank = line.word(); rank != "-") {
+    attempt.rank = line.number_in(rank, 0);
+  }
+  attempt.left_out = line.number(0) != 0;
+  const std::optional<std::string> server = percent_decode(line.word());
+  if (!server) {
+    line.refuse("the server of an attempt is wrong");
+  }
+  attempt.server = *server;
+  line.end();
+  return attempt;
+}
+
 // One key=value of a job line.
 void read_field(AnswerLine& line, StatusReply& job) {
   const auto [key, value] = halves(line, line.word(), '=', "a key=value is wrong");
@@ -148,6 +194,8 @@ void read_field(AnswerLine& line, StatusReply& job) {
     job.stop_ms = line.number_in<std::int64_t>(value, 0, year_10000 * 1000);
   } else if (key == "oom") {
     job.oom = line.number_in(value, 0, 1) == 1;
+  } else if (key == "hung") {
+    job.hung = hung_of(line, value);
   } else if (key == "lifeline") {
     job.lifeline = {.kind = JobReason::Kind::no_lifeline, .text = with_blanks(value)};
   } else if (key == "dead") {
@@ -197,6 +245,9 @@ std::optional<JobReason> parse_by(std::string_view word) {
   if (auto server = behind("lost:", "loss of ")) {
     return JobReason{.kind = Kind::after_loss, .text = *std::move(server)};
   }
+  if (const auto seconds = parse_number<int>(behind("hang:", "hang:").value_or(""))) {
+    return JobReason{.kind = Kind::after_hang, .number = *seconds};
+  }
   auto user = behind("user:", "");
   return JobReason{.kind = Kind::by_user, .text = user == "-" ? "" : *std::move(user)};
 }
@@ -237,6 +288,7 @@ void StatusAnswer::take(AnswerLine& line) {
       server_now = line.number_in<std::int64_t>(now, 0);
     }
     line.end();
+    told_ms = now_milliseconds();
     has_now_ = true;
     return;
   }
@@ -258,6 +310,14 @@ void StatusAnswer::take(AnswerLine& line) {
       line.refuse("a debugger of nothing");
     }
     job->waits.push_back(wait_of(line));
+    return;
+  }
+  if (line.kind() == "attempt") {
+    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+    if (job == jobs.end() || job->attempts.size() == most_attempts) {
+      line.refuse("an attempt of nothing");
+    }
+    job->attempts.push_back(attempt_of(line));
     return;
   }
   if (line.kind() != "job") {
@@ -351,9 +411,6 @@ void KillAnswer::take(AnswerLine& line) {
   }
   if (line.kind() != "kill") {
     status.take(line);
-    if (status.has_now() && told_ms == 0) {
-      told_ms = now_milliseconds();
-    }
     return;
   }
   auto reply = begin_reply<KillReply>(

@@ -9,6 +9,7 @@
 #include <remote/launch.hpp>
 
 #include "config/config.hpp"
+#include "jobs/site.hpp"
 #include "servers/action.hpp"
 #include "ssh/connector.hpp"
 

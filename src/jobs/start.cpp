@@ -4,6 +4,7 @@
 #include <map>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
@@ -15,6 +16,9 @@ namespace remote::jobs {
 namespace {
 
 using Batch = Group<std::string>;  // of one server
+
+// What a launch has leased on some of its servers goes back when it lacks the others for so long.
+constexpr int lease_complete_s = 60;
 
 StartRequest request_for(const NewJob& job) {
   StartRequest request{job.job.id, job.process};
@@ -61,6 +65,11 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
       request.files.emplace_back(
           again_file, fmt::format("{} {}\n", lifeline->timeout_s, percent_encode(lifeline->servers.front())));
     }
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      if (jobs[batch.indices[i]].job.spare) {
+        requests[i].files.emplace_back(spare_file, "");
+      }
+    }
   }
   std::string lifeline_text;
   std::string activate;
@@ -78,8 +87,9 @@ std::vector<StartReply> start_on(ssh::Connection& connection, const std::vector<
                                           fmt::format("{}key {}\n", lifeline->news, jobs.front().job.key));
     }
   }
-  const auto action =
-      start_action(jobs[batch.indices.front()].job.remote_folder, requests, lifeline_text, activate);
+  const NewJob& first = jobs[batch.indices.front()];
+  const auto action = start_action(first.job.remote_folder, requests, lifeline_text,
+                                   activate.empty() ? first.lease_activate : activate, first.lease);
   const auto refused = [&](const Error& error) {
     std::vector<StartReply> replies;
     for (const StartRequest& request : requests) {
@@ -164,6 +174,9 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
   if (!lifeline.news.empty()) {
     request += "\nnews 1";
   }
+  if (lifeline.hang_s > 0) {
+    request += fmt::format("\nhang {} {}", lifeline.hang_s, lifeline.on_hang);
+  }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }
@@ -173,10 +186,20 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
     for (const int count : lifeline.ranks) {
       request += fmt::format(" {}", count);
     }
+    if (!lifeline.no_restart_exit.empty()) {
+      request += fmt::format("\nfinal {}", fmt::join(lifeline.no_restart_exit, " "));
+    }
+    if (lifeline.spares > 0) {
+      request += fmt::format("\nspares {}", lifeline.spares);
+    }
+    request += lifeline.agents ? "\nagents 1" : "";
     request += lifeline.checkpoint.empty() ? "" : "\ncheckpoint";
     for (const std::string& word : lifeline.checkpoint) {
       request += ' ' + percent_encode(word);
     }
+  }
+  if (lifeline.queue) {
+    request += fmt::format("\nqueue {}", lease_complete_s);
   }
   if (!lifeline.mpi_hosts.empty()) {
     request += "\nmpi";

@@ -22,6 +22,10 @@ struct NewJob {
   std::string batch{};
   bool requeue = false;        // Slurm may run it again
   std::vector<JobId> after{};  // it begins when these have succeeded
+  // What all jobs that are started with it on its server lease together (servers::lease_words()), and the sh
+  // text that enters an environment with a Python, for where the server has none.
+  std::vector<std::string> lease{};
+  std::string lease_activate{};
 };
 
 // What the servers of a launch tell each other without this program (docs/protocol.md, The lifeline).
@@ -45,8 +49,15 @@ struct Lifeline {
   std::string restart_on{};
   std::vector<int> ranks{};
   std::vector<std::string> checkpoint{};
-  bool whole = false;  // `servers` are all of the launch
-  bool leave = false;  // a failure of a rank, or of a server, ends no other
+  bool queue = false;  // the jobs wait for their leases on several servers
+  // After how many seconds without output and work it stands still, and what is done then; 0: nobody looks.
+  std::int64_t hang_s = 0;
+  std::string on_hang{};
+  std::vector<int> no_restart_exit{};  // exit codes after which it does not
+  int spares = 0;       // so many, the last of `servers`, have no ranks until they replace another one
+  bool agents = false;  // its jobs are agents, which number their ranks by themselves
+  bool whole = false;   // `servers` are all of the launch
+  bool leave = false;   // a failure of a rank, or of a server, ends no other
   // What the hub's file `notify` has but for the key (docs/protocol.md): it tells the end of the launch.
   // "": it does not. A secret.
   std::string news{};

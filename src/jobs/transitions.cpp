@@ -124,14 +124,33 @@ Job with_news_of_end(const Job& job, const StatusReply& reply, const Clocks& clo
   return fresh;
 }
 
+// The attempts before the present one, by this machine's clock. An answer that has none tells nothing of
+// them.
+std::vector<Attempt> shifted_attempts(const Job& job, const StatusReply& reply, const Clocks& clocks) {
+  std::vector<Attempt> attempts = reply.attempts.size() < job.attempts.size() ? job.attempts : reply.attempts;
+  for (std::size_t i = 0; i < attempts.size(); ++i) {
+    if (i < job.attempts.size()) {
+      attempts[i] = job.attempts[i];  // else each answer would move it by a second
+      continue;
+    }
+    for (std::int64_t* at : {&attempts[i].began_at, &attempts[i].failed_at, &attempts[i].next_at}) {
+      *at += clocks.local - clocks.server;
+    }
+  }
+  return attempts;
+}
+
 }  // namespace
 
 Clocks clocks_of(const StatusAnswer& answer, std::int64_t asked_ms, std::int64_t answered_ms) {
-  Clocks clocks{answer.server_now, answered_ms / 1000, std::nullopt};
+  // The server tells its clock first, and may take long for the rest.
+  const std::int64_t since = answer.told_ms > 0 ? std::max<std::int64_t>(0, answered_ms - answer.told_ms) : 0;
+  const std::int64_t server_ms = answer.server_now_ms.value_or(answer.server_now * 1000);
+  Clocks clocks{(server_ms + since) / 1000, answered_ms / 1000, std::nullopt};
   if (answer.server_now_ms) {
     // min before max: the laptop's clock may have been set back meanwhile
-    const std::int64_t most = *answer.server_now_ms - asked_ms;
-    clocks.ahead_ms = std::max(*answer.server_now_ms - answered_ms, std::min<std::int64_t>(0, most));
+    const std::int64_t most = server_ms - asked_ms;
+    clocks.ahead_ms = std::max(server_ms + since - answered_ms, std::min<std::int64_t>(0, most));
   }
   return clocks;
 }
@@ -218,12 +237,29 @@ Job apply_status(const Job& job, const StatusReply& reply, const Clocks& clocks,
   if (job.state == JobState::lost && says_nothing_new) {
     return job;
   }
+  // No server need have a folder of a point whose turn has not come.
+  if (job.point && job.point->waiting && (reply.phase == Phase::none || reply.phase == Phase::starting)) {
+    return job;
+  }
   Job fresh = job;
   fresh.checked_at = clocks.local;
+  if (fresh.point) {
+    fresh.point->waiting = false;
+  }
   if (!fresh.backend && reply.phase != Phase::none) {
     fresh.backend = reply.backend;
   }
   fresh.waits = reply.waits;
+  fresh.attempts = shifted_attempts(job, reply, clocks);
+  if (reply.hung) {
+    fresh.hung = reply.hung;
+    const auto stored_at = job.hung ? std::optional(job.hung->at) : std::nullopt;
+    fresh.hung->at = *shifted(reply.hung->at, clocks, stored_at, job.created_at);
+    if (reply.hung->moved_at) {
+      const auto stored_moved = job.hung ? job.hung->moved_at : std::nullopt;
+      fresh.hung->moved_at = shifted(reply.hung->moved_at, clocks, stored_moved, fresh.hung->at);
+    }
+  }
   if (reply.pid) {
     fresh.pid = reply.pid;
   }
@@ -265,6 +301,7 @@ Job merge_news(const Job& stored, const Job& news, std::int64_t now) {
     if (is_final(stored.state) && is_final(news.state) && !older) {
       kept.leftovers = news.leftovers;
       kept.usage = news.usage ? news.usage : stored.usage;
+      kept.point = news.point && !news.point->numbers.empty() ? news.point : stored.point;
     }
     return kept;
   }

@@ -23,7 +23,7 @@ namespace remote::jobs {
 
 // The two clocks at the moment of an answer.
 struct Clocks {
-  std::int64_t server = 0;  // StatusAnswer::server_now; seconds since the epoch
+  std::int64_t server = 0;  // the server's; seconds since the epoch
   std::int64_t local = 0;   // the laptop's, when the answer came; seconds
   // How far the server's clock is ahead of the laptop's, in milliseconds; where the server tells parts of a
   // second.

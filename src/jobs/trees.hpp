@@ -13,7 +13,7 @@ namespace remote::jobs {
 
 struct TreeAnswer {
   bool ready = false;
-  bool unknown = false;                // the tree is gone, and so is the list of its files
+  bool unknown = false;  // the tree is gone, and so is the list of its files, or the project's folder
   std::vector<std::string> differing;  // files that are not what was sent; the first of them
   int more = 0;                        // how many others there are
   std::string failure;                 // why it could not be made; foreign text

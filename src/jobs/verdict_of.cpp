@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <tuple>
 
@@ -159,6 +160,9 @@ void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
     } else if (job.reason.kind == Kind::after_loss) {
       verdict.ended += ranks;
       verdict.lost_server = verdict.lost_server.empty() ? lost_by(job, jobs) : verdict.lost_server;
+    } else if (job.reason.kind == Kind::after_hang) {
+      verdict.ended += ranks;
+      verdict.hung = verdict.hung ? verdict.hung : job;
     } else {
       verdict.killed += ranks;
     }
@@ -167,9 +171,16 @@ void count(Verdict& verdict, const std::vector<Job>& jobs, const Job* first) {
 
 }  // namespace
 
-Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers,
+Verdict verdict_of(const std::vector<Job>& all, const std::vector<Job>& workers,
                    const std::vector<std::string>& gone) {
   Verdict verdict;
+  std::vector<Job> jobs;
+  std::ranges::copy_if(all, std::back_inserter(jobs), [](const Job& job) { return !is_idle(job); });
+  for (const Job& job : jobs) {
+    if (job.attempts.size() > verdict.attempts.size()) {
+      verdict.attempts = job.attempts;
+    }
+  }
   for (const Job& job : jobs) {
     verdict.total += ranks_of(job);
   }
@@ -187,10 +198,17 @@ Verdict verdict_of(const std::vector<Job>& jobs, const std::vector<Job>& workers
     }
   }
   const Job* first = jobs::first_of(failures);
-  if (first != nullptr || gone.empty()) {
+  // Ranks of a launch that stood still may fail when the others are ended.
+  const bool hung = std::ranges::any_of(jobs, [](const Job& job) {
+    return job.state == JobState::killed && job.reason.kind == Kind::after_hang;
+  });
+  if (hung) {
+    first = nullptr;
+  } else if (first != nullptr || gone.empty()) {
     verdict.killed_first = killed_before(jobs, first);
   }
-  const bool lost = !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
+  const bool lost =
+      !hung && !verdict.killed_first && !gone.empty() && (first == nullptr || first->after_peer);
   if (lost || verdict.killed_first) {
     first = nullptr;
   }

@@ -47,6 +47,23 @@ ProcessState state_of(servers::AnswerLine& line) {
   return state;
 }
 
+Flight flight_of(servers::AnswerLine& line) {
+  constexpr int most = 1000000000;
+  id_word(line);
+  Flight flight{.rank = line.number<int>(0, most), .group = line.name("._:-")};
+  flight.number = line.number<std::uint64_t>(0);
+  flight.completed = line.word() == "completed";
+  flight.function = line.name("._:-");
+  flight.types = line.name("._:,-");
+  flight.shapes = line.name("x,-");
+  return flight;
+}
+
+struct Entry {
+  Job job;
+  WhySample sample;
+};
+
 }  // namespace
 
 void WhyAnswer::take(servers::AnswerLine& line) {
@@ -90,6 +107,12 @@ void WhyAnswer::take(servers::AnswerLine& line) {
     addresses.insert(address_of(line));
   } else if (kind == "silent") {
     silent.insert(address_of(line));
+  } else if (kind == "flight") {
+    flights.push_back(flight_of(line));
+  } else if (kind == "kept") {
+    kept.emplace();
+    kept->at = line.number<std::int64_t>(0);
+    kept->seconds = line.number<int>(0);
   } else if (kind == "hangs") {
     hangs = true;
   } else {
@@ -109,8 +132,11 @@ servers::Action<WhyAnswer> why_action(const RemoteFolder& folder, const std::vec
     std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
     return words;
   };
+  std::vector<std::string> words;
+  std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
   action.script.call("look_for_room")
       .call("why_server")
+      .call("why_flight", words)
       .call("stacks_begin")
       .call("why_stacks", with("0"))
       .call("why_look", with("0"))
@@ -120,6 +146,17 @@ servers::Action<WhyAnswer> why_action(const RemoteFolder& folder, const std::vec
       .call("say", {"end"});
   action.timeout = std::chrono::minutes(5) + request.between;  // as of stacks
   action.silence = std::chrono::seconds(60) + request.between;
+  return action;
+}
+
+servers::Action<WhyAnswer> kept_action(const RemoteFolder& folder, const std::vector<JobId>& ids) {
+  servers::Action<WhyAnswer> action;
+  action.what = "what was kept of " + counted(ids.size(), "job");
+  action.script = job_script(folder, "actions/why_kept.sh");
+  std::vector<std::string> words;
+  std::ranges::transform(ids, std::back_inserter(words), &JobId::text);
+  action.script.call("why_kept", words).call("say", {"end"});
+  action.timeout = std::chrono::minutes(1);
   return action;
 }
 
@@ -134,10 +171,6 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
     const bool skip = is_final(job.state) || job.state == JobState::unknown;
     (skip ? others : asked).push_back(job);
   }
-  struct Entry {
-    Job job;
-    WhySample sample;
-  };
   std::vector<Error> errors;
   auto entries = on_job_servers(site, asked, errors, [&](ssh::Connection& connection, const JobsAt& place) {
     const std::string activate = servers::activation(site.config, server_of(site.config, place.jobs.front()));
@@ -158,6 +191,47 @@ Why look_why(const Site& site, const std::vector<Job>& jobs, const WhyRequest& r
   }
   Why why = judge(samples, others, now_milliseconds());
   why.errors = std::move(errors);
+  return why;
+}
+
+Why look_kept(const Site& site, const std::vector<Job>& jobs) {
+  std::vector<Error> errors;
+  auto entries = on_job_servers(site, jobs, errors, [&](ssh::Connection& connection, const JobsAt& place) {
+    WhySample sample{place.server, place.jobs, {}};
+    sample.answer = servers::run_action(connection, kept_action(place.folder, place.ids()), site.cancel);
+    sample.answer.facts.check();
+    return std::vector<Entry>{{place.jobs.front(), std::move(sample)}};
+  });
+  std::optional<WhyKept> kept;
+  std::vector<WhySample> samples;
+  std::vector<Job> others;
+  for (Entry& entry : entries) {
+    if (!entry.sample.answer.kept) {
+      std::ranges::copy(entry.sample.jobs, std::back_inserter(others));
+      continue;
+    }
+    kept = entry.sample.answer.kept;
+    for (Job& job : entry.sample.jobs) {
+      // by this machine's clock; no line was written since then, or for longer
+      kept->at = job.hung ? job.hung->at : kept->at;
+      job.failed_ms = (kept->at - kept->seconds) * 1000;
+    }
+    samples.push_back(std::move(entry.sample));
+  }
+  if (!kept) {
+    throw errors.empty() ? Error::usage("job-why", "nothing was kept of this launch",
+                                        "a launch keeps it when it is watched for standing still")
+                         : errors.front();
+  }
+  std::ranges::copy_if(jobs, std::back_inserter(others), [&](const Job& job) {
+    return std::ranges::find(errors, job.server, &Error::server) != errors.end();
+  });
+  for (Job& job : others) {
+    job.state = JobState::unknown;  // what it did then is not known
+  }
+  Why why = judge(samples, others, kept->at * 1000);
+  why.errors = std::move(errors);
+  why.kept = kept;
   return why;
 }
 

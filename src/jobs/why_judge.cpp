@@ -385,6 +385,11 @@ Why judge(const std::vector<WhySample>& samples, const std::vector<Job>& others,
     rank.doing = is_final(job.state) ? RankDoing::ended : RankDoing::unreachable;
   }
   why.links = links_between(samples);
+  std::vector<Flight> flights;
+  for (const WhySample& sample : samples) {
+    std::ranges::copy(sample.answer.flights, std::back_inserter(flights));
+  }
+  why.collectives = collectives_in(flights);
   why.groups = group(ranks);
   decide(why, ranks);
   std::ranges::sort(why.servers, {}, &WhyServer::server);

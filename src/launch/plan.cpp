@@ -107,8 +107,8 @@ void add_common(EnvBuilder& env, const LaunchSpec& spec, const Node& node) {
   }
   Env user = node.env;
   user.insert(user.end(), spec.env.begin(), spec.env.end());
-  if (node.nproc > 1) {
-    env.set_default(user, "OMP_NUM_THREADS", "1");
+  if (node.nproc > 1 || node.leased_cpus > 0) {
+    env.set_default(user, "OMP_NUM_THREADS", std::to_string(std::max(1, node.leased_cpus / node.nproc)));
   }
   env.set_default(user, "PYTHONUNBUFFERED", "1");
   if (node.interface) {

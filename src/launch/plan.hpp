@@ -27,6 +27,7 @@ struct LaunchSpec {
   InitMethod init_method = InitMethod::env;
   bool local_rank_arg = false;  // append --local_rank=N to the command
   bool mpi_over_ssh = false;    // see LaunchRequest
+  bool restarts = false;        // all processes may start again, with other numbers: docs/resilience.md
   bool torch = true;            // a Python command: tagged torch; see with_python
   TorchrunOptions torchrun{};
 };
@@ -46,6 +47,7 @@ struct Node {
   int gpus = 0;
   int cpus = 0;
   int nproc = 1;                            // ranks on it
+  int leased_cpus = 0;                      // cores that they have for themselves; 0: not known
   Env env{};                                // its own variables; the user's (LaunchSpec::env) override them
   std::string init_url{};                   // INIT_METHOD, with InitMethod::file
   std::optional<Container> container{};     // what its ranks run in

@@ -124,6 +124,15 @@ void refuse_unfit(const LaunchSpec& spec, const Rendezvous& rendezvous) {
   }
 }
 
+// All agents start again with other numbers: what differs stands in variables (lifeline_acts.py).
+void refuse_unfit_again(const LaunchSpec& spec, const Rendezvous& rendezvous) {
+  if (spec.restarts && rendezvous.elastic()) {
+    throw Error::usage("cannot launch with restarts",
+                       "an elastic launch goes on without a lost server by itself",
+                       "give a fixed number of nodes, and say how few servers are enough to start again");
+  }
+}
+
 std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   return rendezvous.elastic() ? std::optional(rendezvous.min_nodes) : std::nullopt;
@@ -131,16 +140,18 @@ std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes
 
 // The options of an agent that say how it finds the others.
 std::string meeting(const LaunchSpec& spec, const Rendezvous& rendezvous, std::size_t node) {
+  const std::string port = spec.restarts ? "\"$MASTER_PORT\"" : std::to_string(spec.master_port);
   if (!rendezvous.c10d) {
-    return fmt::format("--node_rank={} --master_addr={} --master_port={}", node,
-                       shell_quote(spec.master_addr), spec.master_port);
+    return fmt::format("--node_rank={} --master_addr={} --master_port={}",
+                       spec.restarts ? "\"$NODE_RANK\"" : std::to_string(node), shell_quote(spec.master_addr),
+                       port);
   }
   // The first one hosts the store: torch's own guess, by host names, is often wrong. The second number is how
   // long, in seconds, nodes beyond MIN are waited for.
   // The back end is c10d with signed messages, of torch_agent.py: where that is missing, torch refuses to
   // start.
   return fmt::format("--rdzv_backend=remote_c10d --rdzv_endpoint={} --rdzv_conf=is_host={}{}",
-                     shell_quote(fmt::format("{}:{}", spec.master_addr, spec.master_port)), node == 0 ? 1 : 0,
+                     shell_quote(spec.master_addr + ":") + port, node == 0 ? 1 : 0,
                      rendezvous.elastic() ? ",last_call_timeout=5" : "");
 }
 
@@ -165,7 +176,9 @@ std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vecto
                                         int /*world_size*/) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   refuse_unfit(spec, rendezvous);
-  const std::string nnodes = rendezvous.elastic()
+  refuse_unfit_again(spec, rendezvous);
+  const std::string nnodes = spec.restarts ? "\"$GROUP_WORLD_SIZE\""
+                             : rendezvous.elastic()
                                  ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
                                  : std::to_string(nodes.size());
   const std::string restarts =
@@ -185,6 +198,11 @@ std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vecto
     env.set("NODE_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
     env.set("PET_RDZV_ID", spec.run_id);  // torchrun's --rdzv_id, which everybody could read in `ps`
+    if (spec.restarts) {
+      env.set("GROUP_WORLD_SIZE", static_cast<int>(nodes.size()));
+      env.set("MASTER_ADDR", spec.master_addr);
+      env.set("MASTER_PORT", spec.master_port);
+    }
     add_common(env, spec, nodes[n]);
     if (rendezvous.c10d) {
       env.set("REMOTE_RENDEZVOUS_KEY", spec.rendezvous_key);

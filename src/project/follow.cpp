@@ -192,6 +192,13 @@ void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
 
 FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& asked,
                     const std::vector<Job>& ended) {
+  for (const Job& job : jobs) {
+    if (job.point && job.point->waiting && !is_final(job.state)) {
+      throw Error::usage(fmt::format("cannot show the output of job {}", job.key),
+                         "it is a point of a sweep and waits for its turn")
+          .mended_by(Remedy::list_jobs);
+    }
+  }
   FollowRequest request = asked;
   if (request.first_rank_only) {
     request.ranks = {0};
@@ -264,8 +271,38 @@ FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowReques
 
 namespace {
 
+// Points of a sweep: which server has one next is not known here, so they are asked about again and again.
+FollowResult wait_for_points(Core& core, const std::vector<Job>& jobs,
+                             const std::function<void(std::size_t, const Job&)>& on_ended) {
+  FollowResult result;
+  result.jobs = jobs;
+  const auto tell = core.on_caller(on_ended);
+  const SettledAtTheEnd settled(core);
+  const Cancel never;
+  for (;;) {
+    const std::vector<Job> now = refresh(core, result.jobs);
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      const auto news = std::ranges::find(now, result.jobs[i].id, &Job::id);
+      const bool ended = news != now.end() && is_final(news->state) && !is_final(result.jobs[i].state);
+      result.jobs[i] = news != now.end() ? *news : result.jobs[i];
+      if (ended && tell) {
+        tell(i, result.jobs[i]);
+      }
+    }
+    if (std::ranges::all_of(result.jobs, is_final, &Job::state)) {
+      complete_records(core);
+      return result;
+    }
+    sleep_until(Clock::now() + std::chrono::seconds(2), never, core.cancel());
+    core.cancel().check();
+  }
+}
+
 FollowResult wait(Core& core, const std::vector<Job>& jobs,
                   std::function<void(std::size_t, const Job&)> on_ended) {
+  if (std::ranges::any_of(jobs, [](const Job& job) { return job.point && job.point->waiting; })) {
+    return wait_for_points(core, jobs, on_ended);
+  }
   std::vector<Job> running;
   std::vector<std::size_t> where;
   for (std::size_t i = 0; i < jobs.size(); ++i) {

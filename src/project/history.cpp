@@ -6,6 +6,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <remote/sweep.hpp>
 #include <remote/verdict.hpp>
 #include <remote/version.hpp>
 
@@ -81,6 +82,12 @@ std::vector<NamedNumber> last_numbers(Core& core, const std::vector<Job>& jobs, 
   return numbers;
 }
 
+// Those of the best point of a sweep.
+std::vector<NamedNumber> best_numbers(const std::vector<Job>& jobs) {
+  const SweepResults results = sweep_results(jobs);
+  return results.best ? results.points[*results.best].point->numbers : std::vector<NamedNumber>();
+}
+
 void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std::optional<Verdict>& known) {
   const auto before = records.read(id);
   if (!before) {
@@ -113,7 +120,8 @@ void complete(Core& core, jobs::LaunchStore& records, const JobId& id, const std
   if (now.jobs != before->jobs || !before->ended_at || records.tried(id)) {
     const bool told = known && known->first && known->first->launch == id;
     const std::vector<std::string> lines = told ? known->last_lines : judge(core, now.jobs, {}).last_lines;
-    const std::vector<NamedNumber> numbers = last_numbers(core, now.jobs, whole);
+    const std::vector<NamedNumber> numbers =
+        now.jobs.front().point ? best_numbers(now.jobs) : last_numbers(core, now.jobs, whole);
     records.change(id, [&](PastLaunch& record) {
       record.jobs = now.jobs;
       record.ended_at = now.ended_at;

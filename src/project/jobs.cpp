@@ -18,6 +18,7 @@
 #include "jobs/why.hpp"
 #include "project/core.hpp"
 #include "project/history.hpp"
+#include "project/sweep.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -31,16 +32,44 @@ std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter) {
   return std::move(listing.jobs);
 }
 
+namespace {
+
+// Of points that have just ended: what they have printed.
+void measure_ended(Core& core, const std::vector<Job>& before, std::vector<Job>& now) {
+  std::vector<Job> ended;
+  for (std::size_t i = 0; i < now.size(); ++i) {
+    if (now[i].point && is_final(now[i].state) && !is_final(before[i].state)) {
+      ended.push_back(now[i]);
+    }
+  }
+  if (!ended.empty()) {
+    measure_points(core, ended);
+    for (Job& job : now) {
+      const auto measured = std::ranges::find(ended, job.id, &Job::id);
+      job = measured == ended.end() ? job : *measured;
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience) {
   if (jobs.empty()) {
     return jobs;
   }
+  const std::vector<Job> waiting = take_waiting_points(core, jobs, patience);
+  const std::vector<Job> before = jobs;
   jobs::News news = jobs::refresh(core.site(), std::move(jobs), patience);
   for (const Error& error : news.silent) {
     core.tell(SilentServer{error});
   }
   if (news.unsaved) {
     core.tell(StoreProblem{news.unsaved->message()});
+  }
+  measure_ended(core, before, news.jobs);
+  news.jobs.insert(news.jobs.end(), waiting.begin(), waiting.end());
+  if (!waiting.empty()) {
+    std::ranges::stable_sort(news.jobs, {}, &Job::key);
   }
   return std::move(news.jobs);
 }
@@ -97,9 +126,19 @@ KillResult kill(Core& core, const std::vector<Job>& jobs, const KillRequest& req
     full.by.text = user_at_host();
   }
   std::optional<Error> unsaved;
+  std::vector<Job> begun = jobs;
+  KillResult waiting;
+  stop_sweeps(core, begun, full, cancel, limit, waiting);
   jobs::Site site = core.site();
   site.cancel = cancel;
-  KillResult result = jobs::kill(site, jobs, full, limit, &unsaved);
+  KillResult result = jobs::kill(site, begun, full, limit, &unsaved);
+  std::ranges::move(waiting.entries, std::back_inserter(result.entries));
+  std::ranges::stable_sort(result.entries, {}, [](const KillResult::Entry& entry) { return entry.job.key; });
+  for (const Error& error : waiting.errors) {
+    if (std::ranges::find(result.errors, error.server(), &Error::server) == result.errors.end()) {
+      result.errors.push_back(error);
+    }
+  }
   if (unsaved) {
     core.tell(StoreProblem{unsaved->message()});
   }
@@ -117,7 +156,9 @@ StacksResult stacks(Core& core, const std::vector<Job>& jobs) {
 
 CleanResult clean(Core& core, const std::vector<Job>& jobs) {
   complete_records(core);  // while the jobs' last words are there
-  return jobs::clean(core.site(), jobs);
+  CleanResult result = jobs::clean(core.site(), jobs);
+  drop_sweeps(core, jobs);
+  return result;
 }
 
 // Whether the job was removed here while its output came: what came then goes, too.
@@ -229,8 +270,9 @@ StacksResult Project::stacks(const std::vector<Job>& jobs, const std::optional<C
 
 Why Project::why(const std::vector<Job>& jobs, const WhyRequest& request,
                  const std::optional<Cancel>& cancel) {
-  return project::call_servers(
-      *state_, cancel, [&](project::Core& core) { return jobs::look_why(core.site(), jobs, request); });
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    return request.kept ? jobs::look_kept(core.site(), jobs) : jobs::look_why(core.site(), jobs, request);
+  });
 }
 
 std::vector<Error> Project::fetch_logs(const std::vector<Job>& jobs, const std::optional<Cancel>& cancel) {

@@ -15,6 +15,7 @@
 #include "server/program.hpp"
 #include "servers/fanout.hpp"
 #include "servers/init_file.hpp"
+#include "servers/python_env.hpp"
 #include "servers/sync.hpp"
 
 namespace remote::project {
@@ -33,6 +34,8 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
                        "let them be ended, or use the launcher ranks");
   }
   check_restarts();
+  check_lease();
+  check_hang();
   launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
   choose_servers();
   if (servers_.empty()) {
@@ -42,8 +45,9 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
     code_check_.emplace(core);
   }
   for (const config::Server& server : servers_) {
-    if (servers::container_of(server, request.image) && request.restarts > 0) {  // as above
-      throw Error::usage("launch", "ranks in a container cannot start again yet", "launch without restarts");
+    if (servers::container_of(server, request.image) && request.hang_after.count() > 0) {
+      throw Error::usage("launch", "nobody can see from outside whether ranks in a container stand still",
+                         "do not watch for that, or launch without a container");
     }
   }
   connect_all();
@@ -58,25 +62,53 @@ void LaunchAttempt::check_restarts() {
     }
     return;
   }
-  if (request_.launcher != "ranks") {
+  if (launch::needs_mpi(request_.launcher)) {
     throw Error::usage("launch",
                        fmt::format("the launcher {} does not start again after a failure", request_.launcher),
-                       request_.launcher == "torchrun" ? "torchrun restarts workers itself: --max-restarts"
-                                                       : "use the launcher ranks");
+                       "use the launcher ranks or torchrun");
   }
   if (!request_.end_others) {
     throw Error::usage("launch", "ranks that are left running after a failure cannot start again",
                        "let them be ended, or launch without restarts");
   }
-  if (request_.init_method == InitMethod::file) {
-    throw Error::usage("launch", "a shared file of an ended attempt cannot be used again",
-                       "use the init method env or tcp, or launch without restarts");
+}
+
+// Which launches can be watched for standing still, and what can be done about it.
+void LaunchAttempt::check_hang() {
+  const auto& causes = request_.restart_on;
+  const bool is_cause = std::ranges::find(causes, RestartCause::hang) != causes.end();
+  if (request_.hang_after.count() <= 0) {
+    if (is_cause && request_.restarts > 0) {
+      throw Error::usage("launch", "nobody watches whether it stands still, which is to start it again",
+                         "say after how many minutes it does");
+    }
+    return;
+  }
+  if (request_.on_hang == OnHang::restart && request_.restarts == 0) {
+    throw Error::usage("launch", "a launch without restarts cannot start again when it stands still",
+                       "say how often it may");
+  }
+  if (request_.on_hang == OnHang::restart && !causes.empty() && !is_cause) {
+    throw Error::usage("launch",
+                       "it is to start again when it stands still, but not among the causes of restarts",
+                       "add hang to these causes, or let the ranks be ended");
+  }
+  if (request_.on_hang != OnHang::leave && !request_.end_others) {
+    throw Error::usage("launch",
+                       "ranks that are left running after a failure are not ended for standing still",
+                       "leave them then, too, or let them be ended after a failure");
   }
 }
 
 void LaunchAttempt::choose_servers() {
   if (request_.hosts.empty()) {
     servers_ = core_.servers(request_.servers);
+    if (request_.servers.empty()) {
+      std::erase_if(servers_, [&](const config::Server& server) {
+        return std::ranges::count(core_.config.spares, server.name) > 0;
+      });
+    }
+    add_spares();
     return;
   }
   if (!request_.servers.empty()) {
@@ -85,6 +117,20 @@ void LaunchAttempt::choose_servers() {
   for (const LaunchHost& host : resolve_hosts(core_, request_.hosts)) {
     servers_.push_back(core_.servers({host.name}).front());
     hosts_[host.name] = host;
+  }
+  add_spares();
+}
+
+// The spares of configs.yaml that are no servers of the launch anyway.
+void LaunchAttempt::add_spares() {
+  if (request_.restarts == 0) {
+    return;
+  }
+  for (const std::string& name : core_.config.spares) {
+    if (std::ranges::find(servers_, name, &config::Server::name) == servers_.end()) {
+      servers_.push_back(core_.servers({name}).front());
+      ++spares_;
+    }
   }
 }
 
@@ -199,17 +245,19 @@ std::vector<int> LaunchAttempt::ranks_by_server(const Plan& plan) const {
   std::vector<int> counts;
   for (const config::Server& server : servers_) {
     counts.push_back(
-        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server)));
+        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server) +
+                         std::ranges::count(plan.spares, server.name, &PlannedProcess::server)));
   }
   return counts;
 }
 
-// With LaunchRequest::min_servers: how many ranks the smallest launch has that can start again.
+// With LaunchRequest::min_servers or spares: how many jobs the smallest launch has that can start again.
 std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
   if (!request_.min_servers) {
-    return std::nullopt;
+    return spares_ > 0 ? std::optional(static_cast<int>(plan.processes.size())) : std::nullopt;
   }
   std::vector<int> counts = ranks_by_server(plan);
+  counts.resize(counts.size() - spares_);
   std::ranges::sort(counts);
   const auto least = std::min(counts.size(), static_cast<std::size_t>(*request_.min_servers));
   return std::accumulate(counts.begin(), counts.begin() + static_cast<std::ptrdiff_t>(least), 0);
@@ -218,7 +266,9 @@ std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
 std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
   std::vector<jobs::NewJob> all;
   const std::string shown = mask_command(request_.command);
-  for (const PlannedProcess& process : plan.processes) {
+  std::vector<PlannedProcess> processes = plan.processes;
+  processes.insert(processes.end(), plan.spares.begin(), plan.spares.end());
+  for (const PlannedProcess& process : processes) {
     const auto server = std::ranges::find(servers_, process.server, &config::Server::name);
     const auto found = containers_.find(process.server);
     const auto container = found == containers_.end() ? std::nullopt : std::optional(found->second);
@@ -243,8 +293,23 @@ std::vector<jobs::NewJob> LaunchAttempt::new_jobs(const Plan& plan) const {
       job.job.labelled = process.is_torch_agent ? request_.enable_stacks.value_or(true) : process.ranks > 1;
     }
     job.job.needed = plan.needed ? plan.needed : ranks_enough(plan);
+    if (const auto lease = leases_.find(process.server); lease != leases_.end()) {
+      job.lease = lease->second;
+      if (request_.lease.wait) {
+        job.lease.emplace_back("wait");
+      }
+      if (request_.lease.wait && servers_.size() > 1) {
+        job.lease.emplace_back("together");
+      }
+      // A launcher has its port in its command.
+      if (request_.lease.wait && request_.launcher == "ranks" && !request_.master_port) {
+        job.lease.emplace_back("port");
+      }
+      job.lease_activate = servers::activation(core_.config, *server);
+    }
+    job.job.spare = all.size() >= plan.processes.size();
     if (init_file_) {
-      job.init_file = servers::init_file_text(plan.processes.size(), init_file_->folder_on(process.server));
+      job.init_file = servers::init_file_text(processes.size(), init_file_->folder_on(process.server));
     }
     all.push_back(std::move(job));
   }
@@ -295,6 +360,7 @@ LaunchResult LaunchAttempt::start() {
   announce_questions();
   LaunchResult result;
   result.plan = plan();
+  judge_leases();
   judge_servers(result.plan);
   ready_containers();
   const std::optional<jobs::Lifeline> lifeline = plan_lifeline(result.plan);

@@ -20,8 +20,8 @@
 
 // Only the files launch*.cpp beside it include this: launch.cpp has the steps of a launch, launch_plan.cpp
 // what its servers say of themselves and the plan, launch_check.cpp whether they are fit for it,
-// launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says of them,
-// launch_frozen.cpp the trees of a frozen launch.
+// launch_lease.cpp what it leases, launch_lifeline.cpp the lifeline, launch_memory.cpp what its record says
+// of them, launch_frozen.cpp the trees of a frozen launch.
 
 namespace remote::project {
 
@@ -50,7 +50,14 @@ class LaunchAttempt {
 
  private:
   void check_restarts();
+  void check_lease() const;
+  std::vector<int> gpus_to_lease(const config::Server& server, int gpus) const;
+  // Throws Error where something of what is to be leased is not there, or not free without
+  // LeaseRequest::wait; tells of each such server.
+  void judge_leases();
+  void check_hang();
   void choose_servers();
+  void add_spares();
   // A launch needs all its servers: without one the others would wait for it in vain. Tells of each that
   // failed.
   void need_all(const auto& outcomes, const std::string& reason, Remedy remedy = Remedy::none);
@@ -70,6 +77,7 @@ class LaunchAttempt {
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
+  void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
   void plan_restarts(jobs::Lifeline& lifeline, const Plan& plan);
   // Lifeline::news.
@@ -90,11 +98,13 @@ class LaunchAttempt {
   const LaunchRequest& request_;
   GitState git_;
   std::vector<config::Server> servers_;
+  std::size_t spares_ = 0;                   // so many, the last of servers_, have no ranks at first
   std::map<std::string, LaunchHost> hosts_;  // by server, where LaunchRequest::hosts has it
   std::optional<CodeCheck> code_check_;
   std::vector<ssh::LoginFacts> logins_;                      // by server
   std::string first_address_;                                // by which this machine reaches the first server
   std::vector<servers::FactsAnswer> answers_;                // by server, once plan() has asked
+  std::map<std::string, std::vector<std::string>> leases_;   // by server: servers::lease_words()
   std::optional<InitFile> init_file_;                        // from plan() on
   std::map<std::string, servers::ContainerRun> containers_;  // by server that has one, once they are ready
   std::vector<CodeChanged> changed_;                         // what was told of the code, by start()

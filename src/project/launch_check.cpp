@@ -62,6 +62,9 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
     const ServerFacts& facts = answers_[i].facts;
     const std::string jobs =
         core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+    if (!facts.sick.empty()) {
+      core_.tell(CheckWarned{server.name, sick_finding(facts.sick, server.name)});
+    }
     for (const Finding& finding :
          judge_launch(facts, jobs, logins_[i].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
       if (finding.status == CheckStatus::fail) {
@@ -82,8 +85,10 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
       fit = false;
       core_.tell(PartFailed{cannot_run(fmt::format("torch is missing there; {} has {}",
                                                    compared.front().server, compared.front().facts.torch),
-                                       "remote update-packages --server " + servers_[i].name +
-                                           ", or --no-check where torch is found in another way")
+                                       "name torch in requirements.txt, then: remote prepare --server " +
+                                           servers_[i].name +
+                                           " (Debian has it as python3-torch); or --no-check where it is "
+                                           "found in another way")
                                 .on(servers_[i].name)});
     }
   }

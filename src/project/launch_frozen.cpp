@@ -50,8 +50,11 @@ std::string digest_sent(const config::Config& config, const std::vector<config::
   return sent.begin()->first;
 }
 
-// Throws Error where the tree is not ready.
-void judge(const jobs::TreeAnswer& answer, const std::string& tree) {
+// Throws Error where the tree is not ready. `again`: that of an earlier launch.
+void judge(const jobs::TreeAnswer& answer, const std::string& tree, bool again) {
+  if (answer.unknown && !again) {
+    throw not_frozen("what was sent is gone there").mended_by(Remedy::send_project);
+  }
   if (answer.unknown) {
     throw not_frozen("the tree " + tree.substr(0, 12) + " is gone there",
                      "job-clean removes a tree with the last launch that ran in it");
@@ -88,7 +91,7 @@ void LaunchAttempt::freeze() {
                                               servers::activation(core_.config, server));
         const auto connection = connect(server);
         connection->expect(server::program_command());  // the facts
-        judge(servers::run_action(*connection, action, core_.cancel()), tree_);
+        judge(servers::run_action(*connection, action, core_.cancel()), tree_, !request_.tree.empty());
         return true;
       });
   need_all(outcomes, "a frozen launch needs the same code on all of its servers");

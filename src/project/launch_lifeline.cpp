@@ -19,10 +19,14 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   const bool brings_orders =
       !request_.mpi_over_ssh && plan.processes.size() > 1 &&
       std::ranges::none_of(plan.processes, &std::string::empty, &PlannedProcess::mpi_host);
-  if (!request_.end_others && !brings_orders && !core_.config.notify) {
+  // The servers agree by it when their turn has come.
+  const bool queues = request_.lease.wait && servers_.size() > 1;
+  const bool watched = request_.hang_after.count() > 0;
+  if (!request_.end_others && !brings_orders && !queues && !core_.config.notify && !watched) {
     return std::nullopt;
   }
   jobs::Lifeline lifeline;
+  lifeline.queue = queues;
   lifeline.leave = !request_.end_others;
   lifeline.news = news_text(plan);
   lifeline.token = random_hex(32) + random_hex(32);
@@ -30,10 +34,16 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
   lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
   plan_restarts(lifeline, plan);
+  const std::string needs = request_.restarts > 0 ? "cannot launch with restarts"
+                            : queues              ? "cannot wait in line"
+                                                  : "cannot watch whether the launch stands still";
+  lifeline.hang_s = request_.hang_after.count();
+  lifeline.on_hang = to_string(request_.on_hang);
   lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
-        plan.processes.end()) {
+            plan.processes.end() &&
+        i < servers_.size() - spares_) {
       continue;  // nothing runs there that would have to be ended
     }
     if (!answers_[i].facts.python.empty()) {
@@ -42,10 +52,9 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
-    if (request_.restarts > 0) {
-      throw Error("cannot launch with restarts",
-                  "there is no Python of 3.6 or later for the launch's lifeline",
-                  "install python3 there, or launch without restarts")
+    if (request_.restarts > 0 || watched || queues) {
+      throw Error(needs, "there is no Python of 3.6 or later for the launch's lifeline",
+                  "install python3 there, or launch without that")
           .on(servers_[i].name);
     }
     if (brings_orders) {
@@ -66,9 +75,9 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
           .mended_by(Remedy::use_mpi_ssh)
           .on(servers_.front().name);
     }
-    if (!answers_.front().second_port && request_.restarts > 0) {
-      throw Error("cannot launch with restarts", "no port is free by which the other servers could reach it",
-                  "launch without restarts, or free a port there")
+    if (!answers_.front().second_port && (request_.restarts > 0 || watched || queues)) {
+      throw Error(needs, "no port is free by which the other servers could reach it",
+                  "launch without that, or free a port there")
           .on(servers_.front().name);
     }
     if (!answers_.front().second_port) {
@@ -91,7 +100,10 @@ void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
     return;
   }
   lifeline.restarts = request_.restarts;
-  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size()));
+  lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size() - spares_));
+  lifeline.spares = static_cast<int>(spares_);
+  lifeline.no_restart_exit = request_.no_restart_exit;
+  lifeline.agents = plan.processes.front().is_torch_agent;
   std::vector<std::string> causes;
   std::ranges::transform(request_.restart_on, std::back_inserter(causes),
                          [](RestartCause cause) { return std::string(to_string(cause)); });

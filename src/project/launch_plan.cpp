@@ -6,6 +6,7 @@
 
 #include "base/command.hpp"
 #include "base/hashing.hpp"
+#include "base/strings.hpp"
 #include "launch/host_filter.hpp"
 #include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
@@ -59,12 +60,20 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
         if (launch::needs_mpi(request_.launcher) && !servers::container_of(server, request_.image)) {
           request.parts.push_back({"tell_mpi"});
         }
+        if (request_.lease.any()) {
+          std::vector<std::string> words = servers::lease_words(request_.lease, gpus_to_lease(server, -1));
+          words.insert(words.begin(), "tell_leases");
+          request.parts.push_back(std::move(words));
+        }
         if (index == 0) {
           request.parts.push_back({"tell_port", std::to_string(request_.master_port.value_or(0))});
         }
         if (request_.check) {
           const std::vector<servers::FactsPart> checked = {
-              {"tell_clock"}, {"tell_logind"}, {"tell_disks", "project", "shm"}};
+              {"tell_clock"},
+              {"tell_logind"},
+              {"tell_sick", core_.config.remote_jobs_folder_name},
+              {"tell_disks", "project", "shm"}};
           request.parts.insert(request.parts.begin(), checked.begin(), checked.end());
           if (const std::string program = needed_program(server); !program.empty()) {
             request.parts.push_back({"tell_program", program});
@@ -93,18 +102,27 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   if (expected != gpus) {
     core_.tell(GpuCountDiffers{server.name, expected, gpus});
   }
-  Env env = server.variables();
+  const LeaseRequest& lease = request_.lease;
+  Env env = lease.gpus > 0 ? server.env : server.variables();
   std::optional<int> slots;
   if (const auto host = hosts_.find(server.name); host != hosts_.end()) {
     slots = host->second.slots;
-    launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
+    if (lease.gpus == 0) {
+      launch::set_gpus(host->second, gpus, server.gpu_indices, request_.env, env);
+    }
+  }
+  if (lease.any()) {
+    leases_[server.name] = servers::lease_words(lease, gpus_to_lease(server, gpus));
   }
   Env all = env;
   all.insert(all.end(), request_.env.begin(), request_.env.end());
+  const int ranks_by_gpu = lease.gpus > 0 ? lease.gpus : lease.cpus > 0 ? 0 : gpus;
+  const int ranks_by_cpu = lease.cpus > 0 ? lease.cpus : answer.cpus();
   return {.server = server.name,
           .gpus = gpus,
           .cpus = answer.cpus(),
-          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, gpus, answer.cpus(), all),
+          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, ranks_by_gpu, ranks_by_cpu, all),
+          .leased_cpus = lease.cpus,
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",
           .container = servers::container_of(server, request_.image),
@@ -131,6 +149,7 @@ Plan LaunchAttempt::plan() {
       .init_method = request_.init_method,
       .local_rank_arg = request_.local_rank_arg,
       .mpi_over_ssh = request_.mpi_over_ssh,
+      .restarts = request_.restarts > 0,
       .torch = request_.python,
       .torchrun = request_.torchrun};
   answers_ = ask_all(spec.master_addr);
@@ -148,7 +167,30 @@ Plan LaunchAttempt::plan() {
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     nodes.push_back(node_of(servers_[i], answers_[i], spec.master_addr));
   }
-  return launch::make_plan(spec, nodes);
+  const std::size_t active = servers_.size() - spares_;
+  Plan plan = launch::make_plan(spec, {nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(active)});
+  if (spares_ > 0) {
+    plan_spares(plan, launch::make_plan(spec, nodes), nodes);
+  }
+  return plan;
+}
+
+// What runs on a spare server is what would run on one more server; its numbers come when it replaces another
+// one.
+void LaunchAttempt::plan_spares(Plan& plan, const Plan& with_spares,
+                                const std::vector<launch::Node>& nodes) const {
+  for (const launch::Node& node : nodes) {
+    if (node.nproc != nodes.front().nproc) {
+      throw Error::usage(
+          "cannot launch with spares",
+          fmt::format("{} has {} and {} {}: a spare takes the place of any other server",
+                      nodes.front().server, counted(static_cast<std::size_t>(nodes.front().nproc), "rank"),
+                      node.server, node.nproc),
+          "give all of them as many ranks (--nproc-per-node), or leave the spare out of `spares`");
+    }
+  }
+  plan.spares.assign(with_spares.processes.begin() + static_cast<std::ptrdiff_t>(plan.processes.size()),
+                     with_spares.processes.end());
 }
 
 }  // namespace remote::project

@@ -13,6 +13,7 @@
 #include "jobs/job_servers.hpp"
 #include "jobs/stacks.hpp"
 #include "project/code_check.hpp"
+#include "project/lease.hpp"
 #include "project/one_by_one.hpp"
 #include "project/slurm.hpp"
 #include "servers/container.hpp"
@@ -49,6 +50,26 @@ void set_tags(Job& job, const std::vector<std::string>& tags) {
 
 namespace {
 
+// The words of the job's lease. Throws Error where it is not to be had now, or not ever.
+std::vector<std::string> lease_of(Core& core, const config::Server& server, const JobRequest& request) {
+  check_lease(request.lease, job_env(server, request.env), "cannot start a job");
+  if (!request.lease.any()) {
+    return {};
+  }
+  std::vector<std::string> words = servers::lease_words(request.lease, server.gpu_indices);
+  std::vector<std::string> part = words;
+  part.insert(part.begin(), "tell_leases");
+  const servers::FactsAnswer answer = servers::facts_of(
+      *core.connector().connect(server, core.cancel()),
+      {.parts = {{"tell_gpus", "brief"}, part}, .activate = servers::activation(core.config, server)},
+      core.cancel());
+  judge_lease(request.lease, answer, server.name);
+  if (request.lease.wait) {
+    words.emplace_back("wait");
+  }
+  return words;
+}
+
 StartResult start(Core& core, const JobRequest& request) {
   if (trim(request.command).empty()) {
     throw Error::usage("cannot start a job", "the command is empty", "give the command that the job runs");
@@ -70,6 +91,11 @@ StartResult start(Core& core, const JobRequest& request) {
                                    server.name),
                        "choose a server that has one, or leave it out");
   }
+  if (server.slurm && request.lease.any()) {
+    throw Error::usage("cannot start a job", "Slurm itself shares out GPUs, cores and memory",
+                       "set gpus_per_node or sbatch of the server in configs.yaml");
+  }
+  const std::vector<std::string> lease = lease_of(core, server, request);
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);
   CodeCheck code_check(core);
@@ -83,6 +109,8 @@ StartResult start(Core& core, const JobRequest& request) {
   job.job.command = mask_command(request.command);
   job.job.id = request.id.value_or(job.job.id);
   set_tags(job.job, request.tags);
+  job.lease = lease;
+  job.lease_activate = lease.empty() ? "" : servers::activation(core.config, server);
   if (!server.slurm) {
     join_launch(core, request.env, job.job);
   }

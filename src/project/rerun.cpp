@@ -131,6 +131,11 @@ void find_code(const Core& core, const RerunRequest& asked, Rerun& again) {
 Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   Rerun again;
   again.launch = History(core.config.project).launch(asked.launch);
+  if (again.launch.beginning.launcher == "sweep") {
+    throw Error::usage(
+        "cannot start a sweep again in this way", "its points are a list of its own",
+        fmt::format("go on with what is missing: remote sweep --resume {}", again.launch.first_key));
+  }
   if (!again.launch.request) {
     throw Error::usage("cannot start the launch again",
                        "an older version wrote its record, without options and variables",

@@ -56,6 +56,14 @@ void check_login(const config::Server& login, const LaunchRequest& request) {
                   "leave out the restarts; Slurm itself starts it again after a node has failed, if asked to "
                   "requeue it");
   }
+  if (request.lease.any()) {
+    throw refusal("Slurm itself shares out GPUs, cores and memory",
+                  "set gpus_per_node or sbatch of the server in configs.yaml");
+  }
+  if (request.hang_after.count() > 0) {
+    throw refusal("under Slurm, nobody watches whether a launch stands still",
+                  "leave that out; where configs.yaml has launch: {hang_after: …}, take it out there");
+  }
   if (request.verify_sync) {
     throw refusal("the comparison of all contents does not go with Slurm",
                   "send the project first, which brings what differs");

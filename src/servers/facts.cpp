@@ -80,9 +80,9 @@ std::string normalized(std::string_view name) {
 
 // Keys of which a line each may come more than once.
 bool repeats(std::string_view key) {
-  static constexpr std::string_view keys[] = {"limit",        "has",        "there", "writable",
-                                              "disk",         "path",       "rate",  "package",
-                                              "distribution", "infiniband", "other"};
+  static constexpr std::string_view keys[] = {"limit", "has",   "there",   "writable",     "disk",
+                                              "path",  "rate",  "package", "distribution", "infiniband",
+                                              "other", "lease", "waiting"};
   return std::ranges::find(keys, key) != std::end(keys);
 }
 
@@ -100,6 +100,10 @@ bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
     facts.uid = line.number<std::uint32_t>(0);
   } else if (key == "linger") {
     facts.linger = yes(line);
+  } else if (key == "sick") {
+    facts.sick = line.choice<const char*>(line.word(),
+                                          {{"gpu", "gpu"}, {"ecc", "ecc"}, {"xid", "xid"}, {"disk", "disk"}},
+                                          "an unknown sickness");
   } else if (key == "session") {
     facts.in_session = yes(line);
   } else if (key == "kill_user_processes") {
@@ -235,6 +239,7 @@ ServerLoad FactsAnswer::load(const std::optional<Ticks>& earlier) const {
                static_cast<double>(ticks.all - earlier->all);
   }
   load.others = others;
+  load.leases = leases;
   return load;
 }
 
@@ -360,6 +365,41 @@ bool FactsAnswer::take_launch(std::string_view key, AnswerLine& line) {
   return true;
 }
 
+bool FactsAnswer::take_leases(std::string_view key, AnswerLine& line) {
+  constexpr int most = 1 << 20;
+  constexpr std::size_t most_leases = 10000;
+  if (key == "lease" || key == "waiting") {
+    Lease lease;
+    lease.user = line.name();
+    lease.own = line.number(0, 1) == 1;
+    lease.waits = key == "waiting";
+    if (!lease.waits) {
+      lease.cpus = line.number(0, std::numeric_limits<int>::max());
+      lease.memory = line.number<std::uint64_t>(0);
+    }
+    while (line.more()) {
+      lease.gpus.push_back(line.name(":._-"));
+    }
+    if (leases.size() >= most_leases) {
+      line.refuse("too many leases");
+    }
+    leases.push_back(std::move(lease));
+  } else if (key == "free") {
+    FreeFacts& found = free.emplace();
+    found.gpus = line.number(0, most);
+    found.all_gpus = line.number(0, most);
+    found.cpus = line.number(0, most);
+    found.all_cpus = line.number(0, most);
+    found.memory = line.number<std::uint64_t>(0, most_bytes);
+    found.all_memory = line.number<std::uint64_t>(0, most_bytes);
+  } else if (key == "noleases") {
+    no_leases = text(line);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 bool FactsAnswer::take_machine(std::string_view key, AnswerLine& line) {
   constexpr int most = 1 << 20;
   if (std::string* place = text_of(facts, key)) {
@@ -420,7 +460,7 @@ void FactsAnswer::take(AnswerLine& line) {
     line.refuse("a key stands twice");
   }
   if (!take_machine(key, line) && !take_disk(key, line) && !take_python(key, line) &&
-      !take_login(key, line, facts) && !take_launch(key, line)) {
+      !take_login(key, line, facts) && !take_launch(key, line) && !take_leases(key, line)) {
     line.refuse("a key is not known");
   }
   line.end();

@@ -56,6 +56,16 @@ struct Ticks {
   std::uint64_t all = 0;
 };
 
+// How much of what a lease needs is free on a server, and how much there is.
+struct FreeFacts {
+  int gpus = 0;
+  int all_gpus = 0;  // that may be leased
+  int cpus = 0;
+  int all_cpus = 0;
+  std::uint64_t memory = 0;  // bytes
+  std::uint64_t all_memory = 0;
+};
+
 class FactsAnswer {
  public:
   FactsAnswer() = default;
@@ -67,6 +77,9 @@ class FactsAnswer {
   int cpus_online = 1;
   Ticks ticks{};
   std::vector<OtherProject> others{};
+  std::vector<Lease> leases{};
+  std::optional<FreeFacts> free{};
+  std::string no_leases{};  // why there can be none
 
   // Of the master of a launch, from here.
   bool resolved = true;                     // false: its address is a name that this server does not know
@@ -98,6 +111,7 @@ class FactsAnswer {
   bool take_disk(std::string_view key, AnswerLine& line);
   bool take_python(std::string_view key, AnswerLine& line);
   bool take_launch(std::string_view key, AnswerLine& line);
+  bool take_leases(std::string_view key, AnswerLine& line);
   bool take_machine(std::string_view key, AnswerLine& line);
   void take_package(std::string_view folder, bool distribution);
 
@@ -127,6 +141,9 @@ bool logout_ends_jobs(const ServerFacts& facts, const std::string& user);
 // Seconds that a server's clock is ahead, by what it said between two moments of this machine's clock
 // (milliseconds since the epoch).
 double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std::int64_t answered_ms);
+
+// The words of a lease for lib/lease.sh. `among`: the GPUs that may be taken, by index; none: all.
+std::vector<std::string> lease_words(const LeaseRequest& lease, const std::vector<int>& among);
 
 // The port to use, from the master's answer. Throws Error (usage) when the port that the user named is taken:
 // says by whom, as far as that could be seen, and which one is free.

@@ -55,6 +55,7 @@ FactsRequest check_request(const config::Config& config, const config::Server& s
                     {"tell_machine"},
                     {"tell_load"},
                     {"tell_logind"},
+                    {"tell_sick", config.remote_jobs_folder_name},
                     {"tell_disks", "project", "environment", "tmp", "shm"},
                     {"tell_python", "packages"},
                     {"tell_gpus", "full"}},
@@ -64,7 +65,11 @@ FactsRequest check_request(const config::Config& config, const config::Server& s
 }
 
 FactsRequest load_request(std::string_view project) {
-  return {.parts = {{"tell_load"}, {"tell_others"}, {"tell_disks", "project"}, {"tell_gpus", "brief"}},
+  return {.parts = {{"tell_load"},
+                    {"tell_others"},
+                    {"tell_disks", "project"},
+                    {"tell_gpus", "brief"},
+                    {"tell_leases"}},
           .project = std::string(project)};
 }
 
@@ -91,6 +96,15 @@ double clock_difference(std::int64_t server_seconds, std::int64_t asked_ms, std:
     return static_cast<double>(first - answered_ms) / 1000;
   }
   return last < asked_ms ? static_cast<double>(last - asked_ms) / 1000 : 0;
+}
+
+std::vector<std::string> lease_words(const LeaseRequest& lease, const std::vector<int>& among) {
+  std::vector<std::string> words = {fmt::format("gpus={}", lease.gpus), fmt::format("cpus={}", lease.cpus),
+                                    fmt::format("memory={}", lease.memory)};
+  if (!among.empty()) {
+    words.push_back(fmt::format("among={}", fmt::join(among, ",")));
+  }
+  return words;
 }
 
 int choose_port(const FactsAnswer& master, std::optional<int> wanted) {

@@ -27,10 +27,10 @@ struct PairsRequest {
   std::string token;       // its own
   std::string activate{};  // sh text that enters the Python environment
   std::vector<std::string>
-      addresses{};         // by which a launch would call the servers, in their order; empty: takes no part
-  int port = 20000;        // that all servers try to listen on: the answer then tells who has an address
-  bool bandwidth = false;  // it will be asked how fast it sends
-  std::string python = "python3";  // for tests
+      addresses{};          // by which a launch would call the servers, in their order; empty: takes no part
+  int port = 20000;         // that all servers try to listen on: the answer then tells who has an address
+  bool bandwidth = false;   // it will be asked how fast it sends
+  std::string python = {};  // for tests: the only name that Python may have
 };
 
 // What a server has answered. `about` and `pairs` grow as the lines come.

@@ -109,7 +109,17 @@ std::string last_said(std::string_view text, std::size_t lines) {
   return join(said, "; ");
 }
 
-[[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result) {
+enum class Side { sends, receives };
+
+// Whether the rsync of this machine may not read or write something: it names its part in each line.
+bool denied_here(std::string_view err, Side here) {
+  return std::ranges::any_of(split(err, '\n'), [here](const std::string& line) {
+    return line.starts_with("rsync: [") && line.find("Permission denied") != std::string::npos &&
+           line.starts_with("rsync: [sender]") == (here == Side::sends);
+  });
+}
+
+[[noreturn]] void throw_failure(const std::string& what, const ssh::RsyncResult& result, Side here) {
   const std::string err(trim(result.err));
   const auto says = [&err](std::initializer_list<const char*> texts) {
     return std::ranges::any_of(texts, [&](const char* text) { return err.find(text) != std::string::npos; });
@@ -131,12 +141,18 @@ std::string last_said(std::string_view text, std::size_t lines) {
   if (says({"No space left on device"})) {
     throw Error(what, last_said(err, 3), "make room on the disk, then run the command again");
   }
-  throw Error(what, "rsync ended with " + result.status.describe() + ": " + last_said(err, 5))
-      .mended_by(Remedy::check_server);
+  const std::string reason = "rsync ended with " + result.status.describe() + ": " + last_said(err, 5);
+  if (denied_here(err, here)) {
+    throw Error(what, reason,
+                here == Side::sends ? "make it readable for you here, or name it in exclude_file"
+                                    : "check the permissions of the folder here");
+  }
+  throw Error(what, reason).mended_by(Remedy::check_server);
 }
 
 struct Transfer {
   std::string what;                    // what fails, where it does
+  Side here;                           // this machine's
   std::vector<std::string> arguments;  // of rsync
   std::vector<std::string> paths;      // the sources and the destination
 };
@@ -144,7 +160,7 @@ struct Transfer {
 // What was done stands in `report`, also when it throws.
 void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& options, const Cancel& cancel,
          SyncReport& report) {
-  auto& [what, arguments, paths] = transfer;
+  auto& [what, here, arguments, paths] = transfer;
   arguments.emplace_back("-r");
   if (!is_loopback(connection.peer_address())) {
     arguments.emplace_back("-z");
@@ -161,7 +177,7 @@ void run(ssh::Connection& connection, Transfer transfer, const TransferOptions& 
   const int code = result.status.code().value_or(0);
   const bool partial = code == 23 || code == 24;
   if (!result.status.success() && !(partial && only_harmless(result.err, report.warnings))) {
-    throw_failure(what, result);
+    throw_failure(what, result, here);
   }
 }
 
@@ -326,6 +342,7 @@ SyncReport sync_to(ssh::Connection& connection, const config::Config& config, co
   SyncReport report;
   run(connection,
       {"cannot send the project",
+       Side::sends,
        std::move(arguments),
        {(config.project / "").string(), project_spec(config, server)}},
       options, cancel, report);
@@ -388,7 +405,8 @@ SyncReport sync_from(ssh::Connection& connection, const std::vector<std::string>
   paths.push_back((absolute_path(local_folder) / "").string());
   SyncReport report;
   try {
-    run(connection, {"cannot bring the files here", std::move(arguments), paths}, options, cancel, report);
+    run(connection, {"cannot bring the files here", Side::receives, std::move(arguments), paths}, options,
+        cancel, report);
   } catch (...) {
     remove_links_out(local_folder, report);
     throw;

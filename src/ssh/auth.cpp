@@ -259,7 +259,11 @@ class Login {
 
   // With the ticket of Kerberos that the user has.
   bool try_gssapi() {
-    if (!target_.gssapi.value || !any_answer_ || !allows(SSH_AUTH_METHOD_GSSAPI_MIC)) {
+    if (!target_.gssapi.value) {
+      return false;
+    }
+    learn_methods();  // a ticket is shown to servers alone that ask for one
+    if (!allows(SSH_AUTH_METHOD_GSSAPI_MIC)) {
       return false;
     }
     return accepted(finish([&] { return ssh_userauth_gssapi(session_); }), "Kerberos");
@@ -478,10 +482,15 @@ class Login {
     if (passwords && has_configured_password()) {
       return "check user name and password";
     }
+    const bool ticket = target_.gssapi.value && (methods & SSH_AUTH_METHOD_GSSAPI_MIC) != 0;
+    if (ticket && (methods & SSH_AUTH_METHOD_PUBLICKEY) == 0) {
+      return "get a ticket of Kerberos with `kinit`";
+    }
     return fmt::format(
         "check that the user name is right, and put your public key on the server: "
-        "ssh-copy-id -p {} {}@{}",
-        target_.port.value, target_.user.value, target_.host.value);
+        "ssh-copy-id -p {} {}@{}{}",
+        target_.port.value, target_.user.value, target_.host.value,
+        ticket ? ", or get a ticket of Kerberos with `kinit`" : "");
   }
 
   ssh_session session_;

@@ -142,9 +142,10 @@ class LibsshConnector final : public Connector {
       hurry(target);
       std::ranges::for_each(target.jumps, hurry);
     }
+    bool full = false;
     try {
       if (target.connect_by.value != config::ConnectBy::libssh) {
-        if (auto connection = over_master(target, cancel, limit)) {
+        if (auto connection = over_master(target, cancel, limit, full)) {
           return connection;
         }
       }
@@ -155,6 +156,11 @@ class LibsshConnector final : public Connector {
       }
       throw Unreachable(
           Error(error.what_failed(), error.reason()).mended_by(Remedy::start_sandbox).because(error.cause()));
+    } catch (const Error& error) {
+      if (!full || error.cause() != Cause::auth) {
+        throw;
+      }
+      throw all_taken("it asks a question for another login");  // logging in would say that it is open
     }
   }
 
@@ -184,19 +190,23 @@ class LibsshConnector final : public Connector {
     return target;
   }
 
-  // nullptr: libssh is to connect.
-  std::unique_ptr<Connection> over_master(const Target& target, const Cancel& cancel,
-                                          ConnectLimit limit) const {
-    bool full = false;
+  // nullptr: libssh is to connect. `full`: the masters that are open have no place.
+  std::unique_ptr<Connection> over_master(const Target& target, const Cancel& cancel, ConnectLimit limit,
+                                          bool& full) const {
     auto connection = masters_.connect(target, cancel, limit, &full);
     if (connection || target.connect_by.value == config::ConnectBy::automatic) {
       return connection;
     }
     if (full) {
-      throw TooManyChannels();
+      masters_.open_further(target, cancel);
+    } else {
+      masters_.open(target, {}, cancel);
     }
-    masters_.open(target, {}, cancel);
+    full = false;
     connection = masters_.connect(target, cancel, limit, &full);
+    if (!connection && full) {
+      throw all_taken("a new one has none either");
+    }
     if (!connection) {
       throw Unreachable("cannot connect",
                         "the server does not answer over the OpenSSH master that was just opened",

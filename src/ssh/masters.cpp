@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <iterator>
 #include <thread>
 
 #include <fmt/format.h>
@@ -33,13 +34,23 @@ using std::chrono::seconds;
 // How long a server may take for its first answer over an open master: then its link is dead, as after a
 // night's sleep of this machine.
 constexpr milliseconds answer_limit{3000};
+// How long a place may take to be free after the command that had it.
+constexpr milliseconds free_place_time{500};
+// How many masters of a server we open: each has some ten sessions.
+constexpr int most_masters = 32;
 // A name of ours, and what ssh puts behind it while it makes the socket.
 constexpr std::size_t name_length = 16;
+constexpr std::size_t number_length = 3;
 constexpr std::size_t temporary_suffix = 17;
+
+bool is_something(const fs::path& path) {
+  struct stat info {};
+  return ::lstat(path.c_str(), &info) == 0;
+}
 
 bool fits(const fs::path& folder) {
   constexpr std::size_t longest = 104;  // sun_path of macOS, with its NUL
-  return folder.string().size() + 1 + name_length + temporary_suffix < longest;
+  return folder.string().size() + 1 + name_length + number_length + temporary_suffix < longest;
 }
 
 bool is_private_folder(const fs::path& path) {
@@ -113,6 +124,13 @@ Error refusal(const Target& target, const std::string& said) {
 
 }  // namespace
 
+Error all_taken(const std::string& why) {
+  return Error("cannot run another command over the open login",
+               "the server takes no further session over it (MaxSessions), and " + why,
+               "wait until a command over it has ended, or raise MaxSessions in the server's sshd_config")
+      .because(Cause::refused);
+}
+
 Target jump_of(const Target& target, std::size_t index) {
   Target hop = target.jumps.at(index);
   hop.jumps.assign(target.jumps.begin(), target.jumps.begin() + static_cast<std::ptrdiff_t>(index));
@@ -142,51 +160,78 @@ void Masters::require_folder() const {
   }
 }
 
-fs::path Masters::socket_of(const Target& target) const {
+fs::path Masters::socket_of(const Target& target, int number) const {
   std::string way = target.describe();
   for (const Target& jump : target.jumps) {
     way += " " + jump.describe();
   }
   way += "\n" + target.proxy_command.value;
-  return folder() / sha256_hex(way).substr(0, name_length);
+  return folder() / (sha256_hex(way).substr(0, name_length) + (number > 0 ? fmt::format("-{}", number) : ""));
 }
 
-std::unique_ptr<MuxConnection> Masters::connect(const Target& target, const Cancel& cancel,
-                                                ConnectLimit limit, bool* full) const {
-  std::vector<fs::path> paths{socket_of(target)};
-  const fs::path ours = paths.front();
-  paths.insert(paths.end(), target.control_paths.begin(), target.control_paths.end());
-  for (const fs::path& path : paths) {
-    struct stat info {};
-    if (::lstat(path.c_str(), &info) != 0) {
-      continue;
+// Those that are there, whether a master answers on them or not.
+std::vector<fs::path> Masters::sockets_of(const Target& target) const {
+  std::vector<fs::path> paths;
+  for (int number = 0; number < most_masters; ++number) {
+    const fs::path path = socket_of(target, number);
+    if (is_something(path)) {
+      paths.push_back(path);
     }
-    const Stopwatch watch;
-    try {
-      auto connection = std::make_unique<MuxConnection>(path, login_of(target), address_for(target, cancel),
-                                                        path == ours, cancel);
-      connection->prove(server::program_command(),
-                        std::min<milliseconds>(answer_limit, limit.value_or(seconds(60))));
-      log_info(target.name, "over the OpenSSH master {} after {}", path.string(), watch.text());
-      return connection;
-    } catch (const TooManyChannels&) {
-      log_info(target.name, "the server takes no further session over the OpenSSH master {}", path.string());
-      if (full != nullptr) {
-        *full = true;
-      }
-    } catch (const Unreachable& error) {
-      log_info(target.name, "no answer over the OpenSSH master {}: {}", path.string(), error.message());
-      if (path == ours) {
-        mux::retire_master(path);
-      }
-    } catch (const Error& error) {
-      log_info(target.name, "{}", error.message());
+  }
+  return paths;
+}
+
+// nullptr where it cannot be used; `full`: because the server takes no further session over it.
+std::unique_ptr<MuxConnection> Masters::connect_over(const fs::path& path, bool ours, const Target& target,
+                                                     const Cancel& cancel, milliseconds limit, bool& full) {
+  const Stopwatch watch;
+  try {
+    auto connection =
+        std::make_unique<MuxConnection>(path, login_of(target), address_for(target, cancel), ours, cancel);
+    connection->prove(server::program_command(), limit);
+    log_info(target.name, "over the OpenSSH master {} after {}", path.string(), watch.text());
+    return connection;
+  } catch (const TooManyChannels&) {
+    log_debug(target.name, "no further session over the OpenSSH master {}", path.string());
+    full = true;
+  } catch (const Unreachable& error) {
+    log_info(target.name, "no answer over the OpenSSH master {}: {}", path.string(), error.message());
+    if (ours) {
+      mux::retire_master(path);
     }
+  } catch (const Error& error) {
+    log_info(target.name, "{}", error.message());
   }
   return nullptr;
 }
 
-std::vector<std::string> Masters::command(const Target& target, const OpenMaster& how) const {
+std::unique_ptr<MuxConnection> Masters::connect(const Target& target, const Cancel& cancel,
+                                                ConnectLimit limit, bool* full) const {
+  const auto give_up = std::chrono::steady_clock::now() + free_place_time;
+  for (;;) {
+    const std::vector<fs::path> ours = sockets_of(target);
+    std::vector<fs::path> paths = ours;
+    std::ranges::copy_if(target.control_paths, std::back_inserter(paths), is_something);
+    bool taken = false;
+    for (std::size_t i = 0; i < paths.size(); ++i) {
+      if (auto connection =
+              connect_over(paths[i], i < ours.size(), target, cancel,
+                           std::min<milliseconds>(answer_limit, limit.value_or(seconds(60))), taken)) {
+        return connection;
+      }
+    }
+    if (!taken || std::chrono::steady_clock::now() >= give_up) {
+      if (full != nullptr) {
+        *full = taken;
+      }
+      return nullptr;
+    }
+    std::this_thread::sleep_for(milliseconds(20));  // another command may just have ended
+  }
+}
+
+std::vector<std::string> Masters::command(const Target& target, const OpenMaster& how,
+                                          const fs::path& socket) const {
   std::vector<std::string> words{"ssh"};
   const auto option = [&](const std::string& name, const std::string& value) {
     words.insert(words.end(), {"-o", name + "=" + value});
@@ -197,7 +242,7 @@ std::vector<std::string> Masters::command(const Target& target, const OpenMaster
   for (const char* flag : {"-M", "-N", "-f", "-T"}) {
     words.emplace_back(flag);
   }
-  option("ControlPath", option_value(socket_of(target).string()));
+  option("ControlPath", option_value(socket.string()));
   option("ControlPersist", std::to_string(how.open_for.count()));
   option("ServerAliveInterval", "10");
   option("ServerAliveCountMax", "2");
@@ -238,9 +283,9 @@ std::vector<std::string> Masters::command(const Target& target, const OpenMaster
   return words;
 }
 
-void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel) const {
+void Masters::start(const Target& target, const OpenMaster& how, const Cancel& cancel, int number) const {
   require_folder();
-  const fs::path socket = socket_of(target);
+  const fs::path socket = socket_of(target, number);
   const FileLock lock(socket.string() + ".lock", &cancel);
   if (mux::answers(socket, cancel)) {
     return;
@@ -249,7 +294,7 @@ void Masters::start(const Target& target, const OpenMaster& how, const Cancel& c
   const TempFolder folder("remote-login-");
   const fs::path log = folder.path() / "log";
   SubprocessSpec spec;
-  spec.argv = command(target, how);
+  spec.argv = command(target, how, socket);
   if (how.on_terminal) {
     spec.set_env = {{"SSH_ASKPASS_REQUIRE", "never"}};
   } else {
@@ -293,6 +338,25 @@ void Masters::open(const Target& target, const OpenMaster& how, const Cancel& ca
   start(target, how, cancel);
 }
 
+void Masters::open_further(const Target& target, const Cancel& cancel) const {
+  for (int number = 1; number < most_masters; ++number) {
+    if (mux::answers(socket_of(target, number), cancel)) {
+      continue;
+    }
+    try {
+      return start(target, {}, cancel, number);
+    } catch (const Unreachable&) {
+      throw;
+    } catch (const Error& error) {
+      if (error.cause() != Cause::auth) {
+        throw;
+      }
+      throw all_taken("it asks a question for another login");
+    }
+  }
+  throw all_taken(fmt::format("there are {} already", most_masters));
+}
+
 std::optional<seconds> Masters::open_for(const Target& target) const {
   const fs::path socket = socket_of(target);
   if (!mux::answers(socket)) {
@@ -308,10 +372,11 @@ bool Masters::any_open(const Target& target) const {
 }
 
 bool Masters::close(const Target& target) const {
-  const fs::path socket = socket_of(target);
-  struct stat info {};
-  const bool closed = ::lstat(socket.c_str(), &info) == 0 && mux::end_master(socket);
-  remove_file(socket.string() + ".for");
+  bool closed = false;
+  for (const fs::path& socket : sockets_of(target)) {
+    closed = mux::end_master(socket) || closed;
+    remove_file(socket.string() + ".for");
+  }
   return closed;
 }
 

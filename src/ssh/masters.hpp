@@ -22,7 +22,8 @@ struct OpenMaster {
 };
 
 // OpenSSH masters: those that are open, the user's own and ours, and ssh processes that open ours. Ours have
-// their control sockets in one folder of the user, one for each user, host, port and way there. Any thread.
+// their control sockets in one folder of the user, one for each user, host, port and way there; more where
+// one master has as many sessions as the server takes (MaxSessions). Any thread.
 class Masters {
  public:
   // Empty paths: the user's own folder, and what ssh reads by itself.
@@ -37,23 +38,34 @@ class Masters {
   // Opens ours for this server, and before it those of its jump hosts; returns once it answers. Throws Error
   // of Cause::auth where ssh could not log in: a question may help. One process at a time opens one.
   void open(const Target& target, const OpenMaster& how, const Cancel& cancel) const;
+  // Opens one more beside those whose server takes no further session. Throws Error where it would have to
+  // ask a question, or where there are as many as we open.
+  void open_further(const Target& target, const Cancel& cancel) const;
   // Whether ours is open; how long it stays so without a command over it.
   std::optional<std::chrono::seconds> open_for(const Target& target) const;
   // Whether a master answers for it, ours or the user's own.
   bool any_open(const Target& target) const;
-  // Ends ours; false where none is open.
+  // Ends all of ours; false where none is open.
   bool close(const Target& target) const;
 
  private:
   std::filesystem::path folder() const;
   void require_folder() const;
-  std::filesystem::path socket_of(const Target& target) const;
-  std::vector<std::string> command(const Target& target, const OpenMaster& how) const;
-  void start(const Target& target, const OpenMaster& how, const Cancel& cancel) const;
+  std::filesystem::path socket_of(const Target& target, int number = 0) const;
+  static std::unique_ptr<MuxConnection> connect_over(const std::filesystem::path& path, bool ours,
+                                                     const Target& target, const Cancel& cancel,
+                                                     std::chrono::milliseconds limit, bool& full);
+  std::vector<std::filesystem::path> sockets_of(const Target& target) const;
+  std::vector<std::string> command(const Target& target, const OpenMaster& how,
+                                   const std::filesystem::path& socket) const;
+  void start(const Target& target, const OpenMaster& how, const Cancel& cancel, int number = 0) const;
 
   std::filesystem::path folder_;
   std::filesystem::path user_config_;
 };
+
+// All sessions of the open masters are taken, and `why` there is no further one.
+Error all_taken(const std::string& why);
 
 // The target of a jump host, which is behind those before it.
 Target jump_of(const Target& target, std::size_t index);

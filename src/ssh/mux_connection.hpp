@@ -32,6 +32,7 @@ class MuxConnection final : public Connection {
   std::unique_ptr<Channel> open_on_terminal(const std::string& command, const TerminalRequest& terminal,
                                             Sink sink) override;
   std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override;
+  void listen_tcp(int port) override;
   void expect(const std::string& command) override;
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   bool idle() noexcept override;

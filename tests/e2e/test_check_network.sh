@@ -139,7 +139,8 @@ done <"$work/fixes"
 all_well
 
 # ---- a server that answers nonsense, and does not end ------------------------------------------------
-printf '#!/bin/sh\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n"\nexec cat\n' >"$work/python3"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" != -V ] || exec echo Python 3.11.2\nprintf "@remote1 pairs listening 1 99999\\033[31m\\n"\nexec cat\n' >"$work/python3"
 chmod +x "$work/python3"
 nsenter -t "$(cat "$work/sshd.2")" -m mount --bind "$work/python3" "$(readlink -f /usr/bin/python3)"
 looked 1

@@ -37,6 +37,8 @@ PY
 code 0 job-run --rsync --cmd 'cd web && exec python3 ../serve.py'
 until_true [ -s "$home/my project/web/port" ]
 port=$(cat "$home/my project/web/port")
+code 2 forward "$port" node-1
+said "'node-1' names no port, nor a server with one" err || fail "a word without a port is passed over"
 in_background forward "$port" --job 1
 until_true said '^http://127.0.0.1:'
 address=$(sed 's/ .*//' "$work/out")

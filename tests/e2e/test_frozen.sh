@@ -99,6 +99,10 @@ code 0 job-clean --yes
 code 2 rerun first
 grep -q 'its tree is gone from node-1, node-2' "$work/err" || fail "it does not say what is gone"
 grep -q -e '--code git' "$work/err" || fail "it does not say what to try"
+mv "$one" "$one.away" # as on a server that was installed anew
+code 2 rerun first
+mv "$one.away" "$one"
+grep -q 'its tree is gone from node-1, node-2' "$work/err" || fail "it does not say what is gone with the project's folder"
 
 # ---- a file that the program changes although it was sent: the change comes home, and the next launch is refused
 code_is third

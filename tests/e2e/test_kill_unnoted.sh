@@ -33,6 +33,19 @@ sed -n "s/.* remote run --server NAME --cmd '\(.*\)'\$/\1/p" "$work/err" | sed "
 code 0 run --server node-1 --cmd "$(cat "$work/line")"
 until_true run_now 2 0
 
+# --- the project's folder is not there for a while, so that the server knows nothing of its jobs: the same
+code 0 job-run --server node-1 --cmd "exec sleep $mark.3"
+number=$(sed -n 's/^job \([0-9]*\) .*/\1/p' "$work/out")
+until_true run_now 3 1
+mv "$home/my project" "$home/away"
+code 0 job-kill "$number"
+grep -q "^job $number on node-1: killed\$" "$work/out" || fail "job-kill says something else"
+[ "$(processes 3)" = 0 ] || fail "it lives"
+for place in away "my project"; do
+  [ -d "$home/$place" ] || mv "$home/away" "$home/$place"
+  [ "$(job "$number" state) $(job "$number" signal)" = 'killed SIGTERM' ] || fail "job-list calls it $(job "$number" state) $(job "$number" signal)"
+done
+
 # --- a key that others may read: one fact, one hint
 key=.remote/sandbox/id_ed25519
 chmod 644 $key

@@ -78,6 +78,8 @@ until_true done_alone
 until_true eval '[ "$(state 0)" = succeeded ]'
 
 # ---- what does not go
-code 2 launch --restarts 1 --launcher torchrun --cmd true
+code 2 launch --restarts 1 --launcher torchrun --nnodes 1:2 --cmd true
+code 2 launch --restarts 1 --launcher mpi --cmd true
 code 2 launch --restarts 1 --on-failure leave --cmd true
 code 2 launch --min-servers 1 --cmd true
+code 2 launch --no-restart-exit 3 --cmd true

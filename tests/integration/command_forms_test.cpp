@@ -64,8 +64,7 @@ TEST_F(CommandForms, OptionsOfGuidesAreAnsweredWithWhatToUseHere) {
       {"-np", "--nproc-per-node N"},
       {"-x", "-e NAME=VALUE"},
       {"--mca", "-e OMPI_MCA_NAME=VALUE"},
-      {"--gres=gpu:4", "--gpus-per-node, and --sbatch"},
-      {"--gpus", "--image IMAGE"}};
+      {"--gres=gpu:4", "--gpus-per-node, and --sbatch"}};
   for (const char* command : {"torch-launch", "launch", "helper-torch-launch"}) {
     for (const auto& [option, hint] : options) {
       EXPECT_THAT(world.run({command, option, "4", "--", "train.py"}), Refused(hint)) << option;
@@ -185,7 +184,12 @@ TEST_F(CommandForms, WhatIsWrongInTheConfigurationHasItsPlace) {
   EXPECT_THAT(told("rdzv: etcd"), Refused("configs.yaml:8:9: 'rdzv' must be static or c10d"));
   EXPECT_THAT(told("nnodes: 2:1"), Refused("configs.yaml:8:11: 'nnodes' must be MIN:MAX"));
   EXPECT_THAT(told("max_restarts: -1"), Refused("configs.yaml:8:17:"));
-  EXPECT_THAT(told("restart_on: [exit, disk]"), Refused("'restart_on' takes exit, signal, oom, lost or any"));
+  EXPECT_THAT(told("restart_on: [exit, disk]"),
+              Refused("'restart_on' takes exit, signal, oom, lost, hang or any"));
+  EXPECT_THAT(told("hang_after: long"),
+              Refused("configs.yaml:8:15: 'hang_after' must be a number of minutes"));
+  EXPECT_THAT(told("on_hang: stop"), Refused("configs.yaml:8:12: 'on_hang' must be leave, kill or restart"));
+  EXPECT_THAT(told("no_restart_exit: 300"), Refused("'no_restart_exit' takes exit codes from 1 to 255"));
   EXPECT_THAT(told("min_servers: 0"), Refused("configs.yaml:8:16:"));
   EXPECT_THAT(told("max_restarts: 1"), Refused("only the launcher torchrun"));
   EXPECT_THAT(told("follow: perhaps"), Refused("configs.yaml:8:11: 'follow' must be true or false"));

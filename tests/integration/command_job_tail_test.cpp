@@ -1,6 +1,9 @@
 // `remote job-tail` and `remote job-wait`.
 
+#include <ctime>
+
 #include "base/files.hpp"
+#include "base/paths.hpp"
 #include "support/command_world.hpp"
 #include "support/waiting.hpp"
 
@@ -161,6 +164,23 @@ TEST(CommandJobWait, TellsEachEndAndIsZeroOnlyIfAllSucceeded) {
               Ends(1, "", "waiting for 2 jobs\njob 1 on a: succeeded\njob 2 on b: failed exit 6\n"));
   EXPECT_THAT(world.run({"job-wait", "--job", "1"}), Ends(0, "", "job 1 on a: succeeded\n"));
   EXPECT_THAT(world.run({"job-wait", "--tag", "x"}), Ends(1, "", HasSubstr("job 2 on b: failed exit 6\n")));
+}
+
+// A server that is too slow for a quick question is waited for all the same; what it had to tell comes later.
+TEST(CommandJobWait, EndsThatASlowServerTellsLateAreToldAsOldOnes) {
+  CommandWorld world;
+  for (int i = 0; i < 2; ++i) {
+    const Job job = world.job("a", "true", {"--tag", "x"});
+    const auto result = world.there("a") / ".jobs" / job.id.text() / "result";
+    until([&] { return is_there(result); }, "its end");
+    // ends are told in seconds
+    until([&] { return std::time(nullptr) > job.created_at + 3; }, "the next second");
+  }
+  world.servers().set_faults({.connect = 3});  // each job has had one
+  EXPECT_THAT(world.run({"job-wait", "--tag", "x"}),
+              Ends(0, "",
+                   "waiting for 2 jobs\njob 1 on a: succeeded\njob 2 on a: succeeded\n"
+                   "2 of them had ended before and count, too; --since last waits for the newest alone\n"));
 }
 
 TEST(CommandJobWait, JsonIsTheJobsAsTheyEnded) {

@@ -47,6 +47,23 @@ TEST(CommandJobWhy, AProgramThatIsNotPythonIsJudgedByTheKernel) {
   EXPECT_EQ(json["errors"], nlohmann::json::array());
 }
 
+// What the launch's lifeline kept when it stood still, once it has ended.
+TEST(CommandJobWhy, WhatWasKeptIsShownWhenTheLaunchHasEnded) {
+  CommandWorld world;
+  const CommandResult launched = world.run({"launch", "--no-check", "--server", "a", "--hang-after", "0.03",
+                                            "--on-hang", "kill", "--follow", "--cmd", "exec sleep 1000"});
+  EXPECT_EQ(launched.code, 1);
+  EXPECT_THAT(launched.err, HasSubstr("hung: ended after"));
+  const CommandResult why = world.run({"job-why", "--launch", "1"});
+  EXPECT_EQ(why.code, 0) << why;
+  EXPECT_THAT(why.out, AllOf(HasSubstr("as it was at "), HasSubstr("sleeps")));
+  const Job job = world.stored(1);
+  EXPECT_EQ(job.reason.kind, JobReason::Kind::after_hang);
+  EXPECT_TRUE(job.hung && job.hung->seconds >= 1);
+  world.ended_job("a", "true");
+  EXPECT_THAT(world.run({"job-why", "--kept", "--job", "2"}), Refused("these jobs did not stand still"));
+}
+
 TEST(CommandJobWhy, AServerThatIsNotReachedIsAFailure) {
   CommandWorld world;
   world.job("a", "sleep 1000");

@@ -63,8 +63,7 @@ TEST_F(HostileRecords, OneHidesNoOtherJob) {
   forged.id = JobId::random();
   forged.key = 2;
   forged.remote_folder.project = "/etc";
-  const News news =
-      refresh(jobs.config, jobs.store, jobs.servers, {forged, good}, std::chrono::seconds(20), Cancel());
+  const News news = refresh(jobs.site(), {forged, good}, std::chrono::seconds(20));
   ASSERT_EQ(news.silent.size(), 1U);
   EXPECT_THAT(news.silent[0].message(), HasSubstr("cannot ask about job 2"));
   EXPECT_EQ(news.jobs[0].state, JobState::unknown);

@@ -47,6 +47,44 @@ TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
   expect_success(std::move(spec));
 }
 
+TEST(Leases, BelongToOneEachAndEndWithTheirHolders) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease.py")};
+  expect_success(std::move(spec));
+}
+
+// LEASE_LAUNCHES of the environment says how many launches are played.
+TEST(LeaseJobs, HaveTheirGpusAloneAndWaitForThem) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_jobs.py")};
+  expect_success(std::move(spec));
+}
+
+TEST(LifelineHang, DecidesAsItShould) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_hang.py")};
+  expect_success(std::move(spec));
+}
+
+TEST(Flight, TheDumpsAreRead) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_flight.py")};
+  expect_success(std::move(spec));
+}
+
+TEST(LeaseTurns, NoTwoLaunchesWaitForEachOther) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_turns.py")};
+  expect_success(std::move(spec));
+}
+
+// SEEDS of the environment says how many plays.
+TEST(SweepPolicy, NoPointRunsTwiceAndNoneIsForgotten) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_sweep_policy.py")};
+  expect_success(std::move(spec));
+}
+
 TEST(LifelineNews, ToldOnce) {
   SubprocessSpec spec;
   spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};

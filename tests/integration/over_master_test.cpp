@@ -177,8 +177,41 @@ TEST_F(OverMaster, WhereTheServerTakesNoMoreOverOneAutoTakesAnother) {
   const auto two = connection->open("cat", {});
   EXPECT_THROW(connection->open("cat", {}), ssh::TooManyChannels);
   EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
-  EXPECT_THROW(connect(sshd, config::ConnectBy::openssh), ssh::TooManyChannels);
   EXPECT_FALSE(one->finished());
+}
+
+TEST_F(OverMaster, BeyondMaxSessionsThereIsASecondMasterUnlessItAsksAQuestion) {
+  TestSshd sshd(client.public_key(), {"MaxSessions 1"});
+  std::vector<std::unique_ptr<ssh::Connection>> connections;
+  std::vector<std::unique_ptr<ssh::Channel>> running;
+  const auto hold = [&] {
+    connections.push_back(connect(sshd, config::ConnectBy::openssh));
+    running.push_back(connections.back()->open("cat", {}));
+  };
+  hold();
+  hold();
+  hold();
+  EXPECT_EQ(control_sockets(client.masters()).size(), 3U);
+  EXPECT_FALSE(over_master(*connect(sshd, config::ConnectBy::automatic)));
+  running[1].reset();  // a place on one that is open is used again
+  connections[1].reset();
+  EXPECT_EQ(run(*connect(sshd, config::ConnectBy::openssh), "echo again").out, "again\n");
+  hold();
+  EXPECT_EQ(control_sockets(client.masters()).size(), 3U);
+  // As where a code would be asked for: another login is no way out, and none is named.
+  write_file_atomic(sshd.folder() / "authorized_keys", "", 0600);
+  for (const auto by : {config::ConnectBy::openssh, config::ConnectBy::automatic}) {
+    try {
+      connect(sshd, by);
+      FAIL() << "it logged in";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.cause(), Cause::refused) << error.message();
+      EXPECT_THAT(error.hint(), testing::HasSubstr("MaxSessions"));
+    }
+  }
+  ssh::Target target = ssh::resolve(client.config(), sshd.server(client.key()), client.ssh_config());
+  EXPECT_TRUE(ssh::Masters(client.masters(), client.ssh_config()).close(target));
+  EXPECT_TRUE(control_sockets(client.masters()).empty()) << "all of them are closed";
 }
 
 TEST_F(OverMaster, ATcpConnectionFromTheServer) {

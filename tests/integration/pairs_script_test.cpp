@@ -23,6 +23,21 @@ class PairsScript : public ::testing::TestWithParam<const char*> {
   }
 };
 
+// As on old distributions: it cannot run pairs.py, and does not know the options that it is called with.
+TEST_P(PairsScript, AnOldPythonIsNone) {
+  const TempFolder folder("remote-old-python-");
+  const std::filesystem::path old = folder.path() / "python3";
+  write_file_atomic(old, "#!/bin/sh\necho Python 2.7.18 >&2\n", 0755);
+  const PairsRequest request{.own = 0, .token = "abc", .addresses = {"127.0.0.1"}, .python = "python3"};
+  SubprocessSpec spec;
+  spec.argv = split(GetParam(), ' ');
+  spec.argv.insert(spec.argv.end(), {"-c", "PATH=$old:$PATH; . \"$remote_program/main.sh\""});
+  spec.set_env = {{"remote_program", test::source_folder + std::string("/src/server")},
+                  {"old", folder.path().string()}};
+  const ExecResult result = run_subprocess(spec, pairs_script(request).open_input());
+  EXPECT_FALSE(read_answer<PairsAnswer>(result.out, PairsAnswer(request)).has_python);
+}
+
 TEST_P(PairsScript, WithoutPythonItTellsNamesAndWays) {
   const PairsRequest request{.own = 0,
                              .token = "abc",

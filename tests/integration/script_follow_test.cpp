@@ -2,6 +2,7 @@
 #include <functional>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <remote/error.hpp>
 
 #include "base/clock.hpp"
@@ -167,11 +168,21 @@ TEST_P(JobFollow, WhatWasWrittenLastComesLast) {
   for (const char* command :
        {"echo first; sleep 1.1; echo last >&2", "echo first >&2; sleep 1.1; echo last"}) {
     SCOPED_TRACE(command);
-    const JobId id = start(command);
-    wait_end(id);
-    const auto request =
-        test::program_as("exec 2>&1;", follow_script(jobs_folder, {id, 0, 0, std::nullopt, false}));
-    EXPECT_TRUE(test::program_output(*connection, request).ends_with("\nfirst\nlast\n"));
+    const JobId ended = start(command);
+    const JobId running = start(command + std::string("; exec sleep 1000"));
+    wait_end(ended);
+    until(
+        [&] {
+          return file(running, "job.out") + file(running, "job.err") ==
+                 file(ended, "job.out") + file(ended, "job.err");
+        },
+        "the lines of the job that runs");
+    for (const JobId& id : {ended, running}) {
+      const auto request =
+          test::program_as("exec 2>&1;", follow_script(jobs_folder, {id, 0, 0, std::nullopt, id == running}));
+      EXPECT_THAT(test::program_output(*connection, request), ::testing::EndsWith("\nfirst\nlast\n"));
+    }
+    kill(running);
   }
 }
 

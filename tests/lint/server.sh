@@ -28,7 +28,7 @@ actions/run.sh|eval "$environment" || exit 127
 actions/shell.sh|eval "$environment" || echo "remote: cannot enter the Python environment" >&2
 actions/slurm_stacks.sh|--nodes=1 --ntasks=1 --nodelist="$so_node" sh -c 'remote_program=$0 && . "$0/main.sh"' "$kept" 2>"$so_err") || exit
 actions/stacks.sh|eval "$activate" >/dev/null
-actions/start.sh|eval "$lifeline_activate" >/dev/null
+lib/python.sh|eval "$1" >/dev/null
 actions/tree.sh|eval "$activate" >/dev/null
 lib/backend_slurm_state.sh|ls -a "$f_dir" >/dev/null 2>&1
 lib/container_job.sh|eval "br_value=\${$br_name-}"

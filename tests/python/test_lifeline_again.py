@@ -18,9 +18,11 @@ STEPS = 300  # ticks of half a second
 class World:
     """Servers whose lifelines are played: one policy each, with a job whose ranks live, are being ended, or are dead."""
 
-    def __init__(self, seed, servers, most=20, least=1):
+    def __init__(self, seed, servers, most=20, least=1, spares=0, **request):
+        self.request = request  # more of the lifelines'
         self.random = random.Random(seed)
-        self.names = ["s%d" % number for number in range(servers)]
+        self.names = ["s%d" % number for number in range(servers + spares)]
+        self.spares = spares
         self.now = 0.0
         self.mail = []  # (when, from, to, text)
         self.cut = set()
@@ -28,6 +30,9 @@ class World:
         self.most, self.least = most, least
         self.servers = {name: Server(self, name) for name in self.names}
         self.restarts = 0
+        self.attempts = []
+        self.sick = set()
+        self.checkpoint = None
 
     def post(self, sender, to, text):
         if (sender, to) in self.cut and self.random.random() < 0.8:
@@ -69,8 +74,9 @@ class Server:
         self.world = world
         self.name = name
         self.drift = world.random.uniform(0.991, 1.0)  # the clock's rate
-        self.attempt = 1
-        self.lives = True
+        idle = world.names.index(name) >= len(world.names) - world.spares
+        self.attempt = 0 if idle else 1
+        self.lives = not idle
         self.dies_at = None
         self.job = types.SimpleNamespace(id="job-" + name, rank=world.names.index(name), ended=False, failed=False, round=None)
         self.until = None
@@ -78,6 +84,8 @@ class Server:
         self.killer = None  # when the kill that goes on is done
         self.released = False
         self.log = []
+        self.mark = None  # of its failures
+        self.stubborn = False  # nothing ends its ranks
         self.question = 0
         self.make()
 
@@ -102,10 +110,19 @@ class Server:
     def tell(self, name, text):
         self.world.post(self.name, name, text)
 
-    def mark(self, job):
-        return "m%d" % self.world.random.randrange(10**6)
+    def failure(self, job):
+        mark = self.mark or self.world.random.choice(["gpu", "disk", "m%d" % self.world.random.randrange(10**6)])
+        return job.rank, job.round[1], job.round[2], mark
+
+    def note_attempt(self, *words):
+        self.world.attempts.append(words)
+
+    def note_sick(self, mark):
+        self.world.sick.add(self.name)
 
     def checkpoints(self):
+        if self.world.checkpoint:
+            return [self.world.checkpoint]
         return ["c%d" % (self.world.now // 10)]
 
     def port(self):
@@ -120,6 +137,8 @@ class Server:
         request = {"server": [self.name], "servers": world.names, "address": ["a"], "port": ["1"], "grace": ["1"], "timeout": [str(LEASE)]}
         request["again"] = [str(world.most), str(world.least), "any"]
         request["counts"] = ["1"] * len(world.names)
+        request["spares"] = [str(world.spares)]
+        request.update(world.request)
         self.policy = AgainPolicy(request, [self.job], self.clock(), self.broadcast, lambda *_: None, self)
 
     def broadcast(self, text):
@@ -136,9 +155,9 @@ class Server:
         self.killer = None
         self.make()
 
-    def fail(self, kind):
+    def fail(self, kind, code="9"):
         if self.lives and self.dies_at is None:
-            self.dead((kind, "9"))
+            self.dead((kind, code))
 
     def dead(self, how):
         self.lives, self.dies_at = False, None
@@ -147,7 +166,7 @@ class Server:
     def pass_time(self):
         if self.lives and self.dies_at is not None and self.world.now >= self.dies_at:
             self.dead(("signal", "15"))
-        if self.lives and self.dies_at is None and self.clock() > self.lease_until:  # the guard beside the supervisor
+        if self.lives and self.dies_at is None and self.clock() > self.lease_until and not self.stubborn:  # the guard beside the supervisor
             self.dies_at = self.world.now + self.world.random.uniform(0, KILL)
         if self.killer is not None and self.world.now >= self.killer:
             self.killer = None
@@ -163,20 +182,180 @@ class Server:
             self.lives = self.lives and self.policy.by is None
             return
         if self.killer is None and self.policy.jobs_to_kill(self.clock()):
-            if self.lives and self.dies_at is None:
+            if self.lives and self.dies_at is None and not self.stubborn:
                 self.dies_at = self.world.now + self.world.random.uniform(0, KILL)
             self.killer = (self.dies_at or self.world.now) + 0.5
 
 
 def play(seed, servers):
     """Whether two attempts lived at once, and how often ranks began."""
-    world = World(seed, servers)
+    world = World(seed, servers, spares=seed // 2 % 3)
     for _ in range(STEPS):
         world.step()
         world.trouble()
         if len(world.living()) > 1:
             return True, world.restarts
     return False, world.restarts
+
+
+class Quiet(World):
+    """Nothing is late or lost but what a test says."""
+
+    def __init__(self, *words, **more):
+        super().__init__(1, *words, **more)
+        self.delay = 0.0
+
+    def until(self, condition):
+        for _ in range(STEPS):
+            if condition():
+                return
+            self.step()
+            assert len(self.living()) <= 1
+        raise AssertionError("it does not come to that")
+
+    def at(self, number, *names):
+        """Whether these and no others have ranks of this attempt."""
+        living = {name for name, server in self.servers.items() if server.lives}
+        return living == set(names) and all(self.servers[name].attempt == number for name in names)
+
+    def lose(self, name):
+        self.cut = {(one, other) for one in self.names for other in self.names if name in (one, other)}
+        self.random.random = lambda: 0.0
+
+
+class Rules(unittest.TestCase):
+    def setUp(self):
+        self.kill, lifeline_again.KILL_SECONDS = lifeline_again.KILL_SECONDS, KILL + 1
+        self.delay, lifeline_again.LONGEST_DELAY = lifeline_again.LONGEST_DELAY, 1
+
+    def tearDown(self):
+        lifeline_again.KILL_SECONDS, lifeline_again.LONGEST_DELAY = self.kill, self.delay
+
+    def test_a_spare_takes_the_place_of_a_lost_server(self):
+        world = Quiet(3, least=3, spares=2)
+        world.until(lambda: world.now > 5)
+        self.assertTrue(world.at(1, "s0", "s1", "s2"))  # a spare has no ranks
+        world.lose("s1")
+        world.until(lambda: world.at(2, "s0", "s2", "s3"))
+        shape = world.servers["s3"].log[0][1][1:5]
+        self.assertEqual(shape, ["3", "1", "1", "3"])  # the ranks of s1
+        self.assertEqual(world.servers["s2"].log[0][1][1:5], ["3", "2", "2", "3"])  # as before
+        world.servers["s3"].fail("exit")
+        world.until(lambda: world.at(3, "s0", "s2", "s3"))
+        self.assertEqual([words[4].split(":")[0] for words in world.attempts], ["lost", "3"])
+
+    def test_a_spare_that_is_lost_takes_no_place(self):
+        world = Quiet(2, least=1, spares=1)
+        world.until(lambda: world.now > 5)
+        world.lose("s2")
+        world.until(lambda: world.now > 20)
+        self.assertTrue(world.at(1, "s0", "s1"))  # and nobody misses it
+        world.servers["s1"].fail("exit")
+        world.until(lambda: world.at(2, "s0", "s1"))
+        for name in ("s0", "s1"):
+            world.servers[name].dead(("exit", "0"))
+        world.until(lambda: world.servers["s0"].released and world.servers["s1"].released)
+        self.assertEqual(world.servers["s0"].policy.gone, {"s2": "left"})
+
+    def test_a_server_that_fails_twice_by_itself_is_left_out(self):
+        world = Quiet(2, least=2, spares=1)
+        world.servers["s1"].mark = "gpu"
+        for number in (1, 2):
+            world.until(lambda number=number: world.at(number, "s0", "s1"))
+            world.servers["s1"].fail("exit")
+            world.until(lambda: not world.servers["s1"].lives)
+        world.until(lambda: world.at(3, "s0", "s2"))
+        world.until(lambda: world.servers["s1"].released)
+        self.assertEqual(world.sick, {"s1"})
+        later = world.now + 20
+        world.until(lambda: world.now > later)
+        self.assertTrue(world.at(3, "s0", "s2"))  # its end is not that of the others
+        self.assertEqual([words[5] for words in world.attempts], [False, True])
+
+    def test_two_causes_are_not_one(self):
+        world = Quiet(2, least=2, spares=1)
+        for number, mark in ((1, "gpu"), (2, "disk"), (3, "m1")):
+            world.until(lambda number=number: world.at(number, "s0", "s1"))
+            world.servers["s1"].mark = mark
+            world.servers["s1"].fail("exit")
+            world.until(lambda: not world.servers["s1"].lives)
+        world.until(lambda: world.at(4, "s0", "s1"))
+        self.assertEqual(world.sick, set())
+
+    def test_the_first_server_is_never_left_out(self):
+        world = Quiet(2, least=1, spares=1)
+        world.servers["s0"].mark = "gpu"
+        world.until(lambda: world.at(1, "s0", "s1"))
+        world.until(lambda: world.now > 3)
+        world.servers["s0"].fail("exit")
+        world.until(lambda: world.at(2, "s0", "s1"))
+        world.servers["s0"].fail("signal", "11")
+        world.until(lambda: world.at(3, "s0", "s1"))
+        self.assertEqual(world.sick, set())
+
+    def test_without_a_spare_a_sick_server_ends_the_launch(self):
+        world = Quiet(2, least=2)
+        world.servers["s1"].mark = "gpu"
+        for number in (1, 2):
+            world.until(lambda number=number: world.at(number, "s0", "s1"))
+            world.until(lambda: world.now > 3)
+            world.servers["s1"].fail("exit")
+            world.until(lambda: not world.servers["s1"].lives)
+        world.until(lambda: world.servers["s0"].released and world.servers["s1"].released)
+        self.assertEqual(world.servers["s0"].policy.by, "rank:1")
+
+    def test_a_failure_that_follows_from_a_peers_gives_way(self):
+        world = Quiet(2, least=2, final=["7"])
+        world.servers["s0"].mark = "peer"
+        world.servers["s1"].mark = "m1"
+        world.until(lambda: world.now > 5)
+        world.servers["s0"].fail("exit", "1")
+        world.step()
+        world.servers["s1"].fail("exit", "3")
+        world.until(lambda: world.at(2, "s0", "s1"))
+        self.assertEqual(world.attempts[0][4], "1:exit:3:m1:s1")
+        world.until(lambda: world.now > 10)
+        world.servers["s0"].fail("exit", "1")
+        world.step()
+        world.servers["s1"].fail("exit", "7")  # after which it does not begin anew
+        world.until(lambda: world.servers["s1"].released)
+        self.assertEqual(world.servers["s0"].policy.by, "rank:1")
+
+    def test_what_cannot_be_ended_ends_the_launch(self):
+        world = Quiet(3, least=1)
+        world.until(lambda: world.now > 5)
+        world.servers["s1"].stubborn = True
+        world.servers["s2"].fail("exit")
+        world.until(lambda: world.servers["s0"].released and world.servers["s2"].released)
+        self.assertEqual(world.restarts, 0)
+
+    def test_exit_codes_after_which_it_does_not_begin_anew(self):
+        for code, anew in (("9", False), ("8", True)):
+            world = Quiet(2, least=2, final=["2", "9"])
+            world.until(lambda world=world: world.now > 5)
+            world.servers["s1"].fail("exit", code)
+            world.until(lambda world=world: world.servers["s0"].released or world.at(2, "s0", "s1"))
+            self.assertEqual(world.at(2, "s0", "s1"), anew, code)
+
+    def test_a_signal_is_no_exit_code(self):
+        world = Quiet(2, least=2, final=["9"])
+        world.until(lambda: world.now > 5)
+        world.servers["s1"].fail("signal", "9")
+        world.until(lambda: world.at(2, "s0", "s1"))
+
+    def test_twice_at_one_place_ends_the_launch(self):
+        for newer in (False, True):
+            world = Quiet(2, least=2)
+            world.checkpoint = "c1"
+            world.servers["s1"].mark = "m1"
+            for number in (1, 2, 3):  # the first attempt had no checkpoint
+                world.until(lambda world=world, number=number: world.at(number, "s0", "s1"))
+                world.until(lambda world=world: world.now > 3)
+                world.checkpoint = "c2" if newer and number == 2 else "c1"
+                world.servers["s1"].fail("exit")
+                world.until(lambda world=world: not world.servers["s1"].lives)
+            world.until(lambda world=world: world.servers["s0"].released or world.at(4, "s0", "s1"))
+            self.assertEqual(world.servers["s0"].released, not newer)
 
 
 class Simulation(unittest.TestCase):
@@ -214,14 +393,14 @@ class Simulation(unittest.TestCase):
             old_grant(policy, words, now)
 
         def unfenced(policy, now):
-            policy.answered = {name: -1000.0 for name in policy.members}
+            policy.answered = {name: -1000.0 for name in policy.members.names}
             old_go_on(policy, now)
 
         def hasty(policy, *words):
             old_init(policy, *words)
             if words[-1].until is not None:
                 policy.quiet_until = -1000.0
-                policy.answered = {name: -1000.0 for name in policy.members}
+                policy.answered = {name: -1000.0 for name in policy.members.names}
 
         old_init, old_grant, old_go_on = AgainPolicy.__init__, AgainPolicy.hear_grant, AgainPolicy.go_on
         self.assertGreater(without("hear_grant", from_hearing), 0, "a lease counts from when it was asked for")

@@ -5,6 +5,7 @@ import functools
 import os
 import pathlib
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import tempfile
 import textwrap
 import threading
 import unittest
+import urllib.request
 from unittest import mock
 
 import remote_launcher
@@ -20,6 +22,12 @@ from remote_launcher import Cause, Project, RemoteError
 
 def write(name, text):
     pathlib.Path(name).write_text(textwrap.dedent(text))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
 
 
 class LauncherTest(unittest.TestCase):
@@ -183,6 +191,43 @@ class LauncherTest(unittest.TestCase):
             self.assertEqual((trial["server"], trial["sent"]), ("node-1", True))
         finally:
             config.write_text(before)
+
+    def test_a_port_is_here_until_the_context_is_left(self):
+        write("serve.py", """
+            import http.server, os
+            server = http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
+            with open("port.new", "w") as file:
+                file.write(str(server.server_port))
+            os.rename("port.new", "port")
+            server.serve_forever()
+            """)
+        self.project.rsync()
+        job = self.project.job("exec python serve.py", "node-2")
+        found = self.project.run("until [ -s port ]; do sleep 0.1; done; cat port", "node-2")[0].stdout.strip()
+        with self.project.forward("node-2", int(found), f"{free_port()}:{found}") as ports:
+            self.assertEqual(len(set(ports)), 2)
+            for port in ports:
+                with urllib.request.urlopen(f"http://127.0.0.1:{port}/functions.py", timeout=60) as page:
+                    self.assertIn(b"def total", page.read())
+        with self.assertRaises(OSError):
+            urllib.request.urlopen(f"http://127.0.0.1:{ports[0]}/", timeout=60)
+        with self.assertRaises(RemoteError) as told:
+            with self.project.forward("node-2", "no port"):
+                self.fail("it was opened")
+        self.assertTrue(told.exception.usage)
+        job.kill()
+
+    def test_a_login_stays_open_until_logout(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": folder}):
+            self.assertEqual([(one["server"], one["was_open"]) for one in self.project.login("node-1", open_for="5m")],
+                             [("node-1", False)])
+            until = self.project.login()
+            self.assertEqual([(one["server"], one["was_open"]) for one in until], [("node-1", True), ("node-2", False)])
+            self.assertLess(until[0]["until"], until[1]["until"])
+            self.assertEqual([one.stdout for one in self.project.run("echo hello")], ["hello\n"] * 2)
+            self.assertEqual(self.project.logout("node-2"), ["node-2"])
+            self.assertEqual(self.project.logout(), ["node-1"])
+            self.assertEqual(self.project.logout(), [])
 
     def test_a_function_and_its_value(self):
         import functions

@@ -208,7 +208,10 @@ class LocalConnection : public ssh::Connection {
     SubprocessSpec spec;
     spec.argv = {(state_->folder.path() / "bin/sh").string(), "-c", command};
     spec.directory = home_;
-    spec.set_env = {{"HOME", home_.string()}, {"PATH", state_->path()}, {"PWD", home_.string()}};
+    spec.set_env = {{"HOME", home_.string()},
+                    {"PATH", state_->path()},
+                    {"PWD", home_.string()},
+                    {"REMOTE_LEASES", home_.string()}};
     spec.pipe_stdin = spec.pipe_stdout = spec.pipe_stderr = true;
     spec.new_session = true;
     auto pipes = std::make_shared<Pipes>(spec);
@@ -476,6 +479,7 @@ void LocalServers::add_gpus(int count) {
   for (int i = 0; i < count; ++i) {
     file << i << ", GPU-" << i << ", A\n";
   }
+  std::ofstream(folder / "apps.csv").flush();  // no process uses them
   add_nvidia_smi(folder);
 }
 

@@ -65,7 +65,7 @@ struct SshJobWorld {
       options.grace = std::chrono::seconds(0);
       options.by.text = "test";
       const auto started = store.list({.unfinished_only = true}).jobs;
-      const KillResult result = jobs::kill(direct_config(), store, *connector, started, options, Cancel());
+      const KillResult result = jobs::kill({direct_config(), store, *connector, Cancel()}, started, options);
       for (const Error& error : result.errors) {
         ADD_FAILURE() << error.message();
       }
@@ -102,7 +102,8 @@ struct SshJobWorld {
       entry.process.activate = activate;
       entries.push_back(std::move(entry));
     }
-    jobs::StartResult result = jobs::start(direct_config(), store, *connector, std::move(entries), Cancel());
+    jobs::StartResult result =
+        jobs::start({direct_config(), store, *connector, Cancel()}, std::move(entries));
     for (const Error& error : result.errors) {
       ADD_FAILURE() << error.message();
     }

@@ -692,6 +692,17 @@ TEST(Config, WhatFollowsTheEndOfALaunch) {
   EXPECT_THAT(failure("launch: {pull: true}"), HasSubstr("needs 'outputs'"));
 }
 
+TEST(Config, SparesAreServersOfTheFile) {
+  const std::string servers = "servers: {a: {hostname: h}, b: {hostname: i}}\n";
+  EXPECT_THAT(parse(servers + "spares: [b]\n", "/p/demo").spares, ElementsAre("b"));
+  EXPECT_THAT(parse(servers + "spares: b\n", "/p/demo").spares, ElementsAre("b"));
+  EXPECT_THROW(parse(servers + "spares: [c]\n", "/p/demo"), Error);
+  EXPECT_THROW(parse(servers + "spares: [a, b]\n", "/p/demo"), Error);
+  const Config config = parse(servers + "launch: {no_restart_exit: [2, '3,4']}\n", "/p/demo");
+  EXPECT_THAT(config.launch.defaults.no_restart_exit, ElementsAre(2, 3, 4));
+  EXPECT_THROW(parse(servers + "launch: {no_restart_exit: 0}\n", "/p/demo"), Error);
+}
+
 TEST(Config, AnInstallerOverHttpWithoutADigestIsWarnedOf) {
   const std::string url = "python: {miniconda_url: 'http://mirror/x.sh'";
   EXPECT_THAT(parse(url + "}", "/p/demo").warnings, ElementsAre(HasSubstr("can be changed on its way")));

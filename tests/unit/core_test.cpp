@@ -1,5 +1,6 @@
 #include "project/core.hpp"
 
+#include <cerrno>
 #include <latch>
 #include <set>
 #include <thread>
@@ -35,6 +36,12 @@ TEST(Core, ConnectIsByOneConnectorWhicheverThreadAsksFirst) {
     }
     ASSERT_EQ(std::set(seen.begin(), seen.end()).size(), 1U);
   }
+}
+
+TEST(FileError, TheHintNamesWhatIsClosedAndNotWhatIsNotThere) {
+  const TempFolder folder;
+  EXPECT_EQ(file_error("create the folder", folder.path() / "a" / "b", EACCES).hint(),
+            "check the permissions of " + folder.path().string());
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ Job full_job() {
   job.ranks = 2;
   job.needed = 1;
   job.usage = {8, 12, 3174, 65536};
+  job.hung = {.at = 1700000002, .seconds = 90, .moved_at = 1700000003};
   job.backend = "slurm";
   return job;
 }
@@ -63,6 +64,7 @@ const std::vector<Said> reasons{
     {{.kind = Kind::after_rank, .number = -1}, "ended after rank -1"},
     {{.kind = Kind::by_user, .number = 15, .text = "a, exit -5"}, "SIGTERM by a, exit -5"},
     {{.kind = Kind::after_loss, .text = "node-2"}, "ended after the loss of node-2"},
+    {{.kind = Kind::after_hang, .number = 1800}, "hung: ended after 30m 00s of standing still"},
     {{.kind = Kind::by_user, .number = 15, .text = "ada@laptop"}, "SIGTERM by ada@laptop"},
     {{.kind = Kind::by_user, .number = 40}, "SIG40"},
     {{.kind = Kind::by_user, .number = 15, .result = ExitStatus::exited(1)}, "SIGTERM, exit 1"},
@@ -93,6 +95,9 @@ TEST(JobJson, EveryFieldSurvivesRecordAndIndex) {
     EXPECT_EQ(through_json(job), job);
     EXPECT_EQ(through_index(job), job);
   }
+  bare.hung = {.at = 1700000002, .seconds = 90};
+  EXPECT_EQ(through_json(bare), bare);
+  EXPECT_EQ(through_index(bare), bare);
 }
 
 TEST(JobJson, EveryReasonHasItsTextAndSurvives) {

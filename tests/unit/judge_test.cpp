@@ -362,6 +362,25 @@ TEST(JudgeSame, APackageThatIsMissingIsNamed) {
   EXPECT_EQ(found(findings[0], "same-packages")->detail, "numpy missing on gpu1 and gpu2, 1.26.4 on gpu3");
 }
 
+TEST(JudgeSame, WhereOnlySomeHaveTorchTheirSoftwareIsTheMeasure) {
+  auto all = cluster(3);
+  for (const int i : {0, 1}) {
+    all[i].facts.torch = "";
+    all[i].facts.python = "3.12.1";
+    all[i].facts.packages["numpy"].version = "2.0.1";
+  }
+  auto findings = judge_same(all);
+  EXPECT_EQ(found(findings[2], "same-python")->status, CheckStatus::ok);
+  EXPECT_EQ(found(findings[2], "same-packages")->status, CheckStatus::ok);
+  EXPECT_THAT(found(findings[0], "same-python")->detail, HasSubstr("Python 3.12 on gpu1 and gpu2, 3.11 on"));
+  // pip has no such version
+  all[2].facts.torch = "1.13.0a0";
+  all[2].facts.packages["torch"] = {"1.13.0a0+gitunknown", true};
+  findings = judge_same(all);
+  EXPECT_EQ(found(findings[1], "same-torch")->fix->where, Fix::Where::server_as_root);
+  EXPECT_EQ(found(findings[1], "same-torch")->fix->text, "apt-get install -y python3-torch");
+}
+
 TEST(JudgeSame, PackagesOfTheDistributionMayBeMissingButNotDiffer) {
   auto all = cluster(3);
   all[1].facts.packages.erase("six");

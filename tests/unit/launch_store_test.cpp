@@ -68,6 +68,10 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   request.restarts = 4;
   request.restart_on = {RestartCause::oom, RestartCause::lost};
   request.min_servers = 1;
+  request.lease = {.gpus = 2, .cpus = 3, .memory = std::uint64_t{5} << 30U, .wait = true};
+  request.hang_after = std::chrono::seconds(90);
+  request.on_hang = OnHang::restart;
+  request.no_restart_exit = {2, 3};
   request.python = false;
   request.enable_stacks = false;
   request.lost_after = std::chrono::seconds(7);
@@ -86,6 +90,9 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   EXPECT_EQ(read->request->hosts[0].gpus, request.hosts[0].gpus);
   EXPECT_EQ(read->request->lost_after, request.lost_after);
   EXPECT_EQ(read->request->restart_on, request.restart_on);
+  EXPECT_EQ(read->request->hang_after, request.hang_after);
+  EXPECT_EQ(read->request->on_hang, OnHang::restart);
+  EXPECT_EQ(read->request->no_restart_exit, request.no_restart_exit);
 }
 
 TEST_F(LaunchStoreTest, WhatIsWrittenIsReadAndTheListSaysTheSameFromItsIndex) {
@@ -147,6 +154,15 @@ TEST_F(LaunchStoreTest, WhatCannotBeHadIsAskedForThreeTimes) {
   EXPECT_FALSE(records_.may_try_again(record.id));
   records_.close(record.id);
   EXPECT_TRUE(records_.open().empty());
+}
+
+// That no launch is on record is said only where it could be seen.
+TEST_F(LaunchStoreTest, AFolderThatCannotBeReadIsNotAnEmptyOne) {
+  EXPECT_TRUE(records_.list().empty());
+  make_folders(folder_);
+  fs::create_directory_symlink("launches", folder_ / "launches");  // open(2) refuses it, also for root
+  EXPECT_THROW(records_.list(), Error);
+  EXPECT_THROW(records_.open(), Error);
 }
 
 TEST_F(LaunchStoreTest, NothingIsFollowedOrRemovedThatItDidNotMake) {

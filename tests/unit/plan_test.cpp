@@ -95,6 +95,27 @@ TEST(PlanGolden, Torchrun) {
   expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
+// The processes start again with other numbers: no command line may have those of the first time.
+TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "torchrun";
+  spec.restarts = true;
+  const PlannedProcess agent = make_plan(spec, two).processes[1];
+  for (const char* option : {"--nnodes=\"$GROUP_WORLD_SIZE\" ", "--node_rank=\"$NODE_RANK\" ",
+                             "--master_addr=10.0.0.1 ", "--master_port=\"$MASTER_PORT\" "}) {
+    EXPECT_NE(agent.command.find(option), std::string::npos) << option << agent.command;
+  }
+  EXPECT_EQ(value_of(agent, "GROUP_WORLD_SIZE"), "2");
+  EXPECT_EQ(value_of(agent, "NODE_RANK"), "1");
+  EXPECT_EQ(value_of(agent, "MASTER_PORT"), "20500");
+  EXPECT_EQ(value_of(agent, "RANK"), "(unset)");  // torch_agent.py takes a process with it for a worker
+  spec.torchrun.rendezvous = "c10d";
+  EXPECT_NE(make_plan(spec, two).processes[1].command.find("--rdzv_endpoint=10.0.0.1:\"$MASTER_PORT\" "),
+            std::string::npos);
+  spec.torchrun = {.nodes = "1:2"};
+  EXPECT_THROW(make_plan(spec, two), Error);
+}
+
 std::vector<Node> two_with_mpi(const std::string& version, bool root = false) {
   std::vector<Node> nodes = two;
   for (Node& node : nodes) {

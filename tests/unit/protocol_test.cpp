@@ -82,6 +82,9 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   };
   const JobReason rank{.kind = Kind::after_rank, .number = 12};
   const JobReason loss{.kind = Kind::after_loss, .text = "b é: %41"};
+  const JobReason hang{.kind = Kind::after_hang, .number = 90};
+  EXPECT_EQ(parse_by("hang:90"), hang);
+  EXPECT_EQ(parse_by("hang:x"), user("hang:x"));
   EXPECT_EQ(parse_by("rank:12"), rank);
   EXPECT_EQ(parse_by("lost:b%20%C3%A9%3A%20%2541"), loss);
   EXPECT_EQ(parse_by("launch"), JobReason{.kind = Kind::by_launch});
@@ -91,8 +94,8 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   EXPECT_EQ(parse_by("user:-"), user(""));
   EXPECT_EQ(parse_by("rank:x"), user("rank:x"));
   EXPECT_FALSE(parse_by("user:%4"));
-  for (const JobReason& by : {rank, loss, JobReason{.kind = Kind::by_launch}, user("rank 2"), user("launch"),
-                              user("a:b"), user("")}) {
+  for (const JobReason& by : {rank, loss, hang, JobReason{.kind = Kind::by_launch}, user("rank 2"),
+                              user("launch"), user("a:b"), user("")}) {
     EXPECT_EQ(parse_by(by_word(by)), by) << by_word(by);
   }
   // of older builds
@@ -101,6 +104,21 @@ TEST(Protocol, WhoEndedAJobIsOneWord) {
   EXPECT_EQ(parse_by("ada@laptop"), user("ada@laptop"));
   EXPECT_EQ(parse_by("rank%20x"), user("rank x"));
   EXPECT_EQ(parse_by("-"), user(""));
+}
+
+TEST(Protocol, WhenALaunchStoodStillIsRead) {
+  const auto hung_in = [](const std::string& word) {
+    return read_answer<StatusAnswer>("@remote1 now 1763712000\n@remote1 job " + id_a +
+                                     " running hung=" + word + " out=0 err=9\n@remote1 end\n")
+        .jobs.front()
+        .hung;
+  };
+  EXPECT_EQ(hung_in("1763711000:1800:"), (Hung{.at = 1763711000, .seconds = 1800}));
+  EXPECT_EQ(hung_in("1763711000:1800:1763711500"),
+            (Hung{.at = 1763711000, .seconds = 1800, .moved_at = 1763711500}));
+  for (const char* word : {"1:2", "x:2:", "1:-2:", "1:2:x", "9999999999999:2:"}) {
+    EXPECT_THROW(hung_in(word), Error) << word;
+  }
 }
 
 TEST(Protocol, PartsOfASecondAreRead) {
@@ -149,6 +167,34 @@ TEST(Protocol, WhatWaitsInADebuggerIsRead) {
                Error);
 }
 
+TEST(Protocol, AttemptsAreRead) {
+  const auto read = [&](const std::string& line) {
+    return read_answer<StatusAnswer>("@remote1 now 1\n@remote1 job " + id_a +
+                                     " ended end=exit:0:9000:supervisor out=0 err=0\n@remote1 attempt " +
+                                     line + "\n@remote1 end\n")
+        .jobs.at(0)
+        .attempts;
+  };
+  Attempt attempt{.number = 1, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::exit};
+  attempt.rank = 3;
+  attempt.server = "my gpu";
+  attempt.result = ExitStatus::exited(7);
+  EXPECT_EQ(read(id_a + " 1 1000 2500 3000 exit 7 3 0 my%20gpu"), std::vector<Attempt>{attempt});
+  attempt.cause = RestartCause::oom;
+  attempt.result = ExitStatus::signalled(9);
+  attempt.left_out = true;
+  EXPECT_EQ(read(id_a + " 1 1000 2500 3000 oom 9 3 1 my%20gpu"), std::vector<Attempt>{attempt});
+  attempt = {.number = 2, .began_at = 1, .failed_at = 2, .next_at = 3, .cause = RestartCause::lost};
+  attempt.server = "b";
+  EXPECT_EQ(read(id_a + " 2 1000 2000 3000 lost - - 0 b"), std::vector<Attempt>{attempt});
+  for (const std::string& line :
+       {id_b + " 1 1 2 3 lost - - 0 b", id_a + " 0 1 2 3 lost - - 0 b", id_a + " 1 x 2 3 lost - - 0 b",
+        id_a + " 1 1 2 3 boredom - - 0 b", id_a + " 1 1 2 3 exit 256 0 0 b", id_a + " 1 1 2 3 lost - - 0",
+        id_a + " 1 1 2 3 lost - - 0 %zz", id_a + " 1 1 2 3 lost - - 0 b c"}) {
+    EXPECT_THROW(read(line), Error) << line;
+  }
+}
+
 TEST(Protocol, KillRepliesAreRead) {
   const auto answer = read_answer<KillAnswer>(
       "@remote1 now 5\n@remote1 kill " + id_a + " killed 3\n@remote1 kill " + id_b +
@@ -158,7 +204,7 @@ TEST(Protocol, KillRepliesAreRead) {
   EXPECT_THROW(read_answer<KillAnswer>("@remote1 kill " + id_a + " killed 3\n@remote1 end\n"), Error);
   EXPECT_EQ(answer.status.jobs[0].phase, StatusReply::Phase::ended);
   EXPECT_EQ(answer.status.server_now, 5);
-  EXPECT_GT(answer.told_ms, 0);
+  EXPECT_GT(answer.status.told_ms, 0);
   const auto& replies = answer.jobs;
   ASSERT_EQ(replies.size(), 2U);
   EXPECT_EQ(replies[0].outcome, KillReply::Outcome::killed);

@@ -201,6 +201,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"ended_after_loss", JobState::running,
              ended(term, 15, {.kind = JobReason::Kind::after_loss, .text = "node-2"}), alive,
              JobState::killed, term, "ended after the loss of node-2"},
+        Case{"ended_after_hang", JobState::running,
+             ended(term, 15, {.kind = JobReason::Kind::after_hang, .number = 90}), alive, JobState::killed,
+             term, "hung: ended after 1m 30s of standing still"},
         Case{"ended_after_what_is_no_rank", JobState::running, ended(term, 15, *parse_by("rank%20x")), alive,
              JobState::killed, term, "SIGTERM by rank x"},
         Case{"launch_given_up", JobState::running, ended(kill9, 15, {.kind = JobReason::Kind::by_launch}),
@@ -359,6 +362,20 @@ TEST(Transitions, ClocksThatMayAgreeDo) {
   EXPECT_EQ(clocks_of(answer, 999000, 999800).ahead_ms, 300);
   EXPECT_EQ(clocks_of(answer, 999000, 999800).local, 999);
   EXPECT_EQ(clocks_of(answer, 999000, 999800).server, 1000);
+}
+
+// Of many jobs, or from a busy server: it tells its clock first.
+TEST(Transitions, AnAnswerThatTakesLongMovesNoTime) {
+  StatusAnswer answer;
+  answer.server_now = 1000;
+  answer.server_now_ms = 1000100;
+  answer.told_ms = 1000200;
+  const Clocks late = clocks_of(answer, 1000000, 1025200);
+  EXPECT_EQ(late.server, 1025);
+  EXPECT_EQ(late.local, 1025);
+  EXPECT_EQ(late.ahead_ms, 0);
+  answer.server_now_ms = 1000300;
+  EXPECT_EQ(clocks_of(answer, 1000000, 1025200).ahead_ms, 100);
 }
 
 TEST(Transitions, SilenceIsUnknownWithTheAgeOfTheNews) {

@@ -80,6 +80,41 @@ TEST(Verdict, AnElasticLaunchSucceedsOnEnoughServers) {
   EXPECT_TRUE(verdict_of(agents).left.empty());
 }
 
+TEST(Verdict, ASpareCountsOnceItHasReplacedAServer) {
+  std::vector<Job> jobs = {rank(0, JobState::succeeded, 104), rank(2, JobState::succeeded, 104),
+                           rank(3, JobState::succeeded, 104)};
+  jobs[2].spare = true;
+  EXPECT_EQ(verdict_of(jobs).total, 2);
+  EXPECT_EQ(verdict_of(jobs).succeeded, 2);
+  for (Job& job : jobs) {
+    job.needed = 2;
+  }
+  jobs[0].attempts = {
+      {.number = 1, .began_at = 10, .failed_at = 22, .next_at = 40, .cause = RestartCause::lost}};
+  jobs[0].attempts[0].server = "b";
+  jobs[1].state = JobState::unknown;
+  jobs[2].pid = 7;
+  jobs[2].server = "c";
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_EQ(verdict.left, std::vector<std::string>{"b"});
+  EXPECT_EQ(verdict.succeeded, 2);
+  ASSERT_EQ(verdict.attempts.size(), 1U);
+  EXPECT_EQ(cli::attempt_text(verdict.attempts[0]), "attempt 1: server b was lost after 12s");
+  EXPECT_THAT(cli::state_text(jobs), ::testing::EndsWith(", attempt 2"));
+}
+
+TEST(Verdict, AnAttemptIsToldByItsFailure) {
+  Attempt attempt{.number = 2, .began_at = 10, .failed_at = 12, .next_at = 13, .cause = RestartCause::exit};
+  attempt.rank = 3;
+  attempt.server = "b";
+  attempt.result = ExitStatus::exited(7);
+  EXPECT_EQ(cli::attempt_text(attempt), "attempt 2: rank 3 on b failed (exit 7) after 2s");
+  attempt.cause = RestartCause::oom;
+  attempt.left_out = true;
+  EXPECT_EQ(cli::attempt_text(attempt),
+            "attempt 2: rank 3 on b ran out of memory after 2s, and the server was left out as sick");
+}
+
 TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
   const JobReason loss_of_first{.kind = JobReason::Kind::after_loss, .text = "a"};
   std::vector<Job> agents = {rank(0, JobState::succeeded, 104),
@@ -95,6 +130,20 @@ TEST(Verdict, AServerThatWasCutOffTookTheOthersForLost) {
   agents[0] = rank(0, JobState::killed, 104, loss_of_first);  // it knows by itself that it was away
   agents[0].needed = 1;
   EXPECT_EQ(verdict_of(agents).lost_server, "a");
+}
+
+TEST(Verdict, ALaunchThatStoodStillHasNoFirstFailure) {
+  const JobReason after_hang{.kind = JobReason::Kind::after_hang, .number = 1800};
+  std::vector<Job> jobs = {rank(0, JobState::killed, 104, after_hang), rank(1, JobState::failed, 104),
+                           rank(2, JobState::killed, 104, after_hang)};
+  jobs[1].after_peer = true;
+  const Verdict verdict = verdict_of(jobs);
+  EXPECT_FALSE(verdict.first || verdict.killed_first);
+  ASSERT_TRUE(verdict.hung);
+  EXPECT_EQ(verdict.hung->reason.number, 1800);
+  EXPECT_EQ(cli::verdict_headline(verdict), "hung: ended after 30m 00s of standing still");
+  EXPECT_EQ(cli::verdict_hint(verdict), "what its ranks did then: remote job-why --launch 1");
+  EXPECT_EQ(cli::aftermath(verdict), "2 were ended, 1 aborted after it");
 }
 
 TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {

@@ -231,10 +231,82 @@ TEST(Why, AFullDiskIsSaid) {
   EXPECT_THAT(lines_of({sample}), testing::Contains("the disk of /dev/shm on a is full"));
 }
 
+std::string flight(int rank, int number, const std::string& state, const std::string& call) {
+  return fmt::format("@remote1 flight {} {} 0 {} {} {}\n", JobId().text(), rank, number, state, call);
+}
+
+WhySample with_flights(const std::string& flights) {
+  return sample_of("a", {waiting(0), waiting(1), waiting(2)}, flights);
+}
+
+TEST(WhyFlight, WhoDidNotComeToTheCollective) {
+  const std::string reduce = "all_reduce Float 3x4";
+  std::string flights = flight(2, 0, "member", "- - -");
+  for (int rank = 0; rank < 3; ++rank) {
+    flights += flight(rank, 11, "completed", reduce);
+    flights += rank == 2 ? "" : flight(rank, 12, "started", reduce) + flight(rank, 13, "scheduled", reduce);
+  }
+  const Why why = judge({with_flights(flights)}, {}, 0);
+  ASSERT_EQ(why.collectives.size(), 1U);
+  EXPECT_EQ(why.collectives[0].kind, WhyCollective::Kind::missing);
+  EXPECT_EQ(why.collectives[0].number, 12U);
+  EXPECT_EQ(why.collectives[0].missing, std::vector<int>{2});
+  EXPECT_THAT(cli::why_lines(why),
+              testing::Contains("collective 12 of process group 0: ranks 0-1 are in all_reduce of Float 3x4; "
+                                "rank 2 did not come (the last was 11)"));
+  EXPECT_EQ(cli::why_json(why)["collectives"][0]["kind"], "missing");
+}
+
+TEST(WhyFlight, WhoCameWithAnotherShapeOrFunction) {
+  const auto line = [](const std::string& first, const std::string& other) {
+    const Why why = judge({with_flights(flight(0, 1, "started", first) + flight(1, 1, "started", first) +
+                                        flight(2, 1, "scheduled", other))},
+                          {}, 0);
+    EXPECT_EQ(why.collectives.at(0).kind, first == other || first.starts_with("all_to")
+                                              ? WhyCollective::Kind::stuck
+                                              : WhyCollective::Kind::differs);
+    return cli::why_lines(why).back();
+  };
+  EXPECT_EQ(line("all_reduce Float 3x4", "all_reduce Float 3x5"),
+            "collective 1 of process group 0: rank 2 is in all_reduce of Float 3x5; ranks 0-1 are in "
+            "all_reduce of Float 3x4");
+  EXPECT_EQ(
+      line("all_reduce Float 3x4", "broadcast Float 3x4"),
+      "collective 1 of process group 0: rank 2 is in broadcast of Float 3x4; ranks 0-1 are in all_reduce "
+      "of Float 3x4");
+  EXPECT_EQ(line("all_to_all Float 3", "all_to_all Float 4"),
+            "collective 1 of process group 0: ranks 0-2 are in all_to_all of Float 3");
+  EXPECT_EQ(line("barrier - -", "barrier - -"), "collective 1 of process group 0: ranks 0-2 are in barrier");
+}
+
+TEST(WhyFlight, WhatCameAboutIsNotTold) {
+  const std::string reduce = "all_reduce Float 3x4";
+  std::string flights;
+  for (int rank = 0; rank < 3; ++rank) {
+    flights += flight(rank, 11, "completed", reduce);
+  }
+  // what has left the buffers of the others
+  flights += flight(0, 10, "completed", reduce) + flight(0, 12, "completed", reduce);
+  EXPECT_TRUE(judge({with_flights(flights)}, {}, 0).collectives.empty());
+}
+
+TEST(Why, WhatWasKeptSaysOfWhen) {
+  Why why = judge({sample_of("a", {waiting(0), waiting(1)})}, {}, 0);
+  EXPECT_TRUE(cli::why_json(why)["as_of"].is_null());
+  why.kept = WhyKept{1700000000, 1804};
+  EXPECT_THAT(cli::why_lines(why).front(),
+              testing::MatchesRegex("as it was at .*, after 30m 04s of standing still:"));
+  EXPECT_EQ(cli::why_json(why)["as_of"], "2023-11-14T22:13:20Z");
+  EXPECT_EQ(cli::why_json(why)["hung_s"], 1804);
+}
+
 TEST(Why, RefusesForeignAnswers) {
   for (const std::string line :
        {"look 2 5", "state 0 x", "state 0 5 1 SS 0 0 -", "state 0 5 1 S 0 0 a/b", "rank 0 abc 4 0 0",
-        "address 0A", "silent ../../../", "process x", "pipe 4 x -", "hangs now", "other"}) {
+        "address 0A", "silent ../../../", "process x", "pipe 4 x -", "hangs now", "other", "kept 1",
+        "kept x 2", "flight x 0 0 1 started a b c",
+        "flight 00000000000000000000000000000000 -1 0 1 started a b c",
+        "flight 00000000000000000000000000000000 0 0 1 started a b c/d"}) {
     EXPECT_THROW(servers::read_answer<WhyAnswer>("@remote1 " + line + "\n@remote1 end\n"), Error) << line;
   }
 }

@@ -178,6 +178,12 @@ int run_check(Context& context, const CheckArguments& arguments) {
 void add_check(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_check);
   add_server_option(command, context, arguments.request.servers);
+  context.completers[command
+                         .add_option("--well", arguments.request.well,
+                                     "Servers that are well again after being left out")
+                         ->type_name("NAME")
+                         ->delimiter(',')
+                         ->allow_extra_args(false)] = NameKind::servers;
   command.add_flag("--deep", arguments.request.deep,
                    "Also import torch and compare the libraries that it loads");
   command.add_flag("--bandwidth", arguments.request.bandwidth,

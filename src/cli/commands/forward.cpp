@@ -102,6 +102,14 @@ ForwardedPort parse_reverse(const std::string& word) {
 std::vector<ForwardedPort> ports_of(Context& context, const ForwardArguments& arguments) {
   std::vector<ForwardedPort> ports;
   std::optional<std::string> server;
+  bool without_port = false;  // the last server
+  const auto require_port = [&] {
+    if (without_port) {
+      throw Error::usage("remote forward",
+                         fmt::format("'{}' names no port, nor a server with one", visible_line(*server, 60)),
+                         example(context.project().server_names()));
+    }
+  };
   const auto add = [&](ForwardedPort port) {
     if (!port.rank) {
       const std::vector<std::string> names = context.project().server_names();
@@ -116,16 +124,21 @@ std::vector<ForwardedPort> ports_of(Context& context, const ForwardArguments& ar
   for (const std::string& word : arguments.words) {
     if (const auto port = parse_port(word)) {
       add(*port);
+      without_port = false;
     } else {
+      require_port();
       server = word;
+      without_port = true;
     }
   }
   for (const std::string& word : arguments.reverse) {
     add(parse_reverse(word));
+    without_port = false;
   }
   if (ports.empty()) {
     throw Error::usage("remote forward", "it needs a port", example(context.project().server_names()));
   }
+  require_port();
   return ports;
 }
 

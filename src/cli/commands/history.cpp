@@ -19,6 +19,7 @@
 #include "cli/show/job_table.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/sweeps.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -223,19 +224,26 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   put(text, "launch", keys_of(record) + (record.name.empty() ? "" : "  " + record.name));
   put(text, "note", record.note);
   put(text, "state", std::string(to_string(record.state)));
-  if (record.ended_at && record.state != JobState::succeeded) {
+  const bool is_sweep = !record.jobs.empty() && record.jobs.front().point;
+  if (is_sweep) {
+    put(text, "", sweep_text(record.jobs));
+  } else if (record.ended_at && record.state != JobState::succeeded) {
     put(text, "", verdict_headline(verdict));
     put(text, "", aftermath(verdict));
   }
   put(text, "command", record.command);
   put(text, "launcher",
       fmt::format("{}, {}; remote {}", record.beginning.launcher,
-                  counted(static_cast<std::size_t>(record.ranks), "rank"), record.version));
+                  counted(static_cast<std::size_t>(record.ranks), is_sweep ? "point" : "rank"),
+                  record.version));
   put(text, "tags", join(record.tags, ", "));
   put(text, "variables", join(record.variables, ", "));
   put(text, "began", format_local_time(record.began_at));
   put(text, "ended",
       record.ended_at ? fmt::format("{}, after {}", format_local_time(*record.ended_at), took(record)) : "");
+  for (const Attempt& attempt : verdict.attempts) {
+    put(text, attempt.number == verdict.attempts.front().number ? "attempts" : "", attempt_text(attempt));
+  }
   put(text, "notify", record.news);
   put(text, "code", code_text(record));
   put(text, "patch", record.patch.lexically_proximate(current_folder()).string());
@@ -253,7 +261,9 @@ std::string record_text(const Context& context, const PastLaunch& record) {
     text += "\n" + job_table(context, rows, {.ranks = true, .past = true});
   }
   if (!record.last_lines.empty()) {
-    text += fmt::format("\nlast lines of {}:\n", verdict.first ? rank_text(*verdict.first) : "stderr");
+    text += fmt::format("\nlast lines of {}:\n", !verdict.first ? "stderr"
+                                                 : is_sweep     ? describe(*verdict.first)
+                                                                : rank_text(*verdict.first));
     for (const std::string& line : record.last_lines) {
       text += "  " + visible_line(line) + "\n";
     }

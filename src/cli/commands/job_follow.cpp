@@ -2,7 +2,10 @@
 // only if all succeeded.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <utility>
+#include <variant>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -145,8 +148,29 @@ void leave_since(Project& project, const WaitArguments& arguments, std::vector<J
   std::erase_if(jobs, [&](const Job& job) { return job.key < key; });
 }
 
+void tell_of_ended(Context& context, std::ptrdiff_t launches) {
+  if (launches > 0) {
+    context.terminal.notice(fmt::format(
+        "{} of them had ended before and count, too; --since last waits for the newest alone", launches));
+  }
+}
+
+// What the servers tell of these jobs at once. One that is too slow for that is waited for all the same,
+// which is no news.
+std::vector<Job> asked_quickly(Context& context, std::vector<Job> jobs) {
+  const auto usual = std::exchange(context.on_event, [&context](const Event& event) {
+    if (!std::holds_alternative<SilentServer>(event)) {
+      context.show(event);
+    }
+  });
+  jobs = context.project().refresh(std::move(jobs));
+  context.on_event = usual;
+  return jobs;
+}
+
 int wait(Context& context, const WaitArguments& arguments) {
   const JobOptions& options = arguments.jobs;
+  const std::int64_t begin = now_seconds();
   std::vector<Job> jobs = context.project().jobs({.selection = options.selection(),
                                                   .some = options.named(),
                                                   .unfinished_only = !options.named(),
@@ -154,15 +178,13 @@ int wait(Context& context, const WaitArguments& arguments) {
   if (!options.named()) {  // it is not waited for what an ended one has left behind
     std::erase_if(jobs, [](const Job& job) { return is_final(job.state); });
   }
+  std::ptrdiff_t before = -1;  // launches of a tag that had ended; below 0: none are counted
   if (!arguments.since.empty()) {
     leave_since(context.project(), arguments, jobs);
   } else if (!options.tags.empty() && by_launch(jobs).size() > 1) {
-    jobs = context.project().refresh(std::move(jobs));  // that some have ended may not be known here yet
-    const auto before = static_cast<std::size_t>(std::ranges::count_if(by_launch(jobs), has_ended));
-    if (before > 0) {
-      context.terminal.notice(fmt::format(
-          "{} of them had ended before and count, too; --since last waits for the newest alone", before));
-    }
+    jobs = asked_quickly(context, std::move(jobs));  // that some have ended may not be known here yet
+    before = std::ranges::count_if(by_launch(jobs), has_ended);
+    tell_of_ended(context, before);
   }
   EndTeller ends(context.terminal, jobs);
   const auto take = [&](const Job& job) {
@@ -186,6 +208,12 @@ int wait(Context& context, const WaitArguments& arguments) {
   }
   const FollowResult result = context.project().wait(jobs, [&](std::size_t, const Job& job) { take(job); });
   ends.finish(result.verdict.has_value());
+  if (before == 0) {  // what a slow server has told by now
+    tell_of_ended(context, std::ranges::count_if(by_launch(result.jobs), [&](const Batch& batch) {
+                    return has_ended(batch) &&
+                           std::ranges::all_of(batch, [&](const Job& job) { return end_of(job) < begin; });
+                  }));
+  }
   show_end(context, result);
   if (context.options.json) {
     context.print(jobs_json(result.jobs));

@@ -221,7 +221,7 @@ int run_list(Context& context, const ListArguments& arguments) {
   // What is wrong with a launch is reported below the table, once.
   std::vector<Event> notes;
   context.on_event = [&](const Event& event) {
-    if (std::holds_alternative<NoLifeline>(event)) {
+    if (std::holds_alternative<NoLifeline>(event) || std::holds_alternative<SweepTrouble>(event)) {
       notes.push_back(event);
     } else {
       context.show(event);

@@ -62,6 +62,7 @@ struct JobArguments {
   std::string array;
   std::string id;
   SlurmOptions slurm;
+  LeaseOptions lease;
   CommandOption command;
   EnvOptions env;
   WorkdirOption workdir;
@@ -99,6 +100,7 @@ JobRequest request_of(Context& context, const JobArguments& arguments) {
     request.enable_stacks = true;
   }
   request.env.insert(request.env.end(), arguments.slurm.env().begin(), arguments.slurm.env().end());
+  request.lease = arguments.lease.choose({});
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
   if (!arguments.id.empty()) {
@@ -177,6 +179,7 @@ void add_job_run(CLI::App& command, Context& context) {
   arguments.workdir.add(command);
   add_image_option(command, arguments.request.image);
   add_new_tag_option(command, arguments.request.tags, "Tag of the job; repeatable");
+  arguments.lease.add(command);
   arguments.slurm.add(command, context);
   command.add_option("--array", arguments.array, "Slurm: one job for each number (SLURM_ARRAY_TASK_ID)")
       ->type_name("0-9");

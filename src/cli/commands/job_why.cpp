@@ -21,11 +21,36 @@ struct WhyArguments {
   JobOptions jobs;
   int seconds = 5;
   bool evidence = false;
+  bool kept = false;
 };
+
+// The jobs of a launch that has ended and stood still before that, or with --kept of any; none: it is to be
+// looked at as it is now.
+std::vector<Job> with_kept(Context& context, const WhyArguments& arguments) {
+  if (!arguments.kept && !arguments.jobs.by_name()) {
+    return {};
+  }
+  JobSelection selection = arguments.jobs.selection();
+  if (!arguments.jobs.by_name()) {
+    selection.launches = {"last"};
+  }
+  std::vector<Job> jobs = context.project().jobs({.selection = selection});
+  const bool hung = std::ranges::any_of(jobs, [](const Job& job) { return job.hung.has_value(); });
+  const bool over = std::ranges::all_of(jobs, [](const Job& job) { return is_final(job.state); });
+  if (arguments.kept && !hung) {
+    throw Error::usage("job-why --kept", "nothing was kept: these jobs did not stand still",
+                       "--hang-after of a launch keeps it");
+  }
+  return arguments.kept || (hung && over) ? jobs : std::vector<Job>();
+}
 
 int run_why(Context& context, const WhyArguments& arguments) {
   std::optional<Waiting> waiting(std::in_place, context.terminal, "for servers with jobs");
-  ChosenRanks chosen = choose_ranks(context.project(), "job-why", arguments.jobs);
+  ChosenRanks chosen{with_kept(context, arguments), {}};
+  const bool kept = !chosen.jobs.empty();
+  if (!kept) {
+    chosen = choose_ranks(context.project(), "job-why", arguments.jobs);
+  }
   std::ranges::move(chosen.absent, std::back_inserter(chosen.jobs));
   std::set<std::optional<JobId>> launches;
   std::ranges::transform(chosen.jobs, std::inserter(launches, launches.end()), &Job::launch);
@@ -33,8 +58,9 @@ int run_why(Context& context, const WhyArguments& arguments) {
     throw Error::usage("job-why", "these jobs are not of one launch",
                        "name one: remote job-why --launch KEY");
   }
-  waiting->set("for two looks at " + server_names(chosen.jobs));
-  const Why why = context.project().why(chosen.jobs, {.between = std::chrono::seconds(arguments.seconds)});
+  waiting->set((kept ? "for what was kept on " : "for two looks at ") + server_names(chosen.jobs));
+  const Why why =
+      context.project().why(chosen.jobs, {.between = std::chrono::seconds(arguments.seconds), .kept = kept});
   waiting.reset();
   if (context.options.json) {
     context.print(why_json(why));
@@ -62,6 +88,8 @@ void add_job_why(CLI::App& command, Context& context) {
   auto& arguments = arguments_of(command, context, run_why);
   arguments.jobs.add(command, context, "Jobs with this tag (default: the newest running launch)");
   arguments.jobs.add_words(command, context);
+  command.add_flag("--kept", arguments.kept,
+                   "Show how it was when the launch was found to hang (--hang-after)");
   command.add_flag("--evidence", arguments.evidence, "Show what each rank and server showed");
   add_number_option(command, "--between", arguments.seconds, "Seconds between two looks (default: 5)",
                     "SECONDS", 1, 600);

@@ -50,6 +50,8 @@ struct LaunchArguments {
   int failure_grace_s = 5;
   int lost_after_s = 60;
   RestartOptions restarts;
+  LeaseOptions lease;
+  HangOptions hang;
   SlurmOptions slurm;
   bool use_env = false;
   bool pdb_on_error = false;
@@ -75,7 +77,7 @@ void show_started(Context& context, const LaunchResult& launched, const std::str
   ui::Table table({{"KEY", true}, {"RANKS", true}, "SERVER"});
   table.add({ranges(keys), std::to_string(plan.world_size), server_names(launched.jobs)});
   context.terminal.out(table.text(context.terminal));
-  if (!plan.batch_script.empty()) {
+  if (!plan.batch_script.empty() || launched.jobs.front().state == JobState::queued) {
     const Job& job = launched.jobs.front();
     context.terminal.notice(fmt::format("{}, {}; follow rank 0 with: remote job-tail --launch {}",
                                         counted(static_cast<std::size_t>(plan.world_size), "rank"),
@@ -189,11 +191,12 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;
   }
+  request.lease = arguments.lease.choose(usual);
   const std::optional<std::string> nproc = arguments.nproc ? arguments.nproc : usual.nproc;
   launch.one_a_server =
-      arguments.kind == Kind::any && !nproc &&
+      arguments.kind == Kind::any && !nproc && request.lease.gpus == 0 &&
       std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
-  request.nproc = nproc.value_or(arguments.kind == Kind::any ? "1" : "auto");
+  request.nproc = nproc.value_or(arguments.kind == Kind::any && request.lease.gpus == 0 ? "1" : "auto");
   refuse_other_launcher(arguments.name, request);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
@@ -205,6 +208,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.failure_grace = std::chrono::seconds(arguments.failure_grace_s);
   request.lost_after = std::chrono::seconds(arguments.lost_after_s);
   arguments.restarts.choose(arguments.name, usual, request);
+  arguments.hang.choose(arguments.name, usual, request);
   request.requeue = arguments.slurm.requeue();
   request.after = arguments.slurm.jobs_before(context);
   if (arguments.follow.value_or(false)) {
@@ -313,6 +317,8 @@ void add_running_options(CLI::App& command, LaunchArguments& arguments) {
                     "Seconds of silence after which a server counts as lost (default: 60)", "SECONDS", 2,
                     86400);
   arguments.restarts.add(command);
+  arguments.lease.add(command);
+  arguments.hang.add(command);
   command.add_option("--name", arguments.request.name, "Name of the launch in the history")
       ->type_name("NAME");
   command.add_option("--note", arguments.request.note, "Note for the history")->type_name("TEXT");

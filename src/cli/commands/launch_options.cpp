@@ -1,11 +1,13 @@
 #include "cli/commands/launch_options.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <remote/launch_texts.hpp>
 
+#include "base/decimal.hpp"
 #include "base/files.hpp"
 #include "base/strings.hpp"
 #include "cli/given_file.hpp"
@@ -187,10 +189,14 @@ void RestartOptions::add(CLI::App& command) {
                     "Times that all ranks start again after a failure (default: 0)", "N", 0, 1000);
   command
       .add_option("--restart-on", restart_on_,
-                  "Failures after which they start again: exit, signal, oom, lost (default: any)")
+                  "Failures after which they start again: exit, signal, oom, lost, hang (default: any)")
       ->type_name("CAUSE")
       ->delimiter(',')
-      ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost"}));
+      ->check(CLI::IsMember({"any", "exit", "signal", "oom", "lost", "hang"}));
+  command.add_option("--no-restart-exit", no_restart_exit_, "Exit codes of a rank after which they do not")
+      ->type_name("CODE")
+      ->delimiter(',')
+      ->allow_extra_args(false);
   add_number_option(command, "--min-servers", min_servers_,
                     "Servers that are enough to start again when others are lost (default: all)", "N", 1,
                     100000);
@@ -199,16 +205,23 @@ void RestartOptions::add(CLI::App& command) {
 void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual,
                             LaunchRequest& request) const {
   request.restarts = restarts_.value_or(usual.restarts.value_or(0));
-  const bool given = min_servers_ || !restart_on_.empty();
+  const bool given = min_servers_ || !restart_on_.empty() || !no_restart_exit_.empty();
   if (request.restarts == 0) {
     if (given) {
       throw Error::usage(
-          fmt::format("remote {}: --restarts is required with --restart-on and --min-servers", name), "",
-          "say how often the ranks start again, such as --restarts 3");
+          fmt::format(
+              "remote {}: --restarts is required with --restart-on, --no-restart-exit and --min-servers",
+              name),
+          "", "say how often the ranks start again, such as --restarts 3");
     }
     return;  // what configs.yaml says of restarts has no effect then
   }
   request.min_servers = min_servers_ ? min_servers_ : usual.min_servers;
+  if (std::ranges::any_of(no_restart_exit_, [](int code) { return code < 1 || code > 255; })) {
+    throw Error::usage(fmt::format("remote {}: --no-restart-exit takes exit codes from 1 to 255", name), "",
+                       "separate them by commas: --no-restart-exit 2,3");
+  }
+  request.no_restart_exit = no_restart_exit_.empty() ? usual.no_restart_exit : no_restart_exit_;
   request.restart_on = usual.restart_on;
   if (!restart_on_.empty()) {
     request.restart_on.clear();
@@ -220,6 +233,60 @@ void RestartOptions::choose(const std::string& name, const LaunchDefaults& usual
         break;
       }
     }
+  }
+}
+
+void LeaseOptions::add(CLI::App& command) {
+  add_number_option(command, "--gpus", gpus_, "Free GPUs to have alone, on each server", "N", 0, 1024);
+  add_number_option(command, "--cpus", cpus_, "Cores to lease, on each server", "N", 0, 100000);
+  command.add_option("--memory", memory_, "Memory to lease, on each server: 64G, 500M")->type_name("SIZE");
+  add_switch(command, "--wait,!--no-wait", wait_, "Wait in line until what is leased is free");
+}
+
+LeaseRequest LeaseOptions::choose(const LaunchDefaults& usual) const {
+  LeaseRequest lease;
+  lease.gpus = gpus_.value_or(usual.gpus.value_or(0));
+  lease.cpus = cpus_.value_or(usual.cpus.value_or(0));
+  lease.memory = usual.memory.value_or(0);
+  if (!memory_.empty()) {
+    const auto size = parse_size(memory_);
+    if (!size) {
+      throw Error::usage(fmt::format("wrong --memory '{}'", visible_line(memory_, 60)), "it is no size",
+                         "give a size such as 64G or 500M");
+    }
+    lease.memory = *size;
+  }
+  // What configs.yaml says of waiting has no effect where nothing is leased.
+  lease.wait = wait_.value_or(lease.any() && usual.wait.value_or(false));
+  return lease;
+}
+
+void HangOptions::add(CLI::App& command) {
+  constexpr double most = 100000;
+  command
+      .add_option("--hang-after", minutes_,
+                  "Minutes without output and work of any rank after which the launch hangs (default: never)")
+      ->type_name("MINUTES")
+      ->check(CLI::Range(0.0, most));
+  command.add_option("--on-hang", action_, "What to do then (default: leave)")
+      ->check(CLI::IsMember({"leave", "kill", "restart"}));
+}
+
+void HangOptions::choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const {
+  request.hang_after = minutes_ ? std::chrono::seconds(std::llround(std::ceil(*minutes_ * 60)))
+                                : usual.hang_after.value_or(std::chrono::seconds(0));
+  if (request.hang_after.count() == 0) {
+    if (action_) {
+      throw Error::usage(fmt::format("remote {}: --hang-after is required with --on-hang", name), "",
+                         "say after how many minutes, such as --hang-after 30");
+    }
+    return;
+  }
+  const bool starts_again =
+      std::ranges::find(request.restart_on, RestartCause::hang) != request.restart_on.end();
+  request.on_hang = usual.on_hang.value_or(starts_again ? OnHang::restart : OnHang::leave);
+  if (action_) {
+    request.on_hang = *parse_on_hang(*action_);
   }
 }
 

@@ -76,7 +76,7 @@ class WorkdirOption {
   std::optional<std::string> given_;
 };
 
-// --restarts, --restart-on, --min-servers
+// --restarts, --restart-on, --no-restart-exit, --min-servers
 class RestartOptions {
  public:
   void add(CLI::App& command);
@@ -87,6 +87,33 @@ class RestartOptions {
   std::optional<int> restarts_;
   std::optional<int> min_servers_;
   std::vector<std::string> restart_on_;
+  std::vector<int> no_restart_exit_;
+};
+
+// --gpus, --cpus, --memory, --wait
+class LeaseOptions {
+ public:
+  void add(CLI::App& command);
+  // The command line wins over configs.yaml.
+  LeaseRequest choose(const LaunchDefaults& usual) const;
+
+ private:
+  std::optional<int> gpus_;
+  std::optional<int> cpus_;
+  std::string memory_;
+  std::optional<bool> wait_;
+};
+
+// --hang-after, --on-hang
+class HangOptions {
+ public:
+  void add(CLI::App& command);
+  // After RestartOptions. `name`: of the command.
+  void choose(const std::string& name, const LaunchDefaults& usual, LaunchRequest& request) const;
+
+ private:
+  std::optional<double> minutes_;
+  std::optional<std::string> action_;
 };
 
 // --launcher

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <iterator>
 #include <optional>
+#include <tuple>
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ std::vector<Job> choose_launch(Project& project, const JobOptions& options) {
 // Where a page goes when nobody says so: beside the jobs' output, which no rsync sends.
 fs::path reports_folder(Project& project) {
   project.require_trust();  // the folder may be a link that leads out of the project
-  const fs::path folder = project.folder() / ".remote" / "reports";
+  fs::path folder = project.folder() / ".remote" / "reports";
   make_folders(folder, 0700);
   return folder;
 }
@@ -123,7 +124,9 @@ std::vector<PastLaunch> several_launches(Context& context, const JobOptions& opt
   if (launches.size() > most) {
     throw Error::usage("remote report", fmt::format("more than {} launches are named", most), "name fewer");
   }
-  std::ranges::stable_sort(launches, {}, &PastLaunch::began_at);
+  // Two may begin in one second.
+  std::ranges::sort(launches, {},
+                    [](const PastLaunch& one) { return std::tuple(one.began_at, one.first_key); });
   return launches;
 }
 

@@ -62,6 +62,17 @@ void add_settings(ui::Table& table, const ServerInfo& server, bool name_on_each)
   }
 }
 
+// ", 3 leased"
+std::string leased_in_short(const ServerState& state) {
+  const auto leased = [&](const Gpu& gpu) {
+    return state.load && std::ranges::any_of(state.load->leases, [&](const Lease& lease) {
+             return std::ranges::count(lease.gpus, gpu.uuid) > 0;
+           });
+  };
+  const auto gpus = std::ranges::count_if(state.gpu_facts.gpus, leased);
+  return gpus == 0 ? "" : fmt::format(", {} leased", gpus);
+}
+
 // `login`: what stands in that column; nullptr where there is none.
 void add_state(ui::Table& table, const ServerState& state, const char* login) {
   ui::Cell gpus("-");
@@ -79,7 +90,7 @@ void add_state(ui::Table& table, const ServerState& state, const char* login) {
       state.load ? fmt::format("{:.1f} on {}", state.load->load,
                                counted(static_cast<std::size_t>(state.load->cpus), "CPU"))
                  : "-",
-      in_short(state.gpu_facts)};
+      in_short(state.gpu_facts) + leased_in_short(state)};
   if (login != nullptr) {
     cells.insert(cells.begin() + 2, ui::Cell(login));
   }

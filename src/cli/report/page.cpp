@@ -152,6 +152,10 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
                        {"err", visible(tail.err)}});
     }
   }
+  std::vector<std::string> attempts;
+  for (const Job& job : report.jobs) {
+    std::ranges::transform(job.attempts, std::back_inserter(attempts), attempt_text);
+  }
   Json problems = Json::array();
   Json errors = Json::array();
   for (const Error& error : report.errors) {
@@ -168,6 +172,7 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
           {"headline", fmt::format("{} on {}: {}{}", count_text(report.jobs), server_names(report.jobs),
                                    visible_line(state_text(report.jobs)), used.empty() ? "" : "; " + used)},
           {"cause", cause_of(report)},
+          {"attempts", attempts},
           {"problems", std::move(problems)},
           {"errors", std::move(errors)},
           {"jobs", jobs_of(report)},

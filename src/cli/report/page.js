@@ -47,6 +47,9 @@
     at("state").textContent = data.state;
     at("state").className = "badge " + data.look;
     at("headline").textContent = data.headline;
+    const attempts = data.attempts || []; // several launches on one page have none
+    at("attempts").hidden = attempts.length === 0;
+    at("attempts").replaceChildren(...attempts.map(text => element("li", text)));
     const cause = data.cause;
     at("cause").hidden = !cause;
     if (cause) {

@@ -60,6 +60,7 @@ class EventText {
     terminal_.notice(event.server + ": connected again, going on where it stopped");
   }
   void operator()(const NoLifeline& event);
+  void operator()(const SweepTrouble& event);
   void operator()(const RankWaits& event) {
     terminal_.notice(fmt::format("{}: waiting in {}: {}", describe(event.job), wait_text(event.wait),
                                  attach_command(event.job, event.wait)));
@@ -131,6 +132,19 @@ void EventText::operator()(const LinkLeftOut& event) {
       : event.why == Why::circle
           ? fmt::format("it points to {}, which it is in itself", target)
           : fmt::format("it points out of the project, to {} (`remote trust` allows it)", target)));
+}
+
+void EventText::operator()(const SweepTrouble& event) {
+  using Cause = SweepTrouble::Cause;
+  const std::string why = event.cause == Cause::stopped ? "its process there was stopped"
+                          : event.cause == Cause::gone  ? "what the server kept of it is gone"
+                          : event.cause == Cause::dead  ? "its process there is dead"
+                                                        : visible_line(event.detail);
+  terminal_.warning(event.all
+                        ? fmt::format("{}: gives out no points of sweep {}, {}. To go on: remote sweep "
+                                      "--resume {}",
+                                      event.server, event.key, why, event.key)
+                        : fmt::format("{}: begins no points of sweep {}: {}", event.server, event.key, why));
 }
 
 void EventText::operator()(const NoLifeline& event) {

@@ -4,6 +4,7 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <remote/sweep.hpp>
 #include <remote/verdict.hpp>
 
 #include "base/clock.hpp"
@@ -47,6 +48,7 @@ ui::Style style_of_row(const TableRow& row) {
 }
 
 constexpr std::size_t longest_reason = 32;
+constexpr std::size_t longest_point = 60;
 constexpr std::size_t most_used_told = 10;  // an array may have a thousand jobs
 
 std::int64_t begin_of(const Job& job) {
@@ -67,7 +69,7 @@ std::string duration(const Batch& batch, std::int64_t now) {
       end = std::max(end.value_or(*job.ended_at), *job.ended_at);
     } else if (goes_on) {
       end = now;
-    } else {
+    } else if (!job.point || !job.point->waiting) {
       known = false;  // of a job that does not answer it is not known how long it ran
     }
   }
@@ -88,6 +90,9 @@ Job brief(Job job) {
 
 std::string ranks_text(const Batch& batch, const TableOptions& options) {
   if (options.ranks) {
+    if (batch.front().point) {
+      return visible_line(sweep_point_text(batch.front().point->values), longest_point);
+    }
     return batch.front().rank ? rank_numbers(batch.front()) : "";
   }
   return batch.front().launch ? count_text(batch) : "";

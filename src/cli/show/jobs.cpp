@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+#include <remote/sweep.hpp>
 
 #include "base/clock.hpp"
 #include "base/command.hpp"
@@ -50,6 +51,23 @@ std::string lead(const Verdict& verdict) {
 
 }  // namespace
 
+std::string attempt_text(const Attempt& attempt) {
+  const std::string server = visible_line(attempt.server);
+  const std::string took = format_duration(std::max<std::int64_t>(attempt.failed_at - attempt.began_at, 0));
+  std::string text = fmt::format("attempt {}: ", attempt.number);
+  if (attempt.cause == RestartCause::hang) {
+    text += "no rank wrote or computed any more";
+  } else if (!attempt.rank) {
+    text += fmt::format("server {} was lost", server);
+  } else if (attempt.cause == RestartCause::oom) {
+    text += fmt::format("rank {} on {} ran out of memory", *attempt.rank, server);
+  } else {
+    text += fmt::format("rank {} on {} failed{}", *attempt.rank, server,
+                        attempt.result ? fmt::format(" ({})", attempt.result->describe()) : "");
+  }
+  return text + " after " + took + (attempt.left_out ? ", and the server was left out as sick" : "");
+}
+
 std::string verdict_headline(const Verdict& verdict) {
   if (verdict.first) {
     const Job& first = *verdict.first;
@@ -65,6 +83,9 @@ std::string verdict_headline(const Verdict& verdict) {
     return verdict.killed > 0
                ? state_text(killed)
                : fmt::format("{} on {}: {}", rank_text(killed), killed.server, state_text(killed));
+  }
+  if (verdict.hung) {
+    return jobs::reason_text(verdict.hung->reason);
   }
   if (!verdict.lost_server.empty()) {
     return verdict.lost_server + " was lost";
@@ -117,6 +138,9 @@ std::vector<std::string> missing_names(const Verdict& verdict) {
 }  // namespace
 
 std::string verdict_hint(const Verdict& verdict) {
+  if (verdict.hung) {
+    return fmt::format("what its ranks did then: remote job-why --launch {}", verdict.hung->key);
+  }
   if (const std::string name = missing_module(last_word(verdict)); !name.empty()) {
     return fmt::format(
         "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
@@ -134,6 +158,9 @@ std::string verdict_hint(const Verdict& verdict) {
 namespace {
 
 void show_verdict(ui::Terminal& terminal, const Verdict& verdict, const std::string& hint) {
+  for (const Attempt& attempt : verdict.attempts) {
+    terminal.notice(attempt_text(attempt));
+  }
   if (verdict.succeeded == verdict.total) {
     terminal.notice(
         verdict.total == 1 ? "the rank succeeded" : fmt::format("all {} ranks succeeded", verdict.total),
@@ -210,7 +237,8 @@ std::string own_state_text(const Job& job) {
   std::string reason = jobs::reason_text(job.reason);
   if (job.state == JobState::killed) {
     using Kind = JobReason::Kind;
-    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss) {
+    if (job.reason.kind == Kind::after_rank || job.reason.kind == Kind::after_loss ||
+        job.reason.kind == Kind::after_hang) {
       return reason;
     }
     if (job.reason.kind == Kind::by_user || job.reason.kind == Kind::by_launch) {
@@ -219,6 +247,9 @@ std::string own_state_text(const Job& job) {
   }
   if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
     text += " " + job.result->describe();
+  }
+  if (job.state == JobState::running && reason.empty() && job.hung && !job.hung->moved_at) {
+    reason = "hung: standing still since " + format_local_time(job.hung->at - job.hung->seconds);
   }
   if (!job.waits.empty()) {
     const std::size_t more = job.waits.size() - 1;
@@ -270,6 +301,10 @@ std::string failed_node(const Job& job) {
 
 std::string describe(const Job& job) {
   const std::string node = failed_node(job);
+  if (job.point) {
+    return fmt::format("job {} ({}{})", job.key, visible_line(sweep_point_text(job.point->values), 60),
+                       job.point->waiting ? "" : " on " + job.server);
+  }
   return job.rank
              ? fmt::format("job {} ({} on {})", job.key, rank_text(job), node.empty() ? job.server : node)
              : fmt::format("job {} on {}", job.key, job.server);

@@ -12,6 +12,8 @@
 #include "base/strings.hpp"
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
+#include "cli/show/sweeps.hpp"
+#include "jobs/job_json.hpp"
 
 namespace remote::cli {
 namespace {
@@ -61,7 +63,16 @@ std::string trouble(const Batch& batch) {
     const std::string how = killed_text(*verdict.killed_first);
     return verdict.killed > 0 ? how : fmt::format("{} {}", rank_text(*verdict.killed_first), how);
   }
+  if (verdict.hung) {
+    return jobs::reason_text(verdict.hung->reason);
+  }
   return verdict.lost_server.empty() ? "" : "ended after the loss of " + verdict.lost_server;
+}
+
+// The attempt of a launch that has started again; "" for the first one.
+std::string attempt_of(const Batch& batch) {
+  const auto found = std::ranges::find_if(batch, [](const Job& job) { return !job.attempts.empty(); });
+  return found == batch.end() ? "" : fmt::format(", attempt {}", found->attempts.back().number + 1);
 }
 
 }  // namespace
@@ -147,9 +158,12 @@ bool is_over(const Batch& batch) {
   return std::ranges::all_of(batch, [](const Job& job) { return remote::is_over(job); });
 }
 
-std::string state_text(const Batch& batch) {
+static std::string state_of(const Batch& batch) {
   if (batch.size() == 1 && ranks_of(batch.front()) == 1 && silence_of(batch) == 0) {
     return state_text(batch.front());
+  }
+  if (batch.front().point) {
+    return sweep_text(batch) + (has_ended(batch) ? left_text(batch) : "");
   }
   const std::string wrong = trouble(batch);
   if (const std::vector<std::string> left = verdict_of(batch).left; has_ended(batch) && !left.empty()) {
@@ -173,6 +187,10 @@ std::string state_text(const Batch& batch) {
     text += ", silent for " + rough_duration(silent);
   }
   return wrong.empty() ? text : text + "; " + wrong;
+}
+
+std::string state_text(const Batch& batch) {
+  return state_of(batch) + attempt_of(batch);
 }
 
 std::string usage_text(const Batch& batch) {
@@ -220,6 +238,9 @@ std::string age_of_output(const Job& job) {
 std::string count_text(const Batch& batch) {
   std::map<std::string, int> counts;
   for (const Job& job : batch) {
+    if (is_idle(job)) {
+      continue;
+    }
     counts[is_final(job.state) ? "ended" : std::string(to_string(job.state))] += ranks_of(job);
   }
   std::vector<std::string> parts;

@@ -40,6 +40,14 @@ const char* why_word(LinkLeftOut::Why why) {
   return "circle";
 }
 
+const char* cause_word(SweepTrouble::Cause cause) {
+  using Cause = SweepTrouble::Cause;
+  return cause == Cause::stopped ? "stopped"
+         : cause == Cause::gone  ? "gone"
+         : cause == Cause::dead  ? "dead"
+                                 : "says";
+}
+
 const char* cause_word(NoLifeline::Cause cause) {
   using Cause = NoLifeline::Cause;
   switch (cause) {
@@ -108,6 +116,14 @@ struct Teller {
           {{"server", one.name}, {"cause", cause_word(one.cause)}, {"detail", or_null(one.detail)}});
     }
     return {"no_lifeline", {{"servers", all}, {"for_all", event.for_all}}};
+  }
+  Told operator()(const SweepTrouble& event) const {
+    return {"sweep_trouble",
+            {{"key", event.key},
+             {"server", event.server},
+             {"cause", cause_word(event.cause)},
+             {"detail", or_null(event.detail)},
+             {"all", event.all}}};
   }
   Told operator()(const RankWaits& event) const {
     return {"rank_waits", {{"job", jobs::to_json(event.job)}, {"wait", event.wait.id}}};
@@ -232,7 +248,9 @@ void EventStream::verdict(const Verdict& verdict) {
          {"ahead_ms", or_null(verdict.ahead_ms)},
          {"last_lines", verdict.last_lines},
          {"lost_server", or_null(verdict.lost_server)},
+         {"hung_s", verdict.hung ? Json(verdict.hung->reason.number) : Json(nullptr)},
          {"left", verdict.left},
+         {"attempts", jobs::attempts_json(verdict.attempts)},
          {"what", well ? Json(nullptr) : Json(verdict_headline(verdict))},
          {"server", verdict.first ? Json(verdict.first->server) : Json(or_null(verdict.lost_server))},
          {"node", verdict.first ? Json(or_null(failed_node(*verdict.first))) : Json(nullptr)},

@@ -119,7 +119,7 @@ std::string name_of_holder(const GpuProcess& process) {
 
 // "job 3", "bob: python3 (4121)": those that have memory of the GPU, each once.
 std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::map<std::string, int>& keys,
-                                                   bool others) {
+                                                   bool others, const std::string& leased_by) {
   std::vector<std::pair<std::string, Style>> all;
   for (const GpuProcess& process : gpu.processes) {
     std::pair<std::string, Style> one;
@@ -134,6 +134,9 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
       all.push_back(one);
     }
   }
+  if (!leased_by.empty()) {
+    all.emplace_back("leased by " + leased_by, all.empty() ? Style::yellow : Style::dim);
+  }
   if (all.empty()) {
     const std::optional<bool> used = in_use(gpu);
     all.emplace_back(!used   ? "use unknown"
@@ -142,6 +145,14 @@ std::vector<std::pair<std::string, Style>> holders(const Gpu& gpu, const std::ma
                      used.value_or(true) ? Style::yellow : Style::dim);
   }
   return all;
+}
+
+// Who has leased the GPU; "": nobody.
+std::string lessee(const ServerLoad& load, const Gpu& gpu) {
+  const auto found = std::ranges::find_if(load.leases, [&](const Lease& lease) {
+    return std::ranges::find(lease.gpus, gpu.uuid) != lease.gpus.end();
+  });
+  return found == load.leases.end() ? "" : visible_line(found->user, 60);
 }
 
 std::string slowed_by(ClockLimit limit) {
@@ -176,7 +187,7 @@ std::string faults(const Gpu& gpu) {
 }
 
 TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
-                 const std::map<std::string, int>& keys, bool others) {
+                 const std::map<std::string, int>& keys, const ServerLoad& load) {
   Line line(context.terminal, view.width);
   line.add("  GPU ", Style::dim).column(std::to_string(gpu.index), 2);
   if (gpu.lost) {
@@ -196,7 +207,7 @@ TopLine gpu_line(const Context& context, const Gpu& gpu, const TopView& view,
     line.add(wrong, Style::red).add("  ");
   }
   const char* between = "";
-  for (const auto& [text, style] : holders(gpu, keys, others)) {
+  for (const auto& [text, style] : holders(gpu, keys, !load.others.empty(), lessee(load, gpu))) {
     line.add(between).add(text, style);
     between = ", ";
   }
@@ -255,10 +266,14 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
       }
     }
     for (const Gpu& gpu : sample.gpus.gpus) {
-      lines.push_back(gpu_line(context, gpu, view, keys, !sample.load.others.empty()));
+      lines.push_back(gpu_line(context, gpu, view, keys, sample.load));
     }
     for (const JobSample& one : sample.jobs) {
       lines.push_back(job_line(context, one, view));
+    }
+    if (const std::string leases = leases_text(sample.load); !leases.empty()) {
+      lines.push_back(
+          Line(context.terminal, view.width).add("  leases: ", Style::dim).add(leases, Style::dim).end());
     }
     if (const std::string others = other_jobs(sample.load); !others.empty()) {
       lines.push_back(Line(context.terminal, view.width)
@@ -279,12 +294,40 @@ std::string other_jobs(const ServerLoad& load) {
   return join(parts, ", ");
 }
 
+std::string leases_text(const ServerLoad& load) {
+  std::vector<std::string> parts;
+  for (const Lease& lease : load.leases) {
+    std::vector<std::string> what;
+    if (!lease.gpus.empty()) {
+      what.push_back(counted(lease.gpus.size(), "GPU"));
+    }
+    if (lease.cpus > 0) {
+      what.push_back(counted(static_cast<std::size_t>(lease.cpus), "core"));
+    }
+    if (lease.memory > 0) {
+      what.push_back(mebi_or_gibi(static_cast<double>(lease.memory)));
+    }
+    parts.push_back(visible_line(lease.user, 60) + (lease.waits ? " waits" : " " + join(what, " + ")));
+  }
+  return join(parts, ", ");
+}
+
 nlohmann::json to_json(const ServerLoad& load) {
+  auto leases = nlohmann::json::array();
+  for (const Lease& lease : load.leases) {
+    leases.push_back({{"user", lease.user},
+                      {"own", lease.own},
+                      {"waits", lease.waits},
+                      {"gpus", lease.gpus},
+                      {"cpus", lease.cpus},
+                      {"memory", lease.memory}});
+  }
   auto others = nlohmann::json::array();
   for (const OtherProject& other : load.others) {
     others.push_back({{"folder", other.folder}, {"jobs", other.jobs}});
   }
   return {{"other_projects", others},
+          {"leases", leases},
           {"cpus", load.cpus},
           {"load", load.load},
           {"cpu", or_null(load.cpu)},

@@ -31,6 +31,8 @@ std::vector<TopLine> top_lines(const Context& context, const std::vector<ServerS
 
 // "3 jobs of ~/other, 1 job of ~/third"; "" where there are none.
 std::string other_jobs(const ServerLoad& load);
+// "ada 2 GPUs + 4 cores, bob waits": what is leased of it, and by whom; "": nothing.
+std::string leases_text(const ServerLoad& load);
 
 // In bytes; null for what is not known.
 nlohmann::json to_json(const ServerLoad& load);

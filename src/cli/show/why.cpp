@@ -1,6 +1,7 @@
 #include "cli/show/why.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include <fmt/format.h>
 
@@ -150,8 +151,34 @@ std::string crowd(const Why& why, const WhyGroup& group) {
   return head + " " + does(group.ranks.front(), true);
 }
 
+std::string rank_words(const std::vector<int>& numbers) {
+  return (numbers.size() == 1 ? "rank " : "ranks ") + ranges(numbers);
+}
+
+// "all_reduce of Float 3x4"
+std::string call_words(const WhyCollective::Call& call) {
+  const std::string of = call.types.empty() ? "" : " of " + call.types;
+  return visible_line(call.function + of + (call.shapes.empty() ? "" : " " + call.shapes));
+}
+
+// What the flight recorder shows.
+std::string collective_line(const WhyCollective& one) {
+  std::vector<std::string> parts;
+  for (const WhyCollective::Call& call : one.calls) {
+    parts.push_back(fmt::format("{} {} {}", rank_words(call.ranks),
+                                call.ranks.size() == 1 ? "is in" : "are in", call_words(call)));
+  }
+  if (!one.missing.empty()) {
+    parts.push_back(
+        fmt::format("{} did not come (the last was {})", rank_words(one.missing), one.last_of_missing));
+  }
+  return fmt::format("collective {} of process group {}: {}", one.number, visible_line(one.group),
+                     join(parts, "; "));
+}
+
 std::vector<std::string> findings(const Why& why) {
   std::vector<std::string> lines;
+  std::ranges::transform(why.collectives, std::back_inserter(lines), collective_line);
   for (const WhyServer& server : why.servers) {
     if (server.storage_hangs) {
       lines.push_back(fmt::format("the project's file system on {} does not answer", server.server));
@@ -177,6 +204,10 @@ std::vector<std::string> why_lines(const Why& why) {
     (group.odd ? odd : rest).push_back(group.odd ? line_of(group, why.seconds) : crowd(why, group));
   }
   std::ranges::reverse(rest);  // the most first
+  if (why.kept) {
+    lines.push_back(fmt::format("as it was at {}, after {} of standing still:",
+                                format_local_time(why.kept->at), format_duration(why.kept->seconds)));
+  }
   switch (why.kind) {
     case WhyKind::moving:
       lines.emplace_back("no rank stands still");
@@ -245,6 +276,9 @@ std::string why_next(const Why& why) {
   }
   const RankLook& first = why.groups.front().ranks.front();
   const std::string which = fmt::format("--{} {}", first.job.launch ? "launch" : "job", first.job.key);
+  if (why.kept && is_final(first.job.state)) {
+    return "remote job-tail " + which;
+  }
   for (const WhyServer& server : why.servers) {
     if (server.full_disk) {
       return fmt::format("remote run --server {} --cmd 'df -h .'", server.server);
@@ -275,6 +309,8 @@ nlohmann::ordered_json why_json(const Why& why) {
       {"kind", to_string(why.kind)},
       {"factor", why.kind == WhyKind::slow ? nlohmann::json(why.factor) : nlohmann::json()},
       {"seconds", why.seconds},
+      {"as_of", why.kept ? nlohmann::json(format_utc(why.kept->at)) : nlohmann::json()},
+      {"hung_s", why.kept ? nlohmann::json(why.kept->seconds) : nlohmann::json()},
       {"text", why_lines(why)},
       {"next", why_next(why)},
       {"groups", nlohmann::ordered_json::array()},
@@ -307,6 +343,21 @@ nlohmann::ordered_json why_json(const Why& why) {
   }
   for (const WhyLink& link : why.links) {
     all["links"].push_back({{"server", link.server}, {"to", link.to}});
+  }
+  all["collectives"] = nlohmann::ordered_json::array();
+  for (const WhyCollective& one : why.collectives) {
+    nlohmann::ordered_json calls = nlohmann::ordered_json::array();
+    for (const WhyCollective::Call& call : one.calls) {
+      calls.push_back({{"function", call.function},
+                       {"types", call.types},
+                       {"shapes", call.shapes},
+                       {"ranks", call.ranks}});
+    }
+    all["collectives"].push_back({{"kind", to_string(one.kind)},
+                                  {"group", one.group},
+                                  {"number", one.number},
+                                  {"calls", std::move(calls)},
+                                  {"missing", one.missing}});
   }
   for (const WhyServer& server : why.servers) {
     all["servers"].push_back(

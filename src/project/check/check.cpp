@@ -225,7 +225,32 @@ void add_burn(Core& core, const std::vector<config::Server>& servers, int second
   add_findings(burn_findings(*report.burn, names), places, report);
 }
 
+struct WellAnswer {
+  static void take(servers::AnswerLine& line) { line.refuse_kind(); }
+};
+
+// Takes these servers for well again.
+void note_well(Core& core, const std::vector<std::string>& globs) {
+  const auto outcomes = servers::fan_out(
+      core.servers(globs), &config::Server::name, [&](const config::Server& server, std::size_t) {
+        servers::Action<WellAnswer> action;
+        action.what = "well";
+        action.script
+            .set_path("jobs", core.config.project_path_on(server) + "/" + core.config.remote_jobs_folder_name)
+            .add("actions/well.sh")
+            .call("well");
+        action.timeout = std::chrono::seconds(20);
+        const auto connection = core.connector().connect(server, core.cancel(), connect_limit(core));
+        servers::run_action(*connection, action, core.cancel());
+        return true;
+      });
+  servers::values_of(outcomes);
+}
+
 CheckReport check(Core& core, const CheckRequest& request) {
+  if (!request.well.empty()) {
+    note_well(core, request.well);
+  }
   const std::vector<config::Server> servers = core.servers(request.servers);
   const auto on_progress = core.on_caller(request.on_progress);
   const std::vector<Asked> asked = ask_all(core, servers, request);

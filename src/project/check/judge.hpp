@@ -38,6 +38,8 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all);
 
 // Of these, also for a launch. `excluded`: users that logind excludes already.
 Finding clock_finding(double clock_ahead);
+// Of a server that a launch has left out (ServerFacts::sick).
+Finding sick_finding(const std::string& sick, const std::string& server);
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user);
 
 // What a launch is told of a server whose facts it has asked for. A warning is a notice, a failure stops the

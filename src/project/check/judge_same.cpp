@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include <fmt/format.h>
 
@@ -29,13 +30,15 @@ std::string listed(const std::vector<std::string>& names) {
 // The servers by the value that each of them has. "" is a value too: it is not there.
 class Values {
  public:
-  void add(const std::string& server, const std::string& value) {
+  // `counts`: whether it may be the server that the others are compared with.
+  void add(const std::string& server, const std::string& value, bool counts) {
     auto found = std::ranges::find(groups_, value, &Group::value);
     if (found == groups_.end()) {
-      groups_.push_back({value, {}});
+      groups_.push_back({value, {}, 0});
       found = std::prev(groups_.end());
     }
     found->servers.push_back(server);
+    found->counted += counts ? 1 : 0;
   }
   bool same() const { return groups_.size() <= 1; }
   bool unknown() const { return groups_.empty() || (same() && groups_.front().value.empty()); }
@@ -67,14 +70,21 @@ class Values {
   struct Group {
     std::string value;
     std::vector<std::string> servers;
+    int counted = 0;
   };
   const Group& most() const {
     return *std::ranges::max_element(groups_, {}, [](const Group& group) {
-      return std::pair(!group.value.empty(), group.servers.size());
+      return std::tuple(!group.value.empty(), group.counted, group.servers.size());
     });
   }
   std::vector<Group> groups_;  // in the order of their first server
 };
+
+// Where only some have torch, theirs is the software to have: the others are not to become the measure of it.
+bool counts(const Compared& one, const std::vector<Compared>& all) {
+  return !one.facts.torch.empty() ||
+         std::ranges::all_of(all, [](const Compared& each) { return each.facts.torch.empty(); });
+}
 
 // How an odd server is judged and mended, by its value and the usual one.
 struct Rule {
@@ -113,8 +123,18 @@ std::string gpus_of(const Compared& one) {
   return words.substr(std::string("1 × ").size());
 }
 
+// Debian's builds have versions that pip does not know.
+bool is_of_distribution(const std::vector<Compared>& all, const std::string& package,
+                        const std::string& version) {
+  return std::ranges::any_of(all, [&](const Compared& one) {
+    const auto found = one.facts.packages.find(package);
+    return found != one.facts.packages.end() && found->second.distribution &&
+           beginning(found->second.version, 9) == beginning(version, 9);
+  });
+}
+
 // The project, Python and torch.
-std::vector<Rule> rules_of_software() {
+std::vector<Rule> rules_of_software(const std::vector<Compared>& all) {
   const auto warn = [](const std::string&, const std::string&) { return CheckStatus::warn; };
   return {
       {"same-project", "the project", [](const Compared& one) { return one.sent; }, warn,
@@ -138,7 +158,10 @@ std::vector<Rule> rules_of_software() {
          return own.empty() || beginning(own, 0) != beginning(usual, 0) ? CheckStatus::fail
                                                                         : CheckStatus::warn;
        },
-       [](const Compared& one, const std::string& usual) -> std::optional<Fix> {
+       [&all](const Compared& one, const std::string& usual) -> std::optional<Fix> {
+         if (is_of_distribution(all, "torch", usual)) {
+           return Fix{Fix::Where::server_as_root, "apt-get install -y python3-torch"};
+         }
          return install(one.server, "torch", beginning(usual, 9));
        }},
   };
@@ -182,7 +205,7 @@ std::vector<Rule> rules_of_gpus() {
 void apply(const Rule& rule, const std::vector<Compared>& all, std::vector<std::vector<Finding>>& findings) {
   Values values;
   for (const Compared& one : all) {
-    values.add(one.server, rule.value(one));
+    values.add(one.server, rule.value(one), counts(one, all));
   }
   if (values.unknown()) {
     return;
@@ -231,7 +254,7 @@ Values values_of(const std::vector<Compared>& all, const std::string& package) {
   for (const Compared& one : all) {
     const std::string version = version_of(one.facts, package);
     if (!distribution || !version.empty()) {
-      values.add(one.server, version);
+      values.add(one.server, version, counts(one, all));
     }
   }
   return values;
@@ -299,7 +322,7 @@ std::vector<std::vector<Finding>> judge_same(const std::vector<Compared>& all) {
   if (all.size() < 2) {
     return findings;
   }
-  for (const auto& rules : {rules_of_software(), rules_of_gpus()}) {
+  for (const auto& rules : {rules_of_software(all), rules_of_gpus()}) {
     for (const Rule& rule : rules) {
       apply(rule, all, findings);
     }

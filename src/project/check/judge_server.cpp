@@ -150,6 +150,15 @@ Finding clock_finding(double off) {
           Fix{Fix::Where::server_as_root, "timedatectl set-ntp true"}};
 }
 
+Finding sick_finding(const std::string& sick, const std::string& server) {
+  const std::string why = sick == "gpu"   ? "a GPU failed"
+                          : sick == "ecc" ? "the memory of a GPU failed (ECC)"
+                          : sick == "xid" ? "the driver reported an error of a GPU (Xid)"
+                                          : "its disk failed, or was full";
+  return {"sick", CheckStatus::warn, "a launch left it out after two failures: " + why,
+          Fix{Fix::Where::here, "remote check --well " + shell_quote(server)}};
+}
+
 Finding logout_finding(std::vector<std::string> excluded, const std::string& user) {
   if (excluded.empty()) {
     excluded.emplace_back("root");  // as logind has it where nothing is said
@@ -171,6 +180,9 @@ std::vector<Finding> judge_server(const config::Config& config, const config::Se
   std::vector<Finding> findings;
   judge_machine(facts, findings);
   findings.push_back(clock_finding(facts.clock_ahead));
+  if (!facts.sick.empty()) {
+    findings.push_back(sick_finding(facts.sick, server.name));
+  }
   findings.push_back(judge_rsync(facts));
   findings.push_back(judge_logout(facts));
   judge_disks(facts, findings);

@@ -17,6 +17,8 @@
 . "$remote_program/lib/network.sh"
 # shellcheck source=src/server/lib/gpus.sh
 . "$remote_program/lib/gpus.sh"
+# shellcheck source=src/server/lib/lease.sh
+. "$remote_program/lib/lease.sh"
 
 newline='
 '
@@ -304,6 +306,14 @@ tell_disks() {
     set -- "$@" "$place"
   done
   disk_lines "$@"
+}
+
+# tell_sick FOLDER: of the jobs, in the project's; whether a launch has left this server out (lifeline_acts.py).
+tell_sick() {
+  [ -f "$project/$1/.sick" ] || return 0
+  ts_mark=
+  read -r ts_mark _ 2>/dev/null <"$project/$1/.sick" || return 0
+  case $ts_mark in gpu | ecc | xid | disk) fact "sick $ts_mark" ;; esac
 }
 
 # ---- Python ---------------------------------------------------------------------------------------------

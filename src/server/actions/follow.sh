@@ -73,11 +73,30 @@ wait_for_end() {
   done
 }
 
-# what_is_there FILE OFFSET: up to the end as it is now. A file may grow faster than it is read.
+# what_is_there FILE OFFSET: up to the end as it is now, into $there. A file may grow faster than it is read. Fails where there is nothing.
 what_is_there() {
-  wt_size=$(($(wc -c <"$1")))
-  if [ "$wt_size" -gt "$2" ]; then
-    tail -c "+$(($2 + 1))" "$1" | head -c "$((wt_size - $2))"
+  there=$(($(wc -c <"$1")))
+  if [ "$there" -le "$2" ]; then
+    there=$2
+    return 1
+  fi
+  tail -c "+$(($2 + 1))" "$1" | head -c "$((there - $2))"
+}
+
+# in_order: what is there of both outputs from $out and $err on, which go on behind it then. The one that was written last comes last: a traceback
+# after the lines before it.
+in_order() {
+  # shellcheck disable=SC3013  # all shells here know -nt
+  if [ "$out_file" -nt "$err_file" ]; then
+    ! what_is_there "$err_file" "$err" >&2 || nap 0.05 # sshd reads the two pipes in turn
+    err=$there
+    what_is_there "$out_file" "$out"
+    out=$there
+  else
+    ! what_is_there "$out_file" "$out" || nap 0.05
+    out=$there
+    what_is_there "$err_file" "$err" >&2
+    err=$there
   fi
 }
 
@@ -149,18 +168,8 @@ follow_job() {
     wait $ender
     exit 0
   fi
+  in_order
   if [ "$5" = 0 ] || [ -n "$f_end" ]; then
-    # The one that was written last comes last: a traceback after the lines before it.
-    # shellcheck disable=SC3013  # all shells here know -nt
-    if [ "$out_file" -nt "$err_file" ]; then
-      what_is_there "$err_file" "$err" >&2
-      [ ! -s "$err_file" ] || nap 0.05 # sshd reads the two pipes in turn
-      what_is_there "$out_file" "$out"
-    else
-      what_is_there "$out_file" "$out"
-      [ ! -s "$out_file" ] || [ ! -s "$err_file" ] || nap 0.05
-      what_is_there "$err_file" "$err" >&2
-    fi
     exit 0
   fi
   # From here on only the job's bytes may reach stderr, and no word of the shell or of tail.

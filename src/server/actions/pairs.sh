@@ -6,19 +6,25 @@
 #   token     by which its listeners prove whose they are
 #   master    the first server, as a launch would call it
 #   port      the port that all servers try first to listen on
-#   python    the program python3; a test may name one that is not there
+#   python    the names that Python may have, where not the usual ones: a test names one that is not there
 # and after it a call of pairs_without_python for each server, for where there is no python3, and of pairs_end.
 # Answers in lines "@remote1 pairs …" (docs/protocol.md), at last "@remote1 end".
 # shellcheck disable=SC2154  # these variables are set before
+# shellcheck source=src/server/lib/python.sh
+. "$remote_program/lib/python.sh"
 LC_ALL=C
 PATH=${PATH:-/usr/local/bin:/usr/bin:/bin}:/usr/sbin:/sbin
 export LC_ALL PATH
 
 # What a login shell's start files printed may lack its last newline.
 echo
-found=$(command -v "$python") || found=$(
-  eval "$activate" >/dev/null 2>&1
-  command -v "$python"
+names=$python
+# shellcheck disable=SC2086  # words
+found=$(
+  new_python $names || {
+    eval "$activate" >/dev/null 2>&1
+    new_python $names
+  } && command -v "$python"
 ) || found=
 for firewall in ufw firewall-cmd iptables nft none; do
   command -v "$firewall" >/dev/null 2>&1 && break

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Starts jobs: start_begin, start_one ID JOB_TEXT BACKEND [FILE TEXT…] for each, start_finish: FILE is one more file of the job's folder.
 # Set before: job_head and job_tail, what stands before and behind each job's own text in its job.sh; with a lifeline also
-# lifeline (its request, which holds a secret) and lifeline_activate.
+# lifeline (its request, which holds a secret), with a lease lease (the words of lib/lease.sh), and with either lifeline_activate.
 # shellcheck disable=SC2034,SC2154
 # shellcheck source=src/server/lib/jobs.sh
 . "$remote_program/lib/jobs.sh"
@@ -62,11 +62,7 @@ more_files() {
 # The lifeline of the launch: beside the supervisors, in a session of its own, without a job's cookie and without
 # a descriptor of the channel. Nobody waits for it. Its request holds a secret, so no argument has it.
 start_lifeline() {
-  new_python || python=$(
-    exec 2>/dev/null
-    eval "$lifeline_activate" >/dev/null
-    new_python && command -v "$python"
-  ) || return
+  any_python "$lifeline_activate" || return
   # for status.sh; for the owner only, as it proves who belongs to the launch
   # shellcheck disable=SC2154
   for id in $ids_local; do
@@ -93,10 +89,24 @@ not_started() {
 }
 
 start_finish() {
+  if [ -n "${lease-}" ]; then
+    # shellcheck source=src/server/lib/gpus.sh
+    . "$remote_program/lib/gpus.sh"
+    # shellcheck source=src/server/lib/lease.sh
+    . "$remote_program/lib/lease.sh"
+  fi
   for backend in $used; do
     recall "ids_$backend"
+    start_ids=$recalled
     # shellcheck disable=SC2086
-    "${backend}_start" $recalled
+    if [ -n "${lease-}" ] && ! take_lease $start_ids; then
+      for id in $start_ids; do
+        not_started "$id" "$reason"
+      done
+      lifeline=
+    else
+      "${backend}_start" $start_ids
+    fi
   done
   [ -z "$used" ] || [ -z "${lifeline-}" ] || start_lifeline
   trap - EXIT

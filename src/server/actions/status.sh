@@ -274,6 +274,18 @@ stop_of() {
   esac
 }
 
+# hung_of: when its launch was found to stand still, onto $line (lifeline_evidence.py).
+hung_of() {
+  hu_at='' hu_seconds='' hu_moved=''
+  read -r hu_at hu_seconds hu_moved 2>/dev/null <"$f_dir/hung" || return
+  [ $((${#hu_at} > 15 || ${#hu_seconds} > 9 || ${#hu_moved} > 15)) = 0 ] || return
+  case $hu_at:$hu_seconds:$hu_moved in
+    *[!0-9:]*) return ;;
+    ????*:?*:) line="$line hung=${hu_at%???}:$hu_seconds:" ;;
+    ????*:?*:????*) line="$line hung=${hu_at%???}:$hu_seconds:${hu_moved%???}" ;;
+  esac
+}
+
 # bring_home ID: what the second place has of an ended job goes into its folder, where that can be written by now.
 bring_home() {
   [ -z "$no_forks" ] && second_file "$1.result" && [ -w "$f_dir" ] || return
@@ -301,7 +313,7 @@ status_one() {
       line="$line reason=$word_text"
     fi
     [ -n "$pid" ] && line="$line pid=$pid"
-    [ $supervised = 1 ] || line="$line supervised=0"
+    [ "$supervised" = 1 ] || line="$line supervised=0"
     [ -z "$left" ] || line="$line left=1"
     [ -z "$leftovers" ] || line="$line leftovers=$leftovers"
     case $phase in
@@ -323,7 +335,8 @@ status_one() {
     number='' by='' at=''
     stop_of "$1" && line="$line stop=$number by=$by at=$at"
     [ -e "$f_dir/oom" ] && line="$line oom=1"
-    if [ "$phase" = running ]; then
+    [ ! -e "$f_dir/hung" ] || hung_of
+    if [ "$phase" = running ] || [ "$phase" = queued ]; then
       recall "last_$1"
       [ "${recalled:-0}" = 0 ] || line="$line wrote=$recalled.000"
       lifeline_of "$1"
@@ -341,4 +354,21 @@ status_one() {
   fi
   say "$line"
   [ "$phase" != running ] || ! [ -d "$f_dir/debug" ] || waits_of "$1"
+  [ "$phase" = none ] || ! [ -s "$f_dir/attempts" ] || attempts_of "$1"
+}
+
+# attempts_of ID: a line for each attempt before the present one (lifeline_acts.py).
+attempts_of() {
+  ao_count=0
+  while IFS=' ' read -r ao_number ao_began ao_failed ao_next ao_cause ao_code ao_rank ao_left ao_server; do
+    case $ao_number:$ao_began:$ao_failed:$ao_next:$ao_left in
+      *[!0-9:]* | :* | *::* | *:) continue ;;
+    esac
+    case $ao_cause:$ao_code:$ao_rank:$ao_server in
+      *[!A-Za-z0-9%._@:-]* | :* | *::* | *:) continue ;;
+    esac
+    ao_count=$((ao_count + 1))
+    [ $ao_count -le 1001 ] || return 0
+    say "attempt $1 $ao_number $ao_began $ao_failed $ao_next $ao_cause $ao_code $ao_rank $ao_left $ao_server"
+  done 2>/dev/null <"$f_dir/attempts"
 }

@@ -11,7 +11,11 @@
 . "$remote_program/lib/python.sh"
 
 tree_make() {
-  [ -d "$project" ] || give_up "there is no folder $project"
+  [ -d "$project" ] || {
+    say "tree unknown"
+    say end
+    return 0
+  }
   umask 077
   own_folder .trees
   python=$(

@@ -1,11 +1,13 @@
 #!/bin/sh
 # Why a launch stands still: two looks at its processes, some seconds apart, and at what they need. Only read, but for the signal of stacks.sh.
-# A request calls why_server, stacks_begin, why_stacks 0 ID…, why_look 0 ID…, why_pause SECONDS, why_look 1 ID…, why_stacks 1 ID… No process is
+# A request calls why_server, why_flight ID…, stacks_begin, why_stacks 0 ID…, why_look 0 ID…, why_pause SECONDS, why_look 1 ID…, why_stacks 1 ID… No process is
 # signalled between the looks, as its answer would count as its work. why_server comes before anything opens a file of the project, whose file
 # system may hang. docs/protocol.md tells the answers.
 # shellcheck disable=SC2154
 # shellcheck source=src/server/actions/stacks.sh
 . "$remote_program/actions/stacks.sh"
+# shellcheck source=src/server/lib/python.sh
+. "$remote_program/lib/python.sh"
 
 most_processes=512
 why_hung=
@@ -32,7 +34,7 @@ why_look() {
 
 # why_process PID: state and processor time of a process, and where in the kernel its main thread waits
 why_process() {
-  [ "$wl_count" -lt $most_processes ] && stat_of "$1" || return
+  [ "$wl_count" -lt "$most_processes" ] && stat_of "$1" || return
   wl_count=$((wl_count + 1))
   # shellcheck disable=SC2086
   set -- "$1" $st_rest
@@ -161,6 +163,19 @@ why_stacks() {
   shift
   for wk_id; do
     stacks_one "$wk_id"
+  done
+}
+
+# why_flight ID…: what PyTorch's flight recorder has of their collectives; only where a rank has made a pipe for it (sitecustomize.py). It comes
+# first, as the dump is a rank's work.
+why_flight() {
+  [ -z "$why_hung" ] || return 0
+  for wf_id; do
+    for wf_pipe in "$jobs/$wf_id/flight"/pipe.*.pipe; do
+      if ! [ -p "$wf_pipe" ] || ! new_python; then continue; fi
+      "$python" -I -S -B "$remote_program/python/flight.py" "$jobs" "$@" </dev/null 2>/dev/null
+      return 0
+    done
   done
 }
 

@@ -27,6 +27,7 @@ while [ ! -e result ] && [ -e job.sh ]; do
   number=1 ended=
   read -r _ number <./attempt
   read -r ended _ <./ended
+  [ -e attempt ] || [ ! -e spare ] || ended=1 # it has no ranks yet
   if [ "$number" != "$ended" ] && [ $((clock - ${last:-0})) -gt 500 ]; then
     sh "$remote_program/lib/ender.sh" 15 5 again "$1"
     read_clock

@@ -62,7 +62,13 @@ local_start() {
           exec 5<&-
         fi
         facts "$id"
-        started "$id" "$f_pid"
+        if [ -e "$jobs/$id/queue" ]; then
+          queued "$id" 'its turn'
+        elif [ -e "$jobs/$id/spare" ]; then
+          queued "$id" 'spare, until it replaces a server'
+        else
+          started "$id" "$f_pid"
+        fi
         ;;
       *)
         why=

@@ -65,7 +65,16 @@ local_state() {
     phase=rebooted
   elif alive "$f_sup" "$f_sup_start"; then
     phase=running
-    [ -n "$f_pid" ] || phase=starting
+    if [ -z "$f_pid" ]; then
+      phase=starting
+      [ ! -e "$f_dir/spare" ] || phase=queued reason='spare, until it replaces a server'
+    fi
+    if [ -e "$f_dir/queue" ]; then
+      # as the first job of the launch here knows (job_queue)
+      phase=queued ls_first=
+      read -r ls_first <"$f_dir/queue"
+      read -r reason <"$jobs/$ls_first/turn"
+    fi 2>/dev/null
   elif facts "$1" && [ -n "$f_end" ]; then
     # It has ended between the two looks: the result is written before the supervisor goes.
     local_state "$@"

@@ -1,4 +1,4 @@
-# The shared file of a launch (--init-method file), by which its ranks find each other: `store`, which torch makes, in a
+# The shared file of a launch (--init-method file), by which its ranks find each other: `store`, which torch makes (`store.N` after N restarts), in a
 # folder of the launch's own. Beside it stand `launch`, which has the launch's id, and `ended.ID` for each job that has ended.
 # Part of the supervisor, and of every script about jobs.
 # shellcheck shell=sh
@@ -18,7 +18,7 @@ leave_init_file() {
     command : >"./ended.${1##*/}"
     set -- ended.*
     [ $# -ge "$li_count" ] || exit
-    rm -f store ended.* launch
+    rm -f store store.* ended.* launch
     cd / && rmdir -- "$li_folder"
   ) 2>/dev/null
   return 0

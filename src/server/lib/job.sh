@@ -16,7 +16,7 @@ job_folder() {
 # exports it, after the variables of the first one.
 job_read_attempt() {
   job_values=RESTART_COUNT=0
-  [ ! -e attempt ] || job_values=$(cat attempt) || job_fails 'cannot read the number of its attempt'
+  [ ! -e "${0%job.sh}attempt" ] || job_values=$(cat "${0%job.sh}attempt") || job_fails 'cannot read the number of its attempt'
 }
 
 job_attempt() {
@@ -27,9 +27,57 @@ job_attempt() {
   done <<EOT
 $job_values
 EOT
+  job_init_method
+  [ "$RESTART_COUNT" != 0 ] || return 0
+  case ${INIT_METHOD-} in
+    file://*) export INIT_METHOD="$INIT_METHOD.$RESTART_COUNT" ;; # what an ended attempt left in its file would hang this one
+  esac
+  # agents of two attempts must not meet
+  [ -z "${PET_RDZV_ID-}" ] || export PET_RDZV_ID="$PET_RDZV_ID-$RESTART_COUNT"
+}
+
+# job_init_method: names the port that this start of the ranks has.
+job_init_method() {
   case ${INIT_METHOD-} in
     tcp://*) export INIT_METHOD="tcp://$MASTER_ADDR:$MASTER_PORT" ;;
   esac
+}
+
+# job_queue: while the launch waits for its leases. The first job of it on this server waits for all (lease_wait.py); the file `queue` is gone then.
+job_queue() {
+  [ -e "${0%job.sh}queue" ] || return 0
+  {
+    read -r job_first
+    read -r job_python
+    read -r job_options
+    read -r job_words
+    read -r job_ids
+    read -r job_path
+  } <queue
+  if [ "$job_first" = "$REMOTE_JOB_ID" ]; then
+    # shellcheck disable=SC2086
+    PATH=$job_path "$job_python" $job_options "${remote_program:?}/python/lease_wait.py" 7 "${PWD%/*}" $job_words -- $job_ids </dev/null ||
+      job_fails 'its turn did not come'
+  else
+    read -r job_go <.turn
+    [ "$job_go" = go ] || job_fails 'the job that waited for the turn of all is gone'
+  fi
+}
+
+# job_read_devices, and job_devices after the variables: what was leased for the job (lib/lease.sh). Its folder is that of job.sh, also in a container.
+job_read_devices() {
+  job_leased=$(cat "${0%job.sh}devices") || job_fails 'cannot read what is leased for it'
+}
+
+job_devices() {
+  while IFS= read -r job_value; do
+    case $job_value in
+      [A-Z]*=*) export "${job_value?}" ;;
+    esac
+  done <<EOT
+$job_leased
+EOT
+  job_init_method
 }
 
 # job_workdir: where the command runs, if REMOTE_WORKDIR names another place than the project's folder.

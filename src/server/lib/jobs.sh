@@ -2,6 +2,9 @@
 # shellcheck shell=sh
 # shellcheck disable=SC2154
 
+# Of two actions in one script each sources this.
+[ "${remote_jobs_of-}" != $$ ] || return 0
+remote_jobs_of=$$
 # shellcheck source=src/server/lib/lib.sh
 . "$remote_program/lib/lib.sh"
 # shellcheck source=src/server/lib/end.sh

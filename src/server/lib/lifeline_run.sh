@@ -4,7 +4,7 @@
 # run_lifeline PYTHON PROGRAM ENDER: in the jobs' folder; both are files in .bin, and stdin is its request. Returns when the process
 # stands by itself.
 run_lifeline() {
-  # -S and -I: it needs the standard library alone. A Python that is told where that is, has to listen. -B: it leaves no files.
+  # as in any_python()
   rl_options='-B -S -I'
   [ -z "${PYTHONHOME-}" ] || rl_options='-B -S'
   # shellcheck disable=SC2086

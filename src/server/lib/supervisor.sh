@@ -5,7 +5,7 @@
 # shellcheck disable=SC2154  # $oom is oom.sh's
 # Signals: caught with a no-op, so that this survives them while the job below gets the defaults.
 trap : HUP INT QUIT USR1 USR2 PIPE ALRM TERM
-exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-
+exec 3>&- 4>&- 5>&- 6>&- 8>&- 9>&-
 umask 077
 id=$1
 mask=$2
@@ -13,6 +13,8 @@ time=$3
 before=$4
 born=$5
 cd "${0%/.bin/*}/$id" || exit 1
+# The lease (lib/lease.sh). The job inherits it: it is not free while anything of the job lives.
+[ -e devices ] || exec 7>&-
 REMOTE_JOB_ID=$id
 export REMOTE_JOB_ID
 
@@ -40,6 +42,8 @@ remote_program=${0%/lib/*}
 . "$remote_program/lib/tree.sh"
 # shellcheck source=src/server/lib/again.sh
 [ ! -e again ] || . "$remote_program/lib/again.sh"
+# shellcheck source=src/server/lib/retry.sh
+[ ! -e retry ] || . "$remote_program/lib/retry.sh"
 
 own_stat
 [ "$session" = "$pid" ] || session=-
@@ -68,8 +72,9 @@ shell='sh'
 command -v bash >/dev/null && shell=bash
 [ -n "$time" ] && printf '%s\n' "$time" >started
 
-[ ! -e again ] || again_begin
-while :; do
+idle=
+[ ! -e again ] || again_begin || idle=1
+while [ -z "$idle" ]; do
   # The job, in the foreground: a background one would ignore SIGINT and SIGQUIT. It puts itself on record and
   # only then becomes the command, so nothing runs unrecorded. This shell's own stderr is the note: the shell
   # writes "Killed", "Terminated" … there if a signal ended its child, and nothing for an exit code of 128+N.
@@ -118,10 +123,16 @@ while :; do
     printf '%s\n' "$((oom - before))" >oom
   fi
   end_record "$kind" "$code" "$ended" supervisor
-  if ! [ -e again ] || ! again_next; then
+  if ! { [ -e again ] && again_next; } && ! { [ -e retry ] && retry_next; }; then
     break
   fi
 done
+if [ -n "$idle" ]; then
+  exec 2>/dev/null
+  moment
+  kind='exit' code=0
+  end_record "$kind" "$code" "$ms" supervisor
+fi
 tree_left # who sees the result may look for what the job wrote
 tries=0
 own_uid

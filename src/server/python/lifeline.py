@@ -50,6 +50,16 @@ class Lifeline:
             self.policy = AgainPolicy(*common, self.acts)
         else:
             self.policy = Policy(*common)
+        self.queue = None  # of a launch that waits for its leases
+        if "queue" in request:
+            from lifeline_queue import Queue
+
+            self.queue = Queue(self, request)
+        self.evidence = None  # of a launch that is watched for standing still
+        if "hang" in request:
+            from lifeline_evidence import Evidence
+
+            self.evidence = Evidence(self, request)
         self.looker = Looker(self.acts is not None)
         self.next_look = 0.0
         self.looked = 0.0  # when the last look began whose findings are known
@@ -288,8 +298,12 @@ class Lifeline:
         elif policy.is_hub and link.name is None:
             link.close()
             return
+        elif word == "turn" and self.queue is not None:
+            self.queue.hear(link.name, rest)
         elif word == "run" and self.hosts and not policy.is_hub:
             keep_order(self.jobs[0].folder, [unquote(each) for each in rest.split()])
+        elif self.evidence is not None:
+            self.evidence.policy.hear(link.name, word, rest, clock())
         policy.hear(link.name if policy.is_hub else policy.hub, word, rest, clock())
         link.greeted = True
 
@@ -412,6 +426,10 @@ class Lifeline:
                 self.next_look = now + (0.5 if often else 5)
             if self.acts is not None:
                 self.policy.tick(now)
+            if self.queue is not None:
+                self.queue.tick(now)
+            if self.evidence is not None:
+                self.evidence.step(now)
             self.kill_jobs(now)
             self.send_orders(now)
             if self.deaf_until and now >= self.deaf_until:

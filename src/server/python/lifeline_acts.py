@@ -6,7 +6,12 @@ import time
 
 from lifeline_job import clock, read_words
 from lifeline_link import sha256
+from lifeline_members import SICK
 
+# Words of a failure that follows from another rank's, as in lib/peer_words.sh.
+PEER = (b"Connection reset", b"Connection closed", b"Connection refused", b"Connection was likely closed", b"Broken pipe", b"connectFullMesh failed")
+PEER += (b"Socket Timeout", b"Socket closed", b"DistNetworkError", b"DistStoreError", b"remote process exited", b"NCCL communicator was aborted")
+PEER += (b"NCCL operations have failed or timed out", b"Watchdog caught collective operation timeout")
 MOST_CHECKPOINTS, LONGEST_NAME = 8, 300
 
 
@@ -27,6 +32,26 @@ def marker_of(path, files, complete):
     return os.path.join(folder, complete.replace("*", same, 1))
 
 
+def mark_of(path):
+    """The place of a failure, as far as the last words in this file tell, or what ails the machine by them."""
+    try:
+        with open(path, "rb") as file:
+            file.seek(0, os.SEEK_END)
+            file.seek(max(0, file.tell() - 2000))
+            text = file.read()
+    except OSError:
+        text = b""
+    # What an earlier attempt wrote is not this one's.
+    text = text.rpartition(b"\nremote: the ranks begin anew (")[2]
+    for mark, signs in SICK:
+        if any(sign in text for sign in signs):
+            return mark
+    if any(word in text.rpartition(b"Traceback (most recent call last)")[2] for word in PEER):
+        return "peer"
+    lines = [line for line in text.split(b"\n") if line.strip()]
+    return sha256(lines[-1] if lines else b"").hexdigest()[:8]
+
+
 class Acts:
     def __init__(self, lifeline, request):
         self.lifeline = lifeline
@@ -34,8 +59,10 @@ class Acts:
         self.project = os.path.dirname(os.path.dirname(self.jobs[0].folder))
         self.checkpoint = request.get("checkpoint", [])  # FILES COMPLETE FOLDER…
         self.first_question = int.from_bytes(os.urandom(4), "big")  # an answer to a question of a process that died is none
+        self.agents = "agents" in request
+        self.spare = os.path.exists(os.path.join(self.jobs[0].folder, "spare"))
         words = read_words(os.path.join(self.jobs[0].folder, "attempt"))
-        self.attempt = int(words[1]) if len(words) == 2 else 1
+        self.attempt = int(words[1]) if len(words) == 2 else 0 if self.spare else 1
         words = read_words(os.path.join(self.jobs[0].folder, "lease"))
         self.until = clock() + int(words[0]) / 100 - uptime() if words else None
 
@@ -70,9 +97,13 @@ class Acts:
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
             for index, job in enumerate(self.jobs):
-                numbers = {"MASTER_PORT": port, "WORLD_SIZE": world, "ROLE_WORLD_SIZE": world, "RANK": first + index, "ROLE_RANK": first + index}
-                numbers.update({"NODE_RANK": node, "GROUP_RANK": node, "GROUP_WORLD_SIZE": nodes})
-                numbers.update({"RESTART_COUNT": number - 1, "TORCHELASTIC_RESTART_COUNT": number - 1, "RESUME_FROM": resume})
+                numbers = {"MASTER_PORT": port, "NODE_RANK": node, "GROUP_WORLD_SIZE": nodes}
+                numbers.update({"RESTART_COUNT": number - 1, "RESUME_FROM": resume})
+                if not self.agents:
+                    numbers.update({"RANK": first + index, "WORLD_SIZE": world, "ROLE_RANK": first + index, "ROLE_WORLD_SIZE": world})
+                    numbers.update({"GROUP_RANK": node, "TORCHELASTIC_RESTART_COUNT": number - 1})
+                if self.spare:
+                    job.rank = first + index  # it had none
                 self.put(job, "attempt", "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items()))
                 with open(os.path.join(job.folder, "job.err"), "ab") as file:
                     file.write(("remote: the ranks begin anew (restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
@@ -103,16 +134,46 @@ class Acts:
             if link.name == name or not self.lifeline.policy.is_hub:
                 link.send(text)
 
-    def mark(self, job):
-        """The place where a job failed, as far as its last words tell."""
+    def failure(self, job):
+        """Of a job whose attempt has ended: RANK, KIND and CODE of its first failed worker where it is an agent, else its own; and its mark."""
+        rank, kind, code, words = job.rank, job.round[1], job.round[2], "job.err"
+        if self.agents and kind == "exit":
+            worker = read_words(os.path.join(job.folder, "failures", "agent"))
+            if len(worker) > 2 and worker[0].isdigit() and worker[1] in ("exit", "signal") and worker[2].isdigit():
+                rank, kind, code = int(worker[0]), worker[1], worker[2]
+                words = os.path.join("ranks", "%d.err" % rank)
+                if (kind, code) == ("signal", "9") and os.path.exists(os.path.join(job.folder, "oom")):
+                    kind = "oom"
+        return rank, kind, code, mark_of(os.path.join(job.folder, words))
+
+    def note_attempt(self, number, began, failed, begins, why, left_out):
+        """For status.sh: NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER."""
+        words = why.split(":")
+        if words[0] == "lost":
+            cause, code, rank, server = "lost", "-", "-", words[1]
+        elif words[0] == "hang":
+            cause, code, rank, server = "hang", "-", "-", "-"
+        else:
+            rank, cause, code, server = words[0], words[1], words[2], words[4]
+        times = [int((time.time() - clock() + at) * 1000) for at in (began, failed, begins)]
+        line = "%d %d %d %d %s %s %s %d %s\n" % (number, times[0], times[1], times[2], cause, code, rank, left_out, server)
         try:
-            with open(os.path.join(job.folder, "job.err"), "rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(0, file.tell() - 2000))
-                lines = [line for line in file.read().split(b"\n") if line.strip()]
+            with open(os.path.join(self.jobs[0].folder, "attempts"), "ab") as file:
+                file.write(line.encode())
         except OSError:
-            lines = []
-        return sha256(lines[-1] if lines else b"").hexdigest()[:8]
+            pass  # it is only for people
+
+    def note_sick(self, mark):
+        """For `remote check`, until somebody says that the server is well (well.sh)."""
+        if mark not in dict(SICK):
+            return
+        folder = os.path.dirname(self.jobs[0].folder)
+        try:
+            with open(os.path.join(folder, ".sick.part"), "wb") as file:
+                file.write(("%s %d\n" % (mark, time.time())).encode())
+            os.rename(os.path.join(folder, ".sick.part"), os.path.join(folder, ".sick"))
+        except OSError:
+            pass
 
     def checkpoints(self):
         """Names of the complete ones, from the project's folder, the newest first."""

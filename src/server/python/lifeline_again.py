@@ -6,8 +6,9 @@ again and again, and an answer is worth `lease` seconds from when it ASKED; the 
 attempt when each member has said that nothing of the last one lives, or its lease and the longest kill have passed. Until the coordinator has
 said that no other attempt comes ("over"), supervisors keep their results back; from then on all is as without attempts.
 """
+from lifeline_members import Members
 from lifeline_orders import quote, unquote
-from lifeline_policy import KILL_ROUNDS, Policy, loss_of
+from lifeline_policy import KILL_ROUNDS, Policy, loss_of, span
 
 KILL_SECONDS = 15  # the longest kill: TERM, the grace, KILL, and a last look
 DRIFT = 0.98  # a member's clock may be slower by so much
@@ -15,19 +16,27 @@ SHORT_SECONDS = 60  # an attempt that lived for less makes the next one wait
 LONGEST_DELAY = 60
 
 
+def tells_of_peer(why):
+    return why.split(":")[3:4] == ["peer"]
+
+
 def says_of(why):
-    """For people, of RANK:KIND:CODE:MARK:SERVER or lost:SERVER."""
+    """For people, of RANK:KIND:CODE:MARK:SERVER, lost:SERVER or hang:SECONDS."""
     words = why.split(":")
     if words[0] == "lost":
         return "the loss of %s" % unquote(words[1])
+    if words[0] == "hang":
+        return "%s of standing still" % span(int(words[1]))
     return "rank %s on %s failed (%s %s)" % (words[0], unquote(words[4]), words[1] if words[1] != "oom" else "out of memory, signal", words[2])
 
 
 class AgainPolicy(Policy):
     """`act` does what is decided here: `start(number, values, why)` begins the ranks of an attempt and tells whether it could, `lease(until)`
     renews what holds them, `release(by, jobs)` lets the supervisors tell how their jobs ended (`jobs`: those that this lifeline has ended, and
-    `by` why), `tell(name, text)` sends to one peer, `mark(job)` names the place where a job failed, `checkpoints()` are the complete ones,
-    newest first, `port()` is a free one. `act.attempt` is the number of the attempt that is on record, and `act.until` until when its ranks may
+    `by` why), `tell(name, text)` sends to one peer, `failure(job)` is RANK, KIND, CODE and a MARK for the place
+    where a job failed, `checkpoints()` are the complete ones,
+    newest first, `port()` is a free one, `note_attempt(number, began, failed, next, why, left_out)` puts one that has failed on record, and
+    `note_sick(mark)` that this server is. `act.attempt` is the number of the attempt that is on record (0: a spare that has had none), and `act.until` until when its ranks may
     live, or None where no earlier process of this lifeline has died. A job's `round` is (attempt, kind, code) of its last end on record."""
 
     def __init__(self, request, jobs, now, broadcast, write, act):
@@ -36,14 +45,14 @@ class AgainPolicy(Policy):
         self.most = int(most)
         self.least = int(least)
         self.kinds = kinds.split(",")
-        self.counts = dict(zip(request["servers"], (int(count) for count in request["counts"])))
+        self.finals = request.get("final", [])  # exit codes
         self.act = act
         self.lease = self.timeout
         self.released = False
         self.results = []  # ends with a result that came before the release
         # Of this server's ranks.
         self.attempt = act.attempt
-        self.ended = self.attempt - 1  # the newest attempt of which nothing lives here any more
+        self.ended = max(self.attempt - 1, 0)  # the newest attempt of which nothing lives here any more
         revived = act.until is not None
         self.killing = revived and self.is_hub
         self.cleaned = False
@@ -56,16 +65,16 @@ class AgainPolicy(Policy):
         if not revived:
             act.lease(self.until)
         # The coordinator's.
-        self.members = list(request["servers"])
+        self.members = Members(request)
         self.granted = self.attempt
         self.ending = revived
         self.failure = loss_of(self.hub) if revived else None
         self.quiet_until = now + self.lease + KILL_SECONDS if revived else now
-        self.known = set(self.members) if revived else {self.own}  # who has asked: its lease is known
-        self.answered = {name: now for name in self.members}
+        self.known = set(request["servers"]) if revived else {self.own}  # who has asked: its lease is known
+        self.answered = {name: now for name in self.members.names}
         self.outcomes = {}
         self.acked = {}  # the checkpoints of who has nothing left of this attempt
-        self.begun = now
+        self.begun = self.failed_at = now
         self.begin_at = None  # the next attempt
         self.shorts = 0
         self.place = None
@@ -91,10 +100,11 @@ class AgainPolicy(Policy):
             return
         for job, failure in self.results:  # told to end, or without a supervisor: no other attempt can have it
             self.outcome = "%d:final:%d:-" % (job.rank, failure is not None)
-        here = [job for job in self.jobs if job.round is not None and job.round[0] == self.attempt]
+        # What is being ended fails of that, and tells nothing of why.
+        here = [job for job in self.jobs if not self.killing and job.round is not None and job.round[0] == self.attempt]
         for job in here:
             if job.round[1:] != ("exit", "0"):
-                self.outcome = "%d:%s:%s:%s" % (job.rank, job.round[1], job.round[2], self.act.mark(job))
+                self.outcome = "%d:%s:%s:%s" % self.act.failure(job)
                 break
         if self.outcome == "-" and len(here) == len(self.jobs):
             self.outcome = "ok"
@@ -173,53 +183,59 @@ class AgainPolicy(Policy):
         """To the question of a member; its words as ask() makes them."""
         if self.released:
             return "over " + (self.by or "-")
-        if name not in self.members:
+        if name in self.members.spares:
+            self.members.heard[name] = now
+        elif name not in self.members.names:
             return "over " + loss_of(name)
         self.known.add(name)
         question, has, ended, outcome = int(words[0]), int(words[1]), int(words[2]), str(words[3])
-        if ended >= self.granted:
+        if ended >= self.granted or name in self.members.spares:
             self.acked[name] = [unquote(word) for word in words[4:]]
-        if has == self.granted and outcome != "-" and name not in self.outcomes:
+        if has == self.granted and outcome.split(":")[1:3] == ["final", "1"]:
+            self.over("rank:" + outcome.partition(":")[0], now)  # something lives on there, whatever failed first
+        elif has == self.granted and outcome != "-" and name not in self.outcomes:
             self.outcomes[name] = outcome
             if outcome != "ok":
                 self.fail("%s:%s" % (outcome, quote(name)), now)
         if self.released:
             return "over " + (self.by or "-")
-        if self.ending or ended >= self.granted:
+        if self.ending or name in self.acked:
             return "stop %d" % self.granted
         self.answered[name] = now
         return "grant %d %d %s" % (question, self.granted, self.shape_of(name))
 
     def shape_of(self, name):
         """PORT WORLD_SIZE RANK NODE NODES CHECKPOINT WHY for a member's ranks."""
-        node = self.members.index(name)
-        first = sum(self.counts[other] for other in self.members[:node])
-        world = sum(self.counts[other] for other in self.members)
-        return "%d %d %d %d %d %s" % (self.new_port, world, first, node, len(self.members), self.resume_and_why)
+        return "%d %d %d %d %d %s" % ((self.new_port,) + self.members.shape_of(name) + (self.resume_and_why,))
 
     def fail(self, why, now):
-        """The first failure of an attempt decides whether there is another."""
-        if self.failure is not None or self.released:
+        """The first failure of an attempt decides whether there is another. One that only tells of a peer gives way to what made that fail."""
+        if self.released or (self.failure is not None and (not tells_of_peer(self.failure) or tells_of_peer(why))):
             return
+        if self.failure is None:
+            self.failed_at = now
         self.failure = why
+        sick = self.members.blame(why)
         rank, _, rest = why.partition(":")
-        kind, by = ("lost", why) if rank == "lost" else (rest.split(":")[0], "rank:" + rank)
+        kind, by = (rank, why) if rank in ("lost", "hang") else (rest.split(":")[0], "rank:" + rank)
         if rest.startswith("final:0"):
             self.over(None, now)  # somebody has ended this job: nobody else is to be ended for it
-        elif not self.known.issuperset(self.members) or self.granted > self.most or not ("any" in self.kinds or kind in self.kinds) or kind == "final":
+        elif not self.known.issuperset(self.members.names) or self.granted > self.most or kind == "final":
             self.over(by, now)
-        elif kind == "exit" and self.place == (why, self.resume_and_why.split()[0]):
+        elif not ("any" in self.kinds or kind in self.kinds) or (kind == "exit" and rest.split(":")[1] in self.finals):
+            self.over(by, now)
+        elif kind == "exit" and not sick and self.place == (why, self.resume_and_why.split()[0]):
             self.over(by, now)  # twice at one place: a third time would end there, too
         else:
             self.place = (why, self.resume_and_why.split()[0]) if kind == "exit" else None
-            self.end_at = now + (0 if kind == "lost" else self.grace)
+            self.end_at = self.failed_at + (0 if kind in ("lost", "hang") else self.grace)
 
     def lead(self, now):
-        if all(self.outcomes.get(name) == "ok" for name in self.members):
+        if all(self.outcomes.get(name) == "ok" for name in self.members.names):
             self.over(None, now)
             return
         if not self.ending:
-            for name in self.members:
+            for name in self.members.names:
                 if name in self.acked or (name in self.known and name != self.own and now > self.answered[name] + self.lease):
                     self.fail(loss_of(name), now)
             if self.failure is not None and not self.released and now >= self.end_at:
@@ -228,12 +244,26 @@ class AgainPolicy(Policy):
         if self.ending and not self.released and self.ended >= self.granted and now >= self.quiet_until:
             self.go_on(now)
 
+    def end_hung(self, by, restart, now):
+        if restart and not self.released:
+            self.fail(by, now)
+        elif not self.released:
+            self.over(by, now)
+        else:
+            self.end(by, now)
+
+    def watches(self):
+        return Policy.watches(self) and (self.released or (self.failure is None and not self.ending))
+
+    def present(self):
+        return [name for name in self.members.names if name not in self.gone]
+
     def go_on(self, now):
         """To the next attempt, once nothing of this one can live."""
-        silent = [name for name in self.members if name not in self.acked and name != self.own]
+        silent = [name for name in self.members.names if name not in self.acked and name != self.own]
         if any(now <= self.answered[name] + self.lease + KILL_SECONDS for name in silent):
             return
-        members = [name for name in self.members if name not in silent]
+        members = self.members.without(silent, now, self.lease / 2)
         why = self.failure
         if len(members) < self.least or self.granted > self.most:
             self.over(loss_of(silent[0]) if silent else self.blame(why), now)
@@ -246,7 +276,12 @@ class AgainPolicy(Policy):
         files = [self.acked.get(name, []) for name in members]
         resume = next((name for name in files[0] if all(name in others for others in files)), None)
         self.resume_and_why = "%s %s" % (quote(resume) if resume else "-", quote(says_of(why)))
-        self.members = members
+        left = [name for name in self.members.names if name not in members]
+        for name in left:
+            if name in self.members.sick:
+                self.act.tell(name, "sick " + self.members.sick[name])
+        self.act.note_attempt(self.granted, self.begun, self.failed_at, now, why, any(name in self.members.sick for name in left))
+        self.members.become(members)
         self.new_port = self.act.port()
         self.granted += 1
         self.ending, self.failure, self.begin_at = False, None, None
@@ -260,7 +295,7 @@ class AgainPolicy(Policy):
 
     @staticmethod
     def blame(why):
-        return why if why.startswith("lost:") else "rank:" + why.partition(":")[0]
+        return why if why.startswith(("lost:", "hang:")) else "rank:" + why.partition(":")[0]
 
     # ---- both
 
@@ -269,8 +304,10 @@ class AgainPolicy(Policy):
         if self.released:
             return
         self.released = True
-        self.act.release(by, [job for job in self.jobs if self.kills and by is not None and job.id not in self.own_ends])
+        left_out = by == loss_of(self.own)  # then no end of its ranks is one of the launch's
+        self.act.release(by, [job for job in self.jobs if left_out or (self.kills and by is not None and job.id not in self.own_ends)])
         if self.is_hub:
+            self.gone.update((name, "left") for name in self.others if name not in self.members.names)
             self.broadcast("over " + (by or "-"))
         if by is not None:
             self.end(by, now)
@@ -303,6 +340,8 @@ class AgainPolicy(Policy):
                 self.act.tell(name, self.answer(name, words, now))
         elif word == "ask":
             self.next_question = now
+        elif word == "sick" and not self.is_hub:
+            self.act.note_sick(rest)
         elif word == "grant" and not self.is_hub:
             if not self.released and len(words) == 9 and words[0].isdigit() and words[1].isdigit():
                 self.hear_grant(words, now)
@@ -312,6 +351,8 @@ class AgainPolicy(Policy):
                 self.ended = max(self.ended, int(rest)) if self.resting() else self.ended
         elif word == "over" and not self.is_hub:
             self.over(None if rest == "-" else words[0], now)
+        elif self.is_hub and word in ("end", "ended", "left", "tail") and name not in self.members.names:
+            pass  # it was left out, and ends for itself
         elif word == "end" and not self.released and not self.is_hub:
             self.over(words[0] if words else loss_of(name), now)
         else:

@@ -59,7 +59,7 @@ def remove_init_file(job_folder):
             if path.rpartition(b"/.remote-init-")[2] != file.read().strip():
                 return
         for name in os.listdir(folder):
-            if name in ("store", "launch") or name.startswith("ended."):
+            if name == "launch" or name.startswith(("store", "ended.")):
                 os.unlink(name, dir_fd=folder)
         os.rmdir(path)
     except OSError:

@@ -144,40 +144,46 @@ def one_line(text):
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:500]
 
 
-def finish(folder, result):
-    path = os.path.join(folder, "notify.result")
+def finish(folder, result, kind):
+    path = os.path.join(folder, "notify.%sresult" % kind)
     try:
         with open(path + ".new", "w", errors="replace") as file:
             file.write(one_line(result) + "\n")
         os.rename(path + ".new", path)
-        os.unlink(os.path.join(folder, "notify"))  # nobody needs the secret any more
+        if not kind:
+            os.unlink(os.path.join(folder, "notify"))  # nobody needs the secret any more
     except OSError:
         pass
 
 
-def deliver(folder, state, why, lines, first_pause=FIRST_PAUSE, seconds=RETRY_SECONDS):
-    """Tells it, and tries again for an hour; by at most one process, as each launch has one lifeline a server."""
+def deliver(folder, state, why, lines, first_pause=FIRST_PAUSE, seconds=RETRY_SECONDS, kind=""):
+    """Tells it, and tries again for an hour; by at most one process, as each launch has one lifeline a server. `kind`: before the end of the launch;
+    names the mark and the result."""
     try:
         with open(os.path.join(folder, "notify"), "rb") as file:
             request = read_request(file.read().decode())
     except (OSError, ValueError):
         return
-    mark = os.path.join(folder, "notify.mark")
+    mark = os.path.join(folder, "notify.%smark" % kind)
+    if kind:  # the last time is over
+        for name in (mark, os.path.join(folder, "notify.%sresult" % kind)):
+            if os.path.exists(name):
+                os.unlink(name)
     news = message(request, state, why, lines)
     until = time.monotonic() + seconds
     pause = first_pause
-    while not os.path.exists(os.path.join(folder, "notify.result")):
+    while not os.path.exists(os.path.join(folder, "notify.%sresult" % kind)):
         try:
             os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         except FileExistsError:
-            return finish(folder, "not known whether it arrived: its process died meanwhile")
+            return finish(folder, "not known whether it arrived: its process died meanwhile", kind)
         except OSError:
             return  # the job was removed
         sent, answer = tell(request, news)
         if sent is not False:
-            return finish(folder, "sent" if sent else answer)
+            return finish(folder, "sent" if sent else answer, kind)
         if time.monotonic() + pause > until:
-            return finish(folder, "not sent, tried for %d s: %s" % (seconds, answer))
+            return finish(folder, "not sent, tried for %d s: %s" % (seconds, answer), kind)
         try:
             os.unlink(mark)
         except OSError:

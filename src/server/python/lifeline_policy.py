@@ -6,6 +6,11 @@ NEWS_SECONDS = 3  # and so long a member
 KILL_ROUNDS = 3
 
 
+def span(seconds):
+    """For people."""
+    return "%d min" % (seconds // 60) if seconds >= 120 else "%d s" % seconds
+
+
 def loss_of(name):
     return "lost:" + quote(name)
 
@@ -55,7 +60,7 @@ class Policy:
         """From now on the jobs of the launch are to be ended, after a grace unless a server is lost; the first reason counts."""
         if self.by is None and not self.leave:
             self.by = by
-            self.end_at = now + (0 if by.startswith("lost:") else self.grace)
+            self.end_at = now + (0 if by.startswith(("lost:", "hang:")) else self.grace)
             self.broadcast("end " + by)
 
     def leave_out(self, name, by, now):
@@ -65,6 +70,18 @@ class Policy:
         self.write("left", "%s %s" % (quote(name), by))
         if len(self.others) + 1 - len(self.left) < self.needed:
             self.end(by, now)
+
+    def end_hung(self, by, restart, now):
+        """The hub's: the launch stands still."""
+        self.end(by, now)
+
+    def watches(self):
+        """Whether nothing ends the launch, so that its ranks should do something."""
+        return self.by is None
+
+    def present(self):
+        """The servers that have not left."""
+        return [name for name in [self.own] + self.others if name not in self.gone and name not in self.left]
 
     # ---- what is heard
 
@@ -171,9 +188,11 @@ class Policy:
     def verdict(self, results):
         """How the launch has ended, for people who are told by the hub: (state, why, the rank whose last lines tell more or None). `results`:
         those of its own jobs, as words. One that was started again knows of the others only what these say."""
-        by = self.by or next((words[3] for words in results if len(words) > 3 and words[3].startswith(("rank:", "lost:"))), "")
+        by = self.by or next((words[3] for words in results if len(words) > 3 and words[3].startswith(("rank:", "lost:", "hang:"))), "")
         lost = [name for name, how in self.gone.items() if how == "lost"]
         kind, _, who = by.partition(":")
+        if kind == "hang":
+            return "hung", "no rank wrote or computed for %s; its ranks were ended" % span(int(who)), None
         if kind == "lost" or (lost and self.leave):
             return "lost", "no word from server %s" % (unquote(who) if who else lost[0]), None
         if self.failures and (kind == "rank" or self.leave):
@@ -181,7 +200,7 @@ class Policy:
             return "failed", "rank %d on %s (%s)" % (rank, server, " ".join(failure.split()[:2])), rank
         if kind == "rank":
             return "failed", "rank " + who, None
-        unheard = [name for name in self.others if name not in self.last_heard]
+        unheard = [name for name in self.others if name not in self.last_heard and self.gone.get(name) != "left"]
         if unheard:
             return "unknown", "nothing was heard of " + ", ".join(unheard), None
         if any(words[:2] != ["exit", "0"] for words in results):

@@ -12,6 +12,8 @@ Of torchrun's workers only the agent knows how they ended, and not even that kno
 uses a decorator of torch. An uncaught exception of a worker goes into the job's folder `failures` and, in the form that the
 agent reads, into the file that it has named for that. The agent itself gets remote_torch_agent.py, where that lies beside this.
 
+From torch 2.5 on, NCCL's process group records its last collectives, and tells them when `remote job-why` asks (flight.py).
+
 breakpoint() waits for `remote attach` (remote_debugger.py, which lies beside this) in place of reading a stdin that does not exist.
 
 Below mpirun, a rank that raised, or left by SystemExit with a failure, hangs in MPI_Finalize, which waits for the others: it has
@@ -22,6 +24,7 @@ Nothing else changes: another sitecustomize that Python would have found without
 
 
 def _enable(folder):
+    import _signal
     import faulthandler
     import os
 
@@ -29,6 +32,7 @@ def _enable(folder):
     if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID"):
         return
     file = os.open(os.path.join(job, "stacks"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    _signal.signal(50, _signal.SIG_IGN)  # what faulthandler leaves behind when Python ends: a question that comes then ends nobody
     faulthandler.register(50, file=file, all_threads=True)
 
 
@@ -286,6 +290,32 @@ def _teach_tcp_store(_):
     _after_import("torch._C", teach)
 
 
+def _record_flight(folder):
+    """PyTorch's flight recorder for `remote job-why` (flight.py), where torch has it and the user has not set it up."""
+    import os
+
+    job = os.path.dirname(folder)
+    if os.path.basename(job) != os.environ.get("REMOTE_JOB_ID") or not os.environ.get("RANK", "").isdigit():
+        return
+
+    def teach(version):
+        numbers = tuple(int(number) for number in version.__version__.split(".")[:2])
+        size, dump, pipe = "TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
+        names = "TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE"
+        if numbers < (2, 5) or any(name in os.environ for name in (size, dump, pipe) + names):
+            return
+        if numbers >= (2, 9):  # it warns of the older names
+            size, dump = names
+        flight = os.path.join(job, "flight")
+        os.makedirs(flight, 0o700, exist_ok=True)
+        probe = os.path.join(flight, ".%d" % os.getpid())
+        os.mkfifo(probe, 0o600)  # torch fails where it can make no pipe
+        os.unlink(probe)
+        os.environ.update({size: "2000", dump: os.path.join(flight, "rank."), pipe: os.path.join(flight, "pipe.")})
+
+    _after_import("torch.version", teach)
+
+
 def _import_from_tree(folder):
     """In the tree of a frozen launch (tree.py): what is installed as editable comes from there, and not from the project's folder."""
     import os
@@ -340,6 +370,7 @@ def _main():
         _end_failed_mpi_rank,
         _explain_breakpoint,
         _teach_tcp_store,
+        _record_flight,
         _go_along_with_agent,
     ):
         try:

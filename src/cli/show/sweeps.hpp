@@ -1,0 +1,23 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <remote/sweep.hpp>
+
+#include "cli/context.hpp"
+
+// The words for sweeps.
+
+namespace remote::cli {
+
+// "12 of 20 done, 2 failed, best loss 0.031 at lr=1e-4". `jobs`: all of a sweep.
+std::string sweep_text(const std::vector<Job>& jobs);
+
+// A row a point.
+std::string results_table(const Context& context, const SweepResults& results);
+std::string results_csv(const SweepResults& results);
+nlohmann::ordered_json results_json(const SweepResults& results);
+
+}  // namespace remote::cli

@@ -1,0 +1,191 @@
+// What a launch leases on its servers: whether it can, and whether it is free.
+
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/strings.hpp"
+#include "launch/host_filter.hpp"
+#include "project/launch_attempt.hpp"
+#include "project/lease.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
+
+const Lease* lease_of(const FreshLeases& found, const Gpu& gpu) {
+  const auto lease = std::ranges::find_if(found.leases, [&](const Lease& one) {
+    return std::ranges::find(one.gpus, gpu.uuid) != one.gpus.end();
+  });
+  return lease == found.leases.end() ? nullptr : &*lease;
+}
+
+// "ada has leased 4, a process of bob uses 2"
+std::string users_of_gpus(const FreshLeases& found) {
+  std::map<std::string, int> leased;
+  for (const Gpu& gpu : found.gpus) {
+    if (const Lease* lease = lease_of(found, gpu)) {
+      ++leased[lease->user];
+    }
+  }
+  std::map<std::string, int> used;
+  for (const Gpu& gpu : found.gpus) {
+    if (!gpu.processes.empty() && lease_of(found, gpu) == nullptr) {
+      ++used[gpu.processes.front().user];
+    }
+  }
+  std::vector<std::string> parts;
+  for (const auto& [user, count] : leased) {
+    parts.push_back(fmt::format("{} has leased {}", user, count));
+  }
+  for (const auto& [user, count] : used) {
+    parts.push_back(fmt::format("processes of {} use {}",
+                                user.empty() ? "an unknown user" : visible_line(user, 60), count));
+  }
+  return join(parts, ", ");
+}
+
+std::string users_of_others(const FreshLeases& found, bool cpus) {
+  std::map<std::string, std::uint64_t> leased;
+  for (const Lease& lease : found.leases) {
+    leased[lease.user] += cpus ? static_cast<std::uint64_t>(lease.cpus) : lease.memory;
+  }
+  std::vector<std::string> parts;
+  for (const auto& [user, count] : leased) {
+    if (count > 0) {
+      parts.push_back(cpus ? fmt::format("{} has leased {}", user, count)
+                           : fmt::format("{} has leased {} GiB", user, count / gibibyte));
+    }
+  }
+  return join(parts, ", ");
+}
+
+std::string with_users(const std::string& text, const std::string& users) {
+  return users.empty() ? text : text + ": " + users;
+}
+
+// What is missing of one kind; "": nothing.
+std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool there_is) {
+  const servers::FreeFacts& free = found.free;
+  const int gpus = there_is ? free.all_gpus : free.gpus;
+  const int cpus = there_is ? free.all_cpus : free.cpus;
+  const std::uint64_t memory = there_is ? free.all_memory : free.memory;
+  const auto number = [](int count, const char* one) {
+    return counted(static_cast<std::size_t>(count), one);
+  };
+  if (wanted.gpus > gpus) {
+    return there_is ? fmt::format("{} needed, and there {}", number(wanted.gpus, "GPU"),
+                                  free.all_gpus == 1 ? "is 1" : fmt::format("are {}", free.all_gpus))
+                    : with_users(fmt::format("{} needed, and {} of {} free", number(wanted.gpus, "GPU"), gpus,
+                                             free.all_gpus),
+                                 users_of_gpus(found));
+  }
+  if (wanted.cpus > cpus) {
+    return there_is ? fmt::format("{} needed, and there are {}", number(wanted.cpus, "core"), free.all_cpus)
+                    : with_users(fmt::format("{} needed, and {} of {} free", number(wanted.cpus, "core"),
+                                             cpus, free.all_cpus),
+                                 users_of_others(found, true));
+  }
+  if (wanted.memory > memory) {
+    const auto gibi = [](std::uint64_t bytes) {
+      return static_cast<double>(bytes) / static_cast<double>(gibibyte);
+    };
+    const std::string needed = fmt::format("{:.1f} GiB of memory needed, and ", gibi(wanted.memory));
+    return there_is ? needed + fmt::format("there are {:.1f}", gibi(free.all_memory))
+                    : with_users(
+                          needed + fmt::format("{:.1f} of {:.1f} free", gibi(memory), gibi(free.all_memory)),
+                          users_of_others(found, false));
+  }
+  return "";
+}
+
+}  // namespace
+
+std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases& found) {
+  if (const std::string missing = shortage(wanted, found, true); !missing.empty()) {
+    return Error("cannot lease", missing, "ask for less, or leave the server out");
+  }
+  if (wanted.wait) {
+    return std::nullopt;
+  }
+  if (const std::string missing = shortage(wanted, found, false); !missing.empty()) {
+    return Error("cannot lease", missing).mended_by(Remedy::wait_for_turn);
+  }
+  const auto waiting = static_cast<std::size_t>(std::ranges::count(found.leases, true, &Lease::waits));
+  if (waiting > 0) {
+    return Error("cannot lease", fmt::format("{} for what is free there",
+                                             waiting == 1 ? "another launch waits"
+                                                          : fmt::format("{} launches wait", waiting)))
+        .mended_by(Remedy::wait_for_turn);
+  }
+  return std::nullopt;
+}
+
+void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server) {
+  const std::string silent =
+      answer.no_leases.empty() ? "the server did not say what is free" : answer.no_leases;
+  const std::optional<Error> problem =
+      answer.free ? lease_problem(wanted, {*answer.free, answer.leases, answer.facts.gpus.gpus})
+                  : std::optional(Error("cannot lease", silent).mended_by(Remedy::check_server));
+  if (problem) {
+    throw problem->on(server);
+  }
+}
+
+void check_lease(const LeaseRequest& lease, const Env& env, const std::string& what) {
+  if (lease.wait && !lease.any()) {
+    throw Error::usage(what, "there is nothing to wait for", "say what it needs: GPUs, cores or memory");
+  }
+  for (const char* name :
+       {"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK"}) {
+    if (lease.gpus > 0 && std::ranges::find(env, name, &Env::value_type::first) != env.end()) {
+      throw Error::usage(what, fmt::format("GPUs are to be chosen, and the variable {} names some", name),
+                         "keep one of the two");
+    }
+  }
+}
+
+void LaunchAttempt::check_lease() const {
+  project::check_lease(request_.lease, request_.env, "launch");
+}
+
+// The GPUs of a server that may be taken. `gpus`: how many it has; -1: not known yet. None: all.
+std::vector<int> LaunchAttempt::gpus_to_lease(const config::Server& server, int gpus) const {
+  const auto host = hosts_.find(server.name);
+  if (host == hosts_.end() || host->second.gpus.empty() || (gpus < 0 && host->second.without_gpus)) {
+    return server.gpu_indices;
+  }
+  return gpus < 0 ? host->second.gpus : launch::gpus_of(host->second, gpus, server.gpu_indices);
+}
+
+void LaunchAttempt::judge_leases() {
+  if (!request_.lease.any()) {
+    return;
+  }
+  std::vector<Error> problems;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    project::check_lease(request_.lease, servers_[i].env, "cannot lease on " + servers_[i].name);
+    try {
+      judge_lease(request_.lease, answers_[i], servers_[i].name);
+    } catch (const Error& problem) {
+      problems.push_back(problem);
+    }
+  }
+  if (problems.empty()) {
+    return;
+  }
+  if (problems.size() == 1) {
+    throw problems.front();
+  }
+  for (const Error& problem : problems) {
+    core_.tell(PartFailed{problem});
+  }
+  const bool would_wait = std::ranges::all_of(
+      problems, [](const Error& problem) { return problem.remedy() == Remedy::wait_for_turn; });
+  throw Error("nothing was started", "a launch leases on all of its servers or on none")
+      .mended_by(would_wait ? Remedy::wait_for_turn : Remedy::none);
+}
+
+}  // namespace remote::project

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <remote/gpu.hpp>
+#include <remote/launch.hpp>
+
+#include "servers/facts.hpp"
+
+// Whether what a launch or a job leases is to be had.
+
+namespace remote::project {
+
+// What a server has just said.
+struct FreshLeases {
+  servers::FreeFacts free;
+  std::vector<Lease> leases{};
+  std::vector<Gpu> gpus{};  // with their processes
+};
+
+// Why it cannot be taken there now, or with LeaseRequest::wait ever; nullopt: it can.
+std::optional<Error> lease_problem(const LeaseRequest& wanted, const FreshLeases& found);
+
+// Throws Error where it cannot be taken on the server that has answered.
+void judge_lease(const LeaseRequest& wanted, const servers::FactsAnswer& answer, const std::string& server);
+
+// Throws Error (usage) for what cannot be meant. `env`: variables of the jobs.
+void check_lease(const LeaseRequest& lease, const Env& env, const std::string& what);
+
+}  // namespace remote::project

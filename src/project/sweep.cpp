@@ -1,0 +1,193 @@
+// A sweep: its start, and its results. docs/sweep.md tells the rules.
+
+#include <algorithm>
+#include <iterator>
+
+#include <fmt/format.h>
+#include <remote/history.hpp>
+
+#include "base/command.hpp"
+#include "base/shell_quote.hpp"
+#include "base/strings.hpp"
+#include "project/git_state.hpp"
+#include "project/history.hpp"
+#include "project/new_job.hpp"
+#include "project/server_setup.hpp"
+#include "project/sweep_members.hpp"
+#include "servers/facts.hpp"
+
+namespace remote::project {
+namespace {
+
+constexpr int most_leased = 1000;  // points on a server, where what they lease is what limits them
+
+// The command of a point.
+std::string command_of(const SweepRequest& request, const SweepRow& point) {
+  if (!request.words.empty()) {
+    std::vector<std::string> words;
+    for (const std::string& word : request.words) {
+      words.push_back(fill_sweep_word(word, point));
+    }
+    return shell_join(words);
+  }
+  constexpr std::string_view harmless =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+-:/@%,=";
+  for (const auto& [name, value] : point) {
+    if (value.find_first_not_of(harmless) != std::string::npos) {
+      throw Error::usage(fmt::format("the value '{}' of {} cannot stand in a line for the shell",
+                                     visible_line(value, 60), name),
+                         "the shell would read it in its own way",
+                         "give the command as words, each by itself");
+    }
+  }
+  return fill_sweep_word(request.line, point);
+}
+
+// What a point of a sweep has beside what every job there has.
+Env point_env(const SweepRequest& request, const config::Server& server, const JobId& launch,
+              std::size_t number, const SweepRow& point) {
+  Env env = server.variables();
+  env.insert(env.end(), request.env.begin(), request.env.end());
+  env.emplace_back("RUN_UUID", launch.text());
+  env.emplace_back("SWEEP_POINT", std::to_string(number));
+  for (const auto& [name, value] : point) {
+    env.emplace_back(sweep_variable(name), value);
+  }
+  return env;
+}
+
+jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const Member& member,
+                            const JobId& launch, const std::vector<SweepRow>& points) {
+  jobs::SweepPoints there{.requests = {},
+                          .slots = request.slots.value_or(request.lease.any() ? most_leased : 1),
+                          .lease = request.lease.any()
+                                       ? servers::lease_words(request.lease, member.server.gpu_indices)
+                                       : std::vector<std::string>(),
+                          .retry = request.retry};
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    const jobs::NewJob job =
+        new_job(core.config, member.server,
+                {command_of(request, points[i]), point_env(request, member.server, launch, i, points[i]),
+                 request.enable_stacks, member.container});
+    there.requests.push_back({job.job.id, job.process});
+  }
+  return there;
+}
+
+std::string shown_command(const SweepRequest& request) {
+  return mask_command(request.words.empty() ? request.line : shell_join(request.words));
+}
+
+void check(const SweepRequest& request, const std::vector<config::Server>& servers) {
+  check_name(request.name);
+  if (request.words.empty() == trim(request.line).empty()) {
+    throw Error::usage("cannot sweep", "the command is empty", "give the command that every point runs");
+  }
+  for (const config::Server& server : servers) {
+    if (server.slurm) {
+      throw Error::usage("cannot sweep on '" + server.name + "'",
+                         "Slurm gives out its nodes itself, and a sweep does not ask it yet",
+                         "start a job with an array there");
+    }
+  }
+}
+
+// The record of the sweep, as of a launch.
+LaunchMemory remember(Core& core, const SweepRequest& request, const std::vector<Member>& members,
+                      const JobId& launch, GitState& git, const std::vector<std::string>& tags) {
+  LaunchRequest asked;
+  asked.command = request.words.empty() ? request.line : shell_join(request.words);
+  asked.launcher = "sweep";
+  asked.env = request.env;
+  asked.lease = request.lease;
+  asked.name = request.name;
+  asked.note = request.note;
+  Plan plan;
+  plan.launcher = "sweep";
+  plan.run_id = launch.text();
+  plan.processes.push_back({.server = members.front().server.name, .command = asked.command, .tags = tags});
+  std::vector<ServerSetup> setups;
+  for (const Member& member : members) {
+    setups.push_back(planned_setup(core.config, member.server, member.login, {}, {}));
+  }
+  return LaunchMemory(core, asked, plan, git, std::move(setups), {});
+}
+
+}  // namespace
+
+SweepStarted start_sweep(Core& core, const SweepRequest& request) {
+  const std::vector<SweepRow> points = sweep_points(request.parameters, request.rows);
+  const std::vector<config::Server> servers = core.servers(request.servers);
+  check(request, servers);
+  for (const SweepRow& point : points) {
+    static_cast<void>(command_of(request, point));  // what is wrong is found before any server is asked
+  }
+  GitState git = ask_git(core);
+  SweepStarted result{.launch = JobId::random(), .jobs = {}, .servers = {}, .errors = {}};
+  const std::vector<Member> members = ready_all(core, servers, request.image, request.lease, result.errors);
+  std::vector<jobs::SweepPoints> texts;
+  for (const Member& member : members) {
+    texts.push_back(points_on(core, request, member, result.launch, points));
+  }
+  jobs::SweepRun run = run_of(members);
+  for (std::size_t i = 0; i < points.size(); ++i) {
+    Job job = waiting_job(core, members.front(), result.launch);
+    job.command = shown_command(request);
+    set_tags(job, request.tags);
+    job.point = SweepPoint{.number = static_cast<int>(i), .values = points[i], .waiting = true};
+    run.ids.push_back(job.id.text());
+    result.jobs.push_back(std::move(job));
+  }
+  core.store.add(result.jobs);
+  LaunchMemory memory = remember(core, request, members, result.launch, git, request.tags);
+  // Also where no answer comes, they may run.
+  memory.started(result.jobs, std::nullopt, "");
+  try {
+    result.servers = begin_run(core, members, result.launch, run, &texts, {}, result.errors);
+  } catch (const servers::Refused& error) {
+    give_up(core, result.jobs, error);
+    throw Error(error).on(members.front().server.name);
+  }
+  return result;
+}
+
+namespace {
+
+SweepResults results(Core& core, const std::string& launch, const SweepBest& by) {
+  const PastLaunch record = History(core.config.project).launch(launch);
+  std::vector<Job> all = stored_jobs(core);
+  std::erase_if(all, [&](const Job& job) { return job.launch != record.id || !job.point; });
+  if (all.empty()) {
+    throw Error::usage(fmt::format("\'{}\' is no sweep", visible_line(launch, 60)), "it is another launch")
+        .mended_by(Remedy::list_jobs);
+  }
+  std::vector<Job> points = refresh(core, sweep_results(all).points);
+  measure_points(core, points);
+  complete_records(core);
+  return sweep_results(points, by);
+}
+
+}  // namespace
+}  // namespace remote::project
+
+namespace remote {
+
+SweepStarted Project::sweep(const SweepRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel, [&](project::Core& core) {
+    project::adopt_labml_jobs(core);  // their keys must not be given again
+    return project::start_sweep(core, request);
+  });
+}
+
+SweepStarted Project::resume_sweep(const ResumeRequest& request, const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::resume_sweep(core, request); });
+}
+
+SweepResults Project::sweep_results(const std::string& launch, const SweepBest& by,
+                                    const std::optional<Cancel>& cancel) {
+  return project::call_servers(*state_, cancel,
+                               [&](project::Core& core) { return project::results(core, launch, by); });
+}
+
+}  // namespace remote

@@ -1,0 +1,339 @@
+// What the servers of a sweep know of its points, and the end of a sweep.
+
+#include <algorithm>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/clock.hpp"
+#include "base/group_by.hpp"
+#include "base/log.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/launch_store.hpp"
+#include "jobs/refresh.hpp"
+#include "jobs/transitions.hpp"
+#include "project/report/numbers.hpp"
+#include "project/sweep.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+const config::Server& server_named(const Core& core, const std::string& name) {
+  const auto found = std::ranges::find(core.config.servers, name, &config::Server::name);
+  if (found == core.config.servers.end()) {
+    throw Error("cannot ask about the sweep", fmt::format("configs.yaml has no server '{}' any more", name),
+                "put the server back into configs.yaml to reach its points")
+        .on(name);
+  }
+  return *found;
+}
+
+// What a server says to this.
+jobs::SweepAnswer ask_server(Core& core, const std::string& name, jobs::SweepAsk ask, const JobId& launch,
+                             const std::vector<JobId>& waiting, const std::vector<JobId>& tails,
+                             const Cancel& cancel, ssh::ConnectLimit limit) {
+  const config::Server& server = server_named(core, name);
+  const auto connection = core.connector().connect(server, cancel, limit);
+  auto action = jobs::sweep_action(ask, jobs::remote_folder_for(core.config, server), launch, waiting, tails,
+                                   servers::activation(core.config, server));
+  return servers::run_action(*connection, action, cancel);
+}
+
+std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
+  std::vector<JobId> ids;
+  for (const Job& job : points) {
+    if (job.point->waiting) {
+      ids.push_back(job.id);
+    }
+  }
+  return ids;
+}
+
+// The points among these jobs, by sweep.
+std::vector<Group<JobId>> by_sweep(const std::vector<Job>& jobs, bool waiting_only) {
+  return group_by(jobs, [&](const Job& job) {
+    return job.point && job.launch && (!waiting_only || (job.point->waiting && !is_final(job.state)))
+               ? job.launch
+               : std::optional<JobId>();
+  });
+}
+
+std::vector<Job> chosen(const std::vector<Job>& jobs, const std::vector<std::size_t>& indices) {
+  std::vector<Job> some;
+  std::ranges::transform(indices, std::back_inserter(some), [&](std::size_t i) { return jobs[i]; });
+  return some;
+}
+
+// What is wrong with a sweep of which points wait.
+void tell_trouble(Core& core, const SweepView& view) {
+  using jobs::SweepRunner;
+  using Cause = SweepTrouble::Cause;
+  for (const auto& [name, answer] : view.answers) {
+    const bool gives = name == view.servers.front();
+    if (gives && answer.runner != SweepRunner::alive) {
+      const Cause cause = answer.runner == SweepRunner::stopped ? Cause::stopped
+                          : answer.runner == SweepRunner::none  ? Cause::gone
+                                                                : Cause::dead;
+      core.tell(SweepTrouble{view.key, name, cause, "", true});
+    } else if (!answer.note.empty()) {
+      core.tell(SweepTrouble{view.key, name, Cause::says, answer.note, false});
+    } else if (answer.runner == SweepRunner::dead) {
+      core.tell(SweepTrouble{view.key, name, Cause::dead, "", false});
+    }
+  }
+}
+
+}  // namespace
+
+const std::string* SweepView::began_on(const JobId& id) const {
+  const auto found = std::ranges::find_if(answers, [&](const auto& answer) {
+    return std::ranges::find(answer.second.begun, id) != answer.second.begun.end();
+  });
+  return found == answers.end() ? nullptr : &found->first;
+}
+
+const std::string* SweepView::given_to(const JobId& id) const {
+  // The first one that is asked gives out the points now; another one may have done so before.
+  for (const std::string& name : servers) {
+    const auto found = answers.find(name);
+    if (found == answers.end()) {
+      continue;
+    }
+    const jobs::SweepAnswer& answer = found->second;
+    if (const auto given = answer.given.find(id); given != answer.given.end()) {
+      const auto server = std::ranges::find_if(
+          servers, [&](const std::string& one) { return jobs::percent_encode(one) == given->second; });
+      return server == servers.end() ? nullptr : &*server;
+    }
+  }
+  return nullptr;
+}
+
+namespace {
+
+// Who takes part in the sweep of these jobs, and its key.
+SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
+  SweepView view;
+  try {
+    if (const auto record = jobs::LaunchStore(core.store).read(*points.front().launch)) {
+      view.servers = record->servers;
+      view.key = record->first_key;
+    }
+  } catch (const Error& error) {
+    log_info("", "{}", error.message());
+  }
+  if (view.servers.empty()) {  // its record was removed
+    view.key = points.front().key;
+    for (const Job& job : points) {
+      if (std::ranges::find(view.servers, job.server) == view.servers.end()) {
+        view.servers.push_back(job.server);
+      }
+    }
+  }
+  return view;
+}
+
+}  // namespace
+
+SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
+                    ssh::ConnectLimit limit) {
+  SweepView view = sweep_of(core, points);
+  const std::vector<JobId> waiting = waiting_ids(points);
+  const auto outcomes =
+      servers::fan_out(view.servers, std::identity(), [&](const std::string& name, std::size_t) {
+        return ask_server(core, name, ask, *points.front().launch, waiting, {}, cancel, limit);
+      });
+  for (std::size_t i = 0; i < view.servers.size(); ++i) {
+    if (outcomes[i].ok()) {
+      view.answers.emplace(view.servers[i], *outcomes[i].value);
+    } else {
+      view.errors.push_back(*outcomes[i].error);
+    }
+  }
+  return view;
+}
+
+void place_point(const Core& core, const SweepView& view, Job& point) {
+  const std::string* server = view.began_on(point.id);
+  server = server != nullptr ? server : view.given_to(point.id);
+  if (server != nullptr && *server != point.server) {
+    point.server = *server;
+    point.remote_folder = jobs::remote_folder_for(core.config, server_named(core, *server));
+  }
+}
+
+std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::chrono::milliseconds patience) {
+  std::vector<Job> aside;
+  std::set<JobId> apart;
+  std::vector<Job> placed;
+  for (const auto& [launch, indices] : by_sweep(jobs, true)) {
+    const SweepView view = ask_sweep(core, jobs::SweepAsk::look, chosen(jobs, indices), core.cancel(),
+                                     std::chrono::ceil<std::chrono::seconds>(patience));
+    bool waits = false;
+    for (const std::size_t i : indices) {
+      Job& job = jobs[i];
+      const std::string before = job.server;
+      place_point(core, view, job);
+      if (job.server != before) {
+        placed.push_back(job);
+      }
+      const bool known = view.answered(job.server);
+      if (view.began_on(job.id) == nullptr) {
+        waits = waits || known;
+        apart.insert(job.id);
+        aside.push_back(known ? job : jobs::as_unanswered(job, now_seconds()));
+      }
+    }
+    if (waits) {
+      tell_trouble(core, view);
+    }
+    for (const Error& error : view.errors) {
+      core.tell(SilentServer{error});
+    }
+  }
+  std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });
+  if (const auto unsaved = jobs::save(core.store, placed)) {
+    core.tell(StoreProblem{unsaved->message()});
+  }
+  return aside;
+}
+
+void measure_points(Core& core, std::vector<Job>& jobs) {
+  const auto groups = group_by(jobs, [](const Job& job) {
+    const bool wanted = job.point && job.launch && !job.point->waiting && job.point->numbers.empty() &&
+                        (job.state == JobState::succeeded || job.state == JobState::failed);
+    return wanted ? std::optional(std::pair(*job.launch, job.server))
+                  : std::optional<std::pair<JobId, std::string>>();
+  });
+  const auto outcomes = servers::fan_out(
+      groups, [](const auto& group) { return group.key.second; },
+      [&](const auto& group, std::size_t) {
+        std::vector<JobId> ids;
+        for (const std::size_t i : group.indices) {
+          ids.push_back(jobs[i].id);
+        }
+        return ask_server(core, group.key.second, jobs::SweepAsk::look, group.key.first, {}, ids,
+                          core.cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
+      });
+  std::vector<Job> measured;
+  for (std::size_t g = 0; g < groups.size(); ++g) {
+    for (const std::size_t i : groups[g].indices) {
+      Job& job = jobs[i];
+      const auto tail = outcomes[g].ok() ? outcomes[g].value->tails.find(job.id)
+                                         : std::map<JobId, std::vector<std::string>>::const_iterator();
+      if (!outcomes[g].ok() || tail == outcomes[g].value->tails.end()) {
+        continue;
+      }
+      for (const std::string& line : tail->second) {
+        take_numbers(line, job.point->numbers);
+      }
+      measured.push_back(job);
+    }
+  }
+  if (const auto unsaved = jobs::save(core.store, measured)) {
+    core.tell(StoreProblem{unsaved->message()});
+  }
+}
+
+namespace {
+
+// One that never began, and never will.
+KillResult::Entry never_begins(Job job, const KillRequest& request) {
+  job.point->waiting = false;
+  job.state = JobState::killed;
+  job.reason = request.by;
+  job.reason.number = request.signal;
+  job.ended_at = job.checked_at = now_seconds();
+  return {std::move(job), KillResult::Entry::Outcome::none, 0, {}, "", {}};
+}
+
+// What becomes of a point of a sweep that was stopped; nullopt: it is to be killed where it now is, or
+// nothing is known of it.
+std::optional<KillResult::Entry> end_waiting(const SweepView& view, Job& job, const KillRequest& request) {
+  if (view.began_on(job.id) != nullptr) {
+    job.state = JobState::starting;  // a start that is under way is given up
+    job.point->waiting = false;
+    return std::nullopt;
+  }
+  const std::string* given = view.given_to(job.id);
+  if (!view.answered(given != nullptr ? *given : view.servers.front())) {
+    return KillResult::Entry{
+        job,
+        KillResult::Entry::Outcome::refused,
+        0,
+        {},
+        fmt::format("{} does not answer, and may begin it", given != nullptr ? *given : view.servers.front()),
+        {}};
+  }
+  return never_begins(job, request);
+}
+
+}  // namespace
+
+void stop_sweeps(Core& core, std::vector<Job>& jobs, const KillRequest& request, const Cancel& cancel,
+                 ssh::ConnectLimit limit, KillResult& result) {
+  const auto sweeps = by_sweep(jobs, false);
+  if (sweeps.empty()) {
+    return;
+  }
+  std::set<JobId> apart;
+  for (const Job& job : jobs) {
+    if (job.point && is_over(job)) {
+      apart.insert(job.id);  // a sweep may have thousands, and most have ended
+    }
+  }
+  for (const auto& [launch, indices] : sweeps) {
+    const std::vector<Job> all = stored_jobs(core, {.unfinished_only = true});
+    const bool whole = std::ranges::none_of(all, [&, &launch = launch](const Job& job) {
+      return job.launch == launch && std::ranges::find(jobs, job.id, &Job::id) == jobs.end();
+    });
+    const std::vector<Job> points = chosen(jobs, indices);
+    const SweepView view = whole ? ask_sweep(core, jobs::SweepAsk::stop, points, cancel, limit) : SweepView();
+    result.errors.insert(result.errors.end(), view.errors.begin(), view.errors.end());
+    for (const std::size_t i : indices) {
+      Job& job = jobs[i];
+      if (apart.contains(job.id) || !job.point->waiting) {
+        continue;
+      }
+      std::optional<KillResult::Entry> entry;
+      if (whole) {
+        place_point(core, view, job);
+        entry = end_waiting(view, job, request);
+      } else {
+        entry = KillResult::Entry{job,
+                                  KillResult::Entry::Outcome::refused,
+                                  0,
+                                  {},
+                                  "it waits for its turn, and a sweep is stopped as a whole",
+                                  {}};
+      }
+      if (entry) {
+        result.entries.push_back(*std::move(entry));
+        apart.insert(job.id);
+      }
+    }
+  }
+  std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });
+  std::vector<Job> ended;
+  std::ranges::transform(result.entries, std::back_inserter(ended), &KillResult::Entry::job);
+  if (const auto unsaved = jobs::save(core.store, ended)) {
+    core.tell(StoreProblem{unsaved->message()});
+  }
+}
+
+void drop_sweeps(Core& core, const std::vector<Job>& jobs) {
+  const std::vector<Job> left = core.store.list().jobs;
+  for (const auto& [launch, indices] : by_sweep(jobs, false)) {
+    if (std::ranges::find(left, std::optional(launch), &Job::launch) == left.end()) {
+      const SweepView view = ask_sweep(core, jobs::SweepAsk::drop, chosen(jobs, indices), core.cancel(),
+                                       std::chrono::ceil<std::chrono::seconds>(ask_limit));
+      for (const Error& error : view.errors) {
+        log_info("", "{}", error.message());  // some files stay there, which harm nobody
+      }
+    }
+  }
+}
+
+}  // namespace remote::project

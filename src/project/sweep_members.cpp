@@ -1,0 +1,147 @@
+#include "project/sweep_members.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+#include "base/hashing.hpp"
+#include "jobs/job_servers.hpp"
+#include "jobs/refresh.hpp"
+#include "project/lease.hpp"
+#include "servers/facts.hpp"
+#include "servers/fanout.hpp"
+#include "servers/python_env.hpp"
+
+namespace remote::project {
+namespace {
+
+Member ready(Core& core, const config::Server& server, const std::optional<std::string>& image,
+             const LeaseRequest& lease) {
+  check_lease(lease, server.env, "cannot lease on " + server.name);
+  const auto connection = core.connector().connect(server, core.cancel());
+  Member member{server, connection->login(), connection->peer_address(), std::nullopt, std::nullopt};
+  servers::FactsRequest request{.parts = {{"tell_python"}, {"tell_port", "0"}},
+                                .project = core.config.project_path_on(server),
+                                .environment = servers::environment_folder(core.config, server),
+                                .activate = servers::activation(core.config, server),
+                                .timeout = std::chrono::seconds(30)};
+  if (lease.any()) {
+    std::vector<std::string> part = servers::lease_words(lease, server.gpu_indices);
+    part.insert(part.begin(), "tell_leases");
+    request.parts.insert(request.parts.end(), {{"tell_gpus", "brief"}, part});
+  }
+  const servers::FactsAnswer answer = servers::facts_of(*connection, request, core.cancel());
+  if (answer.facts.python.empty()) {
+    throw Error("cannot run points of a sweep", "there is no Python of 3.6 or later",
+                "install python3 there");
+  }
+  if (lease.any()) {
+    LeaseRequest ever = lease;  // a point waits for its turn
+    ever.wait = true;
+    judge_lease(ever, answer, server.name);
+  }
+  member.port = answer.suggested_port;
+  if (const auto wanted = servers::container_of(server, image)) {
+    member.container = servers::ready_container(*connection, core.config, server, *wanted, core.cancel());
+  }
+  return member;
+}
+
+}  // namespace
+
+std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& servers,
+                              const std::optional<std::string>& image, const LeaseRequest& lease,
+                              std::vector<Error>& errors) {
+  const auto outcomes = servers::fan_out(
+      servers, &config::Server::name,
+      [&](const config::Server& server, std::size_t) { return ready(core, server, image, lease); });
+  std::vector<Member> members;
+  for (const auto& outcome : outcomes) {
+    if (outcome.ok()) {
+      members.push_back(*outcome.value);
+    } else {
+      errors.push_back(*outcome.error);
+      core.tell(PartFailed{*outcome.error});
+    }
+  }
+  if (members.empty()) {
+    throw Error("nothing was started", "no server can run points of a sweep").mended_by(Remedy::check_server);
+  }
+  if (members.size() > 1 && !members.front().port) {
+    throw Error("nothing was started", "no port is free by which the other servers could reach it")
+        .mended_by(Remedy::check_server)
+        .on(members.front().server.name);
+  }
+  return members;
+}
+
+jobs::SweepRun run_of(const std::vector<Member>& members) {
+  const Member& first = members.front();
+  jobs::SweepRun run{.token = random_hex(64),
+                     .servers = {},
+                     .address = first.server.internal_address.value_or(first.address),
+                     .port = first.port.value_or(0),
+                     .ids = {}};
+  for (const Member& member : members) {
+    run.servers.push_back(member.server.name);
+  }
+  return run;
+}
+
+Job waiting_job(const Core& core, const Member& first, const JobId& launch) {
+  Job job;
+  job.id = JobId::random();
+  job.server = first.server.name;
+  job.remote_folder = jobs::remote_folder_for(core.config, first.server);
+  job.state = JobState::queued;
+  job.reason = {.kind = JobReason::Kind::waiting, .text = "its turn"};
+  job.launch = launch;
+  job.backend = std::string(jobs::local_backend);
+  job.created_at = now_seconds();
+  return job;
+}
+
+std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const JobId& launch,
+                                   const jobs::SweepRun& run, const std::vector<jobs::SweepPoints>* points,
+                                   const std::vector<Job>& running, std::vector<Error>& errors) {
+  const auto begin_on = [&](const Member& member, std::size_t index) {
+    std::vector<JobId> busy;
+    for (const Job& job : running) {
+      if (job.server == member.server.name) {
+        busy.push_back(job.id);
+      }
+    }
+    const auto action =
+        jobs::sweep_begin_action(jobs::remote_folder_for(core.config, member.server), launch,
+                                 member.server.name, run, points == nullptr ? nullptr : &(*points)[index],
+                                 busy, servers::activation(core.config, member.server));
+    return servers::run_action(*core.connector().connect(member.server, core.cancel()), action,
+                               core.cancel());
+  };
+  begin_on(members.front(), 0);
+  std::vector<std::string> there{members.front().server.name};
+  const std::vector<Member> others(members.begin() + 1, members.end());
+  const auto name = [](const Member& member) { return member.server.name; };
+  const auto outcomes = servers::fan_out(
+      others, name, [&](const Member& member, std::size_t index) { return begin_on(member, index + 1); });
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (outcomes[i].ok()) {
+      there.push_back(others[i].server.name);
+    } else {
+      errors.push_back(*outcomes[i].error);
+      core.tell(PartFailed{*outcomes[i].error});
+    }
+  }
+  return there;
+}
+
+void give_up(Core& core, std::vector<Job>& jobs, const Error& error) {
+  for (Job& job : jobs) {
+    job.point->waiting = false;
+    job.state = JobState::lost;
+    job.reason = {.kind = JobReason::Kind::not_started, .text = error.reason()};
+    job.checked_at = now_seconds();
+  }
+  static_cast<void>(jobs::save(core.store, jobs));
+}
+
+}  // namespace remote::project

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "project/sweep.hpp"
+#include "servers/container.hpp"
+
+// The servers of a sweep as it begins or goes on: what sweep.cpp and sweep_resume.cpp share.
+
+namespace remote::project {
+
+// A server that is ready for points.
+struct Member {
+  config::Server server;
+  ssh::LoginFacts login;
+  std::string address;  // by which this machine reaches it
+  std::optional<int> port;
+  std::optional<servers::ContainerRun> container;
+};
+
+// Those of the servers that can take part, the first one with a port for the others. `errors` gets why the
+// others cannot, which is told, too. Throws Error where none can. `lease`: what a point has for itself.
+std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& servers,
+                              const std::optional<std::string>& image, const LeaseRequest& lease,
+                              std::vector<Error>& errors);
+// Without ids.
+jobs::SweepRun run_of(const std::vector<Member>& members);
+// A point that waits, but for its command, tags and values.
+Job waiting_job(const Core& core, const Member& first, const JobId& launch);
+
+// Begins the run: on the first server, and then on the others, which may fail. `points`: by member; nullptr
+// where they have them. Returns the servers that take part. Throws Error where the first one refuses.
+std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const JobId& launch,
+                                   const jobs::SweepRun& run, const std::vector<jobs::SweepPoints>* points,
+                                   const std::vector<Job>& running, std::vector<Error>& errors);
+// Puts on record that nothing of these jobs was started.
+void give_up(Core& core, std::vector<Job>& jobs, const Error& error);
+
+// What Project::sweep() and resume_sweep() do.
+SweepStarted start_sweep(Core& core, const SweepRequest& request);
+SweepStarted resume_sweep(Core& core, const ResumeRequest& request);
+
+}  // namespace remote::project

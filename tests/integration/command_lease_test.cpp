@@ -1,0 +1,76 @@
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+// Launches that lease GPUs, on pretended servers with a pretended nvidia-smi.
+
+namespace remote::cli {
+namespace {
+
+using test::CommandResult;
+using test::Refused;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CommandLease : public ::testing::Test {
+ protected:
+  CommandLease() { world.servers().add_gpus(4); }
+
+  nlohmann::json jobs() { return world.run({"job-list", "--json"}).json(); }
+  test::CommandWorld world;
+};
+
+TEST_F(CommandLease, RanksHaveTheirGpusAlone) {
+  const std::string command = "echo $CUDA_VISIBLE_DEVICES $LOCAL_RANK $WORLD_SIZE; exec sleep 1000";
+  const CommandResult first = world.run({"launch", "--gpus", "3", "--", "sh", "-c", command});
+  EXPECT_EQ(first.code, 0) << first.err;
+  const auto all = jobs();
+  ASSERT_EQ(all.size(), 6U) << "three ranks on each of two servers";
+  const CommandResult result = world.run({"launch", "--gpus", "2", "--", "true"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("2 GPUs needed, and 1 of 4 free: "));
+  EXPECT_THAT(result.err, HasSubstr("--wait starts it when they are free"));
+  EXPECT_EQ(jobs().size(), 6U) << "nothing was started";
+  EXPECT_THAT(world.run({"servers"}).out, HasSubstr("3 leased"));
+  EXPECT_EQ(world.run({"top", "--once", "--json"}).json()[0]["load"]["leases"][0]["gpus"].size(), 3U);
+  EXPECT_THAT(world.run({"top", "--once"}).out, HasSubstr("leased by "));
+  EXPECT_EQ(world.run({"job-kill", "--launch", "last", "--yes"}).code, 0);
+  EXPECT_EQ(world.run({"launch", "--gpus", "4", "--", "true"}).code, 0);
+}
+
+TEST_F(CommandLease, WaitingStartsThemInTheirTurn) {
+  EXPECT_EQ(world.run({"job-run", "--server", "a", "--gpus", "4", "--cmd", "exec sleep 1000"}).code, 0);
+  const CommandResult queued =
+      world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "echo $CUDA_VISIBLE_DEVICES"});
+  EXPECT_EQ(queued.code, 0);
+  EXPECT_THAT(queued.out, HasSubstr("job 2 queued"));
+  test::until(
+      [&] {
+        const auto second = jobs().at(1);
+        return second["state"] == "queued" && second.dump().find("place 1 in line") != std::string::npos;
+      },
+      "a place in line");
+  const CommandResult third =
+      world.run({"job-run", "--server", "a", "--gpus", "1", "--wait", "--cmd", "true"});
+  EXPECT_EQ(third.code, 0);
+  EXPECT_EQ(world.run({"job-kill", "--job", "3", "--yes"}).code, 0);
+  EXPECT_EQ(world.run({"job-kill", "--job", "1", "--yes"}).code, 0);
+  EXPECT_EQ(world.run({"job-wait", "--job", "2"}).code, 0);
+  EXPECT_THAT(world.run({"job-tail", "--job", "2", "--no-follow"}).out, HasSubstr("0\n"));
+}
+
+TEST_F(CommandLease, WhatCannotBeMeantIsRefused) {
+  EXPECT_THAT(world.run({"launch", "--wait", "--", "true"}), Refused("there is nothing to wait for"));
+  EXPECT_THAT(world.run({"launch", "--gpus", "1", "-e", "CUDA_VISIBLE_DEVICES=0", "--", "true"}),
+              Refused("GPUs are to be chosen, and the variable CUDA_VISIBLE_DEVICES names some"));
+  EXPECT_THAT(world.run({"launch", "--memory", "much", "--", "true"}), Refused("wrong --memory 'much'"));
+  const CommandResult result = world.run({"launch", "--gpus", "5", "--wait", "--", "true"});
+  EXPECT_EQ(result.code, 1);
+  EXPECT_THAT(result.err, HasSubstr("5 GPUs needed, and there are 4"));
+  EXPECT_THAT(jobs(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace remote::cli

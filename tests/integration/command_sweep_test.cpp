@@ -1,0 +1,90 @@
+// `remote sweep` with pretended servers: points in turn, retries, the end of all, going on, results.
+
+#include "base/files.hpp"
+#include "support/command_world.hpp"
+#include "support/waiting.hpp"
+
+namespace remote::test {
+namespace {
+
+class CommandSweep : public ::testing::Test {
+ protected:
+  CommandSweep() {
+    world.configure(
+        "name: proj\npython: {manager: system}\nservers:\n"
+        "  a: {hostname: a, internal_address: 127.0.0.1}\n  b: {hostname: b, internal_address: 127.0.0.1}\n");
+  }
+  nlohmann::json points() { return world.run({"--json", "sweep", "--results", "last"}).json().at("points"); }
+  std::size_t in_state(const std::string& state) {
+    const auto all = points();
+    return static_cast<std::size_t>(
+        std::ranges::count_if(all, [&](const auto& job) { return job.at("state") == state; }));
+  }
+  CommandWorld world;
+};
+
+TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
+  const fs::path ran = world.home() / "ran";
+  const CommandResult begun = world.run(
+      {"sweep", "--param", "lr=1,2", "--param", "seed=0..2", "--retry", "1", "--tag", "grid", "--", "sh",
+       "-c", "echo $0 >>" + ran.string() + "; echo loss 0.$SWEEP_LR$SWEEP_SEED; [ $0 != 2/1 ] || exit 3",
+       "{lr}/{seed}"});
+  EXPECT_THAT(begun, Ends(0, "sweep 1-6: 6 points begin on a, b\n", HasSubstr("remote sweep --results 1")));
+  EXPECT_EQ(world.run({"job-wait", "--launch", "1"}).code, 1);
+  EXPECT_THAT(world.run({"job-list", "--stopped"}).out,
+              HasSubstr("6 of 6 done, 1 failed, best loss 0.1 at lr=1 seed=0"));
+  const CommandResult table = world.run({"sweep", "--results", "1", "--csv", "-"});
+  EXPECT_THAT(table.lines()[0], "point,key,lr,seed,state,exit,loss,seconds,server");
+  EXPECT_THAT(table.lines()[5], MatchesRegex("4,5,2,1,failed,3,0.21,[0-9]+,[ab]"));
+  EXPECT_THAT(world.run({"sweep", "--results", "1", "--best", "max:loss"}).err,
+              HasSubstr("6 of 6 done, 1 failed"));
+  EXPECT_EQ(world.run({"--json", "sweep", "--results", "1", "--best", "max:loss"}).json().at("best"), 5);
+  std::vector<std::string> lines = {};
+  for (const std::string& line : CommandResult{0, read_file_if_there(ran).value_or(""), ""}.lines()) {
+    lines.push_back(line);
+  }
+  EXPECT_THAT(lines, UnorderedElementsAre("1/0", "1/1", "1/2", "2/0", "2/1", "2/1", "2/2"));
+  EXPECT_THAT(world.run({"show", "1"}).out, HasSubstr("launcher   sweep, 6 points"));
+  EXPECT_THAT(world.run({"rerun", "1", "--yes"}), Refused("remote sweep --resume 1"));
+  EXPECT_EQ(world.run({"job-clean", "--yes"}).code, 0);
+  EXPECT_TRUE(fs::is_empty(world.there("a") / ".jobs/.sweeps"));
+}
+
+TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
+  const fs::path go = world.home() / "go";
+  ASSERT_EQ(world
+                .run({"sweep", "--param", "n=0..7", "--cmd",
+                      "until [ -e " + go.string() + " ]; do sleep 0.1; done"})
+                .code,
+            0);
+  ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
+  EXPECT_THAT(world.run({"job-list"}).out, AllOf(HasSubstr("0 of 8 done"), HasSubstr("2 running, 6 queued")));
+  EXPECT_THAT(world.run({"sweep", "--resume", "1"}),
+              Ends(0, HasSubstr("6 points go on"), HasSubstr("watch it")));
+  ASSERT_TRUE(eventually([&] { return in_state("running") == 2; }));
+  const CommandResult killed = world.run({"job-kill", "--launch", "last"});
+  EXPECT_THAT(killed,
+              Ends(0, HasSubstr("was never started there"), testing::_));  // it may say how long it takes
+  EXPECT_EQ(in_state("killed"), 8U);
+  write_file_atomic(go, "");
+  EXPECT_EQ(world.run({"sweep", "--resume", "last"}).code, 0);
+  EXPECT_EQ(world.run({"job-wait", "--launch", "last"}).code, 1);  // the killed ones are of it
+  EXPECT_EQ(in_state("succeeded"), 8U);
+  EXPECT_THAT(world.run({"sweep", "--resume", "last"}), Refused("nothing of the sweep is missing"));
+}
+
+TEST_F(CommandSweep, WhatIsWrongIsRefusedBeforeAnythingStarts) {
+  EXPECT_THAT(world.run({"sweep", "--param", "lr=1", "--", "echo", "{lrr}"}), Refused("did you mean 'lr'?"));
+  EXPECT_THAT(world.run({"sweep", "--", "echo"}), Refused("there are no points"));
+  EXPECT_THAT(world.run({"sweep", "--param", "a=x y", "--cmd", "echo {a}"}), Refused("as words"));
+  EXPECT_THAT(world.run({"sweep", "--param", "a=1"}), Refused("--cmd is required"));
+  EXPECT_THAT(world.run({"sweep", "--results", "1", "--resume", "1"}), Refused("one of them"));
+  EXPECT_THAT(world.run({"sweep", "--results", "1"}), Refused("no launch"));
+  world.job("a", "true");
+  EXPECT_THAT(world.run({"sweep", "--param", "a=1", "--best", "min:loss", "--", "true"}),
+              Refused("--results"));
+  EXPECT_THAT(world.run({"--json", "job-list", "--stopped"}).json().size(), 1);
+}
+
+}  // namespace
+}  // namespace remote::test
