@@ -13,13 +13,6 @@ void expect_success(SubprocessSpec spec) {
   EXPECT_TRUE(result.status.success()) << result.err;
 }
 
-// One of tests/python.
-void expect_script(const std::string& name) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + ("/tests/python/" + name)};
-  expect_success(std::move(spec));
-}
-
 void expect_python(const std::string& text) {
   const TempFolder folder;
   SubprocessSpec spec;
@@ -42,42 +35,60 @@ void expect_python(const std::string& text) {
 }
 
 TEST(LifelinePolicy, DecidesAsItShould) {
-  expect_script("test_lifeline_policy.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_policy.py")};
+  expect_success(std::move(spec));
 }
 
 // A few hundred plays; AGAIN_RUNS of the environment says how many.
 TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
-  expect_script("test_lifeline_again.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_again.py")};
+  expect_success(std::move(spec));
 }
 
 TEST(Leases, BelongToOneEachAndEndWithTheirHolders) {
-  expect_script("test_lease.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease.py")};
+  expect_success(std::move(spec));
 }
 
 // LEASE_LAUNCHES of the environment says how many launches are played.
 TEST(LeaseJobs, HaveTheirGpusAloneAndWaitForThem) {
-  expect_script("test_lease_jobs.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_jobs.py")};
+  expect_success(std::move(spec));
 }
 
 TEST(LifelineHang, DecidesAsItShould) {
-  expect_script("test_lifeline_hang.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_hang.py")};
+  expect_success(std::move(spec));
 }
 
 TEST(Flight, TheDumpsAreRead) {
-  expect_script("test_flight.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_flight.py")};
+  expect_success(std::move(spec));
 }
 
 TEST(LeaseTurns, NoTwoLaunchesWaitForEachOther) {
-  expect_script("test_lease_turns.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_turns.py")};
+  expect_success(std::move(spec));
 }
 
 // SEEDS of the environment says how many plays.
 TEST(SweepPolicy, NoPointRunsTwiceAndNoneIsForgotten) {
-  expect_script("test_sweep_policy.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_sweep_policy.py")};
+  expect_success(std::move(spec));
 }
 
 TEST(LifelineNews, ToldOnce) {
-  expect_script("test_lifeline_news.py");
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};
+  expect_success(std::move(spec));
 }
 
 // Looking at 20 jobs takes eight seconds here: it neither holds up the watching of the other servers, nor
