@@ -104,6 +104,20 @@ system_python() {
   echo 'python: {manager: system}' >>.remote/configs.yaml
 }
 
+# vanish SERVER: a practice server goes, with everything on it. Its lifelines first: the others would otherwise hear from them how its
+# ranks die. (sshd's environment is not to be read.)
+vanish() {
+  there=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$1(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3)
+  [ -n "$there" ] || fail "no process of $1 is found"
+  for kind in python/lifeline.py ''; do
+    for pid in $there $(cat "$sandbox/$1/sshd.pid"); do
+      if grep -qa "$kind" "/proc/$pid/cmdline" 2>/dev/null; then
+        kill -9 "$pid" 2>/dev/null || true
+      fi
+    done
+  done
+}
+
 mark=$((10000000 + $$)) # for arguments that no other test's processes have
 # processes SUFFIX: how many have the argument $mark.SUFFIX (this grep's own is another text)
 processes() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }

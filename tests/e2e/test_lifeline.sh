@@ -32,18 +32,7 @@ done
 code 0 launch --cmd 'sleep 300' --nproc-per-node 2 --lost-after 3
 until_true lifelines_stand 12
 lost=$(field 3 server)
-# Its lifeline first: the others would otherwise hear from it how its ranks die.
-of_lost=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$lost(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null || true)
-[ -n "$of_lost" ] || fail "no process of $lost is found"
-for kind in python/lifeline.py ''; do
-  for environment in $of_lost; do
-    pid=${environment#/proc/}
-    pid=${pid%/environ}
-    if grep -qa "$kind" "/proc/$pid/cmdline" 2>/dev/null; then
-      kill -9 "$pid" 2>/dev/null || true
-    fi
-  done
-done
+vanish "$lost"
 until_true results 10
 [ "$(field 0 state)" = killed ] || fail "rank 0 is $(field 0 state)"
 remote job-list --stopped --ranks || true

@@ -24,7 +24,7 @@ ssh-keygen -q -t ed25519 -N '' -f "$work/key"
 ssh-keygen -q -t ed25519 -N '' -f "$there/host_key"
 cp "$work/key.pub" "$there/authorized_keys"
 
-# The name by which sshd is called is that of its PAM service.
+# The name by which sshd is called is that of its PAM service; since OpenSSH 9.8 it is an option.
 ln -s "$sshd" "$there/$service"
 cat >"$there/ask" <<EOF
 #!/bin/sh
@@ -56,6 +56,9 @@ PrintMotd no
 SetEnv HOME=$there/home
 ForceCommand cd "\$HOME" && exec sh -c "\$SSH_ORIGINAL_COMMAND"
 EOF
+if "$there/$service" -t -f "$there/sshd_config" -o "PAMServiceName $service" 2>/dev/null; then
+  echo "PAMServiceName $service" >>"$there/sshd_config"
+fi
 "$there/$service" -D -f "$there/sshd_config" -E "$there/log" &
 server_pid=$!
 listening() { grep -qs 'Server listening' "$there/log"; }
@@ -96,6 +99,8 @@ while time.time() < end:
         if not typed and b"assword:" in seen:
             typed = True
             os.write(fd, answer)
+else:
+    os.kill(pid, 9)
 sys.stdout.buffer.write(seen)
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 EOF

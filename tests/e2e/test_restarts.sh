@@ -61,6 +61,13 @@ until_true ends
 [ "$(state 0) $(state 1)" = 'killed killed' ] || fail "the ranks are $(state 0) and $(state 1)"
 until_true lifelines_are 0
 
+# ---- what does not go
+code 2 launch --restarts 1 --launcher torchrun --nnodes 1:2 --cmd true
+code 2 launch --restarts 1 --launcher mpi --cmd true
+code 2 launch --restarts 1 --on-failure leave --cmd true
+code 2 launch --min-servers 1 --cmd true
+code 2 launch --no-restart-exit 3 --cmd true
+
 # ---- a server is lost, and one is enough
 code 0 launch --restarts 1 --min-servers 1 --lost-after 3 --cmd '
   echo "attempt $RESTART_COUNT: $RANK of $WORLD_SIZE"
@@ -68,18 +75,7 @@ code 0 launch --restarts 1 --min-servers 1 --lost-after 3 --cmd '
 until_true lifelines_stand 2
 until_true began 1
 server=$(of_jobs 'max((job for job in d if job["rank"] == 1), key=lambda job: job["key"])["server"]')
-of_lost=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$server(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null || true)
-for environment in $of_lost; do
-  pid=${environment#/proc/}
-  kill -9 "${pid%/environ}" 2>/dev/null || true
-done
+vanish "$server"
 done_alone() { grep -q '^attempt 1: 0 of 1$' "$(folder 0)/job.out"; }
 until_true done_alone
 until_true eval '[ "$(state 0)" = succeeded ]'
-
-# ---- what does not go
-code 2 launch --restarts 1 --launcher torchrun --nnodes 1:2 --cmd true
-code 2 launch --restarts 1 --launcher mpi --cmd true
-code 2 launch --restarts 1 --on-failure leave --cmd true
-code 2 launch --min-servers 1 --cmd true
-code 2 launch --no-restart-exit 3 --cmd true

@@ -120,11 +120,7 @@ done
 until_true holds "$second" 4
 [ "$(of_launch 2 "['state']")" = queued ] || fail 'the spare does not wait'
 server=$(of_launch 1 "['server']")
-of_lost=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$server(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null || true)
-for environment in $of_lost; do
-  pid=${environment#/proc/}
-  kill -9 "${pid%/environ}" 2>/dev/null || true
-done
+vanish "$server"
 ended() { grep -q parameters "$1/job.out"; }
 until_true ended "$first"
 until_true ended "$third"

@@ -140,6 +140,8 @@ class Server:
         request["spares"] = [str(world.spares)]
         request.update(world.request)
         self.policy = AgainPolicy(request, [self.job], self.clock(), self.broadcast, lambda *_: None, self)
+        if self.name != world.names[0]:
+            world.post(self.name, world.names[0], "hello")
 
     def broadcast(self, text):
         for name in self.world.names:
@@ -243,6 +245,13 @@ class Rules(unittest.TestCase):
         world.servers["s3"].fail("exit")
         world.until(lambda: world.at(3, "s0", "s2", "s3"))
         self.assertEqual([words[4].split(":")[0] for words in world.attempts], ["lost", "3"])
+
+    def test_a_server_that_is_lost_before_it_has_asked_is_missed(self):
+        world = Quiet(2, least=1)
+        world.servers["s0"].hear("s1", "hello")
+        world.mail.clear()
+        world.lose("s1")
+        world.until(lambda: world.at(2, "s0"))
 
     def test_a_spare_that_is_lost_takes_no_place(self):
         world = Quiet(2, least=1, spares=1)

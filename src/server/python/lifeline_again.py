@@ -334,6 +334,9 @@ class AgainPolicy(Policy):
 
     def hear(self, name, word, rest, now):
         words = rest.split()
+        if word == "hello" and name in self.members.names and name not in self.known:
+            self.known.add(name)  # its first lease began before this, and nobody has answered it yet
+            self.answered[name] = now
         if word == "ask" and self.is_hub:
             if len(words) >= 4 and all(each.isdigit() for each in words[:3]):
                 self.last_heard[name] = now
