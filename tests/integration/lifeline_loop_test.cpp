@@ -13,6 +13,13 @@ void expect_success(SubprocessSpec spec) {
   EXPECT_TRUE(result.status.success()) << result.err;
 }
 
+// One of tests/python.
+void expect_script(const std::string& name) {
+  SubprocessSpec spec;
+  spec.argv = {"python3", "-B", test::source_folder + ("/tests/python/" + name)};
+  expect_success(std::move(spec));
+}
+
 void expect_python(const std::string& text) {
   const TempFolder folder;
   SubprocessSpec spec;
@@ -35,60 +42,42 @@ void expect_python(const std::string& text) {
 }
 
 TEST(LifelinePolicy, DecidesAsItShould) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_policy.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lifeline_policy.py");
 }
 
 // A few hundred plays; AGAIN_RUNS of the environment says how many.
 TEST(LifelineAgain, TwoAttemptsNeverLiveAtOnce) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_again.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lifeline_again.py");
 }
 
 TEST(Leases, BelongToOneEachAndEndWithTheirHolders) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lease.py");
 }
 
 // LEASE_LAUNCHES of the environment says how many launches are played.
 TEST(LeaseJobs, HaveTheirGpusAloneAndWaitForThem) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_jobs.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lease_jobs.py");
 }
 
 TEST(LifelineHang, DecidesAsItShould) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_hang.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lifeline_hang.py");
 }
 
 TEST(Flight, TheDumpsAreRead) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_flight.py")};
-  expect_success(std::move(spec));
+  expect_script("test_flight.py");
 }
 
 TEST(LeaseTurns, NoTwoLaunchesWaitForEachOther) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lease_turns.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lease_turns.py");
 }
 
 // SEEDS of the environment says how many plays.
 TEST(SweepPolicy, NoPointRunsTwiceAndNoneIsForgotten) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_sweep_policy.py")};
-  expect_success(std::move(spec));
+  expect_script("test_sweep_policy.py");
 }
 
 TEST(LifelineNews, ToldOnce) {
-  SubprocessSpec spec;
-  spec.argv = {"python3", "-B", test::source_folder + std::string("/tests/python/test_lifeline_news.py")};
-  expect_success(std::move(spec));
+  expect_script("test_lifeline_news.py");
 }
 
 // Looking at 20 jobs takes eight seconds here: it neither holds up the watching of the other servers, nor

@@ -6,12 +6,12 @@ be done (lifeline_queue.py), and `turn.state` tells it how this stands. Ends wit
 FIFOs `.turn`, have been told so.
 """
 import os
-import socket
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
 import lease
+from lifeline_link import free_port
 
 PAUSE, LOOK_AGAIN, PROCESSES_AGAIN = 0.1, 0.5, 3.0
 
@@ -118,15 +118,6 @@ class Turn:
                 return 0
             self.tell("turn.state", "held" if held else "line" if order[0] == "take" else "keep")
             time.sleep(PAUSE)
-
-
-def free_port():
-    sock = socket.socket()
-    try:
-        sock.bind(("", 0))
-        return str(sock.getsockname()[1])
-    finally:
-        sock.close()
 
 
 def main(words):

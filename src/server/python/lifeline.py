@@ -20,7 +20,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
 from lifeline_job import Job, Looker, clock, read_words, remove_init_file
-from lifeline_link import Link, addresses
+from lifeline_link import Link, addresses, listening
 from lifeline_orders import Orders, keep_order, quote, unquote
 from lifeline_policy import FIRST_SECONDS, Policy
 
@@ -172,22 +172,13 @@ class Lifeline:
         self.poll.unregister(fd)
 
     def listen(self):
-        for family, _, _, _, where in addresses(self.policy.address, self.policy.port):
-            wildcard = ("::" if family == socket.AF_INET6 else "0.0.0.0", self.policy.port)
-            for place in (where, wildcard):  # an address that is translated on the way is not this server's own
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                try:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind(place)
-                    sock.listen(128)
-                except OSError as error:
-                    self.refused = error.strerror or str(error)
-                    sock.close()
-                    continue
-                sock.setblocking(False)
-                self.listener = sock
-                self.watch(sock.fileno(), sock)
-                return
+        ways = addresses(self.policy.address, self.policy.port)
+        try:
+            self.listener = listening(ways, self.policy.port)
+        except OSError as error:
+            self.refused = error.strerror or str(error)
+            return
+        self.watch(self.listener.fileno(), self.listener)
 
     def accept(self):
         """Takes many at once: a member must not wait long behind strangers."""

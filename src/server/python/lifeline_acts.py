@@ -5,7 +5,7 @@ import os
 import time
 
 from lifeline_job import clock, read_words
-from lifeline_link import sha256
+from lifeline_link import free_port, sha256
 from lifeline_members import SICK
 
 # Words of a failure that follows from another rank's, as in lib/peer_words.sh.
@@ -193,12 +193,5 @@ class Acts:
         return names[:MOST_CHECKPOINTS]
 
     def port(self):
-        import _socket
-
-        family = self.lifeline.listener.family if self.lifeline.listener is not None else _socket.AF_INET
-        sock = _socket.socket(family, _socket.SOCK_STREAM)
-        try:
-            sock.bind(("::" if family == _socket.AF_INET6 else "0.0.0.0", 0))
-            return sock.getsockname()[1]
-        finally:
-            sock.close()
+        listener = self.lifeline.listener
+        return free_port() if listener is None else free_port(listener.family)

@@ -35,6 +35,38 @@ def addresses(address, port):
     return socket.getaddrinfo(host, port, 0, socket.SOCK_STREAM)
 
 
+def any_address(family):
+    return "::" if family == socket.AF_INET6 else "0.0.0.0"
+
+
+def listening(ways, port):
+    """A socket at the first of these addresses() that can be had. Raises OSError."""
+    for family, _, _, _, where in ways:
+        for place in (where, (any_address(family), port)):  # an address that is translated on the way is not this server's own
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                sock.bind(place)
+                sock.listen(128)
+            except OSError as error:
+                refusal = error
+                sock.close()
+                continue
+            sock.setblocking(False)
+            return sock
+    raise refusal
+
+
+def free_port(family=socket.AF_INET):
+    """One that nobody listens at now."""
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.bind((any_address(family), 0))
+        return sock.getsockname()[1]
+    finally:
+        sock.close()
+
+
 class Link:
     """A connection to a peer: lines with MACs, both ways, without ever waiting."""
 

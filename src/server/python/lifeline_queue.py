@@ -9,7 +9,7 @@ On each server lease_wait.py waits, beside this process: it reads `turn.order` a
 import os
 import random
 
-from lifeline_link import sha256
+from lifeline_link import free_port, sha256
 
 COMPLETE_SECONDS = 60.0  # from the first lease to the last
 REPEAT_SECONDS = 2.0
@@ -87,20 +87,10 @@ class Queue:
         self.folder = lifeline.jobs[0].folder
         self.machine = machine_id()
         seconds = float(request["queue"][0])
-        self.turns = Turns(request["servers"], self.free_port, seconds) if self.policy.is_hub else None
+        self.turns = Turns(request["servers"], free_port, seconds) if self.policy.is_hub else None
         self.order = None
         self.sent = {}  # to others: what, and when
         self.over = False
-
-    def free_port(self):
-        import _socket
-
-        sock = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
-        try:
-            sock.bind(("0.0.0.0", 0))
-            return sock.getsockname()[1]
-        finally:
-            sock.close()
 
     def state(self):
         try:

@@ -8,7 +8,7 @@ import subprocess
 
 import lease
 from lifeline_job import Job, clock
-from lifeline_link import Link, addresses
+from lifeline_link import Link, addresses, listening
 from lifeline_orders import quote, unquote
 from sweep_policy import ALONE_SECONDS, LOST_SECONDS, Giver, Taker
 
@@ -213,23 +213,12 @@ class Runner:
     # ---- connections
 
     def listen(self):
-        for family, _, _, _, where in addresses(self.address, self.port):
-            wildcard = ("::" if family == socket.AF_INET6 else "0.0.0.0", self.port)
-            for place in (where, wildcard):  # an address that is translated on the way is not this server's own
-                sock = socket.socket(family, socket.SOCK_STREAM)
-                try:
-                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                    sock.bind(place)
-                    sock.listen(128)
-                except OSError as error:
-                    why = error.strerror or str(error)
-                    sock.close()
-                    continue
-                sock.setblocking(False)
-                self.listener = sock
-                self.poll.register(sock.fileno(), select.POLLIN)
-                return
-        raise OSError("cannot listen at port %d: %s" % (self.port, why))
+        ways = addresses(self.address, self.port)
+        try:
+            self.listener = listening(ways, self.port)
+        except OSError as error:
+            raise OSError("cannot listen at port %d: %s" % (self.port, error.strerror or str(error)))
+        self.poll.register(self.listener.fileno(), select.POLLIN)
 
     def accept(self):
         try:
