@@ -101,7 +101,8 @@ SessionPtr shake_hands(UniqueFd fd, const Target& target, const std::string& hos
     if (banner == nullptr ||
         std::string_view(ssh_get_error(session.get())).find("Socket error") != std::string_view::npos) {
       throw Dropped("cannot connect", fmt::format("{} closed the connection before login: {}", where, reason),
-                    "the server may be busy (MaxStartups in its sshd_config), or refuse this address");
+                    "the server may be busy (MaxStartups in its sshd_config), or refuse this address for a "
+                    "while after failed logins (PerSourcePenalties)");
     }
     throw Unreachable("cannot connect", fmt::format("{}: {}", where, reason),
                       "server and libssh may have no algorithm in common; try `ssh -v`");

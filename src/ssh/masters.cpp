@@ -374,7 +374,10 @@ bool Masters::any_open(const Target& target) const {
 bool Masters::close(const Target& target) const {
   bool closed = false;
   for (const fs::path& socket : sockets_of(target)) {
-    closed = mux::end_master(socket) || closed;
+    if (mux::end_master(socket)) {
+      closed = true;
+      remove_file(socket);  // ssh hangs up first and removes it then
+    }
     remove_file(socket.string() + ".for");
   }
   return closed;

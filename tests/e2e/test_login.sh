@@ -56,9 +56,11 @@ PrintMotd no
 SetEnv HOME=$there/home
 ForceCommand cd "\$HOME" && exec sh -c "\$SSH_ORIGINAL_COMMAND"
 EOF
-if "$there/$service" -t -f "$there/sshd_config" -o "PAMServiceName $service" 2>/dev/null; then
-  echo "PAMServiceName $service" >>"$there/sshd_config"
-fi
+for option in "PAMServiceName $service" 'PerSourcePenalties no'; do
+  if "$there/$service" -t -f "$there/sshd_config" -o "$option" 2>/dev/null; then
+    echo "$option" >>"$there/sshd_config"
+  fi
+done
 "$there/$service" -D -f "$there/sshd_config" -E "$there/log" &
 server_pid=$!
 listening() { grep -qs 'Server listening' "$there/log"; }
