@@ -256,9 +256,11 @@ struct EndedLately {
 // Which jobs are meant: those that are named, by themselves or with their launch (where nothing is named:
 // all), as far as they have the tags.
 struct JobSelection {
-  std::vector<std::string> names{};  // keys, or unambiguous starts of ids (4 digits or more)
-  // Whole launches: by the key or the start of the id of any of its jobs, by the start of its own id, by the
-  // first and the last key ("45-48"), or "last": the newest one that has a job with the tags.
+  // Keys, or unambiguous starts of ids (4 digits or more). The name of a launch means the whole of it.
+  std::vector<std::string> names{};
+  // Whole launches: by the name, of the newest one that has it, by the key or the start of the id of any of
+  // its jobs, by the start of its own id, by the first and the last key ("45-48"), or "last": the newest one
+  // that has a job with the tags.
   std::vector<std::string> launches{};
   std::vector<std::string> tags{};  // all of them
   bool hidden = true;               // whether hidden jobs count; one that is named always does

@@ -166,7 +166,7 @@ void JobOptions::add(CLI::App& command, Context& context, const std::string& tag
   add_names(command, context, "--job", keys, NameKind::jobs, "KEY",
             "Job: its key, the start of its id, or last; repeatable");
   add_names(command, context, "--launch", launches, NameKind::launches, "KEY|last",
-            "All jobs of this launch; repeatable (KEY of any of its jobs)");
+            "All jobs of this launch; repeatable (KEY of any of its jobs, or its name)");
   add_names(command, context, "--tag", tags, NameKind::tags, "T", tag_help);
 }
 

@@ -247,6 +247,35 @@ bool LaunchMemory::change(const std::function<void()>& write) {
   return true;
 }
 
+JobSelection with_ids(const Core& core, const std::vector<Job>& jobs, JobSelection selection) {
+  const auto is_name = [](const std::string& name) {
+    return name != "last" && name.find_first_not_of("0123456789-") != std::string::npos;
+  };
+  if (std::ranges::none_of(selection.names, is_name) && std::ranges::none_of(selection.launches, is_name)) {
+    return selection;
+  }
+  const std::vector<LaunchSummary> all = launches(jobs::LaunchStore(core.store), nullptr);
+  const auto named = [&](const std::string& name) {
+    return std::ranges::find_if(all, [&](const LaunchSummary& one) {
+      return is_name(name) && one.name == name &&
+             std::ranges::any_of(jobs, [&](const Job& job) { return job.launch == one.id; });
+    });
+  };
+  for (std::string& name : selection.launches) {
+    if (const auto found = named(name); found != all.end()) {
+      name = found->id.text();
+    }
+  }
+  std::erase_if(selection.names, [&](const std::string& name) {
+    const auto found = named(name);
+    if (found != all.end()) {
+      selection.launches.push_back(found->id.text());
+    }
+    return found != all.end();
+  });
+  return selection;
+}
+
 void check_name(const std::string& name) {
   if (const auto problem = name.empty() ? std::nullopt : config::launch_name_problem(name)) {
     throw Error::usage(fmt::format("a launch cannot have the name '{}'", visible_line(name, most_of_name)),

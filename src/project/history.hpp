@@ -41,6 +41,9 @@ class LaunchMemory {
 // Throws Error (usage) for a name of a launch that could be taken for a key.
 void check_name(const std::string& name);
 
+// With ids in place of the names of launches: the newest one of this name that has jobs among these.
+JobSelection with_ids(const Core& core, const std::vector<Job>& jobs, JobSelection selection);
+
 // Completes the records of launches that have ended, as their jobs are known here. The servers are asked for
 // the last lines and numbers, unless `verdict` is about that launch and has the lines.
 void complete_records(Core& core, const std::optional<Verdict>& verdict = {});

@@ -75,15 +75,16 @@ std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::millise
 }
 
 std::vector<Job> list(Core& core, const JobsRequest& request) {
-  const JobSelection& selection = request.selection;
-  jobs::Store::Filter filter{.unfinished_only = request.unfinished_only, .hidden = selection.hidden};
-  if (selection.names.empty() && selection.launches.empty() && selection.tags.empty()) {
+  const JobSelection& named = request.selection;
+  jobs::Store::Filter filter{.unfinished_only = request.unfinished_only, .hidden = named.hidden};
+  if (named.names.empty() && named.launches.empty() && named.tags.empty()) {
     filter.lately = request.lately;
   }
   const std::vector<Job> stored = stored_jobs(core, filter);
-  std::vector<Job> chosen = jobs::select(stored, request.selection);
+  const JobSelection selection = with_ids(core, stored, named);
+  std::vector<Job> chosen = jobs::select(stored, selection);
   if (chosen.empty() && request.some) {
-    throw jobs::nothing_selected(stored, request.selection);
+    throw jobs::nothing_selected(stored, selection);
   }
   if (!request.ask) {
     return chosen;

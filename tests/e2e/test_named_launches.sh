@@ -42,6 +42,14 @@ line=$(grep -n '^    nproc_per_node' .remote/configs.yaml | cut -d: -f1)
 code 0 torch-launch full --dry-run
 grep -q "^nproc_per_node  2 .* configs.yaml:$line launches.full\$" "$work/out" || fail "no table of the settings"
 
+# its name is its key
+code 0 job-tail --launch full --all --no-follow
+[ "$(grep -c 'of 4' "$work/out")" = 4 ] || fail 'not the launch of that name'
+code 0 job-list full --json
+[ "$(picks 'len(d)')" = 4 ] || fail 'not its jobs'
+code 2 job-tail --launch fulll --no-follow
+grep -q "no launch 'fulll'" "$work/err" || fail 'another error'
+
 jobs=$(of_jobs 'len(d)')
 code 2 torch-launch ful
 grep -q "has no launch 'ful'" "$work/err" || fail "another error"
