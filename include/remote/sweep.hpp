@@ -94,6 +94,8 @@ struct SweepResults {
   std::optional<SweepBest> best_by;  // nullopt: there is no such number
   std::optional<std::size_t> best;   // by index
 };
+// The number of this name that a point printed last; nullptr: none.
+const double* sweep_number(const Job& job, const std::string& name);
 // Of all jobs of a sweep, in any order.
 SweepResults sweep_results(const std::vector<Job>& jobs, const SweepBest& by = {});
 

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <remote/history.hpp>
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
@@ -154,14 +153,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
 namespace {
 
 SweepResults results(Core& core, const std::string& launch, const SweepBest& by) {
-  const PastLaunch record = History(core.config.project).launch(launch);
-  std::vector<Job> all = stored_jobs(core);
-  std::erase_if(all, [&](const Job& job) { return job.launch != record.id || !job.point; });
-  if (all.empty()) {
-    throw Error::usage(fmt::format("\'{}\' is no sweep", visible_line(launch, 60)), "it is another launch")
-        .mended_by(Remedy::list_jobs);
-  }
-  std::vector<Job> points = refresh(core, sweep_results(all).points);
+  std::vector<Job> points = refresh(core, recorded_points(core, launch));
   measure_points(core, points);
   complete_records(core);
   return sweep_results(points, by);
