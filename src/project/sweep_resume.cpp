@@ -115,6 +115,11 @@ void reopen_record(Core& core, const SweepStarted& started, const std::vector<Jo
 
 SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   std::vector<Job> points = recorded_points(core, request.launch);
+  if (points.front().backend == jobs::slurm_backend) {
+    throw Error::usage("cannot go on with the sweep",
+                       "it is an array of Slurm, to which no task can be added",
+                       "start a new sweep of the points that are missing");
+  }
   SweepStarted result{.launch = *points.front().launch, .jobs = {}, .servers = {}, .errors = {}};
   const SweepView view = stop_runners(core, points, request);
   points = settled(core, view, std::move(points));

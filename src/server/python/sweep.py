@@ -78,6 +78,8 @@ def runner(folder):
 
 
 def state(folder):
+    if not os.path.isdir(folder):
+        return "none"
     if runner(folder):
         return "alive"
     if os.path.exists(os.path.join(folder, "stopped")):
@@ -198,15 +200,13 @@ def main():
             begin(jobs, folder, text, *sys.argv[5:])
         elif mode == "stand":
             stand(jobs, folder, *sys.argv[5:])
-        elif not os.path.isdir(folder):
-            say("sweep runner none")
         elif mode == "drop":
             if runner(folder):
                 raise Trouble("it still runs here")
             shutil.rmtree(folder, ignore_errors=True)
             say("sweep runner none")
         else:
-            if mode == "stop":
+            if mode == "stop" and os.path.isdir(folder):
                 stop(folder)
             look(jobs, folder, text)
     except (Trouble, OSError, ValueError) as error:
