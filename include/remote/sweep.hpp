@@ -55,9 +55,9 @@ struct SweepRequest {
   // What each point has for itself on its server, which it waits for. `wait` has no effect.
   LeaseRequest lease{};
   // How many points run on a server at the same time. nullopt: one, or with a lease as many as there is room
-  // for.
+  // for; under Slurm as many as it runs.
   std::optional<int> slots{};
-  int retry = 0;  // how often a point that failed runs again
+  int retry = 0;  // how often a point that failed runs again; not under Slurm
   std::string name{};
   std::string note{};
   bool enable_stacks = false;  // as JobRequest::enable_stacks
@@ -70,7 +70,8 @@ struct SweepStarted {
   std::vector<Error> errors;         // servers that do not take part, and why
 };
 
-// Goes on with the points of a sweep that have not ended by themselves: that wait, or were killed or lost.
+// Not under Slurm: goes on with the points of a sweep that have not ended by themselves: that wait, or were
+// killed or lost.
 struct ResumeRequest {
   std::string launch = "last";  // as History names it
   bool failed = false;          // those that failed, too
@@ -94,6 +95,8 @@ struct SweepResults {
   std::optional<SweepBest> best_by;  // nullopt: there is no such number
   std::optional<std::size_t> best;   // by index
 };
+// The number of this name that a point printed last; nullptr: none.
+const double* sweep_number(const Job& job, const std::string& name);
 // Of all jobs of a sweep, in any order.
 SweepResults sweep_results(const std::vector<Job>& jobs, const SweepBest& by = {});
 

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include <fmt/format.h>
-#include <remote/history.hpp>
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
@@ -17,12 +16,7 @@
 #include "servers/facts.hpp"
 
 namespace remote::project {
-namespace {
-
-constexpr int most_leased = 1000;  // points on a server, where what they lease is what limits them
-
-// The command of a point.
-std::string command_of(const SweepRequest& request, const SweepRow& point) {
+std::string point_command(const SweepRequest& request, const SweepRow& point) {
   if (!request.words.empty()) {
     std::vector<std::string> words;
     for (const std::string& word : request.words) {
@@ -43,11 +37,9 @@ std::string command_of(const SweepRequest& request, const SweepRow& point) {
   return fill_sweep_word(request.line, point);
 }
 
-// What a point of a sweep has beside what every job there has.
 Env point_env(const SweepRequest& request, const config::Server& server, const JobId& launch,
               std::size_t number, const SweepRow& point) {
-  Env env = server.variables();
-  env.insert(env.end(), request.env.begin(), request.env.end());
+  Env env = job_env(server, request.env);
   env.emplace_back("RUN_UUID", launch.text());
   env.emplace_back("SWEEP_POINT", std::to_string(number));
   for (const auto& [name, value] : point) {
@@ -55,6 +47,35 @@ Env point_env(const SweepRequest& request, const config::Server& server, const J
   }
   return env;
 }
+
+std::string shown_command(const SweepRequest& request) {
+  return mask_command(request.words.empty() ? request.line : shell_join(request.words));
+}
+
+LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
+                            const JobId& launch, GitState& git) {
+  LaunchRequest asked;
+  asked.command = request.words.empty() ? request.line : shell_join(request.words);
+  asked.launcher = "sweep";
+  asked.env = request.env;
+  asked.lease = request.lease;
+  asked.name = request.name;
+  asked.note = request.note;
+  Plan plan;
+  plan.launcher = "sweep";
+  plan.run_id = launch.text();
+  plan.processes.push_back(
+      {.server = members.front().server.name, .command = asked.command, .tags = request.tags});
+  std::vector<ServerSetup> setups;
+  for (const Member& member : members) {
+    setups.push_back(planned_setup(core.config, member.server, member.login, {}, {}));
+  }
+  return LaunchMemory(core, asked, plan, git, std::move(setups), {});
+}
+
+namespace {
+
+constexpr int most_leased = 1000;  // points on a server, where what they lease is what limits them
 
 jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const Member& member,
                             const JobId& launch, const std::vector<SweepRow>& points) {
@@ -67,15 +88,11 @@ jobs::SweepPoints points_on(const Core& core, const SweepRequest& request, const
   for (std::size_t i = 0; i < points.size(); ++i) {
     const jobs::NewJob job =
         new_job(core.config, member.server,
-                {command_of(request, points[i]), point_env(request, member.server, launch, i, points[i]),
+                {point_command(request, points[i]), point_env(request, member.server, launch, i, points[i]),
                  request.enable_stacks, member.container});
     there.requests.push_back({job.job.id, job.process});
   }
   return there;
-}
-
-std::string shown_command(const SweepRequest& request) {
-  return mask_command(request.words.empty() ? request.line : shell_join(request.words));
 }
 
 void check(const SweepRequest& request, const std::vector<config::Server>& servers) {
@@ -83,34 +100,7 @@ void check(const SweepRequest& request, const std::vector<config::Server>& serve
   if (request.words.empty() == trim(request.line).empty()) {
     throw Error::usage("cannot sweep", "the command is empty", "give the command that every point runs");
   }
-  for (const config::Server& server : servers) {
-    if (server.slurm) {
-      throw Error::usage("cannot sweep on '" + server.name + "'",
-                         "Slurm gives out its nodes itself, and a sweep does not ask it yet",
-                         "start a job with an array there");
-    }
-  }
-}
-
-// The record of the sweep, as of a launch.
-LaunchMemory remember(Core& core, const SweepRequest& request, const std::vector<Member>& members,
-                      const JobId& launch, GitState& git, const std::vector<std::string>& tags) {
-  LaunchRequest asked;
-  asked.command = request.words.empty() ? request.line : shell_join(request.words);
-  asked.launcher = "sweep";
-  asked.env = request.env;
-  asked.lease = request.lease;
-  asked.name = request.name;
-  asked.note = request.note;
-  Plan plan;
-  plan.launcher = "sweep";
-  plan.run_id = launch.text();
-  plan.processes.push_back({.server = members.front().server.name, .command = asked.command, .tags = tags});
-  std::vector<ServerSetup> setups;
-  for (const Member& member : members) {
-    setups.push_back(planned_setup(core.config, member.server, member.login, {}, {}));
-  }
-  return LaunchMemory(core, asked, plan, git, std::move(setups), {});
+  check_slurm_sweep(request, servers);
 }
 
 }  // namespace
@@ -120,7 +110,10 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   const std::vector<config::Server> servers = core.servers(request.servers);
   check(request, servers);
   for (const SweepRow& point : points) {
-    static_cast<void>(command_of(request, point));  // what is wrong is found before any server is asked
+    static_cast<void>(point_command(request, point));  // what is wrong is found before any server is asked
+  }
+  if (servers.front().slurm) {
+    return start_slurm_sweep(core, request, servers.front(), points);
   }
   GitState git = ask_git(core);
   SweepStarted result{.launch = JobId::random(), .jobs = {}, .servers = {}, .errors = {}};
@@ -139,7 +132,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
     result.jobs.push_back(std::move(job));
   }
   core.store.add(result.jobs);
-  LaunchMemory memory = remember(core, request, members, result.launch, git, request.tags);
+  LaunchMemory memory = remember_sweep(core, request, members, result.launch, git);
   // Also where no answer comes, they may run.
   memory.started(result.jobs, std::nullopt, "");
   try {
@@ -154,14 +147,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
 namespace {
 
 SweepResults results(Core& core, const std::string& launch, const SweepBest& by) {
-  const PastLaunch record = History(core.config.project).launch(launch);
-  std::vector<Job> all = stored_jobs(core);
-  std::erase_if(all, [&](const Job& job) { return job.launch != record.id || !job.point; });
-  if (all.empty()) {
-    throw Error::usage(fmt::format("\'{}\' is no sweep", visible_line(launch, 60)), "it is another launch")
-        .mended_by(Remedy::list_jobs);
-  }
-  std::vector<Job> points = refresh(core, sweep_results(all).points);
+  std::vector<Job> points = refresh(core, recorded_points(core, launch));
   measure_points(core, points);
   complete_records(core);
   return sweep_results(points, by);

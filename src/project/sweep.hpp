@@ -23,11 +23,17 @@ struct SweepView {
   std::map<std::string, jobs::SweepAnswer> answers;  // of those that answered
   std::vector<Error> errors;                         // of the others
 
+  // Where the points began or may begin, of which the servers that answered know that.
+  struct Place {
+    std::string server;
+    bool began = false;
+  };
+  std::map<JobId, Place> places;
+
   bool answered(const std::string& server) const { return answers.contains(server); }
-  // Where this point began; nullptr: on no server that answered.
-  const std::string* began_on(const JobId& id) const;
-  // The server that it was given to; nullptr: none, as far as the servers that answered know.
-  const std::string* given_to(const JobId& id) const;
+  bool began(const JobId& id) const;
+  // The server that alone may run this point: its place, or the one that gives out the points.
+  const std::string& owner(const JobId& id) const;
 };
 
 // Asks all of them, side by side. Those that do not answer in time are in `errors`.
@@ -35,10 +41,18 @@ SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& poin
                     ssh::ConnectLimit limit);
 // A point that waits becomes one of the server that it was given to, or where it began.
 void place_point(const Core& core, const SweepView& view, Job& point);
+// A point of which its server knows that it began, however far its start got, waits no more.
+void note_begun(Job& point);
+
+// Saves them; that this failed is told.
+void save_points(Core& core, const std::vector<Job>& points);
 
 // Before servers are asked about jobs: places the points that wait, and tells what is wrong with their
 // sweeps. Takes those out of `jobs` that began nowhere, as no server can tell about them, and returns them.
 std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::chrono::milliseconds patience);
+// The newest job of each point of a sweep, by number, as it is on record. Throws Error (usage) for a launch
+// that is no sweep.
+std::vector<Job> recorded_points(Core& core, const std::string& launch);
 // The numbers that these points have printed, where that is not known yet. Saves them.
 void measure_points(Core& core, std::vector<Job>& jobs);
 

@@ -4,10 +4,12 @@
 #include <set>
 
 #include <fmt/format.h>
+#include <remote/history.hpp>
 
 #include "base/clock.hpp"
 #include "base/group_by.hpp"
 #include "base/log.hpp"
+#include "base/strings.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
 #include "jobs/refresh.hpp"
@@ -51,10 +53,11 @@ std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
   return ids;
 }
 
-// The points among these jobs, by sweep.
+// The points among these jobs, by sweep; but for arrays of Slurm, which is asked as about any job.
 std::vector<Group<JobId>> by_sweep(const std::vector<Job>& jobs, bool waiting_only) {
   return group_by(jobs, [&](const Job& job) {
-    return job.point && job.launch && (!waiting_only || (job.point->waiting && !is_final(job.state)))
+    return job.point && job.launch && job.backend != jobs::slurm_backend &&
+                   (!waiting_only || (job.point->waiting && !is_final(job.state)))
                ? job.launch
                : std::optional<JobId>();
   });
@@ -87,28 +90,14 @@ void tell_trouble(Core& core, const SweepView& view) {
 
 }  // namespace
 
-const std::string* SweepView::began_on(const JobId& id) const {
-  const auto found = std::ranges::find_if(answers, [&](const auto& answer) {
-    return std::ranges::find(answer.second.begun, id) != answer.second.begun.end();
-  });
-  return found == answers.end() ? nullptr : &found->first;
+bool SweepView::began(const JobId& id) const {
+  const auto found = places.find(id);
+  return found != places.end() && found->second.began;
 }
 
-const std::string* SweepView::given_to(const JobId& id) const {
-  // The first one that is asked gives out the points now; another one may have done so before.
-  for (const std::string& name : servers) {
-    const auto found = answers.find(name);
-    if (found == answers.end()) {
-      continue;
-    }
-    const jobs::SweepAnswer& answer = found->second;
-    if (const auto given = answer.given.find(id); given != answer.given.end()) {
-      const auto server = std::ranges::find_if(
-          servers, [&](const std::string& one) { return jobs::percent_encode(one) == given->second; });
-      return server == servers.end() ? nullptr : &*server;
-    }
-  }
-  return nullptr;
+const std::string& SweepView::owner(const JobId& id) const {
+  const auto found = places.find(id);
+  return found == places.end() ? servers.front() : found->second.server;
 }
 
 namespace {
@@ -135,6 +124,30 @@ SweepView sweep_of(const Core& core, const std::vector<Job>& points) {
   return view;
 }
 
+void find_places(SweepView& view) {
+  std::map<std::string, std::string> names;
+  for (const std::string& name : view.servers) {
+    names.emplace(jobs::percent_encode(name), name);
+  }
+  // The first one gives out the points now; another one may have done so before.
+  for (const std::string& name : view.servers) {
+    const auto answer = view.answers.find(name);
+    if (answer == view.answers.end()) {
+      continue;
+    }
+    for (const auto& [id, encoded] : answer->second.given) {
+      if (const auto server = names.find(encoded); server != names.end()) {
+        view.places.try_emplace(id, SweepView::Place{server->second});
+      }
+    }
+  }
+  for (const auto& [name, answer] : view.answers) {
+    for (const JobId& id : answer.begun) {
+      view.places[id] = {name, true};
+    }
+  }
+}
+
 }  // namespace
 
 SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
@@ -152,16 +165,38 @@ SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& poin
       view.errors.push_back(*outcomes[i].error);
     }
   }
+  find_places(view);
   return view;
 }
 
 void place_point(const Core& core, const SweepView& view, Job& point) {
-  const std::string* server = view.began_on(point.id);
-  server = server != nullptr ? server : view.given_to(point.id);
-  if (server != nullptr && *server != point.server) {
-    point.server = *server;
-    point.remote_folder = jobs::remote_folder_for(core.config, server_named(core, *server));
+  const auto place = view.places.find(point.id);
+  if (place != view.places.end() && place->second.server != point.server) {
+    point.server = place->second.server;
+    point.remote_folder = jobs::remote_folder_for(core.config, server_named(core, point.server));
   }
+}
+
+void save_points(Core& core, const std::vector<Job>& points) {
+  if (const auto unsaved = jobs::save(core.store, points)) {
+    core.tell(StoreProblem{unsaved->message()});
+  }
+}
+
+void note_begun(Job& point) {
+  point.state = JobState::starting;
+  point.point->waiting = false;
+}
+
+std::vector<Job> recorded_points(Core& core, const std::string& launch) {
+  const JobId id = History(core.config.project).launch(launch).id;
+  std::vector<Job> all = stored_jobs(core);
+  std::erase_if(all, [&](const Job& job) { return job.launch != id || !job.point; });
+  if (all.empty()) {
+    throw Error::usage(fmt::format("'{}' is no sweep", visible_line(launch, 60)), "it is another launch")
+        .mended_by(Remedy::list_jobs);
+  }
+  return sweep_results(all).points;
 }
 
 std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::chrono::milliseconds patience) {
@@ -180,7 +215,7 @@ std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::ch
         placed.push_back(job);
       }
       const bool known = view.answered(job.server);
-      if (view.began_on(job.id) == nullptr) {
+      if (!view.began(job.id)) {
         waits = waits || known;
         apart.insert(job.id);
         aside.push_back(known ? job : jobs::as_unanswered(job, now_seconds()));
@@ -194,9 +229,7 @@ std::vector<Job> take_waiting_points(Core& core, std::vector<Job>& jobs, std::ch
     }
   }
   std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });
-  if (const auto unsaved = jobs::save(core.store, placed)) {
-    core.tell(StoreProblem{unsaved->message()});
-  }
+  save_points(core, placed);
   return aside;
 }
 
@@ -219,55 +252,32 @@ void measure_points(Core& core, std::vector<Job>& jobs) {
       });
   std::vector<Job> measured;
   for (std::size_t g = 0; g < groups.size(); ++g) {
+    const auto tails = outcomes[g].ok() ? outcomes[g].value->tails : decltype(jobs::SweepAnswer::tails)();
     for (const std::size_t i : groups[g].indices) {
-      Job& job = jobs[i];
-      const auto tail = outcomes[g].ok() ? outcomes[g].value->tails.find(job.id)
-                                         : std::map<JobId, std::vector<std::string>>::const_iterator();
-      if (!outcomes[g].ok() || tail == outcomes[g].value->tails.end()) {
-        continue;
+      if (const auto tail = tails.find(jobs[i].id); tail != tails.end()) {
+        for (const std::string& line : tail->second) {
+          take_numbers(line, jobs[i].point->numbers);
+        }
+        measured.push_back(jobs[i]);
       }
-      for (const std::string& line : tail->second) {
-        take_numbers(line, job.point->numbers);
-      }
-      measured.push_back(job);
     }
   }
-  if (const auto unsaved = jobs::save(core.store, measured)) {
-    core.tell(StoreProblem{unsaved->message()});
-  }
+  save_points(core, measured);
 }
 
 namespace {
 
-// One that never began, and never will.
-KillResult::Entry never_begins(Job job, const KillRequest& request) {
+// Ends a point that waits, of a sweep that was stopped. Returns why that cannot be; "" where it never begins.
+std::string end_waiting(const SweepView& view, Job& job, const KillRequest& request) {
+  if (const std::string& owner = view.owner(job.id); !view.answered(owner)) {
+    return owner + " does not answer, and may begin it";
+  }
   job.point->waiting = false;
   job.state = JobState::killed;
   job.reason = request.by;
   job.reason.number = request.signal;
   job.ended_at = job.checked_at = now_seconds();
-  return {std::move(job), KillResult::Entry::Outcome::none, 0, {}, "", {}};
-}
-
-// What becomes of a point of a sweep that was stopped; nullopt: it is to be killed where it now is, or
-// nothing is known of it.
-std::optional<KillResult::Entry> end_waiting(const SweepView& view, Job& job, const KillRequest& request) {
-  if (view.began_on(job.id) != nullptr) {
-    job.state = JobState::starting;  // a start that is under way is given up
-    job.point->waiting = false;
-    return std::nullopt;
-  }
-  const std::string* given = view.given_to(job.id);
-  if (!view.answered(given != nullptr ? *given : view.servers.front())) {
-    return KillResult::Entry{
-        job,
-        KillResult::Entry::Outcome::refused,
-        0,
-        {},
-        fmt::format("{} does not answer, and may begin it", given != nullptr ? *given : view.servers.front()),
-        {}};
-  }
-  return never_begins(job, request);
+  return "";
 }
 
 }  // namespace
@@ -279,11 +289,6 @@ void stop_sweeps(Core& core, std::vector<Job>& jobs, const KillRequest& request,
     return;
   }
   std::set<JobId> apart;
-  for (const Job& job : jobs) {
-    if (job.point && is_over(job)) {
-      apart.insert(job.id);  // a sweep may have thousands, and most have ended
-    }
-  }
   for (const auto& [launch, indices] : sweeps) {
     const std::vector<Job> all = stored_jobs(core, {.unfinished_only = true});
     const bool whole = std::ranges::none_of(all, [&, &launch = launch](const Job& job) {
@@ -294,23 +299,19 @@ void stop_sweeps(Core& core, std::vector<Job>& jobs, const KillRequest& request,
     result.errors.insert(result.errors.end(), view.errors.begin(), view.errors.end());
     for (const std::size_t i : indices) {
       Job& job = jobs[i];
-      if (apart.contains(job.id) || !job.point->waiting) {
-        continue;
-      }
-      std::optional<KillResult::Entry> entry;
-      if (whole) {
+      if (is_over(job)) {
+        apart.insert(job.id);  // a sweep may have thousands, and most have ended
+      } else if (job.point->waiting) {
         place_point(core, view, job);
-        entry = end_waiting(view, job, request);
-      } else {
-        entry = KillResult::Entry{job,
-                                  KillResult::Entry::Outcome::refused,
-                                  0,
-                                  {},
-                                  "it waits for its turn, and a sweep is stopped as a whole",
-                                  {}};
-      }
-      if (entry) {
-        result.entries.push_back(*std::move(entry));
+        if (view.began(job.id)) {
+          note_begun(job);  // a start that is under way is given up
+          continue;
+        }
+        const std::string refusal = whole ? end_waiting(view, job, request)
+                                          : "it waits for its turn, and a sweep is stopped as a whole";
+        using Outcome = KillResult::Entry::Outcome;
+        result.entries.push_back(
+            {job, refusal.empty() ? Outcome::none : Outcome::refused, 0, {}, refusal, {}});
         apart.insert(job.id);
       }
     }
@@ -318,9 +319,7 @@ void stop_sweeps(Core& core, std::vector<Job>& jobs, const KillRequest& request,
   std::erase_if(jobs, [&](const Job& job) { return apart.contains(job.id); });
   std::vector<Job> ended;
   std::ranges::transform(result.entries, std::back_inserter(ended), &KillResult::Entry::job);
-  if (const auto unsaved = jobs::save(core.store, ended)) {
-    core.tell(StoreProblem{unsaved->message()});
-  }
+  save_points(core, ended);
 }
 
 void drop_sweeps(Core& core, const std::vector<Job>& jobs) {

@@ -1,6 +1,7 @@
 #include "project/sweep_members.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/clock.hpp"
 #include "base/hashing.hpp"
@@ -46,6 +47,22 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
   return member;
 }
 
+// What came of those that succeeded; why the others did not is told, too.
+template <typename Value>
+std::vector<Value> successes(Core& core, const std::vector<servers::Outcome<Value>>& outcomes,
+                             std::vector<Error>& errors) {
+  std::vector<Value> values;
+  for (const servers::Outcome<Value>& outcome : outcomes) {
+    if (outcome.ok()) {
+      values.push_back(*outcome.value);
+    } else {
+      errors.push_back(*outcome.error);
+      core.tell(PartFailed{*outcome.error});
+    }
+  }
+  return values;
+}
+
 }  // namespace
 
 std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& servers,
@@ -54,15 +71,7 @@ std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& ser
   const auto outcomes = servers::fan_out(
       servers, &config::Server::name,
       [&](const config::Server& server, std::size_t) { return ready(core, server, image, lease); });
-  std::vector<Member> members;
-  for (const auto& outcome : outcomes) {
-    if (outcome.ok()) {
-      members.push_back(*outcome.value);
-    } else {
-      errors.push_back(*outcome.error);
-      core.tell(PartFailed{*outcome.error});
-    }
-  }
+  std::vector<Member> members = successes(core, outcomes, errors);
   if (members.empty()) {
     throw Error("nothing was started", "no server can run points of a sweep").mended_by(Remedy::check_server);
   }
@@ -114,23 +123,15 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
         jobs::sweep_begin_action(jobs::remote_folder_for(core.config, member.server), launch,
                                  member.server.name, run, points == nullptr ? nullptr : &(*points)[index],
                                  busy, servers::activation(core.config, member.server));
-    return servers::run_action(*core.connector().connect(member.server, core.cancel()), action,
-                               core.cancel());
+    servers::run_action(*core.connector().connect(member.server, core.cancel()), action, core.cancel());
+    return member.server.name;
   };
-  begin_on(members.front(), 0);
-  std::vector<std::string> there{members.front().server.name};
+  std::vector<std::string> there{begin_on(members.front(), 0)};
   const std::vector<Member> others(members.begin() + 1, members.end());
   const auto name = [](const Member& member) { return member.server.name; };
   const auto outcomes = servers::fan_out(
       others, name, [&](const Member& member, std::size_t index) { return begin_on(member, index + 1); });
-  for (std::size_t i = 0; i < others.size(); ++i) {
-    if (outcomes[i].ok()) {
-      there.push_back(others[i].server.name);
-    } else {
-      errors.push_back(*outcomes[i].error);
-      core.tell(PartFailed{*outcomes[i].error});
-    }
-  }
+  std::ranges::move(successes(core, outcomes, errors), std::back_inserter(there));
   return there;
 }
 

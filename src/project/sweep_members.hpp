@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "project/git_state.hpp"
+#include "project/history.hpp"
 #include "project/sweep.hpp"
 #include "servers/container.hpp"
 
@@ -37,6 +39,22 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
                                    const std::vector<Job>& running, std::vector<Error>& errors);
 // Puts on record that nothing of these jobs was started.
 void give_up(Core& core, std::vector<Job>& jobs, const Error& error);
+
+// What each point of a sweep runs on a server, and the variables that it has there.
+std::string point_command(const SweepRequest& request, const SweepRow& point);
+Env point_env(const SweepRequest& request, const config::Server& server, const JobId& launch,
+              std::size_t number, const SweepRow& point);
+// The command without values, as people are shown it.
+std::string shown_command(const SweepRequest& request);
+// The record of the sweep, as of a launch.
+LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::vector<Member>& members,
+                            const JobId& launch, GitState& git);
+
+// Throws Error (usage) where one of the servers has Slurm, and that cannot do what is asked for.
+void check_slurm_sweep(const SweepRequest& request, const std::vector<config::Server>& servers);
+// As start_sweep(), on a server with Slurm. Throws Error where Slurm does not take the array.
+SweepStarted start_slurm_sweep(Core& core, const SweepRequest& request, config::Server login,
+                               const std::vector<SweepRow>& points);
 
 // What Project::sweep() and resume_sweep() do.
 SweepStarted start_sweep(Core& core, const SweepRequest& request);

@@ -12,11 +12,6 @@
 namespace remote {
 namespace {
 
-const double* number_of(const Job& job, const std::string& name) {
-  const auto found = std::ranges::find(job.point->numbers, name, &NamedNumber::name);
-  return found == job.point->numbers.end() ? nullptr : &found->value;
-}
-
 // The loss that most points have printed, "loss" itself before others.
 std::string usual_loss(const SweepResults& results, const std::map<std::string, int>& counts) {
   std::string usual;
@@ -30,6 +25,11 @@ std::string usual_loss(const SweepResults& results, const std::map<std::string, 
 }
 
 }  // namespace
+
+const double* sweep_number(const Job& job, const std::string& name) {
+  const auto found = std::ranges::find(job.point->numbers, name, &NamedNumber::name);
+  return found == job.point->numbers.end() ? nullptr : &found->value;
+}
 
 SweepBest parse_sweep_best(const std::string& text) {
   const std::size_t colon = text.find(':');
@@ -72,8 +72,8 @@ SweepResults sweep_results(const std::vector<Job>& jobs, const SweepBest& by) {
   }
   for (std::size_t i = 0; results.best_by && i < results.points.size(); ++i) {
     const Job& job = results.points[i];
-    const double* mine = job.state == JobState::succeeded ? number_of(job, name) : nullptr;
-    const double* best = results.best ? number_of(results.points[*results.best], name) : nullptr;
+    const double* mine = job.state == JobState::succeeded ? sweep_number(job, name) : nullptr;
+    const double* best = results.best ? sweep_number(results.points[*results.best], name) : nullptr;
     if (mine != nullptr && (best == nullptr || (by.lowest ? *mine < *best : *mine > *best))) {
       results.best = i;
     }

@@ -1,8 +1,8 @@
 // Going on with a sweep: what is missing of it, and a new run of its servers. docs/sweep.md tells the rules.
 
 #include <algorithm>
+#include <iterator>
 
-#include <fmt/format.h>
 #include <remote/history.hpp>
 
 #include "base/clock.hpp"
@@ -14,6 +14,10 @@
 namespace remote::project {
 namespace {
 
+int point_number(const Job& job) {
+  return job.point->number;
+}
+
 // How the points that may have begun are, when nothing more begins: a start that did not get far never will.
 std::vector<Job> settled(Core& core, const SweepView& view, std::vector<Job> points) {
   std::vector<Job> asked;
@@ -21,21 +25,19 @@ std::vector<Job> settled(Core& core, const SweepView& view, std::vector<Job> poi
   for (Job& job : points) {
     if (!is_over(job) && job.point->waiting) {
       place_point(core, view, job);
+      if (view.began(job.id)) {
+        note_begun(job);
+      }
     }
-    const bool began = !job.point->waiting || view.began_on(job.id) != nullptr;
-    if (began && job.point->waiting) {
-      job.state = JobState::starting;
-      job.point->waiting = false;
-    }
-    (began && !is_over(job) ? asked : others).push_back(job);
+    (is_over(job) || job.point->waiting ? others : asked).push_back(job);
   }
   asked = jobs::refresh(core.site(), std::move(asked), ask_limit).jobs;
   others.insert(others.end(), asked.begin(), asked.end());
-  std::ranges::sort(others, {}, [](const Job& job) { return job.point->number; });
+  std::ranges::sort(others, {}, point_number);
   return others;
 }
 
-// Whether a point is to run (again), as it is now. Throws nothing.
+// Whether a point is to run (again), as it is now.
 bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& request) {
   switch (job.state) {
     case JobState::succeeded:
@@ -52,15 +54,13 @@ bool is_missing(const SweepView& view, const Job& job, const ResumeRequest& requ
     case JobState::queued:
       break;
   }
-  const std::string* given = view.given_to(job.id);
-  return given == nullptr || view.answered(*given) || request.unknown;
+  return request.unknown || view.answered(view.owner(job.id));
 }
 
 // The job that a missing point is to be: the same one where it is certain that it never began.
 Job next_job(const Core& core, const SweepView& view, const Job& job, const Member& first) {
   Job next = waiting_job(core, first, *job.launch);
-  const std::string* given = view.given_to(job.id);
-  if (job.state == JobState::queued && view.answered(given != nullptr ? *given : view.servers.front())) {
+  if (job.state == JobState::queued && view.answered(view.owner(job.id))) {
     next.id = job.id;
     next.key = job.key;
     next.created_at = job.created_at;
@@ -71,45 +71,6 @@ Job next_job(const Core& core, const SweepView& view, const Job& job, const Memb
   next.hidden = job.hidden;
   next.point = SweepPoint{.number = job.point->number, .values = job.point->values, .waiting = true};
   return next;
-}
-
-// The points as they are in this run.
-struct Sorted {
-  std::vector<Job> waiting{};  // missing, with their first ids
-  std::vector<Job> again{};    // missing, with new ones
-  std::vector<Job> running{};
-  std::vector<std::string> ids{};
-
-  std::vector<Job> missing() const {
-    std::vector<Job> all = waiting;
-    all.insert(all.end(), again.begin(), again.end());
-    std::ranges::sort(all, {}, [](const Job& job) { return job.point->number; });
-    return all;
-  }
-};
-
-Sorted sort_points(const Core& core, const SweepView& view, const std::vector<Job>& points,
-                   const ResumeRequest& request, const Member& first) {
-  Sorted sorted;
-  for (const Job& job : points) {
-    const auto number = static_cast<std::size_t>(job.point->number);
-    sorted.ids.resize(std::max(number + 1, sorted.ids.size()));
-    if (is_missing(view, job, request)) {
-      Job next = next_job(core, view, job, first);
-      sorted.ids[number] = next.id.text();
-      (next.id == job.id ? sorted.waiting : sorted.again).push_back(std::move(next));
-    } else if (!is_final(job.state)) {
-      sorted.running.push_back(job);
-    }
-  }
-  if (sorted.again.empty() && sorted.waiting.empty()) {
-    throw Error::usage("nothing of the sweep is missing",
-                       sorted.running.empty()
-                           ? "all of its points have ended"
-                           : counted(sorted.running.size(), "point") + " still run, or are unknown")
-        .mended_by(Remedy::rerun_failed);
-  }
-  return sorted;
 }
 
 // Ends what begins the points of the sweep, on all servers that answer. Throws Error where it cannot be known
@@ -130,22 +91,36 @@ SweepView stop_runners(Core& core, const std::vector<Job>& points, const ResumeR
   return view;
 }
 
-std::vector<Job> points_of(Core& core, const PastLaunch& record, const std::string& name) {
-  std::vector<Job> all = stored_jobs(core);
-  std::erase_if(all, [&](const Job& job) { return job.launch != record.id || !job.point; });
-  if (all.empty()) {
-    throw Error::usage(fmt::format("\'{}\' is no sweep", visible_line(name, 60)), "it is another launch")
-        .mended_by(Remedy::list_jobs);
-  }
-  return sweep_results(all).points;
+Error nothing_missing(std::size_t running) {
+  return Error::usage("nothing of the sweep is missing",
+                      running == 0 ? "all of its points have ended"
+                                   : counted(running, "point") + " still run, or are unknown")
+      .mended_by(Remedy::rerun_failed);
+}
+
+// The record of the sweep runs again, with the jobs that were added. Its first server gives out the points.
+void reopen_record(Core& core, const SweepStarted& started, const std::vector<Job>& added) {
+  jobs::LaunchStore records(core.store);
+  records.reopen(started.launch);
+  records.change(started.launch, [&](PastLaunch& kept) {
+    kept.jobs.insert(kept.jobs.end(), added.begin(), added.end());
+    kept.ended_at.reset();
+    std::vector<ServerSetup>& setups = kept.beginning.servers;
+    std::stable_partition(setups.begin(), setups.end(),
+                          [&](const ServerSetup& setup) { return setup.server == started.servers.front(); });
+  });
 }
 
 }  // namespace
 
 SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
-  const PastLaunch record = History(core.config.project).launch(request.launch);
-  SweepStarted result{.launch = record.id, .jobs = {}, .servers = {}, .errors = {}};
-  std::vector<Job> points = points_of(core, record, request.launch);
+  std::vector<Job> points = recorded_points(core, request.launch);
+  if (points.front().backend == jobs::slurm_backend) {
+    throw Error::usage("cannot go on with the sweep",
+                       "it is an array of Slurm, to which no task can be added",
+                       "start a new sweep of the points that are missing");
+  }
+  SweepStarted result{.launch = *points.front().launch, .jobs = {}, .servers = {}, .errors = {}};
   const SweepView view = stop_runners(core, points, request);
   points = settled(core, view, std::move(points));
   std::vector<config::Server> servers;
@@ -155,32 +130,35 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
     }
   }
   const std::vector<Member> members = ready_all(core, servers, std::nullopt, {}, result.errors);
-  Sorted sorted = sort_points(core, view, points, request, members.front());
   jobs::SweepRun run = run_of(members);
-  run.ids = sorted.ids;
-  if (!sorted.again.empty()) {
-    core.store.add(sorted.again);
+  run.ids.resize(static_cast<std::size_t>(points.back().point->number) + 1);
+  std::vector<Job> waiting;  // missing, with their first ids
+  std::vector<Job> again;    // missing, with new ones
+  std::vector<Job> running;
+  for (const Job& job : points) {
+    if (is_missing(view, job, request)) {
+      Job next = next_job(core, view, job, members.front());
+      run.ids[static_cast<std::size_t>(job.point->number)] = next.id.text();
+      (next.id == job.id ? waiting : again).push_back(std::move(next));
+    } else if (!is_final(job.state)) {
+      running.push_back(job);
+    }
   }
-  result.jobs = sorted.missing();
+  if (again.empty() && waiting.empty()) {
+    throw nothing_missing(running.size());
+  }
+  if (!again.empty()) {
+    core.store.add(again);
+  }
+  std::ranges::merge(waiting, again, std::back_inserter(result.jobs), {}, point_number, point_number);
   try {
-    result.servers = begin_run(core, members, record.id, run, nullptr, sorted.running, result.errors);
+    result.servers = begin_run(core, members, result.launch, run, nullptr, running, result.errors);
   } catch (const servers::Refused& error) {
-    give_up(core, sorted.again, error);
+    give_up(core, again, error);
     throw Error(error).on(members.front().server.name);
   }
-  if (const auto unsaved = jobs::save(core.store, sorted.waiting)) {
-    core.tell(StoreProblem{unsaved->message()});
-  }
-  jobs::LaunchStore records(core.store);
-  records.reopen(record.id);
-  records.change(record.id, [&](PastLaunch& kept) {
-    kept.jobs.insert(kept.jobs.end(), sorted.again.begin(), sorted.again.end());
-    kept.ended_at.reset();
-    // The first one gives out the points.
-    std::vector<ServerSetup>& setups = kept.beginning.servers;
-    std::stable_partition(setups.begin(), setups.end(),
-                          [&](const ServerSetup& setup) { return setup.server == result.servers.front(); });
-  });
+  save_points(core, waiting);
+  reopen_record(core, result, again);
   return result;
 }
 

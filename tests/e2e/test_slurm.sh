@@ -84,6 +84,26 @@ printed 'task 4
 '
 code 2 job-run --array 3-1 --cmd true
 
+# --- a sweep is an array: one job of Slurm, one row, points with values and numbers, an end for all
+code 0 sweep --param a=1,2 --param b='x y,z' --slots 3 --tag grid -- sh -c 'echo "loss 0.$1$SWEEP_POINT"; [ "$1 $2" != "2 z" ] || exit 3' point '{a}' '{b}'
+grep -q '4 points begin on node-1$' "$work/out" || fail "the sweep does not begin: $(cat "$work/out")"
+code 1 job-wait --launch last
+code 0 sweep --results last --csv points.csv
+[ "$(cut -d , -f 1,3-7 points.csv | tr '\n' ' ')" = 'point,a,b,state,exit,loss 0,1,x y,succeeded,0,0.1 1,1,z,succeeded,0,0.11 2,2,x y,succeeded,0,0.22 3,2,z,failed,3,0.23 ' ] ||
+  fail "the results: $(cat points.csv)"
+code 0 job-list --stopped
+grep -q '4 of 4 done, 1 failed, best loss 0.1 at a=1 b=x y' "$work/out" || fail 'the row of the sweep is wrong'
+code 2 sweep --resume last
+code 2 sweep --param a=1 --retry 1 -- true
+code 0 sweep --param n=0..5 --slots 2 -- sleep "$mark.7"
+until_true runs 7 2
+[ "$(squeue -h -t pending,running -r -o %F | sort -u | wc -l)" = 1 ] || fail 'the sweep is not one array'
+code 0 job-kill --launch last --yes
+nothing_runs 7 || fail 'a point survives'
+[ -z "$(squeue -h -t pending,running)" ] || fail 'Slurm still has points of it'
+remote --json sweep --results last
+[ "$(picks "{job['state'] for job in d['points']}")" = "{'killed'}" ] || fail 'not all points were killed'
+
 # --- out of memory, by slurmstepd's word
 code 0 job-run --cmd 'echo "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=8.batch" >&2; kill -KILL $$'
 key=$(of_jobs 'd[-1]["key"]')

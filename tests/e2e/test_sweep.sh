@@ -34,6 +34,7 @@ set -- "$sandbox"/*/*/.jobs/.sweeps/*/run "$sandbox"/*/*/*/.jobs/.sweeps/*/run
 for run; do
   ! grep -q '"own": "node-1"' "$run" 2>/dev/null || read -r pid _ <"${run%/run}/runner"
 done
+[ -z "$(find "/proc/$pid/fd" -lname '*/.alive')" ] || fail 'files stay open for points that have ended'
 kill -9 "$pid"
 touch "$work/ran/go"
 idle() { are running 0 && [ "$(points queued)" -gt 0 ]; }

@@ -87,7 +87,6 @@ class World:
         self.bad_start = self.random.choice([0, 0, 0.1])
         self.count = collections.Counter()
         self.servers = [Server(self, "s%d" % number, self.random.choice([1, 2, 4])) for number in range(self.random.choice([1, 2, 4]))]
-        self.known = {}
         self.ids = ["p%d" % number for number in range(points)]
         self.begin(self.ids)
 
@@ -108,29 +107,16 @@ class World:
                 server.process.hear(word, rest, self.now)
 
     def hear(self, server, text):
-        word, _, rest = text.partition(" ")
-        giver, name = self.giver, server.name
         try:
-            if word == "known":
-                self.known.setdefault(name, set()).update(rest.split())
-            elif word == "ready":
-                for one in giver.missing(name, self.known.pop(name, set())):
-                    server.inbox.append("give " + one)
-            elif word == "want":
-                one = giver.next_for(name)
-                server.inbox.append("none" if one is None else "give " + one)
-            elif word == "end":
-                for one in rest.split():
-                    giver.note_end(name, one)
-            elif word == "back":
-                giver.take_back(name, rest)
+            self.giver.hear(server.name, text, lambda name, answer: server.inbox.append(answer))
         except OSError:
             server.inbox.append("none")
 
     def cut(self, server):
         server.inbox.clear()
         server.outbox.clear()
-        self.known.pop(server.name, None)
+        if self.giver is not None:
+            self.giver.known.pop(server.name, None)
         server.linked = False
         if server.process is not None:
             server.process.unlink()

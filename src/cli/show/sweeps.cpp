@@ -1,6 +1,7 @@
 #include "cli/show/sweeps.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include <fmt/format.h>
@@ -18,20 +19,6 @@ namespace {
 
 std::string number_text(double value) {
   return fmt::format("{:.6g}", value);
-}
-
-std::optional<double> number_of(const Job& job, const std::string& name) {
-  const auto found = std::ranges::find(job.point->numbers, name, &NamedNumber::name);
-  return found == job.point->numbers.end() ? std::nullopt : std::optional(found->value);
-}
-
-std::string value_of(const Job& job, const std::string& parameter) {
-  const auto found = std::ranges::find(job.point->values, parameter, &SweepRow::value_type::first);
-  return found == job.point->values.end() ? "" : found->second;
-}
-
-std::optional<std::int64_t> seconds_of(const Job& job) {
-  return job.started_at && job.ended_at ? std::optional(*job.ended_at - *job.started_at) : std::nullopt;
 }
 
 // "0" or "SIGKILL"; "" where it has not ended.
@@ -54,19 +41,43 @@ std::string csv_cell(const std::string& text) {
   return quoted + "\"";
 }
 
-// What tables and CSV have of a point, but for its number.
-std::vector<std::string> cells_of(const SweepResults& results, const Job& job) {
-  std::vector<std::string> cells;
+struct ResultColumn {
+  std::string name;
+  bool right = false;  // where it is aligned
+  std::function<std::string(const Job&)> cell;
+};
+
+// What the table and the CSV have of the points.
+std::vector<ResultColumn> columns_of(const SweepResults& results, bool csv) {
+  const auto head = [&](const char* name) { return csv ? lower_case(name) : name; };
+  std::vector<ResultColumn> columns{
+      {head("POINT"), true, [](const Job& job) { return std::to_string(job.point->number); }},
+      {head("KEY"), true, [](const Job& job) { return std::to_string(job.key); }}};
   for (const std::string& name : results.parameters) {
-    cells.push_back(value_of(job, name));
+    columns.push_back({name, false, [&name](const Job& job) {
+                         const auto& values = job.point->values;
+                         const auto found = std::ranges::find(values, name, &SweepRow::value_type::first);
+                         return found == values.end() ? "" : found->second;
+                       }});
   }
-  cells.emplace_back(to_string(job.state));
-  cells.push_back(exit_text(job));
+  columns.push_back({head("STATE"), false, [](const Job& job) { return std::string(to_string(job.state)); }});
+  columns.push_back({head("EXIT"), true, exit_text});
   for (const std::string& name : results.numbers) {
-    const auto number = number_of(job, name);
-    cells.push_back(number ? number_text(*number) : "");
+    columns.push_back({csv ? name : visible_line(name), true, [&name](const Job& job) {
+                         const double* number = sweep_number(job, name);
+                         return number == nullptr ? "" : number_text(*number);
+                       }});
   }
-  return cells;
+  columns.push_back({csv ? "seconds" : "TIME", true, [csv](const Job& job) {
+                       if (!job.started_at || !job.ended_at) {
+                         return std::string();
+                       }
+                       const auto seconds = *job.ended_at - *job.started_at;
+                       return csv ? std::to_string(seconds) : format_duration(seconds);
+                     }});
+  columns.push_back(
+      {head("SERVER"), false, [](const Job& job) { return job.point->waiting ? "" : job.server; }});
+  return columns;
 }
 
 }  // namespace
@@ -90,36 +101,29 @@ std::string sweep_text(const std::vector<Job>& jobs) {
   if (results.best) {
     const Job& best = results.points[*results.best];
     text += fmt::format(", best {} {} at {}", visible_line(results.best_by->name),
-                        number_text(*number_of(best, results.best_by->name)),
+                        number_text(*sweep_number(best, results.best_by->name)),
                         visible_line(sweep_point_text(best.point->values), 60));
   }
   return text;
 }
 
 std::string results_table(const Context& context, const SweepResults& results) {
-  std::vector<ui::Column> columns{{"POINT", true}, {"KEY", true}};
-  for (const std::string& name : results.parameters) {
-    columns.emplace_back(name);
+  const std::vector<ResultColumn> parts = columns_of(results, false);
+  std::vector<ui::Column> columns;
+  for (const ResultColumn& part : parts) {
+    columns.emplace_back(part.name, part.right);
   }
-  columns.insert(columns.end(), {ui::Column("STATE"), {"EXIT", true}});
-  for (const std::string& name : results.numbers) {
-    columns.emplace_back(visible_line(name), true);
-  }
-  columns.insert(columns.end(), {ui::Column("TIME", true), ui::Column("SERVER").yielding()});
+  columns.back() = std::move(columns.back()).yielding();
   ui::Table table(columns);
   for (std::size_t i = 0; i < results.points.size(); ++i) {
     const Job& job = results.points[i];
-    const auto seconds = seconds_of(job);
-    std::vector<ui::Cell> cells{std::to_string(job.point->number), std::to_string(job.key)};
-    for (const std::string& cell : cells_of(results, job)) {
-      cells.emplace_back(cell);
-    }
-    cells[2 + results.parameters.size()].style = style_of(job.state);
-    cells.emplace_back(seconds ? format_duration(*seconds) : "");
-    cells.emplace_back(job.point->waiting ? "" : job.server);
-    if (results.best == i) {
-      for (ui::Cell& cell : cells) {
+    std::vector<ui::Cell> cells;
+    for (const ResultColumn& part : parts) {
+      ui::Cell& cell = cells.emplace_back(part.cell(job));
+      if (results.best == i) {
         cell.style = ui::Style::bold;
+      } else if (part.name == "STATE") {
+        cell.style = style_of(job.state);
       }
     }
     table.add(std::move(cells));
@@ -128,25 +132,16 @@ std::string results_table(const Context& context, const SweepResults& results) {
 }
 
 std::string results_csv(const SweepResults& results) {
-  std::vector<std::string> head{"point", "key"};
-  head.insert(head.end(), results.parameters.begin(), results.parameters.end());
-  head.insert(head.end(), {"state", "exit"});
-  head.insert(head.end(), results.numbers.begin(), results.numbers.end());
-  head.insert(head.end(), {"seconds", "server"});
+  const std::vector<ResultColumn> parts = columns_of(results, true);
   std::string csv;
-  const auto add = [&](std::vector<std::string> cells) {
-    std::ranges::transform(cells, cells.begin(), csv_cell);
-    csv += join(cells, ",") + "\n";
+  const auto add = [&](const auto& text_of) {
+    for (const ResultColumn& part : parts) {
+      csv += csv_cell(text_of(part)) + (&part == &parts.back() ? "\n" : ",");
+    }
   };
-  add(head);
+  add([](const ResultColumn& part) { return part.name; });
   for (const Job& job : results.points) {
-    const auto seconds = seconds_of(job);
-    std::vector<std::string> cells{std::to_string(job.point->number), std::to_string(job.key)};
-    const std::vector<std::string> own = cells_of(results, job);
-    cells.insert(cells.end(), own.begin(), own.end());
-    cells.push_back(seconds ? std::to_string(*seconds) : "");
-    cells.push_back(job.point->waiting ? "" : job.server);
-    add(std::move(cells));
+    add([&](const ResultColumn& part) { return part.cell(job); });
   }
   return csv;
 }

@@ -11,6 +11,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
 import lease
+from lifeline_job import put
 from lifeline_link import free_port
 
 PAUSE, LOOK_AGAIN, PROCESSES_AGAIN = 0.1, 0.5, 3.0
@@ -29,17 +30,11 @@ class Turn:
         self.told = {}
         self.processes_at = 0.0
 
-    def put(self, folder, name, text):
-        part = os.path.join(folder, ".%s.part" % name)
-        with open(part, "w") as file:
-            file.write(text)
-        os.rename(part, os.path.join(folder, name))
-
     def tell(self, name, text):
         """Into the file of this job, for others, if it is new."""
         if self.told.get(name) != text:
             self.told[name] = text
-            self.put(self.folders[0], name, text + "\n")
+            put(self.folders[0], name, text + "\n")
 
     def order(self):
         """What the launch's lifeline wants: `keep` the place, `take`, or `go PORT`."""
@@ -85,8 +80,8 @@ class Turn:
     def begin(self, port):
         text = lease.devices_text(self.lease, self.needs) + ("MASTER_PORT=%s\n" % port if port else "")
         for folder in self.folders:
-            self.put(folder, "devices", text)
-            self.put(folder, "started", "%d\n" % time.time())
+            put(folder, "devices", text)
+            put(folder, "started", "%d\n" % time.time())
         for folder in self.folders:
             os.unlink(os.path.join(folder, "queue"))
         for fifo in self.fifos.values():

@@ -10,36 +10,31 @@ argv: the jobs' folder, and the script that ends jobs. Python 3.6 or later, stan
 (it loads OpenSSL), json, secrets, selectors, socket and subprocess would take three times as long to import as Python takes
 to start, on all servers of a launch at once.
 """
-import _socket as socket
-import errno
 import fcntl
 import os
-import select
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
-from lifeline_job import Job, Looker, clock, read_words, remove_init_file
-from lifeline_link import Link, addresses, listening
+from lifeline_job import Job, Looker, clock, put, remove_init_file, this_process
 from lifeline_orders import Orders, keep_order, quote, unquote
+from lifeline_peers import Peers
 from lifeline_policy import FIRST_SECONDS, Policy
 
-STRANGERS = 256  # connections that have not proved anything yet
-CONNECT_SECONDS = 2
 PROOF_SECONDS = 10
 KILL_GRACE = 5  # between TERM and KILL
 
 
-class Lifeline:
+class Lifeline(Peers):
     def __init__(self, request, folder, kill_script):
+        is_hub = request["server"][0] == request["servers"][0]
+        super().__init__(request["token"][0].encode(), request["address"][0], int(request["port"][0]), is_hub)
         self.kill_script = kill_script
-        self.token = request["token"][0].encode()
         self.whole = "whole" in request  # all servers of the launch have a lifeline
         self.news = "news" in request  # the hub tells somebody how the launch has ended
         self.told = []  # a member's: what it has told the hub of failures for that
         words = request["jobs"]
         self.jobs = [Job(folder, job, int(rank)) for job, rank in zip(words[::2], words[1::2])]
-        self.links = []  # the hub's: one a member and strangers; a member's: the one to the hub
         self.acts = None  # of a launch that may begin anew
         common = (request, self.jobs, clock(), self.broadcast, self.write)
         if "again" in request:
@@ -64,15 +59,6 @@ class Lifeline:
         self.next_look = 0.0
         self.looked = 0.0  # when the last look began whose findings are known
         self.killed = 0.0  # when the killer had ended
-        self.poll = select.poll()
-        self.watched = {}  # by descriptor: a job, a link, or the listener
-        self.listener = None
-        self.deaf_until = 0.0  # accepts nobody until then: no file can be opened
-        self.ways = []  # a member's: addresses of the hub that are still to be tried, and since when one is
-        self.connecting = None
-        self.connecting_since = 0.0
-        self.next_try = 0.0
-        self.refused = ""
         self.next_beat = 0.0
         self.killer = None
         self.status = None
@@ -86,10 +72,7 @@ class Lifeline:
     def write(self, name, text):
         for job in self.jobs:
             try:
-                part = os.path.join(job.folder, "." + name)
-                with open(part, "wb") as file:
-                    file.write(text.encode() + b"\n")
-                os.rename(part, os.path.join(job.folder, name))
+                put(job.folder, name, text + "\n")
             except OSError:
                 pass
 
@@ -104,10 +87,7 @@ class Lifeline:
             except OSError:
                 continue
             break
-        with open("/proc/self/stat", "rb") as file:
-            start = file.read().rpartition(b") ")[2].decode().split()[19]
-        boot = read_words("/proc/sys/kernel/random/boot_id") or ["unknown"]
-        self.write("lifeline.pid", "%d %s %s" % (os.getpid(), start, boot[0]))
+        self.write("lifeline.pid", this_process())
         return True
 
     def leave(self):
@@ -163,87 +143,12 @@ class Lifeline:
 
     # ---- connections
 
-    def watch(self, fd, what):
-        self.watched[fd] = what
-        self.poll.register(fd, select.POLLIN)
-
-    def unwatch(self, fd):
-        del self.watched[fd]
-        self.poll.unregister(fd)
-
-    def listen(self):
-        ways = addresses(self.policy.address, self.policy.port)
-        try:
-            self.listener = listening(ways, self.policy.port)
-        except OSError as error:
-            self.refused = error.strerror or str(error)
-            return
-        self.watch(self.listener.fileno(), self.listener)
-
-    def accept(self):
-        """Takes many at once: a member must not wait long behind strangers."""
-        for _ in range(STRANGERS // 4):
-            strangers = [link for link in self.links if link.name is None]
-            try:
-                fd, _ = self.listener._accept()
-            except OSError as error:
-                if error.errno not in (errno.EMFILE, errno.ENFILE):
-                    return
-                if strangers:
-                    self.drop(strangers[0])
-                    continue
-                # It is readable all the time now: not looked at for a second.
-                self.refused = error.strerror
-                self.unwatch(self.listener.fileno())
-                self.deaf_until = clock() + 1
-                return
-            sock = socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd)
-            if len(strangers) >= STRANGERS:
-                self.drop(strangers[0])  # a member proves itself within a round trip: who waits longest, is none
-            try:
-                self.add(Link(sock, self.token, True))
-            except OSError:
-                sock.close()
-
-    def connect(self, now):
-        """Begins to connect to the hub, or looks how that stands; waits for nothing but a name's resolution."""
+    def pause_between_tries(self, now):
         policy = self.policy
-        if self.connecting is None:
-            patient = policy.hub not in policy.last_heard and policy.is_late(now)
-            # the hub's process may start a moment later than this one
-            soon = 0.05 if now - policy.start < FIRST_SECONDS else 0.5
-            self.next_try = now + (30 if patient else min(soon, policy.beat))
-            try:
-                self.ways = self.ways or addresses(policy.address, policy.port)
-            except OSError as error:
-                self.refused = self.refused or error.strerror or str(error)
-                return
-            family, kind, protocol, _, where = self.ways.pop(0)
-            self.connecting = socket.socket(family, kind, protocol)
-            self.connecting.setblocking(False)
-            self.connecting_since = now
-            failure = self.connecting.connect_ex(where)
-            if failure in (0, errno.EINPROGRESS, errno.EINTR):
-                self.poll.register(self.connecting.fileno(), select.POLLOUT)
-                return
-        else:
-            self.poll.unregister(self.connecting.fileno())
-            failure = self.connecting.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-            if failure == 0 and now - self.connecting_since >= CONNECT_SECONDS:
-                failure = errno.ETIMEDOUT
-        sock, self.connecting = self.connecting, None
-        if failure:
-            sock.close()
-            self.refused = self.refused or os.strerror(failure)
-            if self.ways:
-                self.next_try = now
-        else:
-            self.ways = []
-            self.add(Link(sock, self.token, False))
-
-    def add(self, link):
-        self.links.append(link)
-        self.watch(link.sock.fileno(), link)
+        if policy.hub not in policy.last_heard and policy.is_late(now):
+            return 30
+        # the hub's process may start a moment later than this one
+        return min(0.05 if now - policy.start < FIRST_SECONDS else 0.5, policy.beat)
 
     def serve(self, link):
         had_key = link.key is not None
@@ -259,13 +164,7 @@ class Lifeline:
         if not link.open:
             self.drop(link)
 
-    def drop(self, link):
-        if link not in self.links:
-            return
-        self.links.remove(link)
-        self.unwatch(link.sock.fileno())
-        link.close()
-        link.sock.close()
+    def note_drop(self):
         if not self.policy.is_hub:
             self.refused = time.strftime("%H:%M:%S") if self.policy.hub in self.policy.last_heard else "it closes the connection"
 
@@ -277,9 +176,7 @@ class Lifeline:
             if name not in policy.others:
                 link.close()
                 return
-            for old in [other for other in self.links if other.name == name and other is not link]:
-                self.drop(old)
-            link.name = name
+            self.take_in(link, name)
             # to one that comes again and may not have got it
             order = None if self.orders is None else self.orders.sent.get(name)
             for reply in policy.welcome(name, order):
@@ -298,11 +195,6 @@ class Lifeline:
         policy.hear(link.name if policy.is_hub else policy.hub, word, rest, clock())
         link.greeted = True
 
-    def broadcast(self, text):
-        for link in list(self.links):
-            if not self.policy.is_hub or link.name is not None:
-                link.send(text)
-
     def look_at_peers(self, now):
         policy = self.policy
         for link in list(self.links):
@@ -311,12 +203,8 @@ class Lifeline:
             if (unproved and silent > PROOF_SECONDS) or (not policy.is_hub and silent > policy.timeout):
                 self.drop(link)
         policy.notice_silence(now)
-        if not policy.is_hub and not self.links:
-            if self.connecting is not None:
-                if now - self.connecting_since >= CONNECT_SECONDS:
-                    self.connect(now)
-            elif now >= self.next_try:
-                self.connect(now)
+        if not policy.is_hub:
+            self.keep_connecting(now)
 
     # ---- what is done
 
@@ -382,15 +270,6 @@ class Lifeline:
             return False
         return self.policy.is_over(now, self.listener is not None, any(link.greeted for link in self.links))
 
-    def say_bye(self):
-        self.broadcast("bye")
-        limit = clock() + 2
-        for link in self.links:
-            while link.open and link.outgoing and clock() < limit:
-                link.flush()
-                time.sleep(0.02)
-            link.sock.close()
-
     def run(self):
         if not self.enlist():
             return
@@ -423,31 +302,21 @@ class Lifeline:
                 self.evidence.step(now)
             self.kill_jobs(now)
             self.send_orders(now)
-            if self.deaf_until and now >= self.deaf_until:
-                self.deaf_until = 0.0
-                self.watch(self.listener.fileno(), self.listener)
             if now >= self.next_beat:
                 self.next_beat = now + self.policy.beat
                 self.broadcast("beat")
             self.tell_how_it_is()
             if self.is_over(now):
-                self.say_bye()
+                self.say_last("bye")
                 self.leave()
                 return
-            for link in list(self.links):
-                link.flush()
-                if not link.open:
-                    self.drop(link)
+            self.flush()
             busy = self.killer is not None or self.policy.by is not None
             beginning = not self.policy.is_hub and self.status is None and now - self.policy.start < FIRST_SECONDS
             pause = 0.05 if busy or beginning else min(0.5, self.policy.beat)
             asleep = clock()
-            ready = [fd for fd, _ in self.poll.poll(int(pause * 1000))]
+            ready = self.await_any(pause)
             self.discount_stop(clock() - asleep - pause)
-            if self.connecting is not None and self.connecting.fileno() in ready:
-                ready.remove(self.connecting.fileno())
-                self.connect(clock())
-            ready = [self.watched[fd] for fd in ready]
             for what in ready:
                 if isinstance(what, Job):
                     self.drain(what)
@@ -458,8 +327,8 @@ class Lifeline:
                     self.serve(what)
                 elif what is self.orders and what is not None:
                     what.look()
-            if self.listener in ready:
-                self.accept()  # last, so that nobody gives way who has just proved itself
+                elif what is self.listener:
+                    self.accept()
 
     def discount_stop(self, late):
         """When this process was stopped, or its whole server, which makes its sleep too long: that is nobody's silence. How long it was
@@ -483,8 +352,7 @@ class Lifeline:
     def close_fifo(self, job):
         if job.fifo is not None:
             self.unwatch(job.fifo)
-            os.close(job.fifo)
-            job.fifo = None
+            job.close()
 
 
 def main():

@@ -4,7 +4,7 @@ import glob
 import os
 import time
 
-from lifeline_job import clock, read_words
+from lifeline_job import clock, put, read_words
 from lifeline_link import free_port, sha256
 from lifeline_members import SICK
 
@@ -66,20 +66,11 @@ class Acts:
         words = read_words(os.path.join(self.jobs[0].folder, "lease"))
         self.until = clock() + int(words[0]) / 100 - uptime() if words else None
 
-    def put(self, job, name, text):
-        """Raises OSError."""
-        part = os.path.join(job.folder, "." + name + ".part")
-        with open(part, "wb") as file:
-            file.write(text.encode())
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(part, os.path.join(job.folder, name))
-
     def lease(self, until):
         text = "%d\n" % ((uptime() + until - clock()) * 100)
         for job in self.jobs:
             try:
-                self.put(job, "lease", text)
+                put(job.folder, "lease", text, sure=True)
             except OSError:
                 pass  # the guard ends its ranks in time
 
@@ -104,7 +95,8 @@ class Acts:
                     numbers.update({"GROUP_RANK": node, "TORCHELASTIC_RESTART_COUNT": number - 1})
                 if self.spare:
                     job.rank = first + index  # it had none
-                self.put(job, "attempt", "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items()))
+                text = "number %d\n" % number + "".join("%s=%s\n" % one for one in numbers.items())
+                put(job.folder, "attempt", text, sure=True)
                 with open(os.path.join(job.folder, "job.err"), "ab") as file:
                     file.write(("remote: the ranks begin anew (restart %d) at %s after %s\n" % (number - 1, when, why)).encode())
             for job in self.jobs:
@@ -167,11 +159,8 @@ class Acts:
         """For `remote check`, until somebody says that the server is well (well.sh)."""
         if mark not in dict(SICK):
             return
-        folder = os.path.dirname(self.jobs[0].folder)
         try:
-            with open(os.path.join(folder, ".sick.part"), "wb") as file:
-                file.write(("%s %d\n" % (mark, time.time())).encode())
-            os.rename(os.path.join(folder, ".sick.part"), os.path.join(folder, ".sick"))
+            put(os.path.dirname(self.jobs[0].folder), ".sick", "%s %d\n" % (mark, time.time()))
         except OSError:
             pass
 

@@ -46,6 +46,28 @@ def lives(pid, start):
     return len(fields) > 19 and fields[19] == start and fields[0] not in "ZXx"
 
 
+def put(folder, name, text, sure=False):
+    """Writes a file of which others see all or nothing; `sure`: it is on the disk, too, before it counts. Raises OSError."""
+    part = os.path.join(folder, ".%s.part" % name)
+    with open(part, "wb") as file:
+        file.write(text.encode(errors="replace"))
+        if sure:
+            file.flush()
+            os.fsync(file.fileno())
+    os.rename(part, os.path.join(folder, name))
+
+
+def boot():
+    return (read_words("/proc/sys/kernel/random/boot_id") or ["unknown"])[0]
+
+
+def this_process():
+    """PID START BOOT, by which others find it: lives(), as long as the boot is the same."""
+    with open("/proc/self/stat", "rb") as file:
+        start = file.read().rpartition(b") ")[2].decode().split()[19]
+    return "%d %s %s" % (os.getpid(), start, boot())
+
+
 def remove_init_file(job_folder):
     """Removes the launch's shared file, as leave_init_file() of init_file.sh, whichever jobs are not known to have ended."""
     try:
@@ -85,6 +107,12 @@ class Job:
         try:
             self.fifo = os.open(os.path.join(self.folder, ".alive"), os.O_RDONLY | os.O_NONBLOCK)
         except OSError:
+            self.fifo = None
+
+    def close(self):
+        """Lets go of the FIFO; looking goes on."""
+        if self.fifo is not None:
+            os.close(self.fifo)
             self.fifo = None
 
     def result(self):

@@ -145,11 +145,10 @@ def one_line(text):
 
 
 def finish(folder, result, kind):
-    path = os.path.join(folder, "notify.%sresult" % kind)
+    from lifeline_job import put
+
     try:
-        with open(path + ".new", "w", errors="replace") as file:
-            file.write(one_line(result) + "\n")
-        os.rename(path + ".new", path)
+        put(folder, "notify.%sresult" % kind, one_line(result) + "\n")
         if not kind:
             os.unlink(os.path.join(folder, "notify"))  # nobody needs the secret any more
     except OSError:

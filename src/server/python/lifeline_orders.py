@@ -3,6 +3,8 @@ import errno
 import os
 import stat
 
+from lifeline_job import put
+
 UNQUOTED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._@-")
 
 
@@ -148,15 +150,12 @@ def poke(path, text):
 
 def keep_order(folder, words):
     """On another server: puts the order where its job waits for it (mpi_member.sh). The first one counts; none ends the waiting."""
-    order = os.path.join(folder, "order")
-    if os.path.lexists(order) or any("\n" in word for word in words):
+    if os.path.lexists(os.path.join(folder, "order")) or any("\n" in word for word in words):
         return
     if words and words[0] not in Orders.DAEMONS:
         return
     try:
-        with open(os.path.join(folder, ".order"), "wb") as file:
-            file.write("".join(word + "\n" for word in words).encode())
-        os.rename(os.path.join(folder, ".order"), order)
+        put(folder, "order", "".join(word + "\n" for word in words))
     except OSError:
         return
     poke(os.path.join(folder, "orders"), "")

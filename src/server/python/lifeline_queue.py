@@ -9,6 +9,7 @@ On each server lease_wait.py waits, beside this process: it reads `turn.order` a
 import os
 import random
 
+from lifeline_job import put
 from lifeline_link import free_port, sha256
 
 COMPLETE_SECONDS = 60.0  # from the first lease to the last
@@ -101,11 +102,8 @@ class Queue:
 
     def obey(self, order):
         if order != self.order:
-            part = os.path.join(self.folder, ".turn.order.part")
             try:
-                with open(part, "w") as file:
-                    file.write(order + "\n")
-                os.rename(part, os.path.join(self.folder, "turn.order"))
+                put(self.folder, "turn.order", order + "\n")
             except OSError:
                 return
             self.order = order

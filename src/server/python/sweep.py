@@ -10,11 +10,12 @@ import os
 import re
 import shutil
 import signal
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
-from lifeline_job import lives, read_words
+from lifeline_job import boot, lives, put, read_words, this_process
 
 MOST_TAIL = 8192
 MOST_LINES, MOST_LINE = 200, 400
@@ -28,15 +29,6 @@ class Trouble(Exception):
 
 def say(*words):
     sys.stdout.write("@remote1 " + " ".join(words) + "\n")
-
-
-def put(folder, name, text):
-    part = os.path.join(folder, "." + name)
-    with open(part, "w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(part, os.path.join(folder, name))
 
 
 class Journal:
@@ -79,10 +71,6 @@ class Journal:
         os.fsync(self.file.fileno())
 
 
-def boot():
-    return (read_words("/proc/sys/kernel/random/boot_id") or ["unknown"])[0]
-
-
 def runner(folder):
     """(pid, start time) of the process of this sweep here, if it lives."""
     words = read_words(os.path.join(folder, "runner"))
@@ -90,6 +78,8 @@ def runner(folder):
 
 
 def state(folder):
+    if not os.path.isdir(folder):
+        return "none"
     if runner(folder):
         return "alive"
     if os.path.exists(os.path.join(folder, "stopped")):
@@ -117,13 +107,9 @@ def tail(jobs, one):
 def look(jobs, folder, text):
     """`text`: a line `w ID` for each point that waits, as far as is known there, and `t ID` for each of which the last lines are wanted."""
     say("sweep runner", state(folder))
-    try:
-        with open(os.path.join(folder, "note")) as file:
-            note = file.read().split("\n")[0]
-    except OSError:
-        note = ""
+    note = read_words(os.path.join(folder, "note"))
     if note:
-        say("sweep note", "|" + note)
+        say("sweep note", "|" + " ".join(note))
     given, begun = Journal(folder).read()
     for line in text.split("\n"):
         kind, _, one = line.partition(" ")
@@ -138,16 +124,13 @@ def look(jobs, folder, text):
 
 
 def stop(folder):
-    put(folder, "stopped", "")
+    put(folder, "stopped", "", sure=True)
     process = runner(folder)
     if process is None:
         return
     # With it goes what it is just starting; a supervisor that stands has a session of its own.
     try:
-        if os.getpgid(process[0]) == process[0]:
-            os.killpg(process[0], signal.SIGKILL)
-        else:
-            os.kill(process[0], signal.SIGKILL)
+        os.killpg(process[0], signal.SIGKILL)
     except ProcessLookupError:
         pass
     end = time.time() + STOP_SECONDS
@@ -163,60 +146,45 @@ def begin(jobs, folder, text, mask, path):
     if runner(folder):
         raise Trouble("it runs here already")
     if "points" in request:
-        put(folder, "points", json.dumps(request["points"]))
+        put(folder, "points", json.dumps(request["points"]), sure=True)
     elif not os.path.exists(os.path.join(folder, "points")):
         raise Trouble("the list of its points is not here any more")
-    put(folder, "run", json.dumps(request["run"]))
+    put(folder, "run", json.dumps(request["run"]), sure=True)
     for name in ("stopped", "note", "runner"):
         try:
             os.unlink(os.path.join(folder, name))
         except OSError:
             pass
-    # The process tells through the pipe when it stands.
-    reader, writer = os.pipe()
-    if os.fork() == 0:
-        code = 1
-        try:
-            os.close(reader)
-            os.setsid()
-            if os.fork() == 0:
-                stand(jobs, folder, (mask, path), writer)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(writer)
-    os.wait()
-    with os.fdopen(reader, "rb") as file:
-        answer = file.read().decode(errors="replace")
+    options = ["-B", "-S"] + (["-I"] if sys.flags.isolated else [])  # as lib/python.sh has them
+    words = ["stand", jobs, os.path.basename(folder), "0", mask, path]
+    process = subprocess.Popen(
+        [sys.executable] + options + [os.path.abspath(__file__)] + words,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    )
+    answer = process.stdout.read().decode(errors="replace")
     if answer != "ok":
         raise Trouble(answer or "the process that runs its points ends at once")
     say("sweep began")
 
 
-def stand(jobs, folder, surroundings, writer):
-    os.setpgid(0, 0)  # stop() ends this group
-    os.chdir("/")
-    writer = fcntl.fcntl(writer, fcntl.F_DUPFD_CLOEXEC, 10)
-    null = os.open(os.devnull, os.O_RDWR)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    os.closerange(3, 10)
-    for fd in range(11, 256):
-        if fd != writer:
-            os.closerange(fd, fd + 1)
+def stand(jobs, folder, mask, path):
+    """That process: tells on stdout that it stands, or why not, and runs points."""
     try:
         from sweep_runner import Runner
 
         lock = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        run = Runner(jobs, folder, surroundings, Journal(folder))
-        start = read_words("/proc/self/stat")  # the name of Python has no blank
-        put(folder, "runner", "%d %s %s\n" % (os.getpid(), start[21], boot()))
-        os.write(writer, b"ok")
+        run = Runner(jobs, folder, (int(mask, 8), path), Journal(folder))
+        put(folder, "runner", this_process() + "\n", sure=True)
+        os.write(1, b"ok")
     except Exception as error:
-        os.write(writer, (str(error) or repr(error)).encode())
+        os.write(1, (str(error) or repr(error)).encode())
         return
-    os.close(writer)
+    os.dup2(0, 1)
     run.run()
     os.unlink(os.path.join(folder, "runner"))
 
@@ -229,16 +197,16 @@ def main():
         if not ID.match(launch):
             raise Trouble("'%s' is no launch" % launch)
         if mode == "begin":
-            begin(jobs, folder, text, int(sys.argv[5], 8), sys.argv[6])
-        elif not os.path.isdir(folder):
-            say("sweep runner none")
+            begin(jobs, folder, text, *sys.argv[5:])
+        elif mode == "stand":
+            stand(jobs, folder, *sys.argv[5:])
         elif mode == "drop":
             if runner(folder):
                 raise Trouble("it still runs here")
             shutil.rmtree(folder, ignore_errors=True)
             say("sweep runner none")
         else:
-            if mode == "stop":
+            if mode == "stop" and os.path.isdir(folder):
                 stop(folder)
             look(jobs, folder, text)
     except (Trouble, OSError, ValueError) as error:

@@ -20,7 +20,26 @@ class Giver:
         self.left = deque(ids)
         self.given = {}  # by id: the server
         self.ended = set()
+        self.known = {}  # of who has come and not said all: what it knows
         self.write = write
+
+    def hear(self, name, text, answer):
+        """What a server says; `answer(name, text)` sends it something. Raises OSError, as `write` does."""
+        word, _, rest = text.partition(" ")
+        ids = rest.split()
+        if word == "known":
+            self.known.setdefault(name, set()).update(ids)
+        elif word == "ready":
+            for one in self.missing(name, self.known.pop(name, set())):
+                answer(name, "give " + one)
+        elif word == "want":
+            one = self.next_for(name)
+            answer(name, "none" if one is None else "give " + one)
+        elif word == "end":
+            for one in ids:
+                self.note_end(name, one)
+        elif word == "back" and ids:
+            self.take_back(name, ids[0])
 
     def next_for(self, name):
         """The id that this server is to run; None: there is none now."""
@@ -73,12 +92,9 @@ class Taker:
     def link(self):
         """The giver can be reached: what is known here, so that it can say what is missing."""
         self.linked, self.asked, self.ask_at = True, False, 0.0
-        known = sorted(self.begun.union(self.owed))
-        for at in range(0, len(known), 100):
-            self.tell("known " + " ".join(known[at : at + 100]))
-        ended = sorted(self.ended)
-        for at in range(0, len(ended), 100):
-            self.tell("end " + " ".join(ended[at : at + 100]))
+        for word, ids in (("known", sorted(self.begun.union(self.owed))), ("end", sorted(self.ended))):
+            for at in range(0, len(ids), 100):
+                self.tell(word + " " + " ".join(ids[at : at + 100]))
         self.tell("ready")
 
     def unlink(self):

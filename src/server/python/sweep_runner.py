@@ -1,22 +1,17 @@
 """The process of a sweep on one server: connections to the others (lifeline_link.py), points as jobs, and time, for what sweep_policy.py decides."""
-import _socket as socket
-import errno
 import json
 import os
-import select
 import subprocess
 
 import lease
-from lifeline_job import Job, clock
-from lifeline_link import Link, addresses, listening
+from lifeline_job import Job, clock, put
 from lifeline_orders import quote, unquote
+from lifeline_peers import Peers
 from sweep_policy import ALONE_SECONDS, LOST_SECONDS, Giver, Taker
 
 BEAT_SECONDS = 5
 SILENT_SECONDS = 30  # then a connection is dead
 PROOF_SECONDS = 10
-STRANGERS = 64
-CONNECT_SECONDS = 1
 START_SECONDS = 120
 LEASE_SECONDS = 2
 LEASE_FD = 7  # as lib/lease.sh has it
@@ -72,7 +67,7 @@ class Room:
             self.lease.close()
 
 
-class Runner:
+class Runner(Peers):
     def __init__(self, jobs, folder, surroundings, journal):
         """`surroundings`: the umask of jobs, and the PATH with the programs that tell about GPUs."""
         self.jobs, self.folder, self.journal = jobs, folder, journal
@@ -86,33 +81,28 @@ class Runner:
         with open(os.path.join(folder, "run")) as file:
             run = json.load(file)
         self.own, self.servers = run["own"], run["servers"]
-        self.is_giver = self.own == self.servers[0]
-        self.token = run["token"].encode()
-        self.address, self.port = run["address"], run["port"]
+        super().__init__(run["token"].encode(), run["address"], run["port"], self.own == self.servers[0])
         self.number = {one: at for at, one in enumerate(run["ids"]) if one}
-        self.links = []
-        self.listener = None
-        self.poll = select.poll()
-        self.by_fd = {}
-        self.next_beat = self.next_try = self.next_write = 0.0
+        self.next_beat = 0.0
         self.noted = ""
         self.trouble = ""
         self.inner = []  # between the giver and the taker of this process
-        self.known = {}  # of who has come and not said all: what it knows
         self.heard = {name: clock() for name in self.servers}
         journal.open()
         begun = journal.read()[1]
         self.rooms = rooms = Rooms(self.points["slots"], self.points["lease"])
         # What was running before takes room, also where that makes it more than there is; what it has leased, its supervisor holds.
-        self.watched = {one: Job(jobs, one, 0) for one in run["busy"]}
-        running = {one: Room(rooms, None) for one in self.watched}
+        self.supervised = {one: self.job(one) for one in run["busy"]}
+        running = {one: Room(rooms, None) for one in self.supervised}
         rooms.free -= len(running)
         self.taker = Taker(begun, running, journal.write, lambda: rooms.take(clock()), self.start, self.tell)
-        self.giver = Giver([one for one in run["ids"] if one], self.write_given) if self.is_giver else None
-        if self.is_giver:
+        self.giver = Giver([one for one in run["ids"] if one], self.write_given) if self.is_hub else None
+        if self.is_hub:
             self.taker.link()
             if len(self.servers) > 1:
                 self.listen()
+                if self.listener is None:
+                    raise OSError("cannot listen at port %d: %s" % (self.port, self.refused))
 
     def write_given(self, line):
         word, one, *name = line.split(" ", 2)
@@ -149,7 +139,7 @@ class Runner:
         for line in out.split("\n"):
             words = line.split(" ", 4)
             if words[:3] == ["@remote1", "start", one] and words[3:4] in (["started"], ["exists"]):
-                self.watched[one] = Job(self.jobs, one, 0)
+                self.supervised[one] = self.job(one)
                 if words[3] == "started":
                     room.hand_over()
                 return words[3]
@@ -158,20 +148,24 @@ class Runner:
                 return "failed"
         return "exists"  # it may be under way: the id is not free for another server
 
+    def job(self, one):
+        job = Job(self.jobs, one, 0)
+        job.close()  # looking now and then is enough, and there may be thousands
+        return job
+
     def look(self):
         for one in list(self.taker.running):
-            if self.watched[one].look()[0]:
-                self.watched.pop(one)
+            if self.supervised[one].look()[0]:
+                self.supervised.pop(one)
                 self.taker.note_end(one)
 
     # ---- what is said
 
     def tell(self, text):
-        if self.is_giver:
+        if self.is_hub:
             self.inner.append((self.own, text))
         else:
-            for link in self.links:
-                link.send(text)
+            self.broadcast(text)
 
     def answer(self, name, text):
         if name == self.own:
@@ -183,23 +177,9 @@ class Runner:
 
     def hear(self, name, text):
         """The giver's: of a member that has proved itself, or of this process."""
-        word, _, rest = text.partition(" ")
-        ids = rest.split()
         self.heard[name] = clock()
         try:
-            if word == "known":
-                self.known.setdefault(name, set()).update(ids)
-            elif word == "ready":
-                for one in self.giver.missing(name, self.known.pop(name, set())):
-                    self.answer(name, "give " + one)
-            elif word == "want":
-                one = self.giver.next_for(name)
-                self.answer(name, "none" if one is None else "give " + one)
-            elif word == "end":
-                for one in ids:
-                    self.giver.note_end(name, one)
-            elif word == "back" and ids:
-                self.giver.take_back(name, ids[0])
+            self.giver.hear(name, text, self.answer)
         except OSError as error:
             self.trouble = "cannot write the list of what was given: " + (error.strerror or str(error))
             self.answer(name, "none")
@@ -212,74 +192,25 @@ class Runner:
 
     # ---- connections
 
-    def listen(self):
-        ways = addresses(self.address, self.port)
-        try:
-            self.listener = listening(ways, self.port)
-        except OSError as error:
-            raise OSError("cannot listen at port %d: %s" % (self.port, error.strerror or str(error)))
-        self.poll.register(self.listener.fileno(), select.POLLIN)
+    def pause_between_tries(self, now):
+        return 3
 
-    def accept(self):
-        try:
-            fd, _ = self.listener._accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self.trouble = error.strerror
-            return
-        strangers = [link for link in self.links if link.name is None]
-        if len(strangers) >= STRANGERS:
-            self.drop(strangers[0])
-        self.add(Link(socket.socket(self.listener.family, socket.SOCK_STREAM, 0, fd), self.token, True))
-
-    def connect(self, now):
-        self.next_try = now + 3
-        why = ""
-        try:
-            for family, kind, protocol, _, where in addresses(self.address, self.port):
-                sock = socket.socket(family, kind, protocol)
-                try:
-                    sock.settimeout(CONNECT_SECONDS)
-                    sock.connect(where)
-                except OSError as error:
-                    why = error.strerror or str(error)
-                    sock.close()
-                    continue
-                self.add(Link(sock, self.token, False))
-                return
-        except OSError as error:
-            why = error.strerror or str(error)
-        self.trouble = "cannot reach %s at port %d: %s" % (self.servers[0], self.port, why)
-
-    def add(self, link):
-        self.links.append(link)
-        self.by_fd[link.sock.fileno()] = link
-        self.poll.register(link.sock.fileno(), select.POLLIN)
-
-    def drop(self, link):
-        if link not in self.links:
-            return
-        self.links.remove(link)
-        fd = link.sock.fileno()
-        self.poll.unregister(fd)
-        del self.by_fd[fd]
-        link.close()
-        link.sock.close()
-        if not self.is_giver:
+    def note_drop(self):
+        if not self.is_hub:
             self.taker.unlink()
 
     def serve(self, link):
         had_key = link.key is not None
         messages = link.receive()
-        if not self.is_giver and link.key is not None and not had_key:
+        if not self.is_hub and link.key is not None and not had_key:
             link.send("hello " + quote(self.own))
         for text in messages:
             link.greeted = True
             word, _, rest = text.partition(" ")
-            if not self.is_giver:
+            if not self.is_hub:
                 self.heard[self.servers[0]] = clock()
                 if word == "welcome":
-                    self.trouble = ""
+                    self.refused = ""
                     self.taker.link()
                 else:
                     self.taker.hear(word, rest, clock())
@@ -287,10 +218,8 @@ class Runner:
                 self.hear(link.name, text)
             elif word == "hello" and unquote(rest) in self.servers[1:]:
                 name = unquote(rest)
-                for other in [other for other in self.links if other.name == name]:
-                    self.drop(other)
-                self.known.pop(name, None)
-                link.name = name
+                self.take_in(link, name)
+                self.giver.known.pop(name, None)
                 self.heard[name] = clock()
                 link.send("welcome")
             else:
@@ -301,32 +230,25 @@ class Runner:
     # ---- the loop
 
     def note(self):
-        trouble = self.rooms.trouble or self.trouble
-        text = trouble if self.rooms.trouble or self.taker.troubles or not self.taker.linked or self.is_giver else ""
+        text = self.rooms.trouble
+        if not text and not self.is_hub and not self.taker.linked and self.refused:
+            text = "cannot reach %s at port %d: %s" % (self.servers[0], self.port, self.refused)
+        elif not text and (self.is_hub or self.taker.troubles):
+            text = self.trouble or self.refused
         if text != self.noted:
             self.noted = text
             try:
-                with open(os.path.join(self.folder, "note"), "w") as file:
-                    file.write(text.replace("\n", " ") + "\n")
+                put(self.folder, "note", text.replace("\n", " ") + "\n")
             except OSError:
                 pass
 
     def is_over(self, now):
-        if self.is_giver:
+        if self.is_hub:
             silent = {name for name, heard in self.heard.items() if name != self.own and now - heard > LOST_SECONDS}
             return not self.inner and self.taker.is_idle() and self.giver.is_over(silent)
         if not self.taker.is_idle():
             return False
         return self.taker.over or now - self.heard[self.servers[0]] > ALONE_SECONDS
-
-    def say_over(self):
-        for link in self.links:
-            link.send("over")
-        limit = clock() + 2
-        while clock() < limit and any(link.open and link.outgoing for link in self.links):
-            for link in self.links:
-                link.flush()
-            select.select([], [], [], 0.02)
 
     def run(self):
         while True:
@@ -337,22 +259,20 @@ class Runner:
             self.talk_to_itself()
             if now >= self.next_beat:
                 self.next_beat = now + BEAT_SECONDS
-                for link in self.links:
-                    link.send("beat")
+                self.broadcast("beat")
+            self.flush()
             for link in list(self.links):
-                link.flush()
-                unproved = self.is_giver and link.name is None
-                if not link.open or now - link.heard > (PROOF_SECONDS if unproved else SILENT_SECONDS):
+                if now - link.heard > (PROOF_SECONDS if self.is_hub and link.name is None else SILENT_SECONDS):
                     self.drop(link)
-            if not self.is_giver and not self.links and now >= self.next_try and not self.taker.over:
-                self.connect(now)
+            if not self.is_hub and not self.taker.over:
+                self.keep_connecting(now)
             self.note()
             if self.is_over(now):
-                if self.is_giver:
-                    self.say_over()
+                if self.is_hub:
+                    self.say_last("over")
                 return
-            for fd, _ in self.poll.poll(PAUSE * 1000):
-                if self.listener is not None and fd == self.listener.fileno():
+            for what in self.await_any(PAUSE):
+                if what is self.listener:
                     self.accept()
-                elif fd in self.by_fd:
-                    self.serve(self.by_fd[fd])
+                elif what in self.links:
+                    self.serve(what)
