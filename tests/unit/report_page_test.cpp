@@ -7,8 +7,10 @@
 namespace remote::cli {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 Report report_of(JobState state) {
   Job job;
@@ -102,6 +104,23 @@ TEST(ReportPage, TheHeatMapOfTheBandwidthStandsInThePage) {
   EXPECT_THAT(page, HasSubstr("<svg"));
   EXPECT_THAT(page, HasSubstr("node-1 → &lt;b&gt;: 0.5 Gbit/s"));
   EXPECT_THAT(page, Not(HasSubstr("<b>:")));
+}
+
+TEST(ReportPage, WhatStandsStillDoesNotLookWell) {
+  Report report = report_of(JobState::running);
+  report.errors.clear();
+  Job& job = report.jobs.front();
+  EXPECT_TRUE(report_json(report, "p", true)["problems"].empty());
+  job.checked_at = 1795333800;
+  job.failed_ms = (1795333800 - 240) * 1000LL;
+  const std::string who = "job " + std::to_string(job.key);
+  EXPECT_EQ(report_json(report, "p", true)["problems"][0],
+            who + " has been silent for 4m 00s: remote job-stacks --" + who);
+  job.hung = Hung{.at = 1795333800, .seconds = 120, .moved_at = {}};
+  const auto data = report_json(report, "p", true);
+  EXPECT_THAT(data["problems"][0].get<std::string>(), StartsWith(who + " has stood still since "));
+  EXPECT_THAT(data["problems"][0].get<std::string>(), EndsWith(": remote job-why --" + who));
+  EXPECT_THAT(data["headline"].get<std::string>(), HasSubstr("hung: standing still since"));
 }
 
 TEST(ReportPage, WhatGoesWellHasNoCause) {

@@ -158,6 +158,9 @@ Json report_json(const Report& report, const std::string& project, bool watch) {
   }
   Json problems = Json::array();
   Json errors = Json::array();
+  if (const std::string notice = silence_notice(report.jobs); !notice.empty()) {
+    problems.push_back(notice);
+  }
   for (const Error& error : report.errors) {
     problems.push_back(error.message());
     errors.push_back({{"server", or_null(error.server())}});

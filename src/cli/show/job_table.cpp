@@ -153,9 +153,9 @@ std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
         }
       }
     }
-    if (const std::int64_t silent = silence_of(row.batch); silent > 0 && told.insert(job.key).second) {
-      notices.push_back(fmt::format("{} {} has been silent for {}: remote job-stacks --{} {}", what, job.key,
-                                    format_duration(silent), what, job.key));
+    if (const std::string notice = silence_notice(row.batch);
+        !notice.empty() && told.insert(job.key).second) {
+      notices.push_back(notice);
     }
   }
   return notices;

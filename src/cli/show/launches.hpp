@@ -39,6 +39,8 @@ std::string usage_text(const Batch& batch);
 // For how many seconds none of its ranks has written anything, where that is long: 0 otherwise, and where it
 // is not known.
 std::int64_t silence_of(const Batch& batch);
+// That it stands still, or has been silent for long, with the command that shows why; "" where it does not.
+std::string silence_notice(const Batch& batch);
 // "2m" of 2m 27s, for columns and states.
 std::string rough_duration(std::int64_t seconds);
 // "12s ago": when a running job last wrote; "" where that is not known.
