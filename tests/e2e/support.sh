@@ -118,6 +118,16 @@ vanish() {
   done
 }
 
+# break_links SERVER: the connections to a practice server break. A login has two processes of sshd, the second of which holds the connection; as
+# root only since OpenSSH 9.8.
+break_links() {
+  logins=$(pgrep -P "$(cat "$sandbox/$1/sshd.pid")") || fail "no connection to $1 to cut"
+  for login in $logins; do
+    # shellcheck disable=SC2046
+    kill -KILL "$login" $(pgrep -P "$login" sshd) 2>/dev/null || true
+  done
+}
+
 mark=$((10000000 + $$)) # for arguments that no other test's processes have
 # processes SUFFIX: how many have the argument $mark.SUFFIX (this grep's own is another text)
 processes() { grep -lzx "${mark}[.]$1" /proc/[0-9]*/cmdline 2>/dev/null | wc -l; }

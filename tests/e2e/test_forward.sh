@@ -45,10 +45,7 @@ address=$(sed 's/ .*//' "$work/out")
 [ "$address" != "http://127.0.0.1:$port" ] || fail "the port is the server's own, which is taken here"
 said "port $port is taken" err || fail "nothing is said of the port that is taken"
 page "$address/" | grep -q 'a page of the server' || fail "the page was not loaded"
-listener=$("$REMOTE" --quiet sandbox status --json | evaluate 'd[0]["pid"]')
-sessions=$(pgrep -P "$listener") || fail "no connection to cut"
-# shellcheck disable=SC2086
-kill -KILL $sessions
+break_links node-1
 until_true said 'connected again' err
 page "$address/" | grep -q 'a page of the server' || fail "the page was not loaded after a cut"
 code 0 job-kill 1 --yes

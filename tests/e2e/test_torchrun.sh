@@ -188,9 +188,7 @@ echo >"$work/orders/all"
 "$REMOTE" torch-launch --launcher torchrun --nproc-per-node 2 -e "ORDERS=$work/orders" --follow -- python3 train.py >"$work/follow" 2>"$work/err" &
 follower=$!
 until_true grep -q '^line 20$' "$work/follow"
-for session in $(pgrep -P "$(cat "$sandbox/node-1/sshd.pid")"); do
-  kill -KILL "$session"
-done
+break_links node-1
 follower_ends 0
 grep '^line ' "$work/follow" >"$work/lines" || fail 'no line'
 seq -f 'line %g' 0 149 | cmp -s - "$work/lines" || fail 'the lines are not each there once'
