@@ -34,3 +34,15 @@ code 0 job-tail --launch 5 --all --no-follow
 [ "$(grep -c 'its turn: 0' "$work/out")" = 2 ] || fail "a rank has other GPUs than its own"
 code 0 top --once
 ! grep -q 'GPU.*leased by' "$work/out" || fail "a lease is left"
+
+# --- a lease lasts through the attempts of its launch, and goes with the last one
+code 0 launch --name again --gpus 2 --restarts 1 --failure-grace 0 --no-check -- sh -c 'echo "attempt $RESTART_COUNT: $CUDA_VISIBLE_DEVICES"
+  [ "$RESTART_COUNT" = 1 ] || { [ "$RANK" = 0 ] || exit 3; exec sleep 1000; }
+  until [ -e "$HOME/done" ]; do sleep 0.1; done'
+second() { remote job-tail again --all --no-follow && [ "$(grep -c 'attempt 1: 0,1$' "$work/out")" = 4 ]; }
+until_true second
+code 1 launch --gpus 1 --no-check -- true
+grep -q '1 GPU needed, and 0 of 2 free: ' "$work/err" || fail "the second attempt has no lease"
+touch "$sandbox/node-1/home/done" "$sandbox/node-2/home/done"
+code 0 job-wait --launch again
+code 0 launch --gpus 2 --no-check --follow -- true

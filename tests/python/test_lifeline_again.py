@@ -253,6 +253,19 @@ class Rules(unittest.TestCase):
         world.lose("s1")
         world.until(lambda: world.at(2, "s0"))
 
+    def test_a_failure_waits_for_members_that_have_not_come_yet(self):
+        for comes in (True, False):
+            world = Quiet(2, least=2)
+            world.mail.clear()
+            world.lose("s1")
+            world.servers["s0"].fail("exit")
+            world.until(lambda world=world: world.now > 3)
+            self.assertFalse(world.servers["s0"].released)
+            if comes:
+                world.cut.clear()
+            world.until(lambda world=world: world.servers["s0"].released or world.at(2, "s0", "s1"))
+            self.assertEqual(world.at(2, "s0", "s1"), comes)
+
     def test_a_spare_that_is_lost_takes_no_place(self):
         world = Quiet(2, least=1, spares=1)
         world.until(lambda: world.now > 5)

@@ -220,7 +220,7 @@ class AgainPolicy(Policy):
         kind, by = (rank, why) if rank in ("lost", "hang") else (rest.split(":")[0], "rank:" + rank)
         if rest.startswith("final:0"):
             self.over(None, now)  # somebody has ended this job: nobody else is to be ended for it
-        elif not self.known.issuperset(self.members.names) or self.granted > self.most or kind == "final":
+        elif self.granted > self.most or kind == "final":
             self.over(by, now)
         elif not ("any" in self.kinds or kind in self.kinds) or (kind == "exit" and rest.split(":")[1] in self.finals):
             self.over(by, now)
@@ -239,8 +239,11 @@ class AgainPolicy(Policy):
                 if name in self.acked or (name in self.known and name != self.own and now > self.answered[name] + self.lease):
                     self.fail(loss_of(name), now)
             if self.failure is not None and not self.released and now >= self.end_at:
-                self.ending = self.killing = True
-                self.broadcast("stop %d" % self.granted)
+                if self.known.issuperset(self.members.names):
+                    self.ending = self.killing = True
+                    self.broadcast("stop %d" % self.granted)
+                elif self.is_late(now):  # of one that has not come nobody knows until when its ranks may live
+                    self.over(self.blame(self.failure), now)
         if self.ending and not self.released and self.ended >= self.granted and now >= self.quiet_until:
             self.go_on(now)
 
