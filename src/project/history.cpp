@@ -248,16 +248,14 @@ bool LaunchMemory::change(const std::function<void()>& write) {
 }
 
 JobSelection with_ids(const Core& core, const std::vector<Job>& jobs, JobSelection selection) {
-  const auto is_name = [](const std::string& name) {
-    return name != "last" && name.find_first_not_of("0123456789-") != std::string::npos;
-  };
+  const auto is_name = [](const std::string& name) { return !config::launch_name_problem(name); };
   if (std::ranges::none_of(selection.names, is_name) && std::ranges::none_of(selection.launches, is_name)) {
     return selection;
   }
-  const std::vector<LaunchSummary> all = launches(jobs::LaunchStore(core.store), nullptr);
+  const std::vector<LaunchSummary> all = jobs::LaunchStore(core.store).list();
   const auto named = [&](const std::string& name) {
     return std::ranges::find_if(all, [&](const LaunchSummary& one) {
-      return is_name(name) && one.name == name &&
+      return one.name == name && is_name(name) &&
              std::ranges::any_of(jobs, [&](const Job& job) { return job.launch == one.id; });
     });
   };

@@ -44,7 +44,7 @@ void place_point(const Core& core, const SweepView& view, Job& point);
 // A point of which its server knows that it began, however far its start got, waits no more.
 void note_begun(Job& point);
 
-// Saves them; that this failed is told.
+// Saves them, and tells it where that fails.
 void save_points(Core& core, const std::vector<Job>& points);
 
 // Before servers are asked about jobs: places the points that wait, and tells what is wrong with their

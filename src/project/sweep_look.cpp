@@ -53,7 +53,7 @@ std::vector<JobId> waiting_ids(const std::vector<Job>& points) {
   return ids;
 }
 
-// The points among these jobs, by sweep; but for arrays of Slurm, which is asked as about any job.
+// The points among these jobs, by sweep, without arrays of Slurm: it is asked about them as about any job.
 std::vector<Group<JobId>> by_sweep(const std::vector<Job>& jobs, bool waiting_only) {
   return group_by(jobs, [&](const Job& job) {
     return job.point && job.launch && job.backend != jobs::slurm_backend &&

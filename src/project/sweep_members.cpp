@@ -47,7 +47,7 @@ Member ready(Core& core, const config::Server& server, const std::optional<std::
   return member;
 }
 
-// What came of those that succeeded; why the others did not is told, too.
+// The values of those that succeeded. The errors of the others are told, and added to `errors`.
 template <typename Value>
 std::vector<Value> successes(Core& core, const std::vector<servers::Outcome<Value>>& outcomes,
                              std::vector<Error>& errors) {

@@ -104,13 +104,18 @@ system_python() {
   echo 'python: {manager: system}' >>.remote/configs.yaml
 }
 
+# all_of SERVER: the ids of all processes of a practice server. (sshd's environment is not to be read.)
+all_of() {
+  grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$1(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
+  cat "$sandbox/$1/sshd.pid"
+}
 # vanish SERVER: a practice server goes, with everything on it. Its lifelines first: the others would otherwise hear from them how its
-# ranks die. (sshd's environment is not to be read.)
+# ranks die.
 vanish() {
-  there=$(grep -lzE "^(HOME|REMOTE_SANDBOX)=$project/.remote/.*/?$1(/.*)?\$" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3)
-  [ -n "$there" ] || fail "no process of $1 is found"
+  there=$(all_of "$1")
+  [ "$(echo "$there" | wc -l)" -gt 1 ] || fail "no process of $1 is found"
   for kind in python/lifeline.py ''; do
-    for pid in $there $(cat "$sandbox/$1/sshd.pid"); do
+    for pid in $there; do
       if grep -qa "$kind" "/proc/$pid/cmdline" 2>/dev/null; then
         kill -9 "$pid" 2>/dev/null || true
       fi

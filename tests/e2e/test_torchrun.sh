@@ -211,10 +211,7 @@ for folder in "$first" "$second"; do
 done
 # on_node_2 SIGNAL: to all that runs there, its sshd and its lifeline too
 on_node_2() {
-  {
-    cat "$sandbox/node-2/sshd.pid"
-    grep -lzxF "HOME=$sandbox/node-2/home" /proc/[0-9]*/environ 2>/dev/null | cut -d / -f 3
-  } | while read -r pid; do
+  all_of node-2 | while read -r pid; do
     kill -"$1" "$pid" 2>/dev/null || true
   done
 }

@@ -248,8 +248,8 @@ std::string own_state_text(const Job& job) {
   if ((job.state == JobState::failed || job.state == JobState::killed) && job.result) {
     text += " " + job.result->describe();
   }
-  if (job.state == JobState::running && reason.empty() && job.hung && !job.hung->moved_at) {
-    reason = "hung: standing still since " + format_local_time(job.hung->at - job.hung->seconds);
+  if (const auto still = still_since(job); still && reason.empty()) {
+    reason = "hung: standing still since " + format_local_time(*still);
   }
   if (!job.waits.empty()) {
     const std::size_t more = job.waits.size() - 1;
@@ -276,6 +276,12 @@ std::string wait_text(const DebuggerWait& wait) {
 std::string attach_command(const Job& job, const DebuggerWait& wait) {
   const std::optional<int> rank = wait.rank ? wait.rank : job.rank;
   return fmt::format("remote attach{} --job {}", rank ? fmt::format(" {}", *rank) : "", job.key);
+}
+
+std::optional<std::int64_t> still_since(const Job& job) {
+  return job.state == JobState::running && job.hung && !job.hung->moved_at
+             ? std::optional(job.hung->at - job.hung->seconds)
+             : std::nullopt;
 }
 
 std::string state_text(const Job& job) {

@@ -158,10 +158,6 @@ bool is_over(const Batch& batch) {
   return std::ranges::all_of(batch, [](const Job& job) { return remote::is_over(job); });
 }
 
-static bool stands_still(const Job& job) {
-  return job.state == JobState::running && job.hung && !job.hung->moved_at;
-}
-
 static std::string state_of(const Batch& batch) {
   if (batch.size() == 1 && ranks_of(batch.front()) == 1 && silence_of(batch) == 0) {
     return state_text(batch.front());
@@ -183,7 +179,7 @@ static std::string state_of(const Batch& batch) {
       // a reason that one of them has is worth telling
       const auto odd = std::ranges::find_if(batch, [&](const Job& one) {
         return one.state == state &&
-               (one.reason.kind != JobReason::Kind::none || !one.waits.empty() || stands_still(one));
+               (one.reason.kind != JobReason::Kind::none || !one.waits.empty() || still_since(one));
       });
       text = state_text(odd == batch.end() ? *job : *odd);
     }
@@ -232,16 +228,16 @@ std::int64_t silence_of(const Batch& batch) {
 std::string silence_notice(const Batch& batch) {
   const Job& job = first_rank(batch);
   const std::string who = fmt::format("{} {}", job.launch ? "launch" : "job", job.key);
-  const std::string option = fmt::format("--{} {}", job.launch ? "launch" : "job", job.key);
-  const auto hung = std::ranges::find_if(batch, stands_still);
-  if (hung != batch.end()) {
-    return fmt::format("{} has stood still since {}: remote job-why {}", who,
-                       format_local_time(hung->hung->at - hung->hung->seconds), option);
+  for (const Job& rank : batch) {
+    if (const auto still = still_since(rank)) {
+      return fmt::format("{0} has stood still since {1}: remote job-why --{0}", who,
+                         format_local_time(*still));
+    }
   }
   const std::int64_t silent = silence_of(batch);
   return silent == 0 ? ""
-                     : fmt::format("{} has been silent for {}: remote job-stacks {}", who,
-                                   format_duration(silent), option);
+                     : fmt::format("{0} has been silent for {1}: remote job-stacks --{0}", who,
+                                   format_duration(silent));
 }
 
 std::string rough_duration(std::int64_t seconds) {

@@ -1,5 +1,5 @@
 """The connections between the processes of a launch, or of a sweep: the one on the first server, the hub, listens, and the others connect to it.
-Nothing here waits, but for a name's resolution. What is said, a subclass knows."""
+Nothing here waits, except for the resolution of a name. A subclass knows what the messages mean."""
 import _socket as socket
 import errno
 import os
