@@ -351,6 +351,21 @@ class Rules(unittest.TestCase):
         world.until(lambda: world.servers["s0"].released and world.servers["s2"].released)
         self.assertEqual(world.restarts, 0)
 
+    def test_a_job_that_ended_by_itself_is_left_to_its_supervisor_for_a_moment(self):
+        world = Quiet(2, most=0, grace=["0"])
+        world.until(lambda: world.now > 5)
+        server = world.servers["s1"]
+        server.fail("exit", "3")
+        world.until(lambda: server.released)
+        policy, now = server.policy, server.clock()
+        self.assertEqual(policy.by, "rank:1")
+        self.assertEqual(policy.jobs_to_kill(now), [])  # else it would read as ended by this
+        self.assertEqual(world.servers["s0"].policy.jobs_to_kill(world.servers["s0"].clock()), ["job-s0"])
+        self.assertEqual(policy.jobs_to_kill(now + 3), ["job-s1"])  # its supervisor is gone
+        policy.kills = 0
+        policy.note_end(server.job, "exit 3", now)
+        self.assertEqual(policy.jobs_to_kill(now), ["job-s1"])  # what it has left behind
+
     def test_exit_codes_after_which_it_does_not_begin_anew(self):
         for code, anew in (("9", False), ("8", True)):
             world = Quiet(2, least=2, final=["2", "9"])

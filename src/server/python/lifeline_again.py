@@ -14,6 +14,7 @@ KILL_SECONDS = 15  # the longest kill: TERM, the grace, KILL, and a last look
 DRIFT = 0.98  # a member's clock may be slower by so much
 SHORT_SECONDS = 60  # an attempt that lived for less makes the next one wait
 LONGEST_DELAY = 60
+TELLING_SECONDS = 2  # for a supervisor to tell how its job ended, once it may
 
 
 def tells_of_peer(why):
@@ -113,6 +114,10 @@ class AgainPolicy(Policy):
 
     def jobs_to_kill(self, now):
         if self.released:
+            # A job that has ended by itself must not read as ended by this: its supervisor only now tells how.
+            telling = any(not job.ended and job.round is not None and job.round[0] == self.attempt for job in self.jobs)
+            if telling and self.kills == 0 and now < self.end_at + TELLING_SECONDS:
+                return []
             return Policy.jobs_to_kill(self, now)
         if not self.killing or self.resting():
             return []
