@@ -99,15 +99,15 @@ std::string host_list(const std::vector<LaunchHost>& hosts) {
 
 // A core a rank is what mpirun gives by itself; the threads of a program that loads data would all be on it.
 std::string mpirun_line(const MpiRuntime& mpi, const std::string& master_addr, const std::string& agent,
-                        const std::vector<LaunchHost>& hosts, int world_size, const std::string& command) {
+                        const std::string& hosts, const std::string& world_size, const std::string& command) {
   std::string line = "mpirun";
   if (mpi.kind == MpiRuntime::Kind::hydra) {
     line += fmt::format(" -genvnone -n {} -localhost {} -hosts {} -launcher ssh -launcher-exec {}",
-                        world_size, shell_quote(master_addr), host_list(hosts), agent);
+                        world_size, shell_quote(master_addr), hosts, agent);
   } else {
     line += mpi.root ? " --allow-run-as-root" : "";
     line += fmt::format(" --map-by slot --bind-to none --leave-session-attached --np {} --host {}",
-                        world_size, host_list(hosts));
+                        world_size, hosts);
     // Each server's own variables count there; and one daemon does not start the next one.
     line += mpi.version.starts_with("4.") || mpi.version.starts_with("3.")
                 ? fmt::format(
@@ -162,7 +162,10 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
   const std::string agent = spec.mpi_over_ssh ? "remote-mpi-ssh" : "remote-mpi-agent";
   const auto first_line = [&](const std::string& what) {
     const auto line = [&](const MpiRuntime& mpi) {
-      return mpirun_line(mpi, spec.master_addr, agent, hosts, world_size, what);
+      // with restarts they differ from attempt to attempt (lifeline_acts.py)
+      return mpirun_line(mpi, spec.master_addr, agent,
+                         spec.restarts ? "\"$REMOTE_MPI_HOSTS\"" : host_list(hosts),
+                         spec.restarts ? "\"$WORLD_SIZE\"" : std::to_string(world_size), what);
     };
     return contained ? line_in_container(line) : line(*nodes.front().mpi);
   };
@@ -185,6 +188,11 @@ std::vector<PlannedProcess> plan_mpirun(const LaunchSpec& spec, const std::vecto
     env.set("NODE_RANK", process.node_rank);
     env.set("GROUP_RANK", process.node_rank);
     env.set("RUN_UUID", spec.run_id);
+    if (spec.restarts) {
+      env.set("WORLD_SIZE", world_size);
+      env.set("GROUP_WORLD_SIZE", static_cast<int>(nodes.size()));
+      env.set("REMOTE_MPI_HOSTS", host_list(hosts));
+    }
     Env user = node.env;
     user.insert(user.end(), spec.env.begin(), spec.env.end());
     add_interfaces(env, user, node);

@@ -62,10 +62,10 @@ void LaunchAttempt::check_restarts() {
     }
     return;
   }
-  if (launch::needs_mpi(request_.launcher)) {
+  if (request_.mpi_over_ssh) {
     throw Error::usage("launch",
-                       fmt::format("the launcher {} does not start again after a failure", request_.launcher),
-                       "use the launcher ranks or torchrun");
+                       "mpirun that reaches the servers by ssh does not start again after a failure",
+                       "let the launch's lifelines bring its orders");
   }
   if (!request_.end_others) {
     throw Error::usage("launch", "ranks that are left running after a failure cannot start again",

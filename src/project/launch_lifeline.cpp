@@ -86,9 +86,11 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
     }
     lifeline.port = *answers_.front().second_port;
   }
-  for (const PlannedProcess& process : plan.processes) {
-    if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
-      lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+  for (const auto* processes : {&plan.processes, &plan.spares}) {
+    for (const PlannedProcess& process : *processes) {
+      if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
+        lifeline.mpi_hosts.emplace(process.mpi_host, process.server);
+      }
     }
   }
   lifeline.whole = lifeline.servers.size() == servers_.size();
@@ -103,12 +105,20 @@ void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
   lifeline.least = request_.min_servers.value_or(static_cast<int>(servers_.size() - spares_));
   lifeline.spares = static_cast<int>(spares_);
   lifeline.no_restart_exit = request_.no_restart_exit;
-  lifeline.agents = plan.processes.front().is_torch_agent;
+  lifeline.agents = plan.processes.front().is_torch_agent || !plan.processes.front().mpi_host.empty();
   std::vector<std::string> causes;
   std::ranges::transform(request_.restart_on, std::back_inserter(causes),
                          [](RestartCause cause) { return std::string(to_string(cause)); });
   lifeline.restart_on = causes.empty() ? "any" : join(causes, ",");
-  lifeline.ranks = ranks_by_server(plan);
+  for (const config::Server& server : servers_) {
+    int ranks = 0;
+    for (const auto* processes : {&plan.processes, &plan.spares}) {
+      for (const PlannedProcess& process : *processes) {
+        ranks += process.server == server.name ? process.ranks : 0;
+      }
+    }
+    lifeline.ranks.push_back(ranks);
+  }
   if (const auto& checkpoint = core_.config.checkpoint) {
     lifeline.checkpoint = {checkpoint->files, checkpoint->complete};
     lifeline.checkpoint.insert(lifeline.checkpoint.end(), core_.config.outputs.begin(),

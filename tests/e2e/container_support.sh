@@ -257,6 +257,27 @@ try_failure() {
   until_true no_container
 }
 
+# try_restart LAUNCHER: the next attempt has containers of its own
+try_restart() {
+  cat >again.py <<'EOF'
+import os
+import sys
+import time
+
+rank, attempt = os.environ["RANK"], int(os.environ["RESTART_COUNT"])
+if attempt == 0:
+    time.sleep(300 if rank != "3" else 1)
+    sys.exit(5)
+print("rank %s of %s, attempt %d" % (rank, os.environ["WORLD_SIZE"], attempt))
+EOF
+  "$REMOTE" --quiet rsync
+  code 0 launch --follow --launcher "$1" --nproc-per-node 2 --restarts 1 --failure-grace 0 -- python3 again.py
+  grep -q '^attempt 1: rank 3 on node-2 failed (exit 5) after' "$work/err" || fail "the attempt of $1 is not told"
+  code 0 job-tail --launch last --all --no-follow
+  [ "$(grep -c 'rank [0-3] of 4, attempt 1$' "$work/out")" = 4 ] || fail "not all ranks of $1 ran again"
+  until_true no_container
+}
+
 # Following from the first byte, over a link that breaks.
 try_link() {
   code 0 launch --nproc-per-node 2 -- python3 wait.py

@@ -16,11 +16,13 @@ try_frozen
 try_training torchrun 1
 if command -v mpirun >/dev/null; then
   try_training mpi 2
+  try_restart mpi
 else
   echo "without mpi: mpirun is not installed"
 fi
 try_shared_file
 try_failure
+try_restart ranks
 try_link
 try_kill
 try_orphan

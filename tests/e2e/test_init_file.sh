@@ -58,6 +58,31 @@ kill -KILL "$lifeline" "$supervisor" "$rank"
 until_true nothing_shared
 code 1 job-wait --launch 3
 
+# An attempt after a failure has a file of its own, and none of both stays.
+cat >again.py <<'END'
+import os
+import sys
+import torch.distributed as dist
+method, rank, attempt = os.environ["INIT_METHOD"], int(os.environ["RANK"]), int(os.environ["RESTART_COUNT"])
+dist.init_process_group("gloo", init_method=method, rank=rank, world_size=int(os.environ["WORLD_SIZE"]))
+dist.barrier()
+print("rank %d met the others in attempt %d at %s" % (rank, attempt, method.rpartition("/")[2]), flush=True)
+if attempt == 0 and rank == 1:
+    sys.exit(3)
+dist.barrier()
+END
+"$REMOTE" --quiet rsync
+for launcher in ranks mpi; do
+  if [ $launcher = mpi ] && ! command -v mpirun >/dev/null; then
+    break
+  fi
+  code 0 torch-launch --launcher $launcher --init-dir "$work/shared disk" --nproc-per-node 1 --restarts 1 --failure-grace 0 --follow -- "$python" again.py
+  code 0 job-tail --launch last --all --no-follow
+  [ "$(sed -n 's/.*rank [01] met the others in attempt \([01] at .*\)$/\1/p' "$work/out" | sort -u | tr '\n' ' ')" = '0 at store 1 at store.1 ' ] ||
+    fail "the attempts of $launcher did not meet at their files"
+  until_true nothing_shared
+done
+
 # ... and the next one trains. Without a lifeline the jobs themselves look after the file.
 code 0 torch-launch --init-method file --init-dir "$work/shared disk" --nproc-per-node 2 --on-failure leave --follow -- "$python" train.py --epochs 8
 grep -q 'all ranks have the same parameters' "$work/out" || fail "it did not train"

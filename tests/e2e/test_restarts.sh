@@ -63,7 +63,6 @@ until_true lifelines_are 0
 
 # ---- what does not go
 code 2 launch --restarts 1 --launcher torchrun --nnodes 1:2 --cmd true
-code 2 launch --restarts 1 --launcher mpi --cmd true
 code 2 launch --restarts 1 --on-failure leave --cmd true
 code 2 launch --min-servers 1 --cmd true
 code 2 launch --no-restart-exit 3 --cmd true

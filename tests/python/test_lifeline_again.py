@@ -343,6 +343,39 @@ class Rules(unittest.TestCase):
         world.until(lambda: world.servers["s1"].released)
         self.assertEqual(world.servers["s0"].policy.by, "rank:1")
 
+    def test_what_follows_from_a_peers_failure_does_not_decide(self):
+        world = Quiet(2, again=["3", "2", "signal"])
+        world.until(lambda: world.now > 5)
+        world.servers["s0"].mark = "peer"
+        world.servers["s0"].fail("exit", "1")  # of which it would not begin anew
+        world.step()
+        world.servers["s1"].fail("signal", "9")
+        world.until(lambda: world.at(2, "s0", "s1"))
+        self.assertIn("1:signal:9", world.attempts[0][4])
+        world.servers["s0"].fail("exit", "1")
+        world.until(lambda: world.servers["s1"].released)  # nothing else has failed
+
+    def test_a_loss_is_told_in_place_of_what_follows_from_it(self):
+        for causes in ("lost", "any"):
+            world = Quiet(3, again=["3", "2", causes])
+            world.until(lambda world=world: world.now > 5)
+            world.lose("s2")
+            world.servers["s1"].mark = "peer"
+            world.servers["s1"].fail("exit", "1")
+            world.until(lambda world=world: world.at(2, "s0", "s1"))
+            self.assertEqual(world.attempts[0][4], "lost:s2")
+
+    def test_orders_go_to_who_has_the_attempt(self):
+        world = Quiet(2)
+        hub = world.servers["s0"].policy
+        self.assertFalse(hub.takes_orders("s1"))
+        world.until(lambda: hub.takes_orders("s1"))
+        world.servers["s0"].fail("exit", "3")
+        world.until(lambda: hub.granted == 2)
+        world.until(lambda: hub.takes_orders("s1") or not world.at(2, "s0", "s1"))
+        world.until(lambda: hub.takes_orders("s1"))
+        self.assertTrue(world.at(2, "s0", "s1"))
+
     def test_what_cannot_be_ended_ends_the_launch(self):
         world = Quiet(3, least=1)
         world.until(lambda: world.now > 5)

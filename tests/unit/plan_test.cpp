@@ -134,6 +134,25 @@ TEST(PlanGolden, Mpi) {
   EXPECT_EQ(text.find("s3cr3t"), std::string::npos);
 }
 
+TEST(Mpi, WhatDiffersBetweenAttemptsStandsInVariables) {
+  LaunchSpec spec = spec_of("train.py");
+  spec.launcher = "mpi";
+  spec.restarts = true;
+  for (const auto kind : {MpiRuntime::Kind::open_mpi, MpiRuntime::Kind::hydra}) {
+    std::vector<Node> nodes = two_with_mpi("4.1.4");
+    nodes[0].mpi->kind = nodes[1].mpi->kind = kind;
+    const Plan plan = make_plan(spec, nodes);
+    const std::string& line = plan.processes[0].command;
+    EXPECT_NE(line.find(kind == MpiRuntime::Kind::hydra ? " -n \"$WORLD_SIZE\" " : " --np \"$WORLD_SIZE\" "),
+              std::string::npos)
+        << line;
+    EXPECT_NE(line.find(" \"$REMOTE_MPI_HOSTS\" "), std::string::npos) << line;
+    EXPECT_EQ(line.find("remote-second-server"), std::string::npos) << line;
+    EXPECT_EQ(value_of(plan.processes[0], "REMOTE_MPI_HOSTS"), "localhost:2,remote-second-server:2");
+    EXPECT_EQ(value_of(plan.processes[0], "GROUP_WORLD_SIZE"), "2");
+  }
+}
+
 TEST(PlanGolden, MpiOfMpich) {
   LaunchSpec spec = spec_of("./solve 'a b'");
   spec.launcher = "mpi";

@@ -381,7 +381,7 @@ kill_finish() {
       # its supervisor is dead; this is the only one left to tell
       put_result "$id" signal "${last:-$signal}" kill
     fi
-    leave_init_file "$jobs/$id" # where its supervisor is dead
+    [ -n "$keep" ] || leave_init_file "$jobs/$id" # where its supervisor is dead
     wake_lifeline "$id"
     if [ -n "$had" ]; then
       # Two may end a job at once, such as a lifeline and who follows the launch. Then the signal was the other one's, which relies on

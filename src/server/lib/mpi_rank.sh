@@ -31,9 +31,13 @@ command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
 trap : HUP INT TERM USR1 USR2
 
 # label STREAM FIFO: the rank's lines into ranks/RANK.STREAM, and behind "[RANK] " to what stdout is. It ends with the last
-# who writes, and not by a signal before.
+# who writes, and not by a signal before. What an earlier attempt wrote stays; sed's `w` would begin anew.
 label() {
   trap '' HUP INT TERM USR1 USR2
+  if [ "${RESTART_COUNT:-0}" != 0 ]; then
+    tee -a "ranks/$RANK.$1" <"$2" | stdbuf -oL sed "s/^/[$RANK] /"
+    return
+  fi
   exec stdbuf -oL sed -e "w ranks/$RANK.$1" -e "s/^/[$RANK] /" <"$2"
 }
 

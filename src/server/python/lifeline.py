@@ -228,10 +228,9 @@ class Lifeline(Peers):
             return
         policy = self.policy
         if self.orders.until:
-            # who said bye to the process that stood here before this one, does not come again
-            self.orders.tell_ends(policy.failed_there.union(policy.gone, policy.silent(now)))
+            self.orders.tell_ends(policy.ended_there(now))
         if self.orders.waiting:
-            there = {link.name: link for link in self.links if link.name is not None and link.open}
+            there = {link.name: link for link in self.links if link.name is not None and link.open and policy.takes_orders(link.name)}
             self.orders.send(there, policy.unreached(now, self.listener is not None, self.refused))
 
     def kill_jobs(self, now):

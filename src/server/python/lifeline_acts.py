@@ -7,6 +7,7 @@ import time
 from lifeline_job import clock, put, read_words
 from lifeline_link import free_port, sha256
 from lifeline_members import SICK
+from lifeline_orders import forget_attempt
 
 # Words of a failure that follows from another rank's, as in lib/peer_words.sh.
 PEER = (b"Connection reset", b"Connection closed", b"Connection refused", b"Connection was likely closed", b"Broken pipe", b"connectFullMesh failed")
@@ -87,10 +88,15 @@ class Acts:
         resume = values[5] if values[5] != "-" else ""
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
         try:
+            if self.lifeline.orders is not None:
+                self.lifeline.orders.forget()
             for index, job in enumerate(self.jobs):
                 numbers = {"MASTER_PORT": port, "NODE_RANK": node, "GROUP_WORLD_SIZE": nodes}
                 numbers.update({"RESTART_COUNT": number - 1, "RESUME_FROM": resume})
-                if not self.agents:
+                if self.lifeline.hosts:
+                    forget_attempt(job.folder)
+                    numbers.update({"WORLD_SIZE": world, "GROUP_RANK": node, "REMOTE_MPI_HOSTS": self.mpi_hosts()})
+                elif not self.agents:
                     numbers.update({"RANK": first + index, "WORLD_SIZE": world, "ROLE_RANK": first + index, "ROLE_WORLD_SIZE": world})
                     numbers.update({"GROUP_RANK": node, "TORCHELASTIC_RESTART_COUNT": number - 1})
                 if self.spare:
@@ -104,6 +110,12 @@ class Acts:
         except OSError:
             return False
         return True
+
+    def mpi_hosts(self):
+        """Where mpirun starts ranks, and how many: HOST:RANKS,…"""
+        members = self.lifeline.policy.members
+        hosts = {name: host for host, name in self.lifeline.hosts.items()}
+        return ",".join("%s:%d" % (hosts[name], members.counts[name]) for name in members.names)
 
     def release(self, by, jobs):
         for job in self.jobs:
@@ -127,15 +139,20 @@ class Acts:
                 link.send(text)
 
     def failure(self, job):
-        """Of a job whose attempt has ended: RANK, KIND and CODE of its first failed worker where it is an agent, else its own; and its mark."""
+        """Of a job whose attempt has ended: RANK, KIND and CODE of its first failed worker where it has such, else its own; and its mark."""
         rank, kind, code, words = job.rank, job.round[1], job.round[2], "job.err"
         if self.agents and kind == "exit":
             worker = read_words(os.path.join(job.folder, "failures", "agent"))
             if len(worker) > 2 and worker[0].isdigit() and worker[1] in ("exit", "signal") and worker[2].isdigit():
                 rank, kind, code = int(worker[0]), worker[1], worker[2]
-                words = os.path.join("ranks", "%d.err" % rank)
+                if not self.lifeline.hosts or os.path.exists(os.path.join(job.folder, "ranks", "%d.err" % rank)):
+                    words = os.path.join("ranks", "%d.err" % rank)
                 if (kind, code) == ("signal", "9") and os.path.exists(os.path.join(job.folder, "oom")):
                     kind = "oom"
+            elif self.lifeline.hosts:
+                return rank, kind, code, "peer"  # mpirun, or its daemon, has ended because of a rank of another server
+        if self.lifeline.hosts and (kind, code) == ("signal", "15"):
+            return rank, kind, code, "peer"  # as mpirun ends ranks when another one has failed
         return rank, kind, code, mark_of(os.path.join(job.folder, words))
 
     def note_attempt(self, number, began, failed, begins, why, left_out):

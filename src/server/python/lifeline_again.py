@@ -8,27 +8,14 @@ said that no other attempt comes ("over"), supervisors keep their results back; 
 """
 from lifeline_members import Members
 from lifeline_orders import quote, unquote
-from lifeline_policy import KILL_ROUNDS, Policy, loss_of, span
+from lifeline_policy import KILL_ROUNDS, Policy, by_of, loss_of, says_of, tells_of_peer
 
 KILL_SECONDS = 15  # the longest kill: TERM, the grace, KILL, and a last look
 DRIFT = 0.98  # a member's clock may be slower by so much
 SHORT_SECONDS = 60  # an attempt that lived for less makes the next one wait
 LONGEST_DELAY = 60
+PEER_SECONDS = 1  # what made a rank fail that only tells of another one may be heard of so much later
 TELLING_SECONDS = 2  # for a supervisor to tell how its job ended, once it may
-
-
-def tells_of_peer(why):
-    return why.split(":")[3:4] == ["peer"]
-
-
-def says_of(why):
-    """For people, of RANK:KIND:CODE:MARK:SERVER, lost:SERVER or hang:SECONDS."""
-    words = why.split(":")
-    if words[0] == "lost":
-        return "the loss of %s" % unquote(words[1])
-    if words[0] == "hang":
-        return "%s of standing still" % span(int(words[1]))
-    return "rank %s on %s failed (%s %s)" % (words[0], unquote(words[4]), words[1] if words[1] != "oom" else "out of memory, signal", words[2])
 
 
 class AgainPolicy(Policy):
@@ -74,8 +61,10 @@ class AgainPolicy(Policy):
         self.known = set(request["servers"]) if revived else {self.own}  # who has asked: its lease is known
         self.answered = {name: now for name in self.members.names}
         self.outcomes = {}
+        self.has = {}  # the attempt that each member has, as it has said
         self.acked = {}  # the checkpoints of who has nothing left of this attempt
         self.begun = self.failed_at = now
+        self.decided = False  # what follows from the failure
         self.begin_at = None  # the next attempt
         self.shorts = 0
         self.place = None
@@ -138,12 +127,13 @@ class AgainPolicy(Policy):
         """A kill of jobs_to_kill() is done; `clean`: nothing is left."""
         self.cleaned = clean
 
-    def begin(self, number, values, why, until):
+    def begin(self, number, values, why, until, now):
         self.attempt = number
         self.killing = self.cleaned = False
         self.kills = 0
         self.outcome = "-"
         self.until = until
+        self.next_question = now  # which tells that it has this attempt
         self.act.lease(until)
         if not self.act.start(number, values, why):
             self.outcome = "%d:final:1:-" % self.jobs[0].rank
@@ -173,7 +163,7 @@ class AgainPolicy(Policy):
                 self.until = until
                 self.act.lease(until)
         elif number > self.attempt and self.resting():
-            self.begin(number, words[2:8], unquote(words[8]), until)
+            self.begin(number, words[2:8], unquote(words[8]), until, now)
 
     def keep_lease(self, now):
         if not self.resting() and now >= self.until:
@@ -194,6 +184,7 @@ class AgainPolicy(Policy):
             return "over " + loss_of(name)
         self.known.add(name)
         question, has, ended, outcome = int(words[0]), int(words[1]), int(words[2]), str(words[3])
+        self.has[name] = has
         if ended >= self.granted or name in self.members.spares:
             self.acked[name] = [unquote(word) for word in words[4:]]
         if has == self.granted and outcome.split(":")[1:3] == ["final", "1"]:
@@ -213,6 +204,13 @@ class AgainPolicy(Policy):
         """PORT WORLD_SIZE RANK NODE NODES CHECKPOINT WHY for a member's ranks."""
         return "%d %d %d %d %d %s" % ((self.new_port,) + self.members.shape_of(name) + (self.resume_and_why,))
 
+    def takes_orders(self, name):
+        """Only for the ranks of this attempt; a job that is not there yet would not see it."""
+        return self.released or self.has.get(name) == self.granted
+
+    def ended_there(self, now):
+        return Policy.ended_there(self, now).union(self.outcomes)
+
     def fail(self, why, now):
         """The first failure of an attempt decides whether there is another. One that only tells of a peer gives way to what made that fail."""
         if self.released or (self.failure is not None and (not tells_of_peer(self.failure) or tells_of_peer(why))):
@@ -220,6 +218,13 @@ class AgainPolicy(Policy):
         if self.failure is None:
             self.failed_at = now
         self.failure = why
+        self.decided = False
+        if not tells_of_peer(why):
+            self.decide(now)
+
+    def decide(self, now):
+        why = self.failure
+        self.decided = True
         sick = self.members.blame(why)
         rank, _, rest = why.partition(":")
         kind, by = (rank, why) if rank in ("lost", "hang") else (rest.split(":")[0], "rank:" + rank)
@@ -227,6 +232,8 @@ class AgainPolicy(Policy):
             self.over(None, now)  # somebody has ended this job: nobody else is to be ended for it
         elif self.granted > self.most or kind == "final":
             self.over(by, now)
+        elif "any" not in self.kinds and tells_of_peer(why) and self.may_be_lost():
+            self.decided = False  # the peer's server, too
         elif not ("any" in self.kinds or kind in self.kinds) or (kind == "exit" and rest.split(":")[1] in self.finals):
             self.over(by, now)
         elif kind == "exit" and not sick and self.place == (why, self.resume_and_why.split()[0]):
@@ -234,6 +241,10 @@ class AgainPolicy(Policy):
         else:
             self.place = (why, self.resume_and_why.split()[0]) if kind == "exit" else None
             self.end_at = self.failed_at + (0 if kind in ("lost", "hang") else self.grace)
+
+    def may_be_lost(self):
+        """Whether some member has not been heard of since the failure."""
+        return any(name in self.known and name != self.own and self.answered[name] < self.failed_at for name in self.members.names)
 
     def lead(self, now):
         if all(self.outcomes.get(name) == "ok" for name in self.members.names):
@@ -243,12 +254,14 @@ class AgainPolicy(Policy):
             for name in self.members.names:
                 if name in self.acked or (name in self.known and name != self.own and now > self.answered[name] + self.lease):
                     self.fail(loss_of(name), now)
-            if self.failure is not None and not self.released and now >= self.end_at:
+            if self.failure is not None and not self.decided and now >= self.failed_at + PEER_SECONDS:
+                self.decide(now)
+            if self.failure is not None and self.decided and not self.released and now >= self.end_at:
                 if self.known.issuperset(self.members.names):
                     self.ending = self.killing = True
                     self.broadcast("stop %d" % self.granted)
                 elif self.is_late(now):  # of one that has not come nobody knows until when its ranks may live
-                    self.over(self.blame(self.failure), now)
+                    self.over(by_of(self.failure), now)
         if self.ending and not self.released and self.ended >= self.granted and now >= self.quiet_until:
             self.go_on(now)
 
@@ -272,9 +285,9 @@ class AgainPolicy(Policy):
         if any(now <= self.answered[name] + self.lease + KILL_SECONDS for name in silent):
             return
         members = self.members.without(silent, now, self.lease / 2)
-        why = self.failure
+        why = loss_of(silent[0]) if silent and tells_of_peer(self.failure) else self.failure
         if len(members) < self.least or self.granted > self.most:
-            self.over(loss_of(silent[0]) if silent else self.blame(why), now)
+            self.over(loss_of(silent[0]) if silent else by_of(why), now)
             return
         if self.begin_at is None:
             self.shorts = self.shorts + 1 if now - self.begun < SHORT_SECONDS else 1
@@ -298,12 +311,8 @@ class AgainPolicy(Policy):
         self.begun = now
         self.ask(now)  # its own ranks first: their file is the record that a revived coordinator reads
         if self.outcome != "-":
-            self.over(self.blame(why), now)
+            self.over(by_of(why), now)
         self.broadcast("ask")
-
-    @staticmethod
-    def blame(why):
-        return why if why.startswith(("lost:", "hang:")) else "rank:" + why.partition(":")[0]
 
     # ---- both
 
@@ -345,6 +354,8 @@ class AgainPolicy(Policy):
         if word == "hello" and name in self.members.names and name not in self.known:
             self.known.add(name)  # its first lease began before this, and nobody has answered it yet
             self.answered[name] = now
+        if word == "welcome":
+            self.next_question = now  # a question before this connection went nowhere
         if word == "ask" and self.is_hub:
             if len(words) >= 4 and all(each.isdigit() for each in words[:3]):
                 self.last_heard[name] = now

@@ -112,12 +112,27 @@ class Orders:
                 continue
             self.waiting.remove(order)
 
+    def forget(self):
+        """The mpirun that gave them is gone, and another one begins (forget_attempt())."""
+        self.waiting, self.until, self.sent = [], {}, {}
+
     def tell_ends(self, ended):
         """Ends the waiting for the jobs on these servers."""
         for number, name in list(self.until.items()):
             if name in ended:
                 del self.until[number]
                 self.answer("until", number, "ended")
+
+
+def forget_attempt(folder):
+    """Removes what the mpirun of an attempt that has ended left in its job's folder, and its ranks. Raises OSError."""
+    for name in os.listdir(folder):
+        if name == "order" or name.startswith(("order.", "until.", "answer.", "open.rank.", "raised.rank.")):
+            os.unlink(os.path.join(folder, name))
+    ranks = os.path.join(folder, "ranks")
+    for name in os.listdir(ranks) if os.path.isdir(ranks) else ():
+        if name.startswith("."):  # the FIFOs of their labels
+            os.unlink(os.path.join(ranks, name))
 
 
 def open_fifo(path):

@@ -15,6 +15,28 @@ def loss_of(name):
     return "lost:" + quote(name)
 
 
+# Of the first failure of an attempt (lifeline_again.py): RANK:KIND:CODE:MARK:SERVER, lost:SERVER or hang:SECONDS.
+
+
+def tells_of_peer(why):
+    return why.split(":")[3:4] == ["peer"]
+
+
+def says_of(why):
+    """For people."""
+    words = why.split(":")
+    if words[0] == "lost":
+        return "the loss of %s" % unquote(words[1])
+    if words[0] == "hang":
+        return "%s of standing still" % span(int(words[1]))
+    return "rank %s on %s failed (%s %s)" % (words[0], unquote(words[4]), words[1] if words[1] != "oom" else "out of memory, signal", words[2])
+
+
+def by_of(why):
+    """Who ends the jobs for it: BY of the file `stop`."""
+    return why if why.startswith(("lost:", "hang:")) else "rank:" + why.partition(":")[0]
+
+
 class Policy:
     """`jobs` have `id`, `rank`, `ended` and `failed`; `broadcast(text)` sends a message to all others, `write(name, text)` puts a file into each
     job's folder."""
@@ -210,6 +232,15 @@ class Policy:
     def silent(self, now):
         """The hub's: members that have not come in their time."""
         return [name for name in self.others if name not in self.last_heard] if self.is_late(now) else []
+
+    def takes_orders(self, name):
+        """Whether mpirun's order for a server may go there."""
+        return True
+
+    def ended_there(self, now):
+        """The hub's: servers that need no agent of mpirun's to wait for them. Who said bye to a process that stood here before does not come
+        again."""
+        return self.failed_there.union(self.gone, self.silent(now))
 
     def unreached(self, now, listening, refused):
         """The hub's: why an order to a server will never get there, by its name."""
