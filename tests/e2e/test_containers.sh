@@ -23,6 +23,7 @@ fi
 try_shared_file
 try_failure
 try_restart ranks
+try_restart torchrun
 try_link
 try_kill
 try_orphan

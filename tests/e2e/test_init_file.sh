@@ -72,7 +72,7 @@ if attempt == 0 and rank == 1:
 dist.barrier()
 END
 "$REMOTE" --quiet rsync
-for launcher in ranks mpi; do
+for launcher in ranks torchrun mpi; do
   if [ $launcher = mpi ] && ! command -v mpirun >/dev/null; then
     break
   fi
