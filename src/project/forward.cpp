@@ -58,10 +58,6 @@ std::vector<ServerPorts> sides_of(const Core& core, const std::vector<ForwardedP
     tunnel.local = port.local > 0 ? port.local : port.port;
     tunnel.host = port.host;
     tunnel.port = port.port;
-    if (port.reverse &&
-        side->server.connect_by.value_or(core.config.connect_by) == config::ConnectBy::automatic) {
-      side->server.connect_by = config::ConnectBy::libssh;  // a master does not do it
-    }
     if (!port.reverse) {
       tunnel.listener = servers::listen_on_loopback(tunnel.local);
     } else if (!reverse.emplace(server.name, port.port).second) {

@@ -12,11 +12,10 @@
 #include <poll.h>
 #include <remote/error.hpp>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/strings.hpp"
-#include "ssh/tcp.hpp"
+#include "ssh/local_socket.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -25,17 +24,6 @@ namespace {
 constexpr char request_identities = 11;
 constexpr char identities_answer = 12;
 constexpr char sign_request = 13;
-
-// A local socket, close-on-exec, and the address of `path`; no descriptor when the path is too long.
-UniqueFd local_socket(const std::string& path, sockaddr_un& address) {
-  address = {};
-  address.sun_family = AF_UNIX;
-  if (path.size() >= sizeof address.sun_path) {
-    return UniqueFd();
-  }
-  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
-  return stream_socket(AF_UNIX);
-}
 
 // Reads exactly `size` bytes; false at the end, on an error, when `stop` becomes readable, or past the limit.
 bool read_exactly(int fd, int stop, int limit_ms, char* data, std::size_t size) {
@@ -85,15 +73,6 @@ std::optional<std::uint32_t> take_agent_number(std::string_view& data) {
   std::memcpy(&ordered, data.data(), sizeof ordered);
   data.remove_prefix(sizeof ordered);
   return ntohl(ordered);
-}
-
-UniqueFd connect_agent(const std::string& path) {
-  sockaddr_un address{};
-  UniqueFd fd = local_socket(path, address);
-  if (fd && ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
-    fd.reset();
-  }
-  return fd;
 }
 
 std::optional<std::string> read_agent_message(int fd, int stop, std::chrono::milliseconds limit) {
@@ -208,11 +187,8 @@ std::string filter_identities(std::string_view answer, const std::set<std::strin
 }
 
 AgentFilter::AgentFilter(std::string agent) : agent_(std::move(agent)), folder_("remote-agent-") {
-  sockaddr_un address{};
-  listener_ = local_socket(path(), address);
-  if (!listener_ ||
-      ::bind(listener_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0 ||
-      ::listen(listener_.get(), 4) != 0) {
+  listener_ = listen_local(path(), 4);
+  if (!listener_) {
     throw Error("cannot use the SSH agent", std::generic_category().message(errno),
                 "is the agent running? `ssh-add -l` asks it");
   }
@@ -261,7 +237,7 @@ void AgentFilter::run() {
 
 // One client at a time: libssh opens a new connection only after it has closed, or forgotten, the last.
 void AgentFilter::serve(int client) {
-  const UniqueFd real = connect_agent(agent_);
+  const UniqueFd real = connect_local(agent_);
   if (!real) {
     return;
   }

@@ -27,9 +27,6 @@ std::string agent_number(std::uint32_t value);
 // Takes one off the front; nullopt when there are not enough bytes.
 std::optional<std::uint32_t> take_agent_number(std::string_view& data);
 
-// Connected to the agent at `path`; no descriptor when there is none.
-UniqueFd connect_agent(const std::string& path);
-
 // The body of the next message, for which it waits; nullopt at the end, on an error, past `limit` (0: none),
 // or when `stop` (-1: none) becomes readable.
 std::optional<std::string> read_agent_message(int fd, int stop,

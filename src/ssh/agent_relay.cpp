@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ssh/agent.hpp"
+#include "ssh/local_socket.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -106,7 +107,7 @@ bool AgentRelay::take_question(Link& link) {
     return true;
   }
   if (!link.agent) {
-    link.agent = connect_agent(socket_);
+    link.agent = connect_local(socket_);
   }
   if (!on() || !link.agent || !send_agent_message(link.agent.get(), question)) {
     link.ended = true;

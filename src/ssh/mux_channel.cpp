@@ -9,6 +9,7 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <termios.h>
 #include <unistd.h>
 
@@ -56,7 +57,7 @@ void set_size(int fd, const TerminalSize& size) {
 
 MuxState::MuxState(const std::filesystem::path& socket, std::string command,
                    std::optional<TerminalRequest> terminal, Sink sink)
-    : socket_(socket), command_(std::move(command)), sink_(std::move(sink)) {
+    : socket_(std::in_place, socket), command_(std::move(command)), sink_(std::move(sink)) {
   if (terminal) {
     open_terminal(*terminal);
     return;
@@ -73,11 +74,11 @@ MuxState::MuxState(const std::filesystem::path& socket, std::string command,
   for (const UniqueFd* ours : {&in_, &out_, &err_}) {
     set_nonblocking(*ours);
   }
-  socket_.send(mux::new_session(request_id, command_), {given_[0].get(), given_[1].get(), given_[2].get()});
+  socket_->send(mux::new_session(request_id, command_), {given_[0].get(), given_[1].get(), given_[2].get()});
 }
 
 void MuxState::open_terminal(const TerminalRequest& terminal) {
-  master_ = mux::ask_alive(socket_);
+  master_ = mux::ask_alive(*socket_);
   auto [ours, theirs] = make_terminal();
   set_size(ours.get(), terminal.size);
   in_ = UniqueFd(::fcntl(ours.get(), F_DUPFD_CLOEXEC, 0));
@@ -86,7 +87,7 @@ void MuxState::open_terminal(const TerminalRequest& terminal) {
   terminal_fd_ = out_.get();
   const int fd = theirs.get();
   given_.push_back(std::move(theirs));
-  socket_.send(mux::new_session(request_id, command_, terminal.type), {fd, fd, fd});
+  socket_->send(mux::new_session(request_id, command_, terminal.type), {fd, fd, fd});
 }
 
 // The master has read the settings that the server's terminal begins with; here nothing may change a byte.
@@ -99,7 +100,7 @@ void MuxState::begin_terminal() {
 }
 
 MuxState::MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink)
-    : socket_(socket), tcp_(true), sink_(std::move(sink)) {
+    : socket_(std::in_place, socket), tcp_(true), sink_(std::move(sink)) {
   Pipe in = make_pipe();
   Pipe out = make_pipe();
   in_ = std::move(in.write);
@@ -108,7 +109,14 @@ MuxState::MuxState(const std::filesystem::path& socket, const std::string& host,
   set_nonblocking(out_);
   given_.push_back(std::move(in.read));
   given_.push_back(std::move(out.write));
-  socket_.send(mux::new_stdio_forward(request_id, host, port), {given_[0].get(), given_[1].get()});
+  socket_->send(mux::new_stdio_forward(request_id, host, port), {given_[0].get(), given_[1].get()});
+}
+
+MuxState::MuxState(UniqueFd connection, Sink sink) : tcp_(true), came_(true), sink_(std::move(sink)) {
+  in_ = UniqueFd(::fcntl(connection.get(), F_DUPFD_CLOEXEC, 0));
+  out_ = std::move(connection);
+  set_nonblocking(out_);  // of both
+  phase_ = Phase::open;
 }
 
 void MuxState::refuse(std::string why) {
@@ -123,10 +131,10 @@ void MuxState::refuse(std::string why) {
 
 bool MuxState::take_news() {
   bool done = false;
-  while (!socket_.ended()) {
-    const auto message = socket_.receive();
+  while (!socket_ended()) {
+    const auto message = socket_->receive();
     if (!message) {
-      done = done || socket_.ended();
+      done = done || socket_ended();
       break;
     }
     done = true;
@@ -154,7 +162,7 @@ bool MuxState::take_news() {
 }
 
 bool MuxState::adopt(const std::string& command, const Sink& sink) {
-  if (refused() || status_ || socket_.ended() || command_ != command) {
+  if (refused() || status_ || socket_ended() || command_ != command) {
     return false;
   }
   sink_ = sink;
@@ -174,9 +182,13 @@ bool MuxState::send_input() {
       return done;
     } else {
       outgoing_.clear();  // the command reads no more, or is gone: finished() tells, with its status
+      input_closed_ = input_closed_ || came_;
     }
   }
   if (input_closed_ && in_ && terminal_fd_ < 0) {
+    if (came_) {
+      ::shutdown(in_.get(), SHUT_WR);
+    }
     in_.reset();
     done = true;
   }
@@ -223,7 +235,7 @@ void MuxState::add_to(std::vector<pollfd>& fds) const {
       fds.push_back({fd, events, 0});
     }
   };
-  add(socket_.fd(), POLLIN, !socket_.ended());
+  add(control_fd(), POLLIN, !socket_ended());
   add(in_.get(), POLLOUT, !outgoing_.empty());
   add(out_.get(), POLLIN, !paused_ && !released_ && !opening());
   add(err_.get(), POLLIN, !paused_ && !released_ && !opening());
@@ -246,7 +258,7 @@ void MuxState::close_input() {
 }
 
 void MuxState::resize(const TerminalSize& size) {
-  if (phase_ == Phase::open && terminal_fd_ >= 0 && out_ && master_ && *master_ > 1 && !socket_.ended()) {
+  if (phase_ == Phase::open && terminal_fd_ >= 0 && out_ && master_ && *master_ > 1 && !socket_ended()) {
     set_size(terminal_fd_, size);
     ::kill(static_cast<pid_t>(*master_),
            SIGWINCH);  // it looks at all of its terminals, as its own client asks it to

@@ -30,6 +30,8 @@ class MuxState {
            Sink sink);
   // A TCP connection from the server.
   MuxState(const std::filesystem::path& socket, const std::string& host, int port, Sink sink);
+  // One that has come to this machine (MuxReverse), and stands.
+  MuxState(UniqueFd connection, Sink sink);
   MuxState(const MuxState&) = delete;
   MuxState& operator=(const MuxState&) = delete;
 
@@ -48,7 +50,7 @@ class MuxState {
   // Nobody reads it any more.
   void release() { released_ = true; }
   // The master has closed it without a word of how it ended.
-  bool ended_untold() const { return socket_.ended() && !status_ && !refused(); }
+  bool ended_untold() const { return socket_ended() && !status_ && !refused(); }
   void set_status(ExitStatus status) { status_ = status; }
 
   bool opening() const { return phase_ == Phase::opening; }
@@ -58,11 +60,12 @@ class MuxState {
   bool tcp() const { return tcp_; }
   bool output_ended() const { return !out_ && !err_; }
   bool finished() const {
-    return refused() || (output_ended() && (status_.has_value() || (tcp_ && socket_.ended())));
+    return refused() ||
+           (output_ended() && (status_.has_value() || (tcp_ && socket_ended() && !(came_ && in_))));
   }
   const std::optional<ExitStatus>& status() const { return status_; }
-  int control_fd() const { return socket_.fd(); }
-  bool socket_ended() const { return socket_.ended(); }
+  int control_fd() const { return socket_ ? socket_->fd() : -1; }
+  bool socket_ended() const { return !socket_ || socket_->ended(); }
 
   std::size_t writable() const;
   void write(std::string_view data);
@@ -79,9 +82,10 @@ class MuxState {
   bool read_output(UniqueFd& fd, Stream stream);
   void refuse(std::string why);
 
-  mux::ControlSocket socket_;
+  std::optional<mux::ControlSocket> socket_;
   std::string command_;
   bool tcp_ = false;
+  bool came_ = false;  // from the server's side: in_ and out_ are one socket, and socket_ there is none
   Sink sink_;
   UniqueFd in_;   // what we write is the command's input; on a terminal, its other end
   UniqueFd out_;  // the command's output

@@ -126,9 +126,27 @@ std::unique_ptr<Channel> MuxConnection::open_tcp(const std::string& host, int po
       add([&] { return std::make_shared<MuxState>(path_, host, port, std::move(sink)); }));
 }
 
-void MuxConnection::listen_tcp(int) {
-  throw Error("cannot forward a port to this machine", "it does not go over an OpenSSH master",
-              "set `connection: libssh` for this server in configs.yaml");
+void MuxConnection::listen_tcp(int port) {
+  if (!lost_.empty()) {
+    throw_lost();
+  }
+  abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
+  reverse_.push_back(std::make_unique<MuxReverse>(path_, port, session_timeout, cancel_));
+}
+
+int MuxConnection::incoming() {
+  for (const auto& reverse : reverse_) {
+    if (UniqueFd fd = reverse->accept()) {
+      incoming_ = std::move(fd);
+      return reverse->port();
+    }
+  }
+  return 0;
+}
+
+std::unique_ptr<Channel> MuxConnection::accept_tcp(Sink sink) {
+  channels_.push_back(std::make_shared<MuxState>(std::move(incoming_), std::move(sink)));
+  return std::make_unique<MuxChannel>(channels_.back());
 }
 
 std::unique_ptr<Channel> MuxConnection::open_with(const std::function<StatePtr()>& begin) {
@@ -271,8 +289,9 @@ std::optional<MuxConnection::clock::time_point> MuxConnection::next_check() cons
   if (sign_of_life_) {
     return asked_ + silence.dead_after;
   }
-  const bool waits =
-      std::ranges::any_of(channels_, [](const auto& one) { return !one->spare() && !one->released(); });
+  const bool waits = !reverse_.empty() || std::ranges::any_of(channels_, [](const auto& one) {
+    return !one->spare() && !one->released();
+  });
   return waits && (watchful_ || !self_watching_) ? std::optional(heard_ + silence.ask_after) : std::nullopt;
 }
 
@@ -301,6 +320,10 @@ void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
   for (;;) {
     fds.assign(also.begin(), also.end());
     fds.push_back({master_.fd(), POLLIN, 0});
+    for (const auto& reverse : reverse_) {
+      fds.push_back({reverse->fd(), POLLIN, 0});
+    }
+    const auto incoming = fds.end() - std::ssize(reverse_) - fds.begin();
     for (const StatePtr& state : channels_) {
       state->add_to(fds);
     }
@@ -322,7 +345,9 @@ void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
     const bool news = ready > 0 && std::any_of(fds.begin() + std::ssize(also), fds.end(),
                                                [](const pollfd& one) { return one.revents != 0; });
     if (news) {
-      served = serve_channels() || served;
+      served = serve_channels() || served ||
+               std::any_of(fds.begin() + incoming, fds.begin() + incoming + std::ssize(reverse_),
+                           [](const pollfd& one) { return one.revents != 0; });
       master_.receive();
       if (master_.ended()) {
         lose("the OpenSSH master has ended");

@@ -10,6 +10,7 @@
 
 #include "ssh/connection.hpp"
 #include "ssh/mux_channel.hpp"
+#include "ssh/mux_reverse.hpp"
 
 namespace remote::ssh {
 
@@ -33,6 +34,8 @@ class MuxConnection final : public Connection {
                                             Sink sink) override;
   std::unique_ptr<Channel> open_tcp(const std::string& host, int port, Sink sink) override;
   void listen_tcp(int port) override;
+  int incoming() override;
+  std::unique_ptr<Channel> accept_tcp(Sink sink) override;
   void expect(const std::string& command) override;
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   bool idle() noexcept override;
@@ -71,6 +74,8 @@ class MuxConnection final : public Connection {
   std::vector<StatePtr> spares_;  // of channels_; opened ahead, nobody has a handle of them
   std::vector<std::string> expected_;
   bool watchful_ = false;
+  std::vector<std::unique_ptr<MuxReverse>> reverse_;
+  UniqueFd incoming_;      // a connection that came, and waits for accept_tcp()
   StatePtr sign_of_life_;  // a session that is opened for the server's answer alone
   clock::time_point heard_ = clock::now();
   clock::time_point asked_;

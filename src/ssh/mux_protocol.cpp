@@ -13,6 +13,8 @@ enum : std::uint32_t {
   c_new_session = 0x10000002,
   c_alive_check = 0x10000004,
   c_terminate = 0x10000005,
+  c_open_forward = 0x10000006,
+  c_close_forward = 0x10000007,
   c_new_stdio_forward = 0x10000008,
   c_stop_listening = 0x10000009,
   s_ok = 0x80000001,
@@ -23,6 +25,9 @@ enum : std::uint32_t {
   s_session_opened = 0x80000006,
   s_tty_alloc_fail = 0x80000008,
 };
+
+constexpr std::uint32_t reverse_forward = 2;
+constexpr std::uint32_t is_local_socket = 0xfffffffe;  // in the place of a port
 
 // No key of the client's is to be taken from what is typed.
 constexpr std::uint32_t no_escape = 0xffffffff;
@@ -37,6 +42,11 @@ std::string text(std::string_view value) {
 
 std::string whole(const std::string& body) {
   return number(static_cast<std::uint32_t>(body.size())) + body;
+}
+
+std::string reverse(std::uint32_t type, std::uint32_t request, int port, std::string_view socket) {
+  return whole(number(type) + number(request) + number(reverse_forward) + text("localhost") +
+               number(static_cast<std::uint32_t>(port)) + text(socket) + number(is_local_socket));
 }
 
 [[noreturn]] void not_a_master(std::string_view why) {
@@ -132,6 +142,14 @@ std::string new_session(std::uint32_t request, std::string_view command,
 std::string new_stdio_forward(std::uint32_t request, std::string_view host, int port) {
   return whole(number(c_new_stdio_forward) + number(request) + text({}) + text(host) +
                number(static_cast<std::uint32_t>(port)));
+}
+
+std::string open_reverse(std::uint32_t request, int port, std::string_view socket) {
+  return reverse(c_open_forward, request, port, socket);
+}
+
+std::string close_reverse(std::uint32_t request, int port, std::string_view socket) {
+  return reverse(c_close_forward, request, port, socket);
 }
 
 std::optional<Message> take_message(std::string& data) {

@@ -10,12 +10,11 @@
 #include <remote/error.hpp>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/ownership.hpp"
 #include "base/paths.hpp"
-#include "ssh/tcp.hpp"
+#include "ssh/local_socket.hpp"
 
 namespace remote::ssh::mux {
 namespace fs = std::filesystem;
@@ -81,16 +80,8 @@ ssize_t send_descriptor(int fd, int descriptor) {
 
 ControlSocket::ControlSocket(const fs::path& path) {
   check_owner(path);
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  const std::string text = path.string();
-  if (text.size() >= sizeof address.sun_path) {
-    fail(path, "its path is too long");
-  }
-  std::memcpy(address.sun_path, text.c_str(), text.size() + 1);
-  fd_ = stream_socket(AF_UNIX);
-  ::fcntl(fd_.get(), F_SETFL, O_NONBLOCK);
-  if (::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+  fd_ = connect_local(path.string(), false);
+  if (!fd_) {
     fail(path, std::generic_category().message(errno));
   }
   send(hello());

@@ -232,6 +232,53 @@ TEST_F(OverMaster, ATcpConnectionFromTheServer) {
   EXPECT_EQ(run(*connection, "echo still").out, "still\n");
 }
 
+TEST_F(OverMaster, APortOfTheServerReachesThisMachineUntilTheConnectionEnds) {
+  TestSshd sshd(client.public_key());
+  auto connection = connect(sshd, config::ConnectBy::openssh);
+  const int port = test::free_port();
+  connection->listen_tcp(port);
+  // The other program on the server: it sends, ends its direction, and reads to the end.
+  std::string told;
+  const auto program = connection->open(
+      fmt::format("python3 -c 'import socket; s = socket.create_connection((\"127.0.0.1\", {})); "
+                  "s.sendall(b\"a\" * 300000); "
+                  "s.shutdown(1); print(len(b\"\".join(iter(lambda: s.recv(65536), b\"\"))))'",
+                  port),
+      [&](ssh::Stream, std::string_view data) { told += data; });
+  std::unique_ptr<ssh::Channel> come;
+  std::string heard;
+  while (!come) {
+    connection->pump(10s);
+    if (const int at = connection->incoming()) {
+      EXPECT_EQ(at, port);
+      come = connection->accept_tcp([&](ssh::Stream, std::string_view data) { heard += data; });
+    }
+  }
+  while (!come->output_ended()) {
+    connection->pump(10s);
+  }
+  EXPECT_EQ(heard, std::string(300000, 'a'));
+  EXPECT_FALSE(come->finished()) << "the other direction is open";
+  for (int pieces = 0; pieces < 5; ++pieces) {
+    while (come->writable() == 0) {
+      connection->pump(1s);
+    }
+    come->write(std::string(50000, 'b'));
+  }
+  come->close_input();
+  while (!program->finished() || !come->finished()) {
+    connection->pump(10s);
+  }
+  EXPECT_EQ(told, "250000\n");
+  EXPECT_THROW(connect(sshd, config::ConnectBy::openssh)->listen_tcp(port), Error) << "it is taken";
+  EXPECT_FALSE(connection->idle());
+  connection.reset();
+  connection = connect(sshd, config::ConnectBy::openssh);
+  EXPECT_NE(run(*connection, fmt::format("exec 3<>/dev/tcp/127.0.0.1/{}", port)).status,
+            ExitStatus::exited(0));
+  EXPECT_NO_THROW(connection->listen_tcp(port)) << "it listens yet";
+}
+
 TEST_F(OverMaster, WhoGivesUpWhileASessionOpensDoesNotEndTheMaster) {
   TestSshd sshd(client.public_key());
   auto connection = connect(sshd, config::ConnectBy::openssh);
