@@ -100,13 +100,14 @@ std::optional<std::string> CommandOption::given(Context& context, const std::str
   if (words.empty() || trim(words.front()).empty()) {
     throw Error::usage(name, "the command is empty", "give it behind --, or as --cmd 'LINE'");
   }
-  if (words.size() == 1 && context.command_words->marked &&
-      words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
+  const bool marked = context.command_words->marked;
+  if ((marked || words.size() > 1) && words.front().find_first_of(" \t\n;|&$<>`") != std::string::npos) {
     context.terminal.warning(fmt::format(
-        "'{}' is taken as the name of one program; a line for the shell goes to --cmd, without the --",
-        visible_line(words.front(), 60)));
+        "'{}' is taken as the name of one program; {}", visible_line(words.front(), 60),
+        words.size() == 1 ? "a line for the shell goes to --cmd, without the --"
+                          : "a line for the shell goes to --cmd, and options stand before the command"));
   }
-  return words.size() == 1 && !context.command_words->marked ? words.front() : shell_join(words);
+  return words.size() == 1 && !marked ? words.front() : shell_join(words);
 }
 
 std::string CommandOption::required(Context& context, const std::string& name,

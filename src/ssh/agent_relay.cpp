@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::seconds answer_limit{60};
 // sshd opens one a connection of the command's; more than this is not what we are here for.
 constexpr std::size_t most_links = 16;
+// A login asks three or four. A server that asks without end and reads no answer would fill our memory.
+constexpr int most_questions = 100;
 
 }  // namespace
 
@@ -59,6 +61,7 @@ struct AgentRelay::Link {
   bool listing = false;  // it is the list of keys
   std::chrono::steady_clock::time_point give_up;
   std::string unsent;  // for the channel, whose window may be full
+  int questions = 0;
   bool ended = false;
 
   void say(const std::string& body) {
@@ -98,6 +101,10 @@ bool AgentRelay::take_question(Link& link) {
   const auto size = take_agent_number(view);
   if (!size || view.size() < *size) {
     return false;
+  }
+  if (++link.questions > most_questions) {
+    link.ended = true;
+    return true;
   }
   const std::string question(view.substr(0, *size));
   link.asked.erase(0, 4 + std::size_t{*size});

@@ -105,19 +105,7 @@ std::optional<std::chrono::milliseconds> OutputEnd::left(const Channel& channel,
 }
 
 ExecResult Connection::exec(const ExecRequest& request, const Cancel& cancel) {
-  struct Watch {
-    Connection& connection;
-    bool on;
-    explicit Watch(Connection& given, bool wanted) : connection(given), on(wanted) { set(true); }
-    ~Watch() { set(false); }
-    Watch(const Watch&) = delete;
-    Watch& operator=(const Watch&) = delete;
-    void set(bool begin) const {
-      if (on) {
-        connection.be_watchful(begin);
-      }
-    }
-  } const watch_link(*this, request.watchful);
+  const Watchful watch_link(*this, request.watchful);
   const Stopwatch watch;
   log_info(server(), "{}: begins, {} bytes of input", request.what, request.input.size());
   std::size_t received = 0;

@@ -207,4 +207,21 @@ class Connection {
   virtual std::unique_ptr<Channel> accept_tcp(Sink sink);
 };
 
+// A connection is watchful as long as this lives, if it is `wanted`.
+class Watchful {
+ public:
+  Watchful(Connection& connection, bool wanted) : connection_(wanted ? &connection : nullptr) { set(true); }
+  ~Watchful() { set(false); }
+  Watchful(const Watchful&) = delete;
+  Watchful& operator=(const Watchful&) = delete;
+
+ private:
+  void set(bool on) const {
+    if (connection_ != nullptr) {
+      connection_->be_watchful(on);
+    }
+  }
+  Connection* connection_;
+};
+
 }  // namespace remote::ssh

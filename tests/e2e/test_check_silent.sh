@@ -30,8 +30,23 @@ follower=
 [ "$(picks '[server["server"] for server in d]')" = "['node-1', 'node-2']" ] || fail "stdout is not one value"
 grep -q '^node-2: ' "$work/err" || fail "the last one's findings are not shown"
 
-# A login shell that hangs.
+# A server that stops between the first question and the look at the network.
 sed -i '/^connect_timeout:/d' .remote/configs.yaml
+cp "$sandbox/entry.sh" "$work/entry.sh"
+cat >"$sandbox/entry.sh" <<'END'
+if [ "$REMOTE_SANDBOX_NODE" = node-2 ]; then
+  [ ! -e "$HOME/asked" ] || kill -STOP "$PPID"
+  : >"$HOME/asked"
+fi
+END
+cat "$work/entry.sh" >>"$sandbox/entry.sh"
+code 1 check
+break_links node-2
+grep -q 'node-2  network: connection lost: the server has not answered for 7 s' "$work/out" || fail "it waits longer for a stopped server"
+grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
+cp "$work/entry.sh" "$sandbox/entry.sh"
+
+# A login shell that hangs.
 # shellcheck disable=SC2016
 sed -i 's/^cd "\$HOME"/[ "$REMOTE_SANDBOX_NODE" != node-2 ] || sleep 300\n&/' "$sandbox/entry.sh"
 code 1 check

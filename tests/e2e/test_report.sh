@@ -109,6 +109,16 @@ look 400 --blink-settings=preferredColorScheme=0
 is 'd["back"] == "rgb(13, 17, 23)"'
 is 'd["drawn"]'
 
+# A launch that began anew: one line of it for all ranks, and no curve of what is printed once each time.
+# shellcheck disable=SC2016
+code 0 launch --follow --nproc-per-node 2 --restarts 1 --failure-grace 0 -- sh -c 'echo "memory 512 MB"
+  for step in 1 2 3; do echo "step $step loss 0.$step"; done; [ "$RANK.$RESTART_COUNT" != 1.0 ] || exit 3; [ "$RESTART_COUNT" = 1 ] || exec sleep 1000'
+code 0 report
+page=$(cat "$work/out")
+look 400
+is 'd["moments"].count("began anew") == 1 and "all ranks began anew: restart 1 after rank 1 on node-1 failed (exit 3)" in d["moments"]'
+is 'd["charts"] == 1 and d["wider"] <= 0'
+
 # A picture, for who wants to look: REPORT_PICTURES names a folder.
 if [ -n "${REPORT_PICTURES:-}" ]; then
   browse 1600 1400 "$page" --screenshot="$REPORT_PICTURES/wide.png"

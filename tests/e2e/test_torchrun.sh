@@ -38,7 +38,15 @@ def run(attempt):
         codes = [worker.poll() for worker in workers]
         if any(codes) or None not in codes:
             break
-        time.sleep(0.1)
+        try:  # the other node's workers begin anew, and these with them, which torch does not count
+            os.unlink(os.path.join(os.environ["ORDERS"], "anew-%d" % node))
+        except OSError:
+            time.sleep(0.1)
+            continue
+        for worker in workers:
+            worker.send_signal(signal.SIGTERM)
+            worker.wait()
+        return run(attempt)
     for worker in workers:
         if worker.poll() is None:
             worker.send_signal(signal.SIGTERM)
@@ -226,6 +234,21 @@ until_true workers_are_gone '[23]'
 code 0 job-wait --launch 15
 has 'the launch succeeded with 2 ranks; it went on without node-2' err
 
+# --- workers that begin anew because those of another server do: no line comes twice, and how they were ended is forgotten
+launch
+all_begin 17
+touch "$work/orders/anew-1"
+again() { tells 'rank 2 begins' --launch 17 --rank 2 && tells 'rank 3 begins' --launch 17 --rank 3 && [ "$(grep -c 'rank 3 begins' "$work/out")" -ge 2 ]; }
+until_true again
+order 3 'sys.exit(3)'
+code 1 job-wait --launch 17
+has 'rank 3 on node-2 failed first (exit 3, ' err
+code 1 job-tail --launch 17 --rank 2 --no-follow
+[ "$(grep -c 'rank 2 begins' "$work/out")" = 2 ] || fail 'a line comes twice'
+code 0 report --launch 17 --json
+has '"text": "restart 1"'
+rm "$work/orders/3"
+
 # --- options that do not fit are refused before anything starts
 code 2 torch-launch --launcher torchrun --nnodes 1:3 -- train.py
 has '2 servers are chosen' err
@@ -249,11 +272,11 @@ PY
 code 0 rsync
 remote run -- rm -rf torch/distributed/run.py torch/distributed/__pycache__
 launch
-code 0 job-wait --launch 17
-code 0 job-tail --job 17 --no-follow
+code 0 job-wait --launch 19
+code 0 job-tail --job 19 --no-follow
 grep -qx 'started with --use_env --nnodes=2 --nproc_per_node=2 --node_rank=0 --master_addr=[^ ]* --master_port=[0-9]* train.py' \
   "$work/out" || fail 'the arguments of torch.distributed.launch'
 launch --rdzv c10d
-code 1 job-wait --launch 19
+code 1 job-wait --launch 21
 has 'this torch is older than 1.9' err
 echo 'torchrun: all good'

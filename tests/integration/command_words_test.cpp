@@ -179,7 +179,13 @@ TEST(CommandWords, ALauncherIsNotStartedOnceForEveryRank) {
     EXPECT_THAT(world.run({"torch-launch", "--nproc-per-node", "2", "--dry-run", "--cmd", line}),
                 Refused("starts ranks itself, and would run once for every rank"))
         << line;
-    EXPECT_EQ(world.run({"launch", "--dry-run", "--cmd", line}).code, 0) << "once on each server: " << line;
+    const CommandResult once = world.run({"launch", "--dry-run", "--cmd", line});
+    EXPECT_EQ(once.code, 0) << "once on each server: " << line;
+    EXPECT_THAT(once.err, HasSubstr("starts ranks itself, and runs once on each server; `remote launch "))
+        << line;
+    EXPECT_THAT(world.run({"launch", "--nproc-per-node", "1", "--dry-run", "--cmd", line}).err,
+                Not(HasSubstr("starts ranks itself")))
+        << line;
   }
   for (const char* line :
        {"echo torchrun", "python grep.py torchrun", "conda run -n deepspeed python train.py",
@@ -190,11 +196,20 @@ TEST(CommandWords, ALauncherIsNotStartedOnceForEveryRank) {
               Refused("`remote torch-launch --launcher torchrun -- train.py`"));
 }
 
+TEST(CommandWords, SlurmIsAServersSettingAndNoLauncher) {
+  CommandWorld world;
+  EXPECT_THAT(world.run({"launch", "--launcher", "slurm", "--", "true"}),
+              Refused("`scheduler: slurm` in configs.yaml"));
+  EXPECT_THAT(world.run({"launch", "--launcher", "other", "--", "true"}), Refused("ranks,torchrun,mpi"));
+}
+
 TEST(CommandWords, ALineBehindTheDashesIsPointedToCmd) {
   CommandWorld world;
   const CommandResult result = world.run({"run", "--server", "a", "--", "echo $RANK; sleep 1"});
   EXPECT_EQ(result.code, 127);
   EXPECT_THAT(result.err, HasSubstr("a line for the shell goes to --cmd, without the --"));
+  EXPECT_THAT(world.run({"run", "--silent", "echo $RANK; sleep 1", "--server", "a"}).err,
+              HasSubstr("a line for the shell goes to --cmd, and options stand before the command"));
 }
 
 }  // namespace

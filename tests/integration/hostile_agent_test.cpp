@@ -75,6 +75,16 @@ for name, body in (("own", sign(own)), ("other", sign(other)), ("longer", sign(o
                    ("add-pkcs11", bytes([20]) + text(b"/tmp/evil.so") + text(b"")), ("lock", bytes([22]) + text(b"pw")),
                    ("remove-all", bytes([19])), ("extension", bytes([27]) + text(b"query"))):
     print(name, ask(body)[0])
+s = socket.socket(socket.AF_UNIX)
+s.connect(os.environ["SSH_AUTH_SOCK"])
+s.settimeout(10)  # for the end, which must come
+s.sendall(text(b"x") * 1000)
+count = 0
+while True:
+    piece = s.recv(4096)
+    if not piece: break
+    count += len(piece)
+print("flood", count // 5)
 ')";
 
 std::string hex(const std::string& data) {
@@ -103,7 +113,7 @@ TEST_F(HostileAgent, AServerMayListTheOneKeyAndSignALoginAtTheOneServerAndNothin
   EXPECT_EQ(result.out,
             "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\ngit 5\nuser 5\nhost 5\nunbound 5\n"
             "more 5\nmixed 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
-            "extension 5\n")
+            "extension 5\nflood 100\n")
       << result.err;
   EXPECT_EQ(keys_of_agent(), before) << "the agent was changed or locked";
 }

@@ -116,6 +116,11 @@ TEST(Curves, OneValueIsNoCurve) {
   CurveReader reader;
   reader.take("accuracy 97.5");
   EXPECT_TRUE(reader.curves().empty());
+  reader.take("accuracy 97.6");
+  EXPECT_EQ(reader.curves().size(), 1U);
+  EXPECT_TRUE(reader.curves(2).empty()) << "one value each time that the program has begun";
+  reader.take("accuracy 97.7");
+  EXPECT_EQ(reader.curves(2).size(), 1U);
 }
 
 }  // namespace

@@ -135,25 +135,32 @@ TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchD
 }
 
 // A launcher as the command would start its ranks once for each rank.
-void refuse_other_launcher(const std::string& name, const LaunchRequest& request) {
+void refuse_other_launcher(Context& context, const std::string& name, const Launch& launch) {
+  const LaunchRequest& request = launch.request;
   const std::string other = other_launcher(request.command);
+  if (other.empty()) {
+    return;
+  }
+  const bool mpi = other.starts_with("mpi") || other.starts_with("orte") || other.starts_with("prte");
+  const std::string without = fmt::format("`remote {} {}-- {}` starts the ranks without it", name,
+                                          mpi               ? "--launcher mpi "
+                                          : other == "srun" ? ""
+                                                            : "--launcher torchrun ",
+                                          name == "launch" ? "./program" : "train.py");
+  if (launch.one_a_server) {
+    context.terminal.warning(
+        fmt::format("{} starts ranks itself, and runs once on each server; {}", other, without));
+    return;
+  }
   const bool one_each = request.nproc == "1" ||
                         (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
                           return host.slots == 1;
                         }));
-  if (other.empty() || one_each) {
-    return;
+  if (!one_each) {
+    throw Error::usage(
+        fmt::format("remote {}: {} starts ranks itself, and would run once for every rank", name, other), "",
+        fmt::format("{}; --nproc-per-node 1 runs {} once on each server", without, other));
   }
-  const bool mpi = other.starts_with("mpi") || other.starts_with("orte") || other.starts_with("prte");
-  throw Error::usage(
-      fmt::format("remote {}: {} starts ranks itself, and would run once for every rank", name, other), "",
-      fmt::format("`remote {} {}-- {}` starts the ranks without it; --nproc-per-node 1 runs {} once on "
-                  "each server",
-                  name,
-                  mpi               ? "--launcher mpi "
-                  : other == "srun" ? ""
-                                    : "--launcher torchrun ",
-                  name == "launch" ? "./program" : "train.py", other));
 }
 
 // The command line wins over configs.yaml.
@@ -197,7 +204,7 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
       arguments.kind == Kind::any && !nproc && request.lease.gpus == 0 &&
       std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
   request.nproc = nproc.value_or(arguments.kind == Kind::any && request.lease.gpus == 0 ? "1" : "auto");
-  refuse_other_launcher(arguments.name, request);
+  refuse_other_launcher(context, arguments.name, launch);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";

@@ -297,7 +297,16 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
     names.push_back(info.name);
     descriptions.push_back(info.name + ": " + info.description);
   }
-  command.add_option("--launcher", launcher, join(descriptions, "; "))->check(CLI::IsMember(names));
+  command.add_option("--launcher", launcher, join(descriptions, "; "))
+      ->check([&command](const std::string& name) {
+        if (name == "slurm" || name == "srun" || name == "sbatch") {
+          throw Error::usage(fmt::format("remote {} has no launcher '{}'", command.get_name(), name), "",
+                             "a login node of Slurm is a server with `scheduler: slurm` in configs.yaml; see "
+                             "`remote help slurm`");
+        }
+        return std::string();
+      })
+      ->check(CLI::IsMember(names));
 }
 
 void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {

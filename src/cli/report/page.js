@@ -63,7 +63,7 @@
     at("made").textContent = "Made by remote " + data.version + ", " + clock(data.made_at) + ".";
   };
 
-  const happened = {first_output: "wrote its first output", restarted: "began its workers anew", requeued: "was begun anew by Slurm",
+  const happened = {first_output: "wrote its first output", restarted: "began anew", requeued: "was begun anew by Slurm",
                     failed: "failed", killed: "was ended", lost: "was lost"};
   const ofAll = new Set(["restarted", "requeued", "killed", "lost"]);  // happens to all ranks of a job
   const signOf = {restarted: "anew", requeued: "anew", first_output: "first"};
@@ -81,8 +81,18 @@
       const slow = all.length > 1 ? `; ${slowest.server} took longest` : "";
       lines.push({at: from, text: `${stepWords[name] || name} ${where}: ${((to - from) / 1000).toFixed(2)} s${slow}`, exact: true});
     }
+    const restarts = new Map();  // of all jobs of a launch: one line
     for (const one of moments) {
+      const restart = one.kind === "restarted" ? restarts.get(one.text) : null;
+      if (restart && one.at_ms - restart.at < 1000) {
+        restart.keys.add(one.key);
+        restart.text = `${restart.keys.size === data.jobs.length ? "all ranks" : restart.keys.size + " jobs"} began anew: ${one.text}`;
+        continue;
+      }
       lines.push({at: one.at_ms, exact: one.exact, text: `${who(ofAll.has(one.kind) && data.jobs.find(job => job.key === one.key) || one)} on ${one.server} ${happened[one.kind]}${one.text ? ": " + one.text : ""}`});
+      if (one.kind === "restarted") {
+        restarts.set(one.text, Object.assign(lines[lines.length - 1], {keys: new Set([one.key])}));
+      }
     }
     return lines.sort((one, other) => one.at - other.at);
   };

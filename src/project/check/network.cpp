@@ -97,7 +97,8 @@ class Part {
  public:
   Part(ssh::Connection& connection, const servers::PairsRequest& request, Round& round,
        servers::Barrier::Member& member, const Cancel& cancel)
-      : request_(request),
+      : watch_(connection, true),  // the others wait for this server
+        request_(request),
         round_(round),
         member_(member),
         found_{servers::PairsAnswer(request)},
@@ -124,6 +125,7 @@ class Part {
   bool measure(const std::function<void(std::size_t, std::size_t)>& on_step);
   bool send_to(std::size_t to, bool with_latency);
 
+  ssh::Watchful watch_;
   const servers::PairsRequest& request_;
   Round& round_;
   servers::Barrier::Member& member_;

@@ -252,10 +252,10 @@ void CurveReader::add(Points& points, const NamedNumber* over, double value) con
   }
 }
 
-std::vector<Curve> CurveReader::curves(std::size_t most) const {
+std::vector<Curve> CurveReader::curves(std::size_t begun, std::size_t most) const {
   std::vector<const std::pair<const std::string, Points>*> order;
   for (const auto& one : points_) {
-    if (one.second.values.size() > 1) {
+    if (one.second.values.size() > 1 && (!one.second.over.empty() || one.second.seen > begun)) {
       order.push_back(&one);
     }
   }

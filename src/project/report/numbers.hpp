@@ -31,9 +31,10 @@ class CurveReader {
   explicit CurveReader(std::size_t most_points = 2000) : most_points_(most_points) {}
 
   void take(std::string_view line);
-  // The curves with two values at least; losses first, then those with the most values, at most `most`. Their
-  // rank and key are left to the caller.
-  std::vector<Curve> curves(std::size_t most = 12) const;
+  // The curves with two values at least; losses first, then those with the most values, at most `most`. What
+  // a program that has begun `begun` times printed once each time is none, unless a counter stands beside it.
+  // Their rank and key are left to the caller.
+  std::vector<Curve> curves(std::size_t begun = 1, std::size_t most = 12) const;
 
  private:
   struct Points {

@@ -76,6 +76,8 @@ class Outputs {
   const std::vector<Moment>& notes() const { return notes_; }
 
   void tell(const Job& job, Report& report) {
+    const auto restarts =
+        std::ranges::count_if(notes_, [&](const Moment& note) { return note.key == job.key; });
     for (auto& [place, output] : ranks_) {
       if (place.first != job.key) {
         continue;
@@ -83,7 +85,7 @@ class Outputs {
       const std::optional<int> rank = place.second < 0 ? std::nullopt : std::optional(place.second);
       report.tails.push_back(
           {rank, job.key, {output.out.begin(), output.out.end()}, {output.err.begin(), output.err.end()}});
-      for (Curve& curve : output.numbers.curves()) {
+      for (Curve& curve : output.numbers.curves(1 + static_cast<std::size_t>(restarts))) {
         curve.rank = rank;
         curve.key = job.key;
         report.curves.push_back(std::move(curve));

@@ -92,6 +92,8 @@ class Agent:
         self.lock = threading.Lock()
         self.copier = None
         self.attempt = None
+        self.here = set()  # the local ranks that have begun in this attempt
+        self.restarts = 0
         self.began = 0.0
         self.workers = []
         self.next_look = 0.0
@@ -159,17 +161,22 @@ class Agent:
                     break
             stream.copy(last=True)
 
-    def forget(self, attempt):
-        """The failures of an earlier attempt are not what a later one fails of."""
-        if attempt == self.attempt:
-            return
+    def forget(self, attempt, local_rank):
+        """The failures of an earlier attempt are not what a later one fails of. Torch counts only the attempts that end by a
+        failure of this agent's own workers: where those of another one began anew, each local rank comes a second time."""
+        same = attempt == self.attempt and local_rank not in self.here
         first = self.attempt is None
+        self.here = self.here | {local_rank} if same else {local_rank}
+        if same:
+            return
+        own_failure = not first and attempt[0] != self.attempt[0]
         self.attempt = attempt
         if first:
             return  # under Slurm the folder is that of all agents, and another one may have begun before
+        self.restarts += 1
         with self.lock:
             self.began = time.time()
-            self.tell_restart(attempt[0], self.first_failure())
+            self.tell_restart(self.restarts, self.first_failure() if own_failure else "")
             self.workers = []
             self.copy_the_rest()  # the new workers write to the same files
             for stream in self.streams:
@@ -244,7 +251,7 @@ def watch_workers(agent):
             if not rank.isdigit() or "LOCAL_RANK" not in env or "RANK" in os.environ:
                 super().__init__(*arguments, **options)
                 return
-            agent.forget((env.get("TORCHELASTIC_RESTART_COUNT"), env.get("GROUP_WORLD_SIZE")))
+            agent.forget((env.get("TORCHELASTIC_RESTART_COUNT"), env.get("GROUP_WORLD_SIZE")), env["LOCAL_RANK"])
             streams = (None, None)
             if options.get("stdout") is None and options.get("stderr") is None:
                 streams = agent.output_of(int(rank))
