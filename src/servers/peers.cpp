@@ -70,14 +70,18 @@ class Forwarding {
       permissions.insert(ssh::login_permission(key, source.user, host_key));
     }
     permissions.erase("");
-    connection_.forward_agent(permissions.empty() ? std::filesystem::path() : socket, permissions);
+    there_ = connection_.forward_agent(permissions.empty() ? std::filesystem::path() : socket, permissions);
   }
   ~Forwarding() { connection_.forward_agent({}, {}); }
   Forwarding(const Forwarding&) = delete;
   Forwarding& operator=(const Forwarding&) = delete;
 
+  // See Connection::forward_agent().
+  const std::string& there() const { return there_; }
+
  private:
   ssh::Connection& connection_;
+  std::string there_;
 };
 
 // Gives a source back, however the pulling from it ends.
@@ -240,11 +244,12 @@ void Peers::Part::pull(const PeerSource& source, bool probe, const SyncOptions& 
     }
   }
   action.script.set("NAMES", names);
-  action.script.call("set --", peer_arguments(options)).add("actions/peer_pull.sh");
   action.guarded = true;
   action.max_output = std::size_t{256} << 20U;  // names of files
   action.log = options.log;
   const Forwarding forwarding(connection_, peers_.agent_for(source, cancel), source.login);
+  action.script.set("AGENT", forwarding.there());
+  action.script.call("set --", peer_arguments(options)).add("actions/peer_pull.sh");
   PullAnswer answer = run_action(connection_, action, cancel, PullAnswer{options.on_progress});
   if (!answer.failure.empty()) {
     throw give_up(answer.failure);

@@ -9,15 +9,12 @@
 #include <libssh/callbacks.h>
 #include <poll.h>
 
-#include "base/files.hpp"
 #include "ssh/libssh.hpp"
 
 namespace remote::ssh {
 
 // Agent forwarding on one session: channels that the server opens to reach our SSH agent. libssh says when
-// one comes; the questions are answered from serve(), one after the other, which never waits for the agent.
-// Two kinds reach it: the request for its list, whose answer is cut down to the permitted keys, and the
-// request to sign a permitted login. Used by the session's thread.
+// one comes; the questions are answered from serve(). Used by the session's thread.
 class AgentRelay {
  public:
   // From now on libssh tells of such channels. The object must outlive the session, but close() comes before
@@ -40,8 +37,6 @@ class AgentRelay {
  private:
   struct Link;
   static ssh_channel on_open(ssh_session session, void* self);
-  bool take_question(Link& link);
-  bool take_answer(Link& link);
 
   ssh_session session_;
   ssh_callbacks_struct callbacks_{};

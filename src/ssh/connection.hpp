@@ -187,10 +187,12 @@ class Connection {
 
   // Commands that are opened from now on may use the SSH agent behind this local socket (agent forwarding) to
   // list these keys (in the wire format) and to sign with them, and for nothing else. An empty path: none, as
-  // at the beginning. Whoever is root on the server can do the same, while they run.
-  virtual void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
+  // at the beginning. Whoever is root on the server can do the same, while they run. The result is what these
+  // commands must have as SSH_AUTH_SOCK, and remove at their end; empty: the server sees to both.
+  virtual std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
     static_cast<void>(socket);
     static_cast<void>(keys);
+    return {};
   }
 
   // A TCP connection that the server makes to this host and port, as it sees them. Does not wait for the

@@ -131,14 +131,29 @@ void MuxConnection::listen_tcp(int port) {
     throw_lost();
   }
   abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
-  reverse_.push_back(std::make_unique<MuxReverse>(path_, port, session_timeout, cancel_));
+  reverse_.push_back(std::make_unique<MuxReverse>(path_, mux::Listening{port}, session_timeout, cancel_));
+}
+
+std::string MuxConnection::forward_agent(const std::filesystem::path& socket,
+                                         const std::set<std::string>& keys) {
+  agent_.reset();
+  if (socket.empty()) {
+    return {};
+  }
+  try {
+    agent_ = std::make_unique<MuxAgent>(path_, socket, keys, session_timeout, cancel_);
+    return agent_->there();
+  } catch (const Error& error) {  // as where the server allows no agent forwarding
+    log_info(server(), "no agent is forwarded: {}", error.reason());
+    return {};
+  }
 }
 
 int MuxConnection::incoming() {
   for (const auto& reverse : reverse_) {
     if (UniqueFd fd = reverse->accept()) {
       incoming_ = std::move(fd);
-      return reverse->port();
+      return reverse->at().port;
     }
   }
   return 0;
@@ -254,7 +269,7 @@ void MuxConnection::judge_ends() {
 bool MuxConnection::serve_channels() {
   drop_released();
   const auto serving = channels_;  // a copy, because sinks open and close channels
-  bool done = false;
+  bool done = agent_ && agent_->serve();
   for (const StatePtr& state : serving) {
     const bool was_over = state->finished();
     done = state->serve() || done;
@@ -324,6 +339,9 @@ void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
       fds.push_back({reverse->fd(), POLLIN, 0});
     }
     const auto incoming = fds.end() - std::ssize(reverse_) - fds.begin();
+    if (agent_) {
+      agent_->add_to(fds);
+    }
     for (const StatePtr& state : channels_) {
       state->add_to(fds);
     }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ssh/connection.hpp"
+#include "ssh/mux_agent.hpp"
 #include "ssh/mux_channel.hpp"
 #include "ssh/mux_reverse.hpp"
 
@@ -36,6 +37,7 @@ class MuxConnection final : public Connection {
   void listen_tcp(int port) override;
   int incoming() override;
   std::unique_ptr<Channel> accept_tcp(Sink sink) override;
+  std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override;
   void expect(const std::string& command) override;
   void pump(std::chrono::milliseconds timeout, std::span<pollfd> also = {}) override;
   bool idle() noexcept override;
@@ -75,6 +77,7 @@ class MuxConnection final : public Connection {
   std::vector<std::string> expected_;
   bool watchful_ = false;
   std::vector<std::unique_ptr<MuxReverse>> reverse_;
+  std::unique_ptr<MuxAgent> agent_;
   UniqueFd incoming_;      // a connection that came, and waits for accept_tcp()
   StatePtr sign_of_life_;  // a session that is opened for the server's answer alone
   clock::time_point heard_ = clock::now();

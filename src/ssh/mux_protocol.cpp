@@ -44,9 +44,11 @@ std::string whole(const std::string& body) {
   return number(static_cast<std::uint32_t>(body.size())) + body;
 }
 
-std::string reverse(std::uint32_t type, std::uint32_t request, int port, std::string_view socket) {
-  return whole(number(type) + number(request) + number(reverse_forward) + text("localhost") +
-               number(static_cast<std::uint32_t>(port)) + text(socket) + number(is_local_socket));
+std::string reverse(std::uint32_t type, std::uint32_t request, const Listening& at, std::string_view socket) {
+  const auto port = at.path.empty() ? static_cast<std::uint32_t>(at.port) : is_local_socket;
+  return whole(number(type) + number(request) + number(reverse_forward) +
+               text(at.path.empty() ? "localhost" : at.path) + number(port) + text(socket) +
+               number(is_local_socket));
 }
 
 [[noreturn]] void not_a_master(std::string_view why) {
@@ -144,12 +146,12 @@ std::string new_stdio_forward(std::uint32_t request, std::string_view host, int 
                number(static_cast<std::uint32_t>(port)));
 }
 
-std::string open_reverse(std::uint32_t request, int port, std::string_view socket) {
-  return reverse(c_open_forward, request, port, socket);
+std::string open_reverse(std::uint32_t request, const Listening& at, std::string_view socket) {
+  return reverse(c_open_forward, request, at, socket);
 }
 
-std::string close_reverse(std::uint32_t request, int port, std::string_view socket) {
-  return reverse(c_close_forward, request, port, socket);
+std::string close_reverse(std::uint32_t request, const Listening& at, std::string_view socket) {
+  return reverse(c_close_forward, request, at, socket);
 }
 
 std::optional<Message> take_message(std::string& data) {

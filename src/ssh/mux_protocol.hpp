@@ -29,10 +29,15 @@ std::string new_session(std::uint32_t request, std::string_view command,
 // A TCP connection from the server; two descriptors follow, to read from and to write to.
 std::string new_stdio_forward(std::uint32_t request, std::string_view host, int port);
 
-// The server is to listen on a port of its loopback address, and the master to connect this local socket with
-// each connection that comes there; answered by ok once it does. And the end of that.
-std::string open_reverse(std::uint32_t request, int port, std::string_view socket);
-std::string close_reverse(std::uint32_t request, int port, std::string_view socket);
+// Where a server listens: on a port of its loopback address, or at a socket of its own.
+struct Listening {
+  int port = 0;
+  std::string path{};  // with this, port counts for nothing
+};
+// The server is to listen, and the master to connect this local socket with each connection that comes there;
+// answered by ok once it does. And the end of that.
+std::string open_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
+std::string close_reverse(std::uint32_t request, const Listening& at, std::string_view socket);
 
 enum class Kind { hello, ok, alive, opened, refused, exited, no_terminal, other };
 

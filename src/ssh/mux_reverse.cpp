@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <remote/error.hpp>
@@ -24,9 +25,9 @@ void prepare(const UniqueFd& fd) {
 
 }  // namespace
 
-MuxReverse::MuxReverse(const std::filesystem::path& control, int port, std::chrono::milliseconds limit,
-                       const Cancel& cancel)
-    : control_(control), port_(port), folder_("remote-reverse-") {
+MuxReverse::MuxReverse(const std::filesystem::path& control, mux::Listening at,
+                       std::chrono::milliseconds limit, const Cancel& cancel)
+    : control_(control), at_(std::move(at)), folder_("remote-reverse-") {
   const std::string path = (folder_.path() / "socket").string();
   constexpr const char* what = "cannot forward a port to this machine";
   listener_ = listen_local(path, SOMAXCONN);
@@ -35,11 +36,11 @@ MuxReverse::MuxReverse(const std::filesystem::path& control, int port, std::chro
   }
   prepare(listener_);
   mux::ControlSocket socket(control_);
-  socket.send(mux::open_reverse(request_id, port, path));
+  socket.send(mux::open_reverse(request_id, at_, path));
   const auto answer = socket.wait(limit, cancel);
   if (!answer || answer->kind != mux::Kind::ok || answer->about != request_id) {
     throw Error(what,
-                answer ? "the server does not listen on its port " + std::to_string(port)
+                answer ? "the server does not listen on its port " + std::to_string(at_.port)
                        : std::string("the OpenSSH master does not answer"),
                 "the port is taken there, or AllowTcpForwarding in its sshd_config forbids it")
         .because(Cause::refused);
@@ -49,7 +50,7 @@ MuxReverse::MuxReverse(const std::filesystem::path& control, int port, std::chro
 MuxReverse::~MuxReverse() {
   try {
     mux::ControlSocket socket(control_);
-    socket.send(mux::close_reverse(request_id, port_, (folder_.path() / "socket").string()));
+    socket.send(mux::close_reverse(request_id, at_, (folder_.path() / "socket").string()));
     socket.wait(mux::local_limit);
   } catch (const Error&) {  // the master is gone, and the port with it
   }

@@ -6,22 +6,23 @@
 #include <remote/cancel.hpp>
 
 #include "base/files.hpp"
+#include "ssh/mux_protocol.hpp"
 
 namespace remote::ssh {
 
-// A port of the server's loopback address whose connections an OpenSSH master brings to this machine, to a
-// socket of ours in a folder of its own. One thread.
+// A port of the server's loopback address, or a socket there, whose connections an OpenSSH master brings to
+// this machine, to a socket of ours in a folder of its own. One thread.
 class MuxReverse {
  public:
   // Waits for the server's answer. Throws Error when it does not listen, or the master is gone.
-  MuxReverse(const std::filesystem::path& control, int port, std::chrono::milliseconds limit,
+  MuxReverse(const std::filesystem::path& control, mux::Listening at, std::chrono::milliseconds limit,
              const Cancel& cancel);
   // The server listens no longer.
   ~MuxReverse();
   MuxReverse(const MuxReverse&) = delete;
   MuxReverse& operator=(const MuxReverse&) = delete;
 
-  int port() const { return port_; }
+  const mux::Listening& at() const { return at_; }
   // Readable when a connection waits.
   int fd() const { return listener_.get(); }
   // The next connection; none when none waits.
@@ -29,7 +30,7 @@ class MuxReverse {
 
  private:
   std::filesystem::path control_;
-  int port_;
+  mux::Listening at_;
   TempFolder folder_;  // mode 0700
   UniqueFd listener_;
 };

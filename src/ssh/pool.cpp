@@ -96,8 +96,8 @@ class Pool::Lease final : public Connection {
   std::string_view server() const override { return server_; }
   std::string peer_address() const override { return connection_->peer_address(); }
   LoginFacts login() const override { return connection_->login(); }
-  void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override {
-    connection_->forward_agent(socket, keys);
+  std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override {
+    return connection_->forward_agent(socket, keys);
   }
 
  private:

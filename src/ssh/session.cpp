@@ -253,13 +253,14 @@ bool Session::idle() noexcept {
          std::ranges::all_of(channels_, [](const auto& state) { return state->spare(); });
 }
 
-void Session::forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
+std::string Session::forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) {
   if (!relay_ && !socket.empty()) {
     relay_ = std::make_unique<AgentRelay>(session_.get());
   }
   if (relay_) {
     relay_->use(socket, keys);
   }
+  return {};
 }
 
 // Serves every channel once.

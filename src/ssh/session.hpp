@@ -38,7 +38,7 @@ class Session final : public Connection {
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
   LoginFacts login() const override { return login_; }
-  void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override;
+  std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override;
 
   // How long silence may last before a sign of life is asked for, and how long the answer may then take until
   // the link counts as dead. Together under 30 s.

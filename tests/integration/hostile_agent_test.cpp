@@ -1,14 +1,22 @@
 // What a server can do with the SSH agent that is forwarded to it, and which key it gets to see.
 
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <remote/error.hpp>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.hpp"
 #include "base/hashing.hpp"
 #include "base/strings.hpp"
 #include "ssh/agent.hpp"
+#include "ssh/connector.hpp"
+#include "ssh/local_socket.hpp"
 #include "support/test_sshd.hpp"
 
 namespace remote {
@@ -24,29 +32,6 @@ using testing::IsEmpty;
 std::string wire_form(const fs::path& key) {
   return base64_decode(split_words(read_file(key.string() + ".pub")).at(1)).value();
 }
-
-// An agent with two keys, one of which logs in.
-class HostileAgent : public testing::Test {
- protected:
-  HostileAgent() : sshd(client.public_key()), other(client.folder() / "other") {
-    ::unsetenv("SSH_AUTH_SOCK");
-    ::setenv("HOME", client.folder().c_str(), 1);
-    test::make_key(other);
-    EXPECT_TRUE(agent.add(client.key(), Cancel()));
-    EXPECT_TRUE(agent.add(other, Cancel()));
-  }
-  std::string keys_of_agent() const {
-    SubprocessSpec spec;
-    spec.argv = {"ssh-add", "-L"};
-    spec.set_env["SSH_AUTH_SOCK"] = agent.socket();
-    return run_subprocess(std::move(spec)).out;
-  }
-
-  TestClient client;
-  TestSshd sshd;
-  fs::path other;
-  ssh::KeyAgent agent;
-};
 
 // Run by the server: says for each message what kind of answer came, and how many keys the list has.
 constexpr const char* asker = R"(python3 -c '
@@ -97,25 +82,84 @@ std::string hex(const std::string& data) {
   return text;
 }
 
+// An agent with two keys, one of which logs in.
+class HostileAgent : public testing::Test {
+ protected:
+  HostileAgent() : sshd(client.public_key()), other(client.folder() / "other") {
+    ::unsetenv("SSH_AUTH_SOCK");
+    ::setenv("HOME", client.folder().c_str(), 1);
+    test::make_key(other);
+    EXPECT_TRUE(agent.add(client.key(), Cancel()));
+    EXPECT_TRUE(agent.add(other, Cancel()));
+  }
+  std::string keys_of_agent() const {
+    SubprocessSpec spec;
+    spec.argv = {"ssh-add", "-L"};
+    spec.set_env["SSH_AUTH_SOCK"] = agent.socket();
+    return run_subprocess(std::move(spec)).out;
+  }
+  std::unique_ptr<ssh::Connection> connect(config::ConnectBy by, const TestSshd& to) const {
+    config::Config config = client.config();
+    config.connect_by = by;
+    return ssh::make_connector(config, client.options())->connect(to.server(client.key()), Cancel());
+  }
+  std::unique_ptr<ssh::Connection> connect(config::ConnectBy by) const { return connect(by, sshd); }
+  void ask_all(config::ConnectBy by) const {
+    const auto connection = connect(by);
+    const std::string there = connection->forward_agent(
+        agent.socket(), {ssh::login_permission(wire_form(client.key()), "ada", "HOST")});
+    EXPECT_EQ(there.empty(), by == config::ConnectBy::libssh);
+    ssh::ExecRequest request;
+    request.command = "sh -s";
+    if (!there.empty()) {
+      request.input = fmt::format("SSH_AUTH_SOCK={0}; export SSH_AUTH_SOCK; trap 'rm -f {0}' EXIT\n", there);
+    }
+    request.input += asker;
+    for (const auto& [word, key] : {std::pair{"OWN", client.key()}, {"OTHER", other}}) {
+      request.input.replace(request.input.find(word), std::string_view(word).size(), hex(wire_form(key)));
+    }
+    const ExecResult result = connection->exec(request);
+    // 12: a list, 14: a signature, 5: refused
+    EXPECT_EQ(result.out,
+              "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\ngit 5\nuser 5\nhost 5\nunbound 5\n"
+              "more 5\nmixed 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
+              "extension 5\nflood 100\n")
+        << result.err;
+  }
+
+  TestClient client;
+  TestSshd sshd;
+  fs::path other;
+  ssh::KeyAgent agent;
+};
+
 TEST_F(HostileAgent, AServerMayListTheOneKeyAndSignALoginAtTheOneServerAndNothingElse) {
   const std::string before = keys_of_agent();
   ASSERT_THAT(before, HasSubstr("\n"));
-  const auto connection = client.connector()->connect(sshd.server(client.key()), Cancel());
-  connection->forward_agent(agent.socket(), {ssh::login_permission(wire_form(client.key()), "ada", "HOST")});
-  ssh::ExecRequest request;
-  request.command = "sh -s";
-  request.input = asker;
-  for (const auto& [word, key] : {std::pair{"OWN", client.key()}, {"OTHER", other}}) {
-    request.input.replace(request.input.find(word), std::string_view(word).size(), hex(wire_form(key)));
+  for (const auto by : {config::ConnectBy::libssh, config::ConnectBy::openssh}) {
+    ask_all(by);
+    EXPECT_EQ(keys_of_agent(), before) << "the agent was changed or locked";
   }
-  const ExecResult result = connection->exec(request);
-  // 12: a list, 14: a signature, 5: refused
-  EXPECT_EQ(result.out,
-            "list 12 1 False\nown 14\nother 5\nlonger 5\nlist+ 5\ngit 5\nuser 5\nhost 5\nunbound 5\n"
-            "more 5\nmixed 5\nadd-pkcs11 5\nlock 5\nremove-all 5\n"
-            "extension 5\nflood 100\n")
-      << result.err;
-  EXPECT_EQ(keys_of_agent(), before) << "the agent was changed or locked";
+}
+
+TEST_F(HostileAgent, OverAMasterTheSocketIsForThisLoginAloneAndEndsWithTheForwarding) {
+  const auto connection = connect(config::ConnectBy::openssh);
+  const std::string there = connection->forward_agent(
+      agent.socket(), {ssh::login_permission(wire_form(client.key()), "ada", "HOST")});
+  struct stat info {};
+  ASSERT_EQ(::lstat(there.c_str(), &info), 0) << there;
+  EXPECT_EQ(info.st_mode & 07777U, 0600U);
+  EXPECT_EQ(info.st_uid, ::geteuid());
+  EXPECT_TRUE(ssh::connect_local(there));
+  connection->forward_agent({}, {});
+  EXPECT_FALSE(ssh::connect_local(there));
+  fs::remove(there);
+}
+
+TEST_F(HostileAgent, WhereTheServerForwardsNoSocketsThereIsNone) {
+  TestSshd strict(client.public_key(), {"AllowStreamLocalForwarding no"});
+  const auto connection = connect(config::ConnectBy::openssh, strict);
+  EXPECT_EQ(connection->forward_agent(agent.socket(), {"x"}), "");
 }
 
 TEST_F(HostileAgent, OnlyTheKeyThatLoggedInIsHandedOn) {

@@ -26,8 +26,8 @@ class WrappedConnection final : public ssh::Connection {
   }
   std::string peer_address() const override { return inner_.peer_address(); }
   ssh::LoginFacts login() const override { return login_; }
-  void forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override {
-    inner_.forward_agent(socket, keys);
+  std::string forward_agent(const std::filesystem::path& socket, const std::set<std::string>& keys) override {
+    return inner_.forward_agent(socket, keys);
   }
 
   // What login() says from now on.

@@ -5,9 +5,10 @@
 #   HOST_KEY   its host key, checked by the caller: "ssh-ed25519 AAAA..."
 #   PEER_PATH  rsync's SOURCE: "remote:PATH/"     PROBE      1: only look whether one can log in there
 #   NAMES      what to bring, one name a line; rsync's options are the arguments
+#   AGENT      the forwarded agent's socket, where the server has not set SSH_AUTH_SOCK itself; removed at the end
 # rsync's lines go to stdout as they are; the exit code is its own. Before: "@remote1 fail REASON", exit code 1.
 : "${PROJECT:?}" "${WORK:?}" "${PEER_HOST:?}" "${PEER_PORT:?}" "${PEER_USER:?}" "${HOST_KEY:?}" "${PEER_PATH:?}"
-: "${PROBE?}" "${NAMES?}"
+: "${PROBE?}" "${NAMES?}" "${AGENT?}"
 LC_ALL=C
 export LC_ALL PEER_HOST PEER_PORT PEER_USER
 
@@ -19,8 +20,11 @@ fail() {
 command -v ssh >/dev/null 2>&1 || fail "it has no ssh"
 command -v rsync >/dev/null 2>&1 || fail "it has no rsync"
 umask 077
+trap 'rm -rf "$WORK" ${AGENT:+"$AGENT"}' EXIT
 mkdir -p "$WORK" || fail "cannot make $WORK"
-trap 'rm -rf "$WORK"' EXIT
+if [ -n "$AGENT" ]; then
+  export SSH_AUTH_SOCK="$AGENT"
+fi
 trap 'exit 143' HUP INT PIPE TERM
 cd "$WORK" || fail "cannot enter $WORK"
 printf 'remote-peer %s\n' "$HOST_KEY" >known_hosts || fail "cannot write to $WORK"
