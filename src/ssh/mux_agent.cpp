@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <utility>
 
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/hashing.hpp"
@@ -46,7 +45,7 @@ bool MuxAgent::serve() {
     std::string& unsent = link.talk.unsent();
     if (!unsent.empty()) {
       const ssize_t sent =
-          uninterrupted([&] { return ::send(link.fd.get(), unsent.data(), unsent.size(), MSG_NOSIGNAL); });
+          uninterrupted([&] { return ::write(link.fd.get(), unsent.data(), unsent.size()); });
       if (sent < 0 && !would_block()) {
         link.talk.end();
       }
