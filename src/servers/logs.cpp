@@ -10,6 +10,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <remote/error.hpp>
+#include <sys/file.h>
 
 #include "base/paths.hpp"
 
@@ -90,6 +91,10 @@ void CommandLog::give_up(std::string_view reason) {
 }
 
 void prune_logs(const fs::path& logs_folder, std::size_t kept) {
+  const UniqueFd lock(::open(logs_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!lock || ::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return;  // a command on many servers makes a folder for each, and one thread of it is at this
+  }
   std::vector<fs::path> folders = entries_of(logs_folder);
   std::erase_if(folders, [](const fs::path& entry) { return !is_log_folder(entry.filename().string()); });
   if (folders.size() <= kept) {
@@ -99,7 +104,7 @@ void prune_logs(const fs::path& logs_folder, std::size_t kept) {
   folders.resize(folders.size() - kept);
   for (const fs::path& folder : folders) {
     std::error_code error;
-    fs::remove_all(folder, error);  // another process may be at it too
+    fs::remove_all(folder, error);
   }
 }
 

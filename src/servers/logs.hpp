@@ -46,7 +46,8 @@ class CommandLog {
   bool closed_ = false;
 };
 
-// Removes all but the newest `kept` log folders. Folders of another form stay.
+// Removes all but the newest `kept` log folders; nothing while another thread or process does. Folders of
+// another form stay.
 void prune_logs(const std::filesystem::path& logs_folder, std::size_t kept);
 
 }  // namespace remote::servers
