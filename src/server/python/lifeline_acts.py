@@ -128,14 +128,9 @@ class Acts:
 
     def failure(self, job):
         """Of a job whose attempt has ended: RANK, KIND and CODE of its first failed worker where it is an agent, else its own; and its mark."""
-        rank, kind, code, words = job.rank, job.round[1], job.round[2], "job.err"
-        if self.agents and kind == "exit":
-            worker = read_words(os.path.join(job.folder, "failures", "agent"))
-            if len(worker) > 2 and worker[0].isdigit() and worker[1] in ("exit", "signal") and worker[2].isdigit():
-                rank, kind, code = int(worker[0]), worker[1], worker[2]
-                words = os.path.join("ranks", "%d.err" % rank)
-                if (kind, code) == ("signal", "9") and os.path.exists(os.path.join(job.folder, "oom")):
-                    kind = "oom"
+        worker = job.failed_worker() if self.agents and job.round[1] == "exit" else None
+        rank, kind, code = worker or (job.rank,) + job.round[1:3]
+        words = os.path.join("ranks", "%d.err" % rank) if worker else "job.err"
         return rank, kind, code, mark_of(os.path.join(job.folder, words))
 
     def note_attempt(self, number, began, failed, begins, why, left_out):
