@@ -50,6 +50,10 @@ fi
 echo 'import no_such_module' >missing.py
 code 1 torch-launch --cmd 'python3 missing.py'
 says 'hint: Python there has no module no_such_module: name what has it in requirements.txt, then run `remote prepare`'
+# pdb without a terminal, where breakpoint() does not wait for `remote attach`
+echo 'breakpoint()' >stops.py
+code 1 launch --rsync --follow --nproc-per-node 1 -- python3 stops.py
+says 'hint: breakpoint() waits for `remote attach` where the launch has --enable-stacks'
 # one that the program can do without is not why it failed
 printf '%s\n' 'import sys' 'print("No module named triton", file=sys.stderr)' 'sys.exit("CUDA out of memory")' >warns.py
 code 1 torch-launch --cmd 'python3 warns.py'

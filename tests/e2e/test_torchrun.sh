@@ -243,6 +243,8 @@ until_true again
 order 3 'sys.exit(3)'
 code 1 job-wait --launch 17
 has 'rank 3 on node-2 failed first (exit 3, ' err
+code 0 job-list --launch 17 --ranks
+has 'ended after rank 3'
 code 1 job-tail --launch 17 --rank 2 --no-follow
 [ "$(grep -c 'rank 2 begins' "$work/out")" = 2 ] || fail 'a line comes twice'
 code 0 report --launch 17 --json

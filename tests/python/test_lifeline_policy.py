@@ -1,10 +1,12 @@
 """What a lifeline decides, without a socket, a file or a clock. Run by LifelinePolicy (tests/integration/lifeline_loop_test.cpp)."""
 import os
+import shutil
 import sys
-import types
+import tempfile
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
+from lifeline_job import Job
 from lifeline_policy import Policy
 
 
@@ -14,8 +16,10 @@ class PolicyTest(unittest.TestCase):
         request.update((key, [value]) for key, value in more.items())
         self.sent = []
         self.files = []
-        self.job = types.SimpleNamespace(id="j0", rank=3, ended=False, failed=False)
-        other = types.SimpleNamespace(id="j1", rank=4, ended=False, failed=False)
+        self.folder = tempfile.mkdtemp()
+        self.addCleanup(shutil.rmtree, self.folder)
+        self.job = Job(self.folder, "j0", 3)
+        other = Job(self.folder, "j1", 4)
         return Policy(request, [self.job, other], 100.0, self.sent.append, lambda *file: self.files.append(file))
 
     def test_a_failed_rank_ends_all_after_the_grace(self):
@@ -31,6 +35,18 @@ class PolicyTest(unittest.TestCase):
         self.assertEqual(policy.jobs_to_kill(240.0), ["j1"])
         self.assertTrue(policy.is_over(250.0, True, True))  # three times are enough
         self.assertEqual(policy.jobs_to_kill(250.0), [])
+
+    def test_of_an_agent_the_worker_is_named(self):
+        policy = self.policy()
+        os.makedirs(os.path.join(self.job.folder, "failures"))
+        for name, text in (("result", "exit 1 1700000000000\n"), ("failures/agent", "5 signal 9 1700000000000 torchrun\n3 signal 15 1700000000001 torchrun\n")):
+            with open(os.path.join(self.job.folder, name), "w") as file:
+                file.write(text)
+        ended, failure = self.job.look()
+        self.assertTrue(ended)
+        policy.note_end(self.job, failure, 200.0)
+        self.assertEqual(self.sent, ["ended 5 signal 9", "end rank:5"])
+        self.assertEqual(policy.verdict([])[1:], ("rank 5 on a (signal 9)", 5))
 
     def test_a_job_that_ended_well_ends_nothing(self):
         policy = self.policy()

@@ -146,6 +146,11 @@ std::string verdict_hint(const Verdict& verdict) {
         "Python there has no module {}: name what has it in requirements.txt, then run `remote prepare`{}",
         name, name == "torch" ? "; Debian has it as python3-torch" : "");
   }
+  if (trim(last_word(verdict)) == "bdb.BdbQuit") {
+    return "breakpoint() waits for `remote attach` where the launch has --enable-stacks, as torch-launch has "
+           "by "
+           "itself; --env PYTHONBREAKPOINT=0 skips it";
+  }
   for (const std::string& line : verdict.last_lines) {
     if (line.find("python: command not found") != std::string::npos ||
         line.find("python: not found") != std::string::npos) {

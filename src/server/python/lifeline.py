@@ -113,7 +113,7 @@ class Lifeline(Peers):
         import lifeline_news  # not at the start: it takes its time to import
 
         state, why, rank = self.policy.verdict([job.result() or [] for job in self.jobs])
-        failed = [job.folder for job in self.jobs if job.rank == rank]
+        failed = [job.folder for job in self.jobs if job.failed and job.first_failure("")[0] == rank]
         if failed:
             lines = lifeline_news.last_lines(failed[0], ("job.err", "job.out"))
         elif rank is not None:
@@ -130,7 +130,8 @@ class Lifeline(Peers):
         lines = quote(lifeline_news.last_lines(job.folder, ("job.err", "job.out")))
         if len(lines) > 3500:  # without half a character in front
             lines = lines[-3500:].partition("%0A")[2]
-        self.told += ["tail %d %s" % (job.rank, lines), "ended %d %s" % (job.rank, failure)]
+        rank, failure = job.first_failure(failure)
+        self.told += ["tail %d %s" % (rank, lines), "ended %d %s" % (rank, failure)]
         self.broadcast(self.told[-2])
 
     def tell_how_it_is(self):

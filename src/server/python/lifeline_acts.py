@@ -140,20 +140,14 @@ class Acts:
 
     def failure(self, job):
         """Of a job whose attempt has ended: RANK, KIND and CODE of its first failed worker where it has such, else its own; and its mark."""
-        rank, kind, code, words = job.rank, job.round[1], job.round[2], "job.err"
-        if self.agents and kind == "exit":
-            worker = read_words(os.path.join(job.folder, "failures", "agent"))
-            if len(worker) > 2 and worker[0].isdigit() and worker[1] in ("exit", "signal") and worker[2].isdigit():
-                rank, kind, code = int(worker[0]), worker[1], worker[2]
-                if not self.lifeline.hosts or os.path.exists(os.path.join(job.folder, "ranks", "%d.err" % rank)):
-                    words = os.path.join("ranks", "%d.err" % rank)
-                if (kind, code) == ("signal", "9") and os.path.exists(os.path.join(job.folder, "oom")):
-                    kind = "oom"
-            elif self.lifeline.hosts:
-                return rank, kind, code, "peer"  # mpirun, or its daemon, has ended because of a rank of another server
-        if self.lifeline.hosts and (kind, code) == ("signal", "15"):
-            return rank, kind, code, "peer"  # as mpirun ends ranks when another one has failed
-        return rank, kind, code, mark_of(os.path.join(job.folder, words))
+        worker = job.failed_worker() if self.agents and job.round[1] == "exit" else None
+        rank, kind, code = worker or (job.rank,) + job.round[1:3]
+        if self.lifeline.hosts and worker is None and kind == "exit":
+            return rank, kind, code, "peer"  # mpirun, or its daemon, has ended because of a rank of another server
+        words = os.path.join(job.folder, "ranks", "%d.err" % rank)
+        if worker is None or (self.lifeline.hosts and not os.path.exists(words)):  # mpirun's only rank here
+            words = os.path.join(job.folder, "job.err")
+        return rank, kind, code, mark_of(words)
 
     def note_attempt(self, number, began, failed, begins, why, left_out):
         """For status.sh: NUMBER BEGAN FAILED NEXT CAUSE CODE RANK LEFT SERVER."""

@@ -99,6 +99,7 @@ class Job:
         self.rank = rank
         self.ended = False
         self.failed = False
+        self.worker = None  # of an agent that has failed: RANK, KIND and CODE of the worker that it failed of
         self.round = None  # of a launch that may begin anew: (attempt, kind, code) of its last end
         self.supervisor = self.main = ()
         self.sizes = (0, 0)
@@ -139,7 +140,28 @@ class Job:
         stopped = os.path.exists(os.path.join(self.folder, "stop")) or read_second(self.id + ".stop")
         if stopped or result[0] == "never" or result[:2] == ["exit", "0"]:
             return True, None
+        self.worker = self.failed_worker() if result[0] == "exit" else None
         return True, " ".join(result)
+
+    def failed_worker(self):
+        """Of the job of an agent: RANK, KIND and CODE of the worker that failed first; None where there is none."""
+        try:
+            with open(os.path.join(self.folder, "failures", "agent"), "rb") as file:
+                lines = [line.decode(errors="replace").split() for line in file if line.endswith(b"\n")]
+        except OSError:
+            return None
+        for words in lines:
+            if len(words) < 3 or not words[0].isdigit() or words[1] not in ("exit", "signal") or not words[2].isdigit():
+                return None
+            if words[1:3] == ["signal", "15"] and words[4:5] == ["mpirun"]:
+                continue  # as mpirun ends ranks when another one has failed
+            oom = words[1:3] == ["signal", "9"] and os.path.exists(os.path.join(self.folder, "oom"))
+            return int(words[0]), "oom" if oom else words[1], words[2]
+        return None
+
+    def first_failure(self, failure):
+        """The rank to name where the job has failed, and what to say of it."""
+        return (self.rank, failure) if self.worker is None else (self.worker[0], " ".join(self.worker[1:]))
 
     def read_round(self):
         words = read_words(os.path.join(self.folder, "ended"))

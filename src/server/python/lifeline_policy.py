@@ -166,9 +166,10 @@ class Policy:
         if failure is None:
             return
         job.failed = True
-        self.failures.append((job.rank, failure, self.own))
-        self.broadcast("ended %d %s" % (job.rank, failure))
-        by = "rank:%d" % job.rank
+        rank, told = job.first_failure(failure)
+        self.failures.append((rank, told, self.own))
+        self.broadcast("ended %d %s" % (rank, told))
+        by = "rank:%d" % rank
         # An agent that a signal ended, or that is gone, has left; one that gives up has ended the launch. Without the
         # agent on the first server nobody finds the others any more.
         if self.needed and not self.is_hub and failure.split()[0] in ("signal", "gone"):
