@@ -79,6 +79,7 @@ class Server:
         self.lives = not idle
         self.dies_at = None
         self.job = types.SimpleNamespace(id="job-" + name, rank=world.names.index(name), ended=False, failed=False, round=None)
+        self.job.first_failure = lambda failure: (self.job.rank, failure)
         self.until = None
         self.lease_until = 0.0
         self.killer = None  # when the kill that goes on is done
