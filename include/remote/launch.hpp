@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <remote/error.hpp>
@@ -33,6 +34,16 @@ struct Container {
   std::string workdir{};            // where the command runs; relative: in the project's folder; empty: there
   std::string pull = "missing";     // when the image is fetched before a start: missing, always or never
 };
+
+// How many ranks a server gets: a number, or one for each of its GPUs or cores. `gpu` is "auto": without
+// GPUs, one for each core.
+enum class OnePer { gpu, core };
+using RanksPerServer = std::variant<OnePer, int>;
+inline constexpr int most_ranks_per_server = 4096;
+// As --nproc-per-node takes it: "auto", "cpu", "4".
+std::string to_string(const RanksPerServer& ranks);
+// Takes torchrun's "gpu" for "auto". nullopt: no such word, and no number from 1 to most_ranks_per_server.
+std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text);
 
 // A server of a launch, as a hostfile names it.
 struct LaunchHost {
@@ -81,7 +92,7 @@ struct LaunchRequest {
   std::vector<std::string> servers{};  // names or globs; none: all of the project
   // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
   std::vector<LaunchHost> hosts{};
-  std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
+  RanksPerServer nproc = OnePer::gpu;
   std::optional<int> nodes{};        // for a login node of Slurm: how many nodes; default: 1
   bool requeue = false;              // for a login node of Slurm: see JobRequest
   std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
@@ -124,8 +135,8 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
-  // What it has for itself on each of its servers. Of `nproc` then "auto" is as many ranks as GPUs, or else
-  // as cores.
+  // What it has for itself on each of its servers. OnePer::gpu is then as many ranks as GPUs of these, or
+  // else as cores.
   LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
@@ -148,7 +159,7 @@ struct LaunchSetting {
 struct LaunchDefaults {
   std::map<std::string, LaunchSetting> settings{};  // all that follows, by key; variables as "env NAME"
   std::optional<std::string> command{};
-  std::optional<std::string> nproc{};
+  std::optional<RanksPerServer> nproc{};
   Env env{};
   std::vector<std::string> servers{};
   std::optional<std::string> launcher{};

@@ -16,16 +16,6 @@
 namespace remote::config {
 namespace {
 
-// The numbers are those of --nproc-per-node.
-void check_nproc(const Section& section, const Found<std::string>& found) {
-  const auto number = parse_number<int>(found.value);
-  const bool word = found.value == "auto" || found.value == "gpu";
-  if (!word && (!number || *number < 1 || *number > 4096)) {
-    throw section.error(found.mark, "'nproc_per_node' must be a whole number from 1 up, or auto, and is '" +
-                                        printable(found.value) + "'");
-  }
-}
-
 // Minutes, as --hang-after.
 std::optional<std::chrono::seconds> read_hang_after(const Section& section) {
   constexpr double most = 100000;
@@ -140,8 +130,13 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
     return found;
   };
   take("cmd", usual.command);
-  if (const auto found = take("nproc_per_node", usual.nproc)) {
-    check_nproc(section, *found);
+  if (const auto found = section.text("nproc_per_node")) {
+    usual.nproc = parse_ranks_per_server(found->value);
+    if (!usual.nproc) {
+      throw section.error(found->mark,
+                          "'nproc_per_node' must be a whole number from 1 up, or auto, and is '" +
+                              printable(found->value) + "'");
+    }
   }
   if (const auto found = take("launcher", usual.launcher)) {
     settings.launcher_mark = found->mark;

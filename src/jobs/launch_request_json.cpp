@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
 #include "base/json.hpp"
 
@@ -25,6 +27,9 @@ void put(Json& json, const char* name, const Value& value) {
 void put(Json& json, const char* name, const std::chrono::seconds& value) {
   json[name] = value.count();
 }
+void put(Json& json, const char* name, const RanksPerServer& value) {
+  json[name] = to_string(value);
+}
 
 template <typename Value>
 void get(const Json& json, const char* name, std::optional<Value>& value) {
@@ -43,6 +48,15 @@ void get(const Json& json, const char* name, std::chrono::seconds& value) {
   auto count = static_cast<std::int64_t>(value.count());
   get(json, name, count);
   value = std::chrono::seconds(std::clamp<std::int64_t>(count, 0, most));
+}
+void get(const Json& json, const char* name, RanksPerServer& value) {
+  std::string text = to_string(value);
+  get(json, name, text);
+  const auto ranks = parse_ranks_per_server(text);
+  if (!ranks) {
+    throw Error("not a launch record", fmt::format("'{}' is '{}'", name, text));
+  }
+  value = *ranks;
 }
 
 // What is written and read alike.

@@ -60,7 +60,7 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   LaunchRequest& request = record.request.emplace();
   request.servers = {"gpu*"};
   request.hosts = {{.name = "first", .slots = 3, .gpus = {0, 2}, .without_gpus = true}};
-  request.nproc = "cpu";
+  request.nproc = OnePer::core;
   request.env = {{"MODE", "slow"}, {"API_TOKEN", "hunter2"}, {"MODE", "fast"}};
   request.image = "none";
   request.torchrun = {.rendezvous = "c10d", .nodes = "1:2", .max_restarts = 3};

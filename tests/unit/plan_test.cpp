@@ -371,8 +371,8 @@ TEST(Plan, RefusesWhatCannotBe) {
 
 TEST(Plan, OnlyVisibleGpusCount) {
   const auto ranks = [](const std::string& devices, int gpus = 8) {
-    return resolve_nproc("auto", gpus, 16,
-                         {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
+    return number_of_ranks(OnePer::gpu, gpus, 16,
+                           {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
   };
   EXPECT_EQ(ranks("2,3"), 2);
   EXPECT_EQ(ranks(" 2 , 3"), 2);
@@ -382,8 +382,8 @@ TEST(Plan, OnlyVisibleGpusCount) {
   EXPECT_EQ(ranks("0,1", 0), 2) << "no nvidia-smi told how many there are";
   EXPECT_EQ(ranks(""), 16);
   EXPECT_EQ(ranks("-1"), 16);
-  EXPECT_EQ(resolve_nproc("3", 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
-  EXPECT_EQ(resolve_nproc("gpu", 2, 8), 2);
+  EXPECT_EQ(number_of_ranks(3, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
+  EXPECT_EQ(number_of_ranks(OnePer::core, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 16);
 }
 
 TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
@@ -412,12 +412,22 @@ TEST(Plan, OptionsOfTheInterpreterGetOne) {
 }
 
 TEST(Plan, ResolvesRanksPerServer) {
-  EXPECT_EQ(resolve_nproc("3", 0, 8), 3);
-  EXPECT_EQ(resolve_nproc("auto", 2, 8), 2);
-  EXPECT_EQ(resolve_nproc("auto", 0, 8), 8);
-  for (const char* bad : {"0", "-1", "x", "", "2x", "99999"}) {
-    EXPECT_THROW(resolve_nproc(bad, 1, 1), Error) << bad;
+  const auto ranks = [](std::string_view text, int gpus) {
+    return number_of_ranks(parse_ranks_per_server(text).value(), gpus, 8);
+  };
+  EXPECT_EQ(ranks("3", 0), 3);
+  EXPECT_EQ(ranks("4096", 0), 4096);
+  EXPECT_EQ(ranks("auto", 2), 2);
+  EXPECT_EQ(ranks("auto", 0), 8);
+  EXPECT_EQ(ranks("gpu", 2), 2);
+  EXPECT_EQ(ranks("cpu", 2), 8);
+  for (const char* bad : {"0", "-1", "x", "", "2x", "4097", "99999"}) {
+    EXPECT_EQ(parse_ranks_per_server(bad), std::nullopt) << bad;
   }
+  for (const char* word : {"auto", "cpu", "3"}) {
+    EXPECT_EQ(to_string(parse_ranks_per_server(word).value()), word);
+  }
+  EXPECT_EQ(to_string(parse_ranks_per_server("gpu").value()), "auto");
 }
 
 std::string torchrun_target(const std::string& command) {

@@ -7,7 +7,6 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
-#include <remote/launch_texts.hpp>
 
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
@@ -137,7 +136,7 @@ TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchD
 // A launcher as the command would start its ranks once for each rank.
 void refuse_other_launcher(const std::string& name, const LaunchRequest& request) {
   const std::string other = other_launcher(request.command);
-  const bool one_each = request.nproc == "1" ||
+  const bool one_each = request.nproc == RanksPerServer(1) ||
                         (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
                           return host.slots == 1;
                         }));
@@ -154,6 +153,15 @@ void refuse_other_launcher(const std::string& name, const LaunchRequest& request
                   : other == "srun" ? ""
                                     : "--launcher torchrun ",
                   name == "launch" ? "./program" : "train.py", other));
+}
+
+RanksPerServer ranks_of(const std::string& text) {
+  const auto ranks = parse_ranks_per_server(text);
+  if (!ranks) {
+    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
+                       fmt::format("it is a number from 1 to {}, or auto", most_ranks_per_server));
+  }
+  return *ranks;
 }
 
 // The command line wins over configs.yaml.
@@ -192,11 +200,12 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
     request.servers = usual.servers;
   }
   request.lease = arguments.lease.choose(usual);
-  const std::optional<std::string> nproc = arguments.nproc ? arguments.nproc : usual.nproc;
-  launch.one_a_server =
-      arguments.kind == Kind::any && !nproc && request.lease.gpus == 0 &&
-      std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
-  request.nproc = nproc.value_or(arguments.kind == Kind::any && request.lease.gpus == 0 ? "1" : "auto");
+  const std::optional<RanksPerServer> nproc = arguments.nproc ? ranks_of(*arguments.nproc) : usual.nproc;
+  const bool one = !nproc && arguments.kind == Kind::any && request.lease.gpus == 0;
+  launch.one_a_server = one && std::ranges::none_of(request.hosts, [](const LaunchHost& host) {
+                          return host.slots.has_value();
+                        });
+  request.nproc = one ? 1 : nproc.value_or(OnePer::gpu);
   refuse_other_launcher(arguments.name, request);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
   request.torchrun = torchrun_options(arguments, usual, request.launcher);
@@ -286,7 +295,6 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     return 0;
   }
   if (launch.rsync || launch.ask_rsync) {
-    check_nproc(request.nproc);  // what is wrong is said before anything is sent
     std::vector<std::string> servers = request.servers;
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);

@@ -3,6 +3,8 @@
 
 #include <remote/launch.hpp>
 
+#include "base/strings.hpp"
+
 namespace remote {
 namespace {
 
@@ -11,6 +13,23 @@ constexpr std::array<std::string_view, 5> names{"exit", "signal", "oom", "lost",
 constexpr std::array<std::string_view, 3> actions{"leave", "kill", "restart"};
 
 }  // namespace
+
+std::string to_string(const RanksPerServer& ranks) {
+  const int* number = std::get_if<int>(&ranks);
+  return number != nullptr ? std::to_string(*number) : ranks == RanksPerServer(OnePer::core) ? "cpu" : "auto";
+}
+
+std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text) {
+  if (text == "auto" || text == "gpu") {
+    return OnePer::gpu;
+  }
+  if (text == "cpu") {
+    return OnePer::core;
+  }
+  const auto number = parse_number<int>(text);
+  return number && *number >= 1 && *number <= most_ranks_per_server ? std::optional<RanksPerServer>(*number)
+                                                                    : std::nullopt;
+}
 
 std::string_view to_string(RestartCause cause) {
   return names.at(static_cast<std::size_t>(cause));
