@@ -57,14 +57,28 @@ struct LaunchHost {
   bool without_gpus = false;
 };
 
+// How the agents of torchrun find each other; static_: without names, and without restarts of nodes.
+enum class RendezvousMethod { static_, c10d };
+// The word of --rdzv: "static".
+std::string_view to_string(RendezvousMethod method);
+std::optional<RendezvousMethod> parse_rendezvous(std::string_view name);
+
+// How many servers a launch needs, and has.
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+  bool operator==(const NodeRange&) const = default;
+};
+// "2" or "1:4".
+std::string to_string(const NodeRange& nodes);
+std::optional<NodeRange> parse_node_range(std::string_view text);
+
 // What the launcher torchrun takes besides.
 struct TorchrunOptions {
-  // How the agents find each other: "static" (no names, no restarts of nodes) or "c10d". Default: c10d where
-  // `nodes` or `max_restarts` ask for it, else static.
-  std::optional<std::string> rendezvous{};
-  // "MIN:MAX" or "N": how many servers the launch needs, and has. MAX and N must be the number of its
-  // servers. Default: all.
-  std::optional<std::string> nodes{};
+  // Default: c10d where `nodes` or `max_restarts` ask for it, else static_.
+  std::optional<RendezvousMethod> rendezvous{};
+  // `most` must be the number of its servers. Default: all.
+  std::optional<NodeRange> nodes{};
   std::optional<int> max_restarts{};  // how often the workers start again after a failure; default: 0
 };
 
@@ -72,6 +86,9 @@ struct TorchrunOptions {
 // set INIT_METHOD, for programs that hand it to init_process_group(): tcp: "tcp://MASTER_ADDR:MASTER_PORT";
 // file: "file:///…", a file of the launch's own that all servers share.
 enum class InitMethod { env, tcp, file };
+// The word of configs.yaml: "env".
+std::string_view to_string(InitMethod method);
+std::optional<InitMethod> parse_init_method(std::string_view name);
 
 // What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
 // for want of memory; a server that was lost; standing still (LaunchRequest::hang_after).

@@ -89,9 +89,9 @@ TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";
   expect_golden("plan_torchrun.txt", cli::plan_text(make_plan(spec, two)));
-  spec.torchrun.rendezvous = "c10d";
+  spec.torchrun.rendezvous = RendezvousMethod::c10d;
   expect_golden("plan_torchrun_c10d.txt", cli::plan_text(make_plan(spec, two)));
-  spec.torchrun = {.nodes = "1:2", .max_restarts = 3};
+  spec.torchrun = {.nodes = NodeRange{1, 2}, .max_restarts = 3};
   expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
@@ -109,10 +109,10 @@ TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
   EXPECT_EQ(value_of(agent, "NODE_RANK"), "1");
   EXPECT_EQ(value_of(agent, "MASTER_PORT"), "20500");
   EXPECT_EQ(value_of(agent, "RANK"), "(unset)");  // torch_agent.py takes a process with it for a worker
-  spec.torchrun.rendezvous = "c10d";
+  spec.torchrun.rendezvous = RendezvousMethod::c10d;
   EXPECT_NE(make_plan(spec, two).processes[1].command.find("--rdzv_endpoint=10.0.0.1:\"$MASTER_PORT\" "),
             std::string::npos);
-  spec.torchrun = {.nodes = "1:2"};
+  spec.torchrun = {.nodes = NodeRange{1, 2}};
   EXPECT_THROW(make_plan(spec, two), Error);
 }
 
@@ -451,29 +451,32 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   };
   EXPECT_EQ(needed({}), std::nullopt);
   EXPECT_FALSE(meets_by_c10d());
-  EXPECT_EQ(needed({.nodes = "2"}), std::nullopt);
-  EXPECT_EQ(needed({.nodes = "2:2"}), std::nullopt);
+  EXPECT_EQ(needed({.nodes = parse_node_range("2")}), std::nullopt);
+  EXPECT_EQ(needed({.nodes = parse_node_range("2:2")}), std::nullopt);
   EXPECT_FALSE(meets_by_c10d());
-  EXPECT_EQ(needed({.nodes = "1:2"}), 1);
+  EXPECT_EQ(needed({.nodes = parse_node_range("1:2")}), 1);
   EXPECT_TRUE(meets_by_c10d());
   EXPECT_EQ(needed({.max_restarts = 1}), std::nullopt);
   EXPECT_TRUE(meets_by_c10d());
-  needed({.rendezvous = "static", .max_restarts = 1});
+  needed({.rendezvous = RendezvousMethod::static_, .max_restarts = 1});
   EXPECT_FALSE(meets_by_c10d());
-  for (const char* bad : {"", "0", "3", "1", "2:1", "1:3", "0:2", "a:2", "1:", ":2", "1:2:2", "-1:2"}) {
-    EXPECT_THROW(needed({.nodes = bad}), Error) << bad;
+  for (const char* bad : {"", "0", "2:1", "0:2", "a:2", "1:", ":2", "1:2:2", "-1:2"}) {
+    EXPECT_EQ(parse_node_range(bad), std::nullopt) << bad;
   }
-  EXPECT_THROW(needed({.rendezvous = "etcd"}), Error);
-  EXPECT_THROW(needed({.rendezvous = "static", .nodes = "1:2"}), Error);
+  for (const NodeRange bad : {NodeRange{3, 3}, {1, 1}, {1, 3}, {0, 2}, {3, 2}}) {
+    EXPECT_THROW(needed({.nodes = bad}), Error) << to_string(bad);
+  }
+  EXPECT_EQ(parse_rendezvous("etcd"), std::nullopt);
+  EXPECT_THROW(needed({.rendezvous = RendezvousMethod::static_, .nodes = NodeRange{1, 2}}), Error);
   EXPECT_THROW(needed({.max_restarts = -1}), Error);
   spec.init_method = InitMethod::file;
-  EXPECT_NO_THROW(needed({.rendezvous = "c10d"}));
+  EXPECT_NO_THROW(needed({.rendezvous = RendezvousMethod::c10d}));
   EXPECT_THROW(needed({.max_restarts = 1}), Error);
-  EXPECT_THROW(needed({.nodes = "1:2"}), Error);
-  EXPECT_THROW(needed({.nodes = "1:2", .max_restarts = 0}), Error);
+  EXPECT_THROW(needed({.nodes = NodeRange{1, 2}}), Error);
+  EXPECT_THROW(needed({.nodes = NodeRange{1, 2}, .max_restarts = 0}), Error);
   spec.init_method = InitMethod::tcp;
   EXPECT_NO_THROW(needed({}));
-  EXPECT_THROW(needed({.rendezvous = "c10d"}), Error);
+  EXPECT_THROW(needed({.rendezvous = RendezvousMethod::c10d}), Error);
   spec.init_method = InitMethod::env;
   spec.launcher = "ranks";
   EXPECT_THROW(needed({.max_restarts = 0}), Error);

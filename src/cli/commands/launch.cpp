@@ -42,7 +42,7 @@ struct LaunchArguments {
   WorkdirOption workdir;
   HostOptions hosts;
   std::optional<std::string> launcher;
-  TorchrunOptions torchrun;
+  AgentOptions agents;
   std::string mpi_agent = "lifeline";
   InitMethodOptions init_method;
   std::optional<std::string> on_failure;
@@ -121,18 +121,6 @@ struct Launch {
   LaunchDefaults usual{};
 };
 
-// What configs.yaml says for torchrun is of no effect with another launcher on the command line.
-TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchDefaults& usual,
-                                 const std::string& launcher) {
-  TorchrunOptions options = arguments.torchrun;
-  if (launcher == "torchrun" || !arguments.launcher) {
-    options.rendezvous = options.rendezvous ? options.rendezvous : usual.torchrun.rendezvous;
-    options.nodes = options.nodes ? options.nodes : usual.torchrun.nodes;
-    options.max_restarts = options.max_restarts ? options.max_restarts : usual.torchrun.max_restarts;
-  }
-  return options;
-}
-
 // A launcher as the command would start its ranks once for each rank.
 void refuse_other_launcher(const std::string& name, const LaunchRequest& request) {
   const std::string other = other_launcher(request.command);
@@ -208,7 +196,9 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   request.nproc = one ? 1 : nproc.value_or(OnePer::gpu);
   refuse_other_launcher(arguments.name, request);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
-  request.torchrun = torchrun_options(arguments, usual, request.launcher);
+  // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
+  const bool other = arguments.launcher && request.launcher != "torchrun";
+  request.torchrun = arguments.agents.choose(other ? TorchrunOptions{} : usual.torchrun);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
   arguments.init_method.choose(arguments.name, usual, request);
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
@@ -308,7 +298,7 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
 // How the ranks are started and watched.
 void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_launcher_option(command, arguments.launcher);
-  add_torchrun_options(command, arguments.torchrun);
+  arguments.agents.add(command);
   command
       .add_option("--mpi-agent", arguments.mpi_agent,
                   "mpi: how mpirun reaches the other servers: the launch's own connections (default), or the "
