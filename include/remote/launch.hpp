@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <remote/error.hpp>
@@ -34,6 +35,16 @@ struct Container {
   std::string pull = "missing";     // when the image is fetched before a start: missing, always or never
 };
 
+// How many ranks a server gets: a number, or one for each of its GPUs or cores. `gpu` is "auto": without
+// GPUs, one for each core.
+enum class OnePer { gpu, core };
+using RanksPerServer = std::variant<OnePer, int>;
+inline constexpr int most_ranks_per_server = 4096;
+// As --nproc-per-node takes it: "auto", "cpu", "4".
+std::string to_string(const RanksPerServer& ranks);
+// Takes torchrun's "gpu" for "auto". nullopt: no such word, and no number from 1 to most_ranks_per_server.
+std::optional<RanksPerServer> parse_ranks_per_server(std::string_view text);
+
 // A server of a launch, as a hostfile names it.
 struct LaunchHost {
   std::string name;            // the server's name in configs.yaml, or its hostname or internal_address
@@ -46,14 +57,28 @@ struct LaunchHost {
   bool without_gpus = false;
 };
 
+// How the agents of torchrun find each other; static_: without names, and without restarts of nodes.
+enum class RendezvousMethod { static_, c10d };
+// The word of --rdzv: "static".
+std::string_view to_string(RendezvousMethod method);
+std::optional<RendezvousMethod> parse_rendezvous(std::string_view name);
+
+// How many servers a launch needs, and has.
+struct NodeRange {
+  int least = 1;
+  int most = 1;
+  bool operator==(const NodeRange&) const = default;
+};
+// "2" or "1:4".
+std::string to_string(const NodeRange& nodes);
+std::optional<NodeRange> parse_node_range(std::string_view text);
+
 // What the launcher torchrun takes besides.
 struct TorchrunOptions {
-  // How the agents find each other: "static" (no names, no restarts of nodes) or "c10d". Default: c10d where
-  // `nodes` or `max_restarts` ask for it, else static.
-  std::optional<std::string> rendezvous{};
-  // "MIN:MAX" or "N": how many servers the launch needs, and has. MAX and N must be the number of its
-  // servers. Default: all.
-  std::optional<std::string> nodes{};
+  // Default: c10d where `nodes` or `max_restarts` ask for it, else static_.
+  std::optional<RendezvousMethod> rendezvous{};
+  // `most` must be the number of its servers. Default: all.
+  std::optional<NodeRange> nodes{};
   std::optional<int> max_restarts{};  // how often the workers start again after a failure; default: 0
 };
 
@@ -61,6 +86,9 @@ struct TorchrunOptions {
 // set INIT_METHOD, for programs that hand it to init_process_group(): tcp: "tcp://MASTER_ADDR:MASTER_PORT";
 // file: "file:///…", a file of the launch's own that all servers share.
 enum class InitMethod { env, tcp, file };
+// The word of configs.yaml: "env".
+std::string_view to_string(InitMethod method);
+std::optional<InitMethod> parse_init_method(std::string_view name);
 
 // What an attempt of a launch can end by: a rank that exited, that a signal ended, or that the kernel ended
 // for want of memory; a server that was lost; standing still (LaunchRequest::hang_after).
@@ -81,7 +109,7 @@ struct LaunchRequest {
   std::vector<std::string> servers{};  // names or globs; none: all of the project
   // In place of `servers`, in the order of the ranks; see Project::resolve_hosts().
   std::vector<LaunchHost> hosts{};
-  std::string nproc = "auto";        // ranks a server; auto: one a GPU, without GPUs one a core
+  RanksPerServer nproc = OnePer::gpu;
   std::optional<int> nodes{};        // for a login node of Slurm: how many nodes; default: 1
   bool requeue = false;              // for a login node of Slurm: see JobRequest
   std::vector<Job> after{};          // for a login node of Slurm: see JobRequest
@@ -124,8 +152,8 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
-  // What it has for itself on each of its servers. Of `nproc` then "auto" is as many ranks as GPUs, or else
-  // as cores.
+  // What it has for itself on each of its servers. OnePer::gpu is then as many ranks as GPUs of these, or
+  // else as cores.
   LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};
@@ -148,7 +176,7 @@ struct LaunchSetting {
 struct LaunchDefaults {
   std::map<std::string, LaunchSetting> settings{};  // all that follows, by key; variables as "env NAME"
   std::optional<std::string> command{};
-  std::optional<std::string> nproc{};
+  std::optional<RanksPerServer> nproc{};
   Env env{};
   std::vector<std::string> servers{};
   std::optional<std::string> launcher{};

@@ -34,7 +34,4 @@ std::vector<LaunchHost> include_hosts(const std::vector<LaunchHost>& hosts,
 std::vector<LaunchHost> exclude_hosts(const std::vector<LaunchHost>& hosts,
                                       const std::vector<LaunchHost>& named);
 
-// Returns where LaunchRequest::nproc can be this text.
-void check_nproc(const std::string& text);
-
 }  // namespace remote

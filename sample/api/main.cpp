@@ -56,7 +56,7 @@ int train(remote::Project& project, const std::string& command) {
   launch.command = command;
   launch.servers = project.server_names();
   launch.servers.resize(2);
-  launch.nproc = "1";
+  launch.nproc = 1;
   const remote::LaunchResult launched = project.launch(launch);
   if (!launched.errors.empty()) {
     return 1;

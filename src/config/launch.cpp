@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/decimal.hpp"
-#include "base/rendezvous.hpp"
 #include "base/strings.hpp"
 #include "config/section.hpp"
 #include "config/validate.hpp"
@@ -16,49 +15,29 @@
 namespace remote::config {
 namespace {
 
-// The numbers are those of --nproc-per-node.
-void check_nproc(const Section& section, const Found<std::string>& found) {
-  const auto number = parse_number<int>(found.value);
-  const bool word = found.value == "auto" || found.value == "gpu";
-  if (!word && (!number || *number < 1 || *number > 4096)) {
-    throw section.error(found.mark, "'nproc_per_node' must be a whole number from 1 up, or auto, and is '" +
-                                        printable(found.value) + "'");
-  }
-}
-
-// Minutes, as --hang-after.
-std::optional<std::chrono::seconds> read_hang_after(const Section& section) {
-  constexpr double most = 100000;
-  const auto found = section.text("hang_after");
+// The value of a key that `parse` understands. `right`: what that is, for people.
+template <typename Value>
+std::optional<Value> read_parsed(const Section& section, const char* key,
+                                 std::optional<Value> (*parse)(std::string_view), const char* right) {
+  const auto found = section.text(key);
   if (!found) {
     return std::nullopt;
   }
-  const auto minutes = parse_decimal(found->value);
-  if (!minutes || *minutes < 0 || *minutes > most) {
+  const std::optional<Value> value = parse(found->value);
+  if (!value) {
     throw section.error(found->mark,
-                        "'hang_after' must be a number of minutes, and is '" + printable(found->value) + "'");
+                        fmt::format("'{}' must be {}, and is '{}'", key, right, printable(found->value)));
   }
-  return std::chrono::seconds(std::llround(std::ceil(*minutes * 60)));
+  return value;
 }
 
-void check_rendezvous(const Section& section, const Found<std::string>& found) {
-  if (!is_rendezvous(found.value)) {
-    throw section.error(found.mark, "'rdzv' must be static or c10d, and is '" + printable(found.value) + "'");
-  }
-}
-
-void check_nnodes(const Section& section, const Found<std::string>& found) {
-  if (!parse_node_range(found.value)) {
-    throw section.error(found.mark, "'nnodes' must be MIN:MAX, such as 1:4, or a number, and is '" +
-                                        printable(found.value) + "'");
-  }
-}
-
-std::optional<InitMethod> parse_init_method(std::string_view word) {
-  return word == "env"    ? std::optional(InitMethod::env)
-         : word == "tcp"  ? std::optional(InitMethod::tcp)
-         : word == "file" ? std::optional(InitMethod::file)
-                          : std::nullopt;
+// Minutes, as --hang-after.
+std::optional<std::chrono::seconds> parse_minutes(std::string_view text) {
+  constexpr double most = 100000;
+  const auto minutes = parse_decimal(text);
+  return minutes && *minutes >= 0 && *minutes <= most
+             ? std::optional(std::chrono::seconds(std::llround(std::ceil(*minutes * 60))))
+             : std::nullopt;
 }
 
 std::vector<std::string> read_globs(const Section& section, const std::vector<Server>& servers) {
@@ -140,18 +119,14 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
     return found;
   };
   take("cmd", usual.command);
-  if (const auto found = take("nproc_per_node", usual.nproc)) {
-    check_nproc(section, *found);
-  }
+  usual.nproc =
+      read_parsed(section, "nproc_per_node", parse_ranks_per_server, "a whole number from 1 up, or auto");
   if (const auto found = take("launcher", usual.launcher)) {
     settings.launcher_mark = found->mark;
   }
-  if (const auto found = take("rdzv", usual.torchrun.rendezvous)) {
-    check_rendezvous(section, *found);
-  }
-  if (const auto found = take("nnodes", usual.torchrun.nodes)) {
-    check_nnodes(section, *found);
-  }
+  usual.torchrun.rendezvous = read_parsed(section, "rdzv", parse_rendezvous, "static or c10d");
+  usual.torchrun.nodes =
+      read_parsed(section, "nnodes", parse_node_range, "MIN:MAX, such as 1:4, or a number");
   usual.torchrun.max_restarts = section.number("max_restarts", 0, 1000000);
   if (const auto found = section.text("on_failure")) {
     if (found->value != "kill" && found->value != "leave") {
@@ -160,13 +135,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
     }
     usual.end_others = found->value == "kill";
   }
-  if (const auto found = section.text("init_method")) {
-    usual.init_method = parse_init_method(found->value);
-    if (!usual.init_method) {
-      throw section.error(found->mark,
-                          "'init_method' must be env, tcp or file, and is '" + printable(found->value) + "'");
-    }
-  }
+  usual.init_method = read_parsed(section, "init_method", parse_init_method, "env, tcp or file");
   take("init_dir", usual.init_dir);
   usual.env = section.variables("env");
   usual.servers = read_globs(section, servers);
@@ -180,13 +149,7 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
   usual.gpus = section.number("gpus", 0, 1024);
   usual.cpus = section.number("cpus", 0, 100000);
   usual.wait = section.boolean("wait");
-  if (const auto found = section.text("memory")) {
-    usual.memory = parse_size(found->value);
-    if (!usual.memory) {
-      throw section.error(found->mark, "'memory' must be a size such as 64G or 500M, and is '" +
-                                           printable(found->value) + "'");
-    }
-  }
+  usual.memory = read_parsed(section, "memory", parse_size, "a size such as 64G or 500M");
   for (const auto& found : section.texts("restart_on")) {
     for (const std::string& word : split_names({found.value})) {
       const auto cause = parse_restart_cause(word);
@@ -199,14 +162,8 @@ LaunchSettings read_launch(const YamlNode& node, const std::string& what, const 
       }
     }
   }
-  usual.hang_after = read_hang_after(section);
-  if (const auto found = section.text("on_hang")) {
-    usual.on_hang = parse_on_hang(found->value);
-    if (!usual.on_hang) {
-      throw section.error(
-          found->mark, "'on_hang' must be leave, kill or restart, and is '" + printable(found->value) + "'");
-    }
-  }
+  usual.hang_after = read_parsed(section, "hang_after", parse_minutes, "a number of minutes");
+  usual.on_hang = read_parsed(section, "on_hang", parse_on_hang, "leave, kill or restart");
   for (const auto& found : section.texts("no_restart_exit")) {
     for (const std::string& word : split_names({found.value})) {
       const auto code = parse_number<int>(word);

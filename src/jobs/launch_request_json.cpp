@@ -1,9 +1,12 @@
 #include "jobs/launch_request_json.hpp"
 
 #include <algorithm>
-#include <array>
+#include <optional>
+#include <string>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <remote/error.hpp>
 
 #include "base/json.hpp"
 
@@ -11,8 +14,6 @@ namespace remote::jobs {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-constexpr std::array init_methods{"env", "tcp", "file"};  // in the order of InitMethod
 
 template <typename Value>
 void put(Json& json, const char* name, const std::optional<Value>& value) {
@@ -45,19 +46,40 @@ void get(const Json& json, const char* name, std::chrono::seconds& value) {
   value = std::chrono::seconds(std::clamp<std::int64_t>(count, 0, most));
 }
 
-// What is written and read alike.
+// What JSON has as text.
+Json text_of(const auto& value) {
+  return to_string(value);
+}
+template <typename Value>
+Json text_of(const std::optional<Value>& value) {
+  return value ? text_of(*value) : Json(nullptr);
+}
+void get_text(const Json& json, const char* name, auto& value, const auto& parse) {
+  std::optional<std::string> text;
+  get(json, name, text);
+  const auto parsed = parse(text.value_or(""));
+  if (text && !parsed) {
+    throw Error("not a launch record", fmt::format("'{}' is '{}'", name, *text));
+  }
+  if (parsed) {
+    value = *parsed;
+  }
+}
+
+// What is written and read alike; with what parses it, where JSON has it as text.
 void visit(auto& json, auto& request, const auto& field) {
   field(json, "servers", request.servers);
-  field(json, "nproc", request.nproc);
+  field(json, "nproc", request.nproc, parse_ranks_per_server);
   field(json, "nodes", request.nodes);
   field(json, "requeue", request.requeue);
   field(json, "master_port", request.master_port);
   field(json, "image", request.image);
   field(json, "tags", request.tags);
-  field(json, "rendezvous", request.torchrun.rendezvous);
-  field(json, "nnodes", request.torchrun.nodes);
+  field(json, "rendezvous", request.torchrun.rendezvous, parse_rendezvous);
+  field(json, "nnodes", request.torchrun.nodes, parse_node_range);
   field(json, "max_restarts", request.torchrun.max_restarts);
   field(json, "mpi_over_ssh", request.mpi_over_ssh);
+  field(json, "init_method", request.init_method, parse_init_method);
   field(json, "init_dir", request.init_dir);
   field(json, "python", request.python);
   field(json, "local_rank_arg", request.local_rank_arg);
@@ -74,6 +96,7 @@ void visit(auto& json, auto& request, const auto& field) {
   field(json, "memory", request.lease.memory);
   field(json, "wait", request.lease.wait);
   field(json, "hang_after", request.hang_after);
+  field(json, "on_hang", request.on_hang, parse_on_hang);
   field(json, "no_restart_exit", request.no_restart_exit);
 }
 
@@ -81,13 +104,17 @@ void visit(auto& json, auto& request, const auto& field) {
 
 Json to_json(const LaunchRequest& request, const std::vector<std::string>& secrets) {
   Json json = Json::object();
-  visit(json, request, [](Json& to, const char* name, const auto& value) { put(to, name, value); });
+  visit(json, request, [](Json& to, const char* name, const auto& value, auto... parse) {
+    if constexpr (sizeof...(parse) > 0) {
+      to[name] = text_of(value);
+    } else {
+      put(to, name, value);
+    }
+  });
   json["restart_on"] = Json::array();
   for (const RestartCause cause : request.restart_on) {
     json["restart_on"].push_back(to_string(cause));
   }
-  json["on_hang"] = to_string(request.on_hang);
-  json["init_method"] = init_methods[static_cast<std::size_t>(request.init_method)];
   Json& hosts = json["hosts"] = Json::array();
   for (const LaunchHost& host : request.hosts) {
     Json& one = hosts.emplace_back(Json{{"name", host.name}, {"gpus", host.gpus}});
@@ -103,16 +130,18 @@ Json to_json(const LaunchRequest& request, const std::vector<std::string>& secre
 }
 
 void take_json(const Json& json, LaunchRequest& request, std::vector<std::string>& secrets) {
-  visit(json, request, [](const Json& from, const char* name, auto& value) { get(from, name, value); });
-  const auto method = std::ranges::find(init_methods, json.value("init_method", "env"));
-  request.init_method =
-      method == init_methods.end() ? InitMethod::env : static_cast<InitMethod>(method - init_methods.begin());
+  visit(json, request, [](const Json& from, const char* name, auto& value, auto... parse) {
+    if constexpr (sizeof...(parse) > 0) {
+      get_text(from, name, value, parse...);
+    } else {
+      get(from, name, value);
+    }
+  });
   for (const Json& one : json.value("restart_on", Json::array())) {
     if (const auto cause = parse_restart_cause(one.get<std::string>())) {
       request.restart_on.push_back(*cause);
     }
   }
-  request.on_hang = parse_on_hang(json.value("on_hang", "")).value_or(OnHang::leave);
   for (const Json& one : json.at("hosts")) {
     LaunchHost& host = request.hosts.emplace_back();
     host.where = "the record";

@@ -9,11 +9,9 @@
 namespace remote {
 namespace {
 
-constexpr int most_slots = 4096;
-
 int slots_of(std::string_view text, const std::string& where) {
   const auto number = parse_number<int>(text);
-  if (!number || *number < 1 || *number > most_slots) {
+  if (!number || *number < 1 || *number > most_ranks_per_server) {
     throw Error::usage(where, fmt::format("'{}' is no number of ranks", visible_line(text, 60)),
                        "it is a number from 1 up, as in HOST slots=4");
   }

@@ -5,7 +5,6 @@
 
 #include <fmt/format.h>
 #include <remote/error.hpp>
-#include <remote/launch_texts.hpp>
 
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
@@ -132,24 +131,16 @@ std::vector<std::string> tags_of(const LaunchSpec& spec, bool master) {
   return tags;
 }
 
-int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env) {
-  if (text == "cpu") {  // as torchrun has it
-    return std::max(cpus, 1);
+int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& env) {
+  if (const int* number = std::get_if<int>(&ranks)) {
+    return *number;
   }
-  if (text == "auto" || text == "gpu") {
-    const auto visible = std::find_if(env.rbegin(), env.rend(),
-                                      [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });
-    if (visible != env.rend()) {
-      gpus = visible_count(visible->second, gpus);
-    }
-    return gpus > 0 ? gpus : std::max(cpus, 1);
+  const auto visible = std::find_if(env.rbegin(), env.rend(),
+                                    [](const auto& pair) { return pair.first == "CUDA_VISIBLE_DEVICES"; });
+  if (visible != env.rend()) {
+    gpus = visible_count(visible->second, gpus);
   }
-  const auto number = parse_number<int>(text);
-  if (!number || *number < 1 || *number > 4096) {
-    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
-                       "it is a number from 1 to 4096, or auto");
-  }
-  return *number;
+  return ranks == RanksPerServer(OnePer::gpu) && gpus > 0 ? gpus : std::max(cpus, 1);
 }
 
 Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes) {
@@ -186,9 +177,10 @@ Plan make_plan(const LaunchSpec& spec, const std::vector<Node>& nodes, const Lau
       check_init_method(spec.env);
       check_init_method(node.env);
     }
-    if (node.nproc < 1) {
+    if (node.nproc < 1 || node.nproc > most_ranks_per_server) {
       throw Error::usage("cannot launch", fmt::format("{} ranks on {}", node.nproc, node.server),
-                         "start one rank at least on every server, or leave the server out");
+                         fmt::format("start from 1 to {} ranks on every server, or leave the server out",
+                                     most_ranks_per_server));
     }
     plan.world_size += node.nproc;
   }
@@ -219,11 +211,3 @@ bool needs_mpi(const std::string& launcher) {
 }
 
 }  // namespace remote::launch
-
-namespace remote {
-
-void check_nproc(const std::string& text) {
-  launch::resolve_nproc(text, 0, 1);
-}
-
-}  // namespace remote

@@ -66,9 +66,7 @@ bool needs_port(const std::string& launcher);
 // Whether Node::mpi must be known. Throws Error (usage) for a launcher that does not exist.
 bool needs_mpi(const std::string& launcher);
 
-// How many ranks --nproc-per-node means on a server: a number, or "auto" (torchrun's word "gpu" means the
-// same here): one a GPU, without GPUs one a processor core. Where `env` has CUDA_VISIBLE_DEVICES, only the
-// GPUs in it count. Throws Error (usage).
-int resolve_nproc(const std::string& text, int gpus, int cpus, const Env& env = {});
+// How many ranks a server with so much gets. Where `env` has CUDA_VISIBLE_DEVICES, only the GPUs in it count.
+int number_of_ranks(const RanksPerServer& ranks, int gpus, int cpus, const Env& env = {});
 
 }  // namespace remote::launch

@@ -53,14 +53,16 @@ std::string batch_script(const std::vector<std::string>& options, const Batch& b
 
 }  // namespace
 
-int slurm_nproc(const std::string& text, int gpus_per_node, const std::string& login) {
-  if (text != "auto" && text != "gpu") {
-    return resolve_nproc(text, 0, 1);
+int slurm_nproc(const RanksPerServer& ranks, int gpus_per_node, const std::string& login) {
+  if (const int* number = std::get_if<int>(&ranks)) {
+    return *number;
   }
-  if (gpus_per_node == 0) {
+  const bool by_core = ranks == RanksPerServer(OnePer::core);
+  if (gpus_per_node == 0 || by_core) {
     throw Error::usage(
         "launch", "how many ranks a node gets is not known, as Slurm chooses the nodes later",
-        fmt::format("give a number of ranks a node, or gpus_per_node of server '{}' in configs.yaml", login));
+        "give a number of ranks a node" +
+            (by_core ? "" : fmt::format(", or gpus_per_node of server '{}' in configs.yaml", login)));
   }
   return gpus_per_node;
 }

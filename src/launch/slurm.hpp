@@ -24,9 +24,9 @@ struct SlurmSpec {
   std::optional<Container> container{};  // what each process of the launch runs in
 };
 
-// The ranks of a node: a number; "auto" is `gpus_per_node`, 0 where that is not known. Throws Error (usage)
-// where that is not known: nobody knows yet on which nodes it will run.
-int slurm_nproc(const std::string& text, int gpus_per_node, const std::string& login);
+// The ranks of a node: a number; OnePer::gpu is `gpus_per_node`, 0 where that is not known. Throws Error
+// (usage) where it is not known: nobody knows yet on which nodes it will run.
+int slurm_nproc(const RanksPerServer& ranks, int gpus_per_node, const std::string& login);
 
 // The launch as one process, which stands for all ranks, and its batch script (Plan::batch_script). Throws
 // Error (usage), as make_plan() does, also for a launcher that does not go with Slurm.

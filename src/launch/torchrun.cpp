@@ -6,7 +6,6 @@
 #include <remote/error.hpp>
 
 #include "base/command.hpp"
-#include "base/rendezvous.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
 #include "launch/launchers.hpp"
@@ -54,34 +53,25 @@ Parts take_apart(const std::string& given) {
 // How the agents come together.
 struct Rendezvous {
   bool c10d = false;
-  int min_nodes = 1;
-  int max_nodes = 1;
+  NodeRange nodes;
   int max_restarts = 0;
-  bool elastic() const { return min_nodes < max_nodes; }
+  bool elastic() const { return nodes.least < nodes.most; }
 };
-
-// "2" or "1:4".
-void read_nodes(const std::string& text, std::size_t servers, Rendezvous& rendezvous) {
-  const auto range = parse_node_range(text);
-  if (!range) {
-    throw Error::usage(fmt::format("wrong nnodes '{}'", text),
-                       "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
-  }
-  if (static_cast<std::size_t>(range->most) != servers) {
-    throw Error::usage(
-        fmt::format("cannot launch on {} nodes", range->most),
-        fmt::format("{} chosen", servers == 1 ? "1 server is" : fmt::format("{} servers are", servers)),
-        "choose as many servers as the launch is to have at most");
-  }
-  rendezvous.min_nodes = range->least;
-  rendezvous.max_nodes = range->most;
-}
 
 Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
   Rendezvous rendezvous;
-  rendezvous.min_nodes = rendezvous.max_nodes = static_cast<int>(servers);
-  if (options.nodes) {
-    read_nodes(*options.nodes, servers, rendezvous);
+  const int all = static_cast<int>(servers);
+  rendezvous.nodes = options.nodes.value_or(NodeRange{all, all});
+  const auto [least, most] = rendezvous.nodes;
+  if (most != all) {
+    throw Error::usage(
+        fmt::format("cannot launch on {} nodes", most),
+        fmt::format("{} chosen", all == 1 ? "1 server is" : fmt::format("{} servers are", all)),
+        "choose as many servers as the launch is to have at most");
+  }
+  if (least < 1 || least > most) {
+    throw Error::usage(fmt::format("cannot launch on {} nodes at least", least),
+                       fmt::format("it is a number from 1 to {}", most));
   }
   // Where a node is lost, the workers of the others fail: without restarts that would be the end.
   constexpr int elastic_restarts = 3;
@@ -90,12 +80,8 @@ Rendezvous rendezvous_of(const TorchrunOptions& options, std::size_t servers) {
     throw Error::usage(fmt::format("wrong max_restarts {}", rendezvous.max_restarts),
                        "it is a number from 0 up");
   }
-  const std::string by_itself = rendezvous.elastic() || rendezvous.max_restarts > 0 ? "c10d" : "static";
-  const std::string name = options.rendezvous.value_or(by_itself);
-  if (!is_rendezvous(name)) {
-    throw Error::usage(fmt::format("no rendezvous '{}'", name), "there are: static, c10d");
-  }
-  rendezvous.c10d = name == "c10d";
+  rendezvous.c10d = options.rendezvous ? *options.rendezvous == RendezvousMethod::c10d
+                                       : rendezvous.elastic() || rendezvous.max_restarts > 0;
   if (!rendezvous.c10d && rendezvous.elastic()) {
     throw Error::usage("cannot launch with a static rendezvous", "it cannot go on with fewer servers",
                        "use the rendezvous c10d, or one number of nodes");
@@ -135,7 +121,7 @@ void refuse_unfit_again(const LaunchSpec& spec, const Rendezvous& rendezvous) {
 
 std::optional<int> needed(const LaunchSpec& spec, const std::vector<Node>& nodes) {
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
-  return rendezvous.elastic() ? std::optional(rendezvous.min_nodes) : std::nullopt;
+  return rendezvous.elastic() ? std::optional(rendezvous.nodes.least) : std::nullopt;
 }
 
 // The options of an agent that say how it finds the others.
@@ -177,10 +163,7 @@ std::vector<PlannedProcess> plan_agents(const LaunchSpec& spec, const std::vecto
   const Rendezvous rendezvous = rendezvous_of(spec.torchrun, nodes.size());
   refuse_unfit(spec, rendezvous);
   refuse_unfit_again(spec, rendezvous);
-  const std::string nnodes = spec.restarts ? "\"$GROUP_WORLD_SIZE\""
-                             : rendezvous.elastic()
-                                 ? fmt::format("{}:{}", rendezvous.min_nodes, rendezvous.max_nodes)
-                                 : std::to_string(nodes.size());
+  const std::string nnodes = spec.restarts ? "\"$GROUP_WORLD_SIZE\"" : to_string(rendezvous.nodes);
   const std::string restarts =
       rendezvous.max_restarts > 0 ? fmt::format(" --max_restarts={}", rendezvous.max_restarts) : "";
   std::vector<PlannedProcess> processes;

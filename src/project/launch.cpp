@@ -36,7 +36,6 @@ LaunchAttempt::LaunchAttempt(Core& core, const LaunchRequest& request, GitState 
   check_restarts();
   check_lease();
   check_hang();
-  launch::resolve_nproc(request.nproc, 1, 1);  // wrong words are found before any server is asked
   choose_servers();
   if (servers_.empty()) {
     throw Error::usage("launch", "configs.yaml has no servers", "add one under `servers:`");

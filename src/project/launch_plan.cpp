@@ -121,7 +121,7 @@ launch::Node LaunchAttempt::node_of(const config::Server& server, const servers:
   return {.server = server.name,
           .gpus = gpus,
           .cpus = answer.cpus(),
-          .nproc = slots ? *slots : launch::resolve_nproc(request_.nproc, ranks_by_gpu, ranks_by_cpu, all),
+          .nproc = slots ? *slots : launch::number_of_ranks(request_.nproc, ranks_by_gpu, ranks_by_cpu, all),
           .leased_cpus = lease.cpus,
           .env = std::move(env),
           .init_url = init_file_ ? servers::init_file_url(init_file_->folder_on(server.name)) : "",

@@ -99,7 +99,7 @@ TEST_F(ApiCallbacks, EveryCallbackMayCallTheProject) {
   LaunchRequest launch;
   launch.command = "echo rank $RANK";
   launch.python = false;
-  launch.nproc = "1";
+  launch.nproc = 1;
   launch.check = false;
   const LaunchResult launched = project->launch(launch);
   EXPECT_TRUE(launched.errors.empty());

@@ -618,9 +618,9 @@ TEST(Config, ALaunchByNameInheritsWhatItDoesNotSay) {
   EXPECT_THAT(launch_names(config), ElementsAre("small", "full"));
   const LaunchDefaults small = launch_settings(config, "small").defaults;
   EXPECT_EQ(small.command, "train.py");
-  EXPECT_EQ(small.nproc, "1");
+  EXPECT_EQ(small.nproc, RanksPerServer(1));
   const LaunchDefaults full = launch_settings(config, "full").defaults;
-  EXPECT_EQ(full.nproc, "4");
+  EXPECT_EQ(full.nproc, RanksPerServer(4));
   EXPECT_EQ(full.torchrun.max_restarts, 2);
   EXPECT_EQ(full.follow, true);
   EXPECT_THAT(full.servers, ElementsAre("a"));
@@ -634,7 +634,7 @@ TEST(Config, ALaunchByNameInheritsWhatItDoesNotSay) {
       from, ElementsAre("cmd=train.py 5 launch", "env A=base 7 launch", "env B=own 13 launches.full",
                         "env C=own 13 launches.full", "follow=yes 14 launches.full",
                         "max_restarts=2 2 launches.full", "nproc_per_node=4 6 launch", "servers=a 8 launch"));
-  EXPECT_EQ(launch_settings(config, "").defaults.nproc, "4");
+  EXPECT_EQ(launch_settings(config, "").defaults.nproc, RanksPerServer(4));
   EXPECT_EQ(launch_settings(config, "").defaults.settings.at("cmd").from, "configs.yaml:5 launch");
   EXPECT_EQ(launch_settings(read("launches: {one: }"), "one").defaults.command, std::nullopt);
 }

@@ -60,10 +60,10 @@ TEST_F(LaunchStoreTest, WhatWasAskedForIsReadAgainWithoutItsSecrets) {
   LaunchRequest& request = record.request.emplace();
   request.servers = {"gpu*"};
   request.hosts = {{.name = "first", .slots = 3, .gpus = {0, 2}, .without_gpus = true}};
-  request.nproc = "cpu";
+  request.nproc = OnePer::core;
   request.env = {{"MODE", "slow"}, {"API_TOKEN", "hunter2"}, {"MODE", "fast"}};
   request.image = "none";
-  request.torchrun = {.rendezvous = "c10d", .nodes = "1:2", .max_restarts = 3};
+  request.torchrun = {.rendezvous = RendezvousMethod::c10d, .nodes = NodeRange{1, 2}, .max_restarts = 3};
   request.init_method = InitMethod::file;
   request.restarts = 4;
   request.restart_on = {RestartCause::oom, RestartCause::lost};

@@ -89,9 +89,9 @@ TEST(PlanGolden, Torchrun) {
   LaunchSpec spec = spec_of("python train.py --epochs 2");
   spec.launcher = "torchrun";
   expect_golden("plan_torchrun.txt", cli::plan_text(make_plan(spec, two)));
-  spec.torchrun.rendezvous = "c10d";
+  spec.torchrun.rendezvous = RendezvousMethod::c10d;
   expect_golden("plan_torchrun_c10d.txt", cli::plan_text(make_plan(spec, two)));
-  spec.torchrun = {.nodes = "1:2", .max_restarts = 3};
+  spec.torchrun = {.nodes = NodeRange{1, 2}, .max_restarts = 3};
   expect_golden("plan_torchrun_elastic.txt", cli::plan_text(make_plan(spec, two)));
 }
 
@@ -109,10 +109,10 @@ TEST(Torchrun, WhatDiffersBetweenAttemptsStandsInVariables) {
   EXPECT_EQ(value_of(agent, "NODE_RANK"), "1");
   EXPECT_EQ(value_of(agent, "MASTER_PORT"), "20500");
   EXPECT_EQ(value_of(agent, "RANK"), "(unset)");  // torch_agent.py takes a process with it for a worker
-  spec.torchrun.rendezvous = "c10d";
+  spec.torchrun.rendezvous = RendezvousMethod::c10d;
   EXPECT_NE(make_plan(spec, two).processes[1].command.find("--rdzv_endpoint=10.0.0.1:\"$MASTER_PORT\" "),
             std::string::npos);
-  spec.torchrun = {.nodes = "1:2"};
+  spec.torchrun = {.nodes = NodeRange{1, 2}};
   EXPECT_THROW(make_plan(spec, two), Error);
 }
 
@@ -390,8 +390,8 @@ TEST(Plan, RefusesWhatCannotBe) {
 
 TEST(Plan, OnlyVisibleGpusCount) {
   const auto ranks = [](const std::string& devices, int gpus = 8) {
-    return resolve_nproc("auto", gpus, 16,
-                         {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
+    return number_of_ranks(OnePer::gpu, gpus, 16,
+                           {{"CUDA_VISIBLE_DEVICES", "0"}, {"CUDA_VISIBLE_DEVICES", devices}});
   };
   EXPECT_EQ(ranks("2,3"), 2);
   EXPECT_EQ(ranks(" 2 , 3"), 2);
@@ -401,8 +401,8 @@ TEST(Plan, OnlyVisibleGpusCount) {
   EXPECT_EQ(ranks("0,1", 0), 2) << "no nvidia-smi told how many there are";
   EXPECT_EQ(ranks(""), 16);
   EXPECT_EQ(ranks("-1"), 16);
-  EXPECT_EQ(resolve_nproc("3", 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
-  EXPECT_EQ(resolve_nproc("gpu", 2, 8), 2);
+  EXPECT_EQ(number_of_ranks(3, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 3);
+  EXPECT_EQ(number_of_ranks(OnePer::core, 8, 16, {{"CUDA_VISIBLE_DEVICES", "2"}}), 16);
 }
 
 TEST(Plan, AServersVariablesAreOverriddenByTheUsers) {
@@ -431,12 +431,22 @@ TEST(Plan, OptionsOfTheInterpreterGetOne) {
 }
 
 TEST(Plan, ResolvesRanksPerServer) {
-  EXPECT_EQ(resolve_nproc("3", 0, 8), 3);
-  EXPECT_EQ(resolve_nproc("auto", 2, 8), 2);
-  EXPECT_EQ(resolve_nproc("auto", 0, 8), 8);
-  for (const char* bad : {"0", "-1", "x", "", "2x", "99999"}) {
-    EXPECT_THROW(resolve_nproc(bad, 1, 1), Error) << bad;
+  const auto ranks = [](std::string_view text, int gpus) {
+    return number_of_ranks(parse_ranks_per_server(text).value(), gpus, 8);
+  };
+  EXPECT_EQ(ranks("3", 0), 3);
+  EXPECT_EQ(ranks("4096", 0), 4096);
+  EXPECT_EQ(ranks("auto", 2), 2);
+  EXPECT_EQ(ranks("auto", 0), 8);
+  EXPECT_EQ(ranks("gpu", 2), 2);
+  EXPECT_EQ(ranks("cpu", 2), 8);
+  for (const char* bad : {"0", "-1", "x", "", "2x", "4097", "99999"}) {
+    EXPECT_EQ(parse_ranks_per_server(bad), std::nullopt) << bad;
   }
+  for (const char* word : {"auto", "cpu", "3"}) {
+    EXPECT_EQ(to_string(parse_ranks_per_server(word).value()), word);
+  }
+  EXPECT_EQ(to_string(parse_ranks_per_server("gpu").value()), "auto");
 }
 
 std::string torchrun_target(const std::string& command) {
@@ -460,29 +470,32 @@ TEST(Torchrun, MeetsByC10dWhereNodesOrWorkersMayComeAgain) {
   };
   EXPECT_EQ(needed({}), std::nullopt);
   EXPECT_FALSE(meets_by_c10d());
-  EXPECT_EQ(needed({.nodes = "2"}), std::nullopt);
-  EXPECT_EQ(needed({.nodes = "2:2"}), std::nullopt);
+  EXPECT_EQ(needed({.nodes = parse_node_range("2")}), std::nullopt);
+  EXPECT_EQ(needed({.nodes = parse_node_range("2:2")}), std::nullopt);
   EXPECT_FALSE(meets_by_c10d());
-  EXPECT_EQ(needed({.nodes = "1:2"}), 1);
+  EXPECT_EQ(needed({.nodes = parse_node_range("1:2")}), 1);
   EXPECT_TRUE(meets_by_c10d());
   EXPECT_EQ(needed({.max_restarts = 1}), std::nullopt);
   EXPECT_TRUE(meets_by_c10d());
-  needed({.rendezvous = "static", .max_restarts = 1});
+  needed({.rendezvous = RendezvousMethod::static_, .max_restarts = 1});
   EXPECT_FALSE(meets_by_c10d());
-  for (const char* bad : {"", "0", "3", "1", "2:1", "1:3", "0:2", "a:2", "1:", ":2", "1:2:2", "-1:2"}) {
-    EXPECT_THROW(needed({.nodes = bad}), Error) << bad;
+  for (const char* bad : {"", "0", "2:1", "0:2", "a:2", "1:", ":2", "1:2:2", "-1:2"}) {
+    EXPECT_EQ(parse_node_range(bad), std::nullopt) << bad;
   }
-  EXPECT_THROW(needed({.rendezvous = "etcd"}), Error);
-  EXPECT_THROW(needed({.rendezvous = "static", .nodes = "1:2"}), Error);
+  for (const NodeRange bad : {NodeRange{3, 3}, {1, 1}, {1, 3}, {0, 2}, {3, 2}}) {
+    EXPECT_THROW(needed({.nodes = bad}), Error) << to_string(bad);
+  }
+  EXPECT_EQ(parse_rendezvous("etcd"), std::nullopt);
+  EXPECT_THROW(needed({.rendezvous = RendezvousMethod::static_, .nodes = NodeRange{1, 2}}), Error);
   EXPECT_THROW(needed({.max_restarts = -1}), Error);
   spec.init_method = InitMethod::file;
-  EXPECT_NO_THROW(needed({.rendezvous = "c10d"}));
+  EXPECT_NO_THROW(needed({.rendezvous = RendezvousMethod::c10d}));
   EXPECT_THROW(needed({.max_restarts = 1}), Error);
-  EXPECT_THROW(needed({.nodes = "1:2"}), Error);
-  EXPECT_THROW(needed({.nodes = "1:2", .max_restarts = 0}), Error);
+  EXPECT_THROW(needed({.nodes = NodeRange{1, 2}}), Error);
+  EXPECT_THROW(needed({.nodes = NodeRange{1, 2}, .max_restarts = 0}), Error);
   spec.init_method = InitMethod::tcp;
   EXPECT_NO_THROW(needed({}));
-  EXPECT_THROW(needed({.rendezvous = "c10d"}), Error);
+  EXPECT_THROW(needed({.rendezvous = RendezvousMethod::c10d}), Error);
   spec.init_method = InitMethod::env;
   spec.launcher = "ranks";
   EXPECT_THROW(needed({.max_restarts = 0}), Error);

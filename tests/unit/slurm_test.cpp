@@ -118,10 +118,10 @@ TEST(SlurmPlan, RefusesWhatDoesNotGoWithSlurm) {
 }
 
 TEST(SlurmPlan, KnowsHowManyRanksAutoMeansByTheConfigurationAlone) {
-  EXPECT_THROW(slurm_nproc("auto", 0, "cluster"), Error);
-  EXPECT_EQ(slurm_nproc("auto", 8, "cluster"), 8);
-  EXPECT_EQ(slurm_nproc("3", 8, "cluster"), 3);
-  EXPECT_THROW(slurm_nproc("many", 8, "cluster"), Error);
+  EXPECT_THROW(slurm_nproc(OnePer::gpu, 0, "cluster"), Error);
+  EXPECT_EQ(slurm_nproc(OnePer::gpu, 8, "cluster"), 8);
+  EXPECT_EQ(slurm_nproc(3, 8, "cluster"), 3);
+  EXPECT_THROW(slurm_nproc(OnePer::core, 8, "cluster"), Error) << "nobody knows the cores of a node";
 }
 
 TEST(SlurmPlan, AStartChoosesOptionsOfItsOwn) {

@@ -7,7 +7,6 @@
 
 #include <CLI/App.hpp>
 #include <fmt/format.h>
-#include <remote/launch_texts.hpp>
 
 #include "base/ranges.hpp"
 #include "base/strings.hpp"
@@ -43,7 +42,7 @@ struct LaunchArguments {
   WorkdirOption workdir;
   HostOptions hosts;
   std::optional<std::string> launcher;
-  TorchrunOptions torchrun;
+  AgentOptions agents;
   std::string mpi_agent = "lifeline";
   InitMethodOptions init_method;
   std::optional<std::string> on_failure;
@@ -122,18 +121,6 @@ struct Launch {
   LaunchDefaults usual{};
 };
 
-// What configs.yaml says for torchrun is of no effect with another launcher on the command line.
-TorchrunOptions torchrun_options(const LaunchArguments& arguments, const LaunchDefaults& usual,
-                                 const std::string& launcher) {
-  TorchrunOptions options = arguments.torchrun;
-  if (launcher == "torchrun" || !arguments.launcher) {
-    options.rendezvous = options.rendezvous ? options.rendezvous : usual.torchrun.rendezvous;
-    options.nodes = options.nodes ? options.nodes : usual.torchrun.nodes;
-    options.max_restarts = options.max_restarts ? options.max_restarts : usual.torchrun.max_restarts;
-  }
-  return options;
-}
-
 // A launcher as the command would start its ranks once for each rank.
 void refuse_other_launcher(Context& context, const std::string& name, const Launch& launch) {
   const LaunchRequest& request = launch.request;
@@ -152,7 +139,7 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
         fmt::format("{} starts ranks itself, and runs once on each server; {}", other, without));
     return;
   }
-  const bool one_each = request.nproc == "1" ||
+  const bool one_each = request.nproc == RanksPerServer(1) ||
                         (!request.hosts.empty() && std::ranges::all_of(request.hosts, [](const auto& host) {
                           return host.slots == 1;
                         }));
@@ -161,6 +148,15 @@ void refuse_other_launcher(Context& context, const std::string& name, const Laun
         fmt::format("remote {}: {} starts ranks itself, and would run once for every rank", name, other), "",
         fmt::format("{}; --nproc-per-node 1 runs {} once on each server", without, other));
   }
+}
+
+RanksPerServer ranks_of(const std::string& text) {
+  const auto ranks = parse_ranks_per_server(text);
+  if (!ranks) {
+    throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
+                       fmt::format("it is a number from 1 to {}, or auto", most_ranks_per_server));
+  }
+  return *ranks;
 }
 
 // The command line wins over configs.yaml.
@@ -199,14 +195,17 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
     request.servers = usual.servers;
   }
   request.lease = arguments.lease.choose(usual);
-  const std::optional<std::string> nproc = arguments.nproc ? arguments.nproc : usual.nproc;
-  launch.one_a_server =
-      arguments.kind == Kind::any && !nproc && request.lease.gpus == 0 &&
-      std::ranges::none_of(request.hosts, [](const LaunchHost& host) { return host.slots.has_value(); });
-  request.nproc = nproc.value_or(arguments.kind == Kind::any && request.lease.gpus == 0 ? "1" : "auto");
+  const std::optional<RanksPerServer> nproc = arguments.nproc ? ranks_of(*arguments.nproc) : usual.nproc;
+  const bool one = !nproc && arguments.kind == Kind::any && request.lease.gpus == 0;
+  launch.one_a_server = one && std::ranges::none_of(request.hosts, [](const LaunchHost& host) {
+                          return host.slots.has_value();
+                        });
+  request.nproc = one ? 1 : nproc.value_or(OnePer::gpu);
   refuse_other_launcher(context, arguments.name, launch);
   request.launcher = arguments.launcher.value_or(usual.launcher.value_or(request.launcher));
-  request.torchrun = torchrun_options(arguments, usual, request.launcher);
+  // What configs.yaml says for torchrun is of no effect with another launcher on the command line.
+  const bool other = arguments.launcher && request.launcher != "torchrun";
+  request.torchrun = arguments.agents.choose(other ? TorchrunOptions{} : usual.torchrun);
   request.mpi_over_ssh = arguments.mpi_agent == "ssh";
   arguments.init_method.choose(arguments.name, usual, request);
   request.local_rank_arg = request.local_rank_arg || (arguments.kind == Kind::helper && !arguments.use_env);
@@ -293,7 +292,6 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     return 0;
   }
   if (launch.rsync || launch.ask_rsync) {
-    check_nproc(request.nproc);  // what is wrong is said before anything is sent
     std::vector<std::string> servers = request.servers;
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);
@@ -307,7 +305,7 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
 // How the ranks are started and watched.
 void add_running_options(CLI::App& command, LaunchArguments& arguments) {
   add_launcher_option(command, arguments.launcher);
-  add_torchrun_options(command, arguments.torchrun);
+  arguments.agents.add(command);
   command
       .add_option("--mpi-agent", arguments.mpi_agent,
                   "mpi: how mpirun reaches the other servers: the launch's own connections (default), or the "

@@ -84,9 +84,7 @@ void InitMethodOptions::add(CLI::App& command) {
 void InitMethodOptions::choose(const std::string& name, const LaunchDefaults& usual,
                                LaunchRequest& request) const {
   if (method_) {
-    request.init_method = *method_ == "file"  ? InitMethod::file
-                          : *method_ == "tcp" ? InitMethod::tcp
-                                              : InitMethod::env;
+    request.init_method = *parse_init_method(*method_);
   } else if (dir_) {
     request.init_method = InitMethod::file;  // the folder is for nothing else
   } else {
@@ -309,19 +307,35 @@ void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher
       ->check(CLI::IsMember(names));
 }
 
-void add_torchrun_options(CLI::App& command, TorchrunOptions& options) {
+void AgentOptions::add(CLI::App& command) {
   command
       .add_option(
-          "--rdzv,--rdzv-backend", options.rendezvous,
+          "--rdzv,--rdzv-backend", rendezvous_,
           "torchrun: how its agents meet (default: static; c10d with --nnodes MIN:MAX or --max-restarts)")
       ->check(CLI::IsMember({"static", "c10d"}));
   command
-      .add_option("--nnodes", options.nodes,
+      .add_option("--nnodes", nodes_,
                   "torchrun: continue while MIN servers are left; MAX is the number of servers")
       ->type_name("MIN:MAX");
-  add_number_option(command, "--max-restarts", options.max_restarts,
+  add_number_option(command, "--max-restarts", max_restarts_,
                     "torchrun: restarts of all workers after a failure (default: 0; 3 with --nnodes MIN:MAX)",
                     "N", 0, 1000000);
+}
+
+TorchrunOptions AgentOptions::choose(const TorchrunOptions& usual) const {
+  TorchrunOptions options = usual;
+  if (rendezvous_) {
+    options.rendezvous = parse_rendezvous(*rendezvous_);
+  }
+  if (nodes_) {
+    options.nodes = parse_node_range(*nodes_);
+    if (!options.nodes) {
+      throw Error::usage(fmt::format("wrong nnodes '{}'", *nodes_),
+                         "it is MIN:MAX, such as 1:4, or a number; MIN is from 1 up, and MAX not below it");
+    }
+  }
+  options.max_restarts = max_restarts_ ? max_restarts_ : usual.max_restarts;
+  return options;
 }
 
 void add_image_option(CLI::App& command, std::optional<std::string>& image) {

@@ -118,8 +118,19 @@ class HangOptions {
 
 // --launcher
 void add_launcher_option(CLI::App& command, std::optional<std::string>& launcher);
+
 // --rdzv, --nnodes, --max-restarts
-void add_torchrun_options(CLI::App& command, TorchrunOptions& options);
+class AgentOptions {
+ public:
+  void add(CLI::App& command);
+  // The command line wins over `usual`.
+  TorchrunOptions choose(const TorchrunOptions& usual) const;
+
+ private:
+  std::optional<std::string> rendezvous_;
+  std::optional<std::string> nodes_;
+  std::optional<int> max_restarts_;
+};
 
 // --image
 void add_image_option(CLI::App& command, std::optional<std::string>& image);

@@ -183,7 +183,7 @@ Burn burn(Core& core, const std::vector<std::string>& servers, int seconds, bool
   request.command = "exec python3 -c \"$REMOTE_BURN\" " + std::to_string(seconds);
   request.env = {{"REMOTE_BURN", std::string(server::python_text("burn.py"))}};
   request.servers = servers;
-  request.nproc = by_gpu ? "auto" : "1";
+  request.nproc = by_gpu ? RanksPerServer(OnePer::gpu) : 1;
   request.tags = {"check", "burn"};
   request.python = false;
   request.tell_changes = false;
