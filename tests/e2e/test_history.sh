@@ -1,6 +1,7 @@
 #!/bin/sh
 # remote history, show and note: what a launch was and how it ended is remembered, also when nobody watched, and after job-clean. No secret
 # is in it, and nothing that the project's git settings name is run.
+# shellcheck disable=SC2016
 . "${0%/*}/support.sh"
 command -v git >/dev/null || skip "no git here"
 "$REMOTE" --quiet sandbox up --nodes 2
@@ -73,6 +74,9 @@ code 0 history --failed --json
 code 0 history --since 1h --columns commit,servers
 grep -q "$(printf %.8s "$commit")+" "$work/out" || fail "no commit"
 
+code 0 history --tag nothing
+grep -qx 'no launch on record matches' "$work/err" || fail "it takes what does not match for what is not there"
+
 code 0 note good 'the best so far'
 "$REMOTE" --quiet job-clean --older 0 --yes >"$work/out" 2>&1
 [ "$(of_jobs 'len(d)')" = 0 ] || fail "jobs are left"
@@ -94,4 +98,21 @@ grep -q 'rank 1 on node-2 failed first (exit 3' "$work/out" || fail "no verdict"
 grep -q '^  ValueError: the reason$' "$work/out" || fail "no last lines"
 code 2 show nothing
 grep -q "no launch 'nothing' on record" "$work/err" || fail "no error"
+
+# What still runs beside a rank that failed is not that rank; and where servers do not answer, nobody knows whether it runs.
+code 0 launch --name beside --on-failure leave -- sh -c '[ $RANK = 0 ] || exit 4; exec sleep 600'
+until_true sh -c "find .remote/sandbox/node-2 -name result -path '*/.jobs/*' | grep -q ."
+code 0 history
+grep -q ' running; rank 1 failed exit 4  ' "$work/out" || fail "not who runs and who failed"
+"$REMOTE" --quiet sandbox down
+code 0 history
+grep -q ' beside *unknown; rank 1 failed exit 4  ' "$work/out" || fail "it says that something runs where nobody answers"
+grep -q ' beside .* ago *- ' "$work/out" || fail "it tells a time"
+code 0 show beside
+grep -q '^state *unknown$' "$work/out" || fail "show says that it runs where nobody answers"
+grep -q '^ *[0-9]*  unknown (no answer; last news .*: running)  node-1' "$work/out" || fail "show says that a rank runs"
+code 0 show beside --json
+[ "$(picks 'd["state"], [job["state"] for job in d["jobs"]]')" = "('unknown', ['unknown', 'failed'])" ] || fail "JSON says that it runs"
+code 0 history --offline
+grep -q ' running; rank 1 failed exit 4  ' "$work/out" || fail "not what was heard last"
 echo "launches are remembered"

@@ -43,8 +43,10 @@ void show_results(Context& context, const Results& results) {
     context.terminal.notice(fmt::format("{} ({}) in {}", counted(results.files.size(), "file"),
                                         size_text(results.bytes), folder));
   } else if (results.errors.empty()) {
-    context.terminal.notice(results.found == 0 ? "the launch has written nothing to its outputs"
-                                               : "already up to date: " + folder);
+    context.terminal.notice(
+        results.found == 0
+            ? "no files of this launch in its outputs: none written, or replaced by a later launch"
+            : "already up to date: " + folder);
   }
 }
 
@@ -122,9 +124,9 @@ void add_notify(CLI::App& command, Context& context) {
   command.add_flag("--test", arguments.test, "Send a test from the first server")->required();
 }
 
-void complete_records(Context& context) {
+std::vector<Job> complete_records(Context& context) {
   const Waiting waiting(context.terminal, "for servers with launches");
-  context.project().jobs({.unfinished_only = true});
+  return context.project().jobs({.unfinished_only = true});
 }
 
 void AtEnd::add(CLI::App& command) {

@@ -37,16 +37,22 @@ struct HistoryArguments {
 };
 
 std::string state_of(const LaunchSummary& launch) {
-  std::string text(to_string(launch.state));
-  if (launch.failed_rank && launch.ranks > 1) {
-    text = fmt::format("rank {} {}", *launch.failed_rank, text);
+  const std::string state(to_string(launch.state));
+  const std::string result = launch.result ? " " + launch.result->describe() : "";
+  if (!launch.failed_rank || launch.ranks == 1) {
+    return launch.state == JobState::failed ? state + result : state;
   }
-  return launch.result && launch.state == JobState::failed ? text + " " + launch.result->describe() : text;
+  const std::string rank = fmt::format("rank {}", *launch.failed_rank);
+  if (!is_final(launch.state)) {
+    return fmt::format("{}; {} {}", state, rank, result.empty() ? "lost" : "failed" + result);
+  }
+  return fmt::format("{} {}{}", rank, state, launch.state == JobState::failed ? result : "");
 }
 
 std::string took(const LaunchSummary& launch) {
-  return launch.first_key == 0 ? "-"
-                               : format_duration(launch.ended_at.value_or(now_seconds()) - launch.began_at);
+  return launch.first_key == 0 || launch.state == JobState::unknown
+             ? "-"
+             : format_duration(launch.ended_at.value_or(now_seconds()) - launch.began_at);
 }
 
 // What a column of this name says of a launch: one of its properties, else the last number of that name.
@@ -147,11 +153,19 @@ int run_history(Context& context, const HistoryArguments& arguments) {
     request.since = parse_since(arguments.since);
   }
   const History history(context.project().folder());
+  std::vector<Job> heard;
   if (!arguments.offline && history.has_open()) {
-    complete_records(context);
+    heard = complete_records(context);
   }
   std::vector<std::string> problems;
-  const std::vector<LaunchSummary> launches = history.list(request, &problems);
+  std::vector<LaunchSummary> launches = history.list(request, &problems);
+  for (LaunchSummary& launch : launches) {
+    if (!is_final(launch.state) && std::ranges::any_of(heard, [&](const Job& job) {
+          return job.launch == launch.id && job.state == JobState::unknown;
+        })) {
+      launch.state = JobState::unknown;
+    }
+  }
   for (const std::string& problem : problems) {
     context.terminal.warning(visible_line(problem));
   }
@@ -164,7 +178,8 @@ int run_history(Context& context, const HistoryArguments& arguments) {
     return 0;
   }
   if (launches.empty()) {
-    context.terminal.notice("no launches on record");
+    const bool all = request.tags.empty() && !request.failed && !request.since;
+    context.terminal.notice(all ? "no launches on record" : "no launch on record matches");
     return 0;
   }
   std::vector<std::string> columns = config::split_names(arguments.columns);
@@ -279,8 +294,15 @@ int run_show(Context& context, const ShowArguments& arguments) {
   const History history(context.project().folder());
   PastLaunch record = history.launch(arguments.launch);
   if (record.news == "pending" || !record.ended_at) {
-    complete_records(context);
+    const std::vector<Job> heard = complete_records(context);
     record = history.launch(record.id.text());
+    for (Job& job : record.jobs) {
+      const auto now = std::ranges::find(heard, job.id, &Job::id);
+      if (now != heard.end() && now->state == JobState::unknown) {
+        job = *now;
+        record.state = is_final(record.state) ? record.state : JobState::unknown;
+      }
+    }
   }
   if (context.options.json) {
     context.print(jobs::to_json(record));
