@@ -208,8 +208,8 @@ struct FollowRequest {
   std::optional<std::chrono::seconds> since{};
   bool follow = true;            // false: stop at the end of what is there
   bool first_rank_only = false;  // hand over the output of rank 0 alone; wait for the others in silence
-  // Of jobs that run several ranks (Job::ranks): only the output of these, and what is no rank's; empty: of
-  // all. With first_rank_only it is rank 0.
+  // Hand over only the output of these, and of jobs that run several ranks (Job::ranks) also what is no
+  // rank's; wait for the others in silence. Empty: of all. With first_rank_only it is rank 0.
   std::vector<int> ranks{};
   // Hand over only lines in which this is found, an extended regular expression of POSIX. Error (usage) for
   // what is none.

@@ -159,7 +159,8 @@ jobs::FollowOptions options_of(const std::vector<Job>& jobs, const std::vector<P
   for (const Part& part : parts) {
     const Job& job = jobs[part.job];
     options.ranks.push_back(part.file);
-    options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0));
+    options.silent.push_back(request.silent || (request.first_rank_only && job.rank.value_or(0) != 0) ||
+                             (part.rank && !wants(request, *part.rank)));
     if (part.labelled && !request.ranks.empty()) {  // among the lines of a rank are those of its neighbours
       most = std::max(most, ranks_of(job));
     }

@@ -68,12 +68,12 @@ Output::Output(std::vector<Part> parts, const std::vector<Job>& jobs, const Foll
   }
 }
 
-bool Output::wants(int rank) const {
-  return request_.ranks.empty() || std::ranges::find(request_.ranks, rank) != request_.ranks.end();
+bool wants(const FollowRequest& request, int rank) {
+  return request.ranks.empty() || std::ranges::find(request.ranks, rank) != request.ranks.end();
 }
 
 std::vector<int> Output::folded_ranks(const Part& part) const {
-  if (!request_.fold) {
+  if (!request_.fold || (part.rank && !wants(request_, *part.rank))) {
     return {};
   }
   if (part.rank) {
@@ -82,7 +82,7 @@ std::vector<int> Output::folded_ranks(const Part& part) const {
   std::vector<int> ranks;
   const Job& job = jobs_[part.job];
   for (int i = 0; part.labelled && !part.no_ranks && i < ranks_of(job); ++i) {
-    if (const int rank = job.rank.value_or(0) + i; wants(rank)) {
+    if (const int rank = job.rank.value_or(0) + i; wants(request_, rank)) {
       ranks.push_back(rank);
     }
   }
@@ -92,7 +92,7 @@ std::vector<int> Output::folded_ranks(const Part& part) const {
 RankLines::Give Output::giver(std::size_t index, OutputStream stream) {
   return [this, index, stream](std::optional<int> label, std::string_view text) {
     const Part& part = parts_[index];
-    if (!request_.on_output || (label && (part.no_ranks || !wants(*label)))) {
+    if (!request_.on_output || (label && (part.no_ranks || !wants(request_, *label)))) {
       return;
     }
     const std::optional<int> rank = label ? label : part.rank;

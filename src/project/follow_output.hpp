@@ -37,6 +37,9 @@ struct Part {
 // writes.
 std::vector<Part> parts_of(const Core& core, const std::vector<Job>& jobs, const FollowRequest& request);
 
+// Whether the output of this rank is asked for.
+bool wants(const FollowRequest& request, int rank);
+
 // Hands over what is written, by index into the parts, with the rank that wrote it. One thread at a time.
 class Output {
  public:
@@ -56,7 +59,6 @@ class Output {
 
   RankLines::Give giver(std::size_t part, OutputStream stream);
   // Whether the output of this rank was asked for.
-  bool wants(int rank) const;
   // Whose lines of this part are folded.
   std::vector<int> folded_ranks(const Part& part) const;
   void give_lines(const Source& from, std::string_view lines);

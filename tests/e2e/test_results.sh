@@ -60,7 +60,7 @@ printf 'sh train.sh\ntouch ready\nuntil [ -e end ]; do sleep 0.3; done\n' >hold.
 code 0 launch --no-follow -- sh hold.sh
 until_true [ -e "$node1/ready" ]
 code 0 pull 1
-grep -q 'already up to date: results/1\|has written nothing' "$work/err" || fail "a launch has what a later one wrote"
+grep -q 'already up to date: results/1\|no files of this launch in its outputs' "$work/err" || fail "a launch has what a later one wrote"
 [ "$(cat results/1/metrics.csv)" = 'rank 0' ] || fail "what another launch wrote was put in its place"
 code 0 pull
 cmp "$node1/checkpoints/ckpt-2.pt" results/3/checkpoints/ckpt-2.pt || fail "not what the launch that runs wrote"
@@ -80,7 +80,7 @@ code 0 pull last --json
 code 0 launch --server node-1 --no-follow -- true
 until_true [ "$(job 5 state)" = succeeded ]
 code 0 pull 5
-grep -q 'has written nothing' "$work/err" || fail "a launch has what another one wrote"
+grep -q 'no files of this launch in its outputs' "$work/err" || fail "a launch has what another one wrote"
 
 # what is here does not go to the servers
 code 0 rsync

@@ -142,6 +142,38 @@ TEST_F(ApiCallbacks, EveryCallbackMayCallTheProject) {
   }
 }
 
+TEST_F(ApiCallbacks, FollowHandsOverOnlyTheRanksThatAreAskedFor) {
+  Project project = open();
+  LaunchRequest launch;
+  launch.command = "echo the same; echo rank $RANK";
+  launch.python = false;
+  launch.nproc = "2";
+  launch.check = false;
+  const std::vector<Job> jobs = project.launch(launch).jobs;
+  ASSERT_EQ(jobs.size(), 4U);
+  for (const bool fold : {false, true}) {
+    FollowRequest follow;
+    follow.ranks = {1, 3};
+    follow.grep = ".";  // whole lines
+    follow.fold = fold;
+    follow.judge = true;
+    std::multiset<std::string> lines;
+    follow.on_output = [&](const JobOutput& output) {
+      const std::vector<int> ranks(output.ranks.begin(), output.ranks.end());
+      if (output.text == "the same\n") {
+        EXPECT_EQ(ranks, fold ? follow.ranks : std::vector<int>());
+      }
+      lines.emplace(output.text);
+    };
+    const FollowResult followed = project.follow(jobs, follow);
+    ASSERT_TRUE(followed.verdict);
+    EXPECT_EQ(followed.verdict->succeeded, 4);
+    const std::multiset<std::string> folded{"the same\n", "rank 1\n", "rank 3\n"};
+    const std::multiset<std::string> all{"the same\n", "the same\n", "rank 1\n", "rank 3\n"};
+    EXPECT_EQ(lines, fold ? folded : all);
+  }
+}
+
 TEST_F(ApiCallbacks, AJobCanBeKilledByTheCallbackThatShowsIt) {
   Project project = open();
   const Job job = start(project, "echo ready; exec sleep 300");
