@@ -1,3 +1,4 @@
+#include <array>
 #include <cstddef>
 #include <string_view>
 #include <utility>
@@ -13,36 +14,15 @@ namespace {
 // Errors quote what servers and files say, which may be without end.
 constexpr std::size_t longest_part = 4000;
 
+// In the order of the causes.
+constexpr std::array<std::string_view, 12> cause_words{
+    "other",      "unreachable", "refused",   "timeout",      "auth",  "host_key",
+    "permission", "not_found",   "disk_full", "no_resources", "usage", "interrupted"};
+
 }  // namespace
 
 std::string_view to_string(Cause cause) {
-  switch (cause) {
-    case Cause::other:
-      return "other";
-    case Cause::unreachable:
-      return "unreachable";
-    case Cause::refused:
-      return "refused";
-    case Cause::timeout:
-      return "timeout";
-    case Cause::auth:
-      return "auth";
-    case Cause::host_key:
-      return "host_key";
-    case Cause::permission:
-      return "permission";
-    case Cause::not_found:
-      return "not_found";
-    case Cause::disk_full:
-      return "disk_full";
-    case Cause::no_resources:
-      return "no_resources";
-    case Cause::usage:
-      return "usage";
-    case Cause::interrupted:
-      return "interrupted";
-  }
-  return "other";
+  return cause_words.at(static_cast<std::size_t>(cause));
 }
 
 Error::Error(std::string_view what_failed, std::string_view reason, std::string_view hint, ErrorKind kind)

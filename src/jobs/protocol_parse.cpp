@@ -224,6 +224,32 @@ Reply begin_reply(AnswerLine& line, std::string_view kind,
   return reply;
 }
 
+StatusReply reply_of(AnswerLine& line) {
+  using enum StatusReply::Phase;
+  if (line.kind() != "job") {
+    line.refuse_kind();
+  }
+  StatusReply job;
+  job.id = id_word(line);
+  job.phase = line.choice<StatusReply::Phase>(line.word(),
+                                              {{"none", none},
+                                               {"starting", starting},
+                                               {"queued", queued},
+                                               {"running", running},
+                                               {"ended", ended},
+                                               {"gone", gone},
+                                               {"rebooted", rebooted},
+                                               {"unknown", unknown}},
+                                              "an unknown phase");
+  while (line.more()) {
+    read_field(line, job);
+  }
+  if (job.phase == ended && !job.end) {
+    line.refuse("its end is missing");
+  }
+  return job;
+}
+
 }  // namespace
 
 std::optional<JobReason> parse_by(std::string_view word) {
@@ -279,6 +305,7 @@ void StartAnswer::take(AnswerLine& line) {
 
 void StatusAnswer::take(AnswerLine& line) {
   using enum StatusReply::Phase;
+  const auto job_of_line = [&] { return std::ranges::find(jobs, id_word(line), &StatusReply::id); };
   if (line.kind() == "now") {
     const std::string_view now = line.word();
     if (now.find('.') != std::string_view::npos) {
@@ -290,10 +317,8 @@ void StatusAnswer::take(AnswerLine& line) {
     line.end();
     told_ms = now_milliseconds();
     has_now_ = true;
-    return;
-  }
-  if (line.kind() == "used") {
-    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+  } else if (line.kind() == "used") {
+    const auto job = job_of_line();
     if (job == jobs.end() || job->phase != ended) {
       line.refuse("a use of nothing");
     }
@@ -302,46 +327,21 @@ void StatusAnswer::take(AnswerLine& line) {
       job->usage = JobUsage{line.number(1), line.number(0), line.number(0), line.number(0)};
     }
     line.end();
-    return;
-  }
-  if (line.kind() == "waits") {
-    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+  } else if (line.kind() == "waits") {
+    const auto job = job_of_line();
     if (job == jobs.end() || job->phase != running || job->waits.size() == most_waits) {
       line.refuse("a debugger of nothing");
     }
     job->waits.push_back(wait_of(line));
-    return;
-  }
-  if (line.kind() == "attempt") {
-    const auto job = std::ranges::find(jobs, id_word(line), &StatusReply::id);
+  } else if (line.kind() == "attempt") {
+    const auto job = job_of_line();
     if (job == jobs.end() || job->attempts.size() == most_attempts) {
       line.refuse("an attempt of nothing");
     }
     job->attempts.push_back(attempt_of(line));
-    return;
+  } else {
+    jobs.push_back(reply_of(line));
   }
-  if (line.kind() != "job") {
-    line.refuse_kind();
-  }
-  StatusReply job;
-  job.id = id_word(line);
-  job.phase = line.choice<StatusReply::Phase>(line.word(),
-                                              {{"none", none},
-                                               {"starting", starting},
-                                               {"queued", queued},
-                                               {"running", running},
-                                               {"ended", ended},
-                                               {"gone", gone},
-                                               {"rebooted", rebooted},
-                                               {"unknown", unknown}},
-                                              "an unknown phase");
-  while (line.more()) {
-    read_field(line, job);
-  }
-  if (job.phase == ended && !job.end) {
-    line.refuse("its end is missing");
-  }
-  jobs.push_back(std::move(job));
 }
 
 void StatusAnswer::check() const {

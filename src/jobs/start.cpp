@@ -1,7 +1,9 @@
 #include "jobs/start.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -155,6 +157,34 @@ void apply(const StartReply& reply, Job& job, NotStarted& not_started) {
   job.started_at = job.checked_at;
 }
 
+// What the servers said of the jobs that were sent to them.
+void take_replies(const std::vector<Batch>& batches, const auto& outcomes, StartResult& result) {
+  for (std::size_t b = 0; b < batches.size(); ++b) {
+    if (!outcomes[b].ok()) {
+      const Error& error = *outcomes[b].error;
+      result.errors.push_back(Error("it is not known whether its jobs started", error.what(), error.hint())
+                                  .mended_by(Remedy::list_jobs)
+                                  .because(error.cause())
+                                  .on(batches[b].key));
+      continue;
+    }
+    NotStarted not_started;
+    for (const std::size_t i : batches[b].indices) {
+      const StartReply* reply = reply_about(result.jobs[i].id, *outcomes[b].value);
+      if (reply == nullptr) {
+        result.errors.push_back(
+            Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
+                  "its answer names other jobs only")
+                .mended_by(Remedy::list_jobs)
+                .on(result.jobs[i].server));
+      } else {
+        apply(*reply, result.jobs[i], not_started);
+      }
+    }
+    tell(not_started, batches[b].key, result.errors);
+  }
+}
+
 }  // namespace
 
 std::string lifeline_request(const Lifeline& lifeline, const std::string& server,
@@ -175,14 +205,17 @@ std::string lifeline_request(const Lifeline& lifeline, const std::string& server
     request += "\nnews 1";
   }
   if (lifeline.hang_s > 0) {
-    request += fmt::format("\nhang {} {}", lifeline.hang_s, lifeline.on_hang);
+    request += fmt::format("\nhang {} {}", lifeline.hang_s, to_string(lifeline.on_hang));
   }
   if (lifeline.needed > 0) {
     request += fmt::format("\nneeded {}", lifeline.needed);
   }
   if (lifeline.restarts > 0) {
-    request +=
-        fmt::format("\nagain {} {} {}\ncounts", lifeline.restarts, lifeline.least, lifeline.restart_on);
+    std::vector<std::string_view> causes;
+    std::ranges::transform(lifeline.restart_on, std::back_inserter(causes),
+                           [](RestartCause cause) { return to_string(cause); });
+    request += fmt::format("\nagain {} {} {}\ncounts", lifeline.restarts, lifeline.least,
+                           causes.empty() ? "any" : fmt::format("{}", fmt::join(causes, ",")));
     for (const int count : lifeline.ranks) {
       request += fmt::format(" {}", count);
     }
@@ -250,30 +283,7 @@ StartResult start(const Site& site, std::vector<NewJob> new_jobs, const Lifeline
       throw Error("interrupted", "").because(Cause::interrupted);
     }
   });
-  for (std::size_t b = 0; b < batches.size(); ++b) {
-    if (!outcomes[b].ok()) {
-      const Error& error = *outcomes[b].error;
-      result.errors.push_back(Error("it is not known whether its jobs started", error.what(), error.hint())
-                                  .mended_by(Remedy::list_jobs)
-                                  .because(error.cause())
-                                  .on(batches[b].key));
-      continue;
-    }
-    NotStarted not_started;
-    for (const std::size_t i : batches[b].indices) {
-      const StartReply* reply = reply_about(result.jobs[i].id, *outcomes[b].value);
-      if (reply == nullptr) {
-        result.errors.push_back(
-            Error(fmt::format("job {}: the server did not say whether it started", result.jobs[i].key),
-                  "its answer names other jobs only")
-                .mended_by(Remedy::list_jobs)
-                .on(result.jobs[i].server));
-      } else {
-        apply(*reply, result.jobs[i], not_started);
-      }
-    }
-    tell(not_started, batches[b].key, result.errors);
-  }
+  take_replies(batches, outcomes, result);
   result.unsaved = save(site.store, result.jobs);
   return result;
 }

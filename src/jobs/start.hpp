@@ -42,17 +42,16 @@ struct Lifeline {
   int timeout_s = 60;  // a server that is silent for so long is lost
   int needed = 0;      // how many servers an elastic launch needs to go on; 0: all
   // Of a launch that may begin anew (docs/resilience.md): how often, how many of `servers` are enough, after
-  // what
-  // ("exit,lost" or "any"), how many ranks each has, and the words of `checkpoint` there.
+  // what (none: any), how many ranks each has, and the words of `checkpoint` there.
   int restarts = 0;
   int least = 0;
-  std::string restart_on{};
+  std::vector<RestartCause> restart_on{};
   std::vector<int> ranks{};
   std::vector<std::string> checkpoint{};
   bool queue = false;  // the jobs wait for their leases on several servers
   // After how many seconds without output and work it stands still, and what is done then; 0: nobody looks.
   std::int64_t hang_s = 0;
-  std::string on_hang{};
+  OnHang on_hang = OnHang::leave;
   std::vector<int> no_restart_exit{};  // exit codes after which it does not
   int spares = 0;       // so many, the last of `servers`, have no ranks until they replace another one
   bool agents = false;  // its jobs are agents, which number their ranks by themselves

@@ -73,13 +73,15 @@ class LaunchAttempt {
   void ready_containers();
   // Tells what was found by which the launch would suffer. Throws Error where it would fail.
   void judge_servers(const Plan& plan);
+  bool judge_server(std::size_t index, const Plan& plan);
   std::string needed_program(const config::Server& server) const;
   std::vector<servers::FactsAnswer> ask_all(const std::string& master_addr);
   launch::Node node_of(const config::Server& server, const servers::FactsAnswer& answer,
                        const std::string& master_addr);
   void plan_spares(Plan& plan, const Plan& with_spares, const std::vector<launch::Node>& nodes) const;
   std::optional<jobs::Lifeline> plan_lifeline(const Plan& plan);
-  void plan_restarts(jobs::Lifeline& lifeline, const Plan& plan);
+  // What the request and the plan say of it: what it does, and not which servers have it.
+  void describe(jobs::Lifeline& lifeline, const Plan& plan) const;
   // Lifeline::news.
   std::string news_text(const Plan& plan) const;
   std::vector<int> ranks_by_server(const Plan& plan) const;

@@ -42,6 +42,36 @@ auto gpus_of_ranks(const Plan& plan, const std::string& server, const std::vecto
 
 }  // namespace
 
+// Whether the launch can run on this server.
+bool LaunchAttempt::judge_server(std::size_t index, const Plan& plan) {
+  bool fit = true;
+  const config::Server& server = servers_[index];
+  if (const std::string& missing = answers_[index].missing; !missing.empty()) {
+    fit = false;
+    core_.tell(PartFailed{
+        cannot_run(
+            fmt::format("there is no program '{}', and the project's Python environment does not provide it",
+                        missing))
+            .mended_by(Remedy::prepare_servers)
+            .on(server.name)});
+  }
+  const ServerFacts& facts = answers_[index].facts;
+  const std::string jobs = core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
+  if (!facts.sick.empty()) {
+    core_.tell(CheckWarned{server.name, sick_finding(facts.sick, server.name)});
+  }
+  for (const Finding& finding :
+       judge_launch(facts, jobs, logins_[index].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
+    if (finding.status == CheckStatus::fail) {
+      fit = false;
+      core_.tell(PartFailed{cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name)});
+    } else {
+      core_.tell(CheckWarned{server.name, finding});
+    }
+  }
+  return fit;
+}
+
 void LaunchAttempt::judge_servers(const Plan& plan) {
   if (!request_.check) {
     return;
@@ -49,34 +79,11 @@ void LaunchAttempt::judge_servers(const Plan& plan) {
   bool fit = true;
   std::vector<Compared> compared;
   for (std::size_t i = 0; i < servers_.size(); ++i) {
-    const config::Server& server = servers_[i];
-    if (const std::string& missing = answers_[i].missing; !missing.empty()) {
-      fit = false;
-      core_.tell(PartFailed{
-          cannot_run(fmt::format(
-                         "there is no program '{}', and the project's Python environment does not provide it",
-                         missing))
-              .mended_by(Remedy::prepare_servers)
-              .on(server.name)});
-    }
+    fit = judge_server(i, plan) && fit;
     const ServerFacts& facts = answers_[i].facts;
-    const std::string jobs =
-        core_.config.project_path_on(server) + "/" + core_.config.remote_jobs_folder_name;
-    if (!facts.sick.empty()) {
-      core_.tell(CheckWarned{server.name, sick_finding(facts.sick, server.name)});
-    }
-    for (const Finding& finding :
-         judge_launch(facts, jobs, logins_[i].user, gpus_of_ranks(plan, server.name, facts.gpus.gpus))) {
-      if (finding.status == CheckStatus::fail) {
-        fit = false;
-        core_.tell(PartFailed{cannot_run(finding.detail, where_and_what(finding.fix)).on(server.name)});
-      } else {
-        core_.tell(CheckWarned{server.name, finding});
-      }
-    }
-    if (!facts.torch.empty() && !servers::container_of(server, request_.image)) {
+    if (!facts.torch.empty() && !servers::container_of(servers_[i], request_.image)) {
       Compared& one = compared.emplace_back();
-      one.server = server.name;
+      one.server = servers_[i].name;
       one.facts.torch = facts.torch;
     }
   }

@@ -3,16 +3,25 @@
 #include <algorithm>
 #include <functional>
 
-#include <fmt/format.h>
-
 #include "base/hashing.hpp"
-#include "base/strings.hpp"
 #include "jobs/refresh.hpp"
 #include "project/launch_attempt.hpp"
 #include "servers/fanout.hpp"
 #include "servers/python_env.hpp"
 
 namespace remote::project {
+namespace {
+
+Error no_lifeline(const std::string& needs_it, NoLifeline::Cause cause) {
+  return cause == NoLifeline::Cause::no_port
+             ? Error(needs_it, "no port is free by which the other servers could reach it",
+                     "launch without that, or free a port there")
+             : Error(needs_it, "there is no Python of 3.6 or later for the launch's lifeline",
+                     "install python3 there, or launch without that");
+}
+
+}  // namespace
+
 // nullopt where there can be none. Tells which servers are without one.
 std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   // mpirun reaches the other servers by it, whatever is to happen after a failure.
@@ -27,19 +36,22 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
   }
   jobs::Lifeline lifeline;
   lifeline.queue = queues;
-  lifeline.leave = !request_.end_others;
-  lifeline.news = news_text(plan);
   lifeline.token = random_hex(32) + random_hex(32);
-  lifeline.address = plan.master_addr;
-  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
-  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
-  plan_restarts(lifeline, plan);
-  const std::string needs = request_.restarts > 0 ? "cannot launch with restarts"
-                            : queues              ? "cannot wait in line"
-                                                  : "cannot watch whether the launch stands still";
-  lifeline.hang_s = request_.hang_after.count();
-  lifeline.on_hang = to_string(request_.on_hang);
-  lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
+  describe(lifeline, plan);
+  const std::string mpi = "cannot launch with mpi";
+  const std::string needs_it = request_.restarts > 0 ? "cannot launch with restarts"
+                               : queues              ? "cannot wait in line"
+                               : watched             ? "cannot watch whether the launch stands still"
+                               : brings_orders       ? mpi
+                                                     : "";
+  const auto go_without = [&](const config::Server& server, NoLifeline::Cause cause, bool for_all) {
+    if (!needs_it.empty()) {
+      throw no_lifeline(needs_it, cause)
+          .mended_by(needs_it == mpi ? Remedy::use_mpi_ssh : Remedy::none)
+          .on(server.name);
+    }
+    core_.tell(NoLifeline{{{server.name, cause, ""}}, for_all});
+  };
   for (std::size_t i = 0; i < servers_.size(); ++i) {
     if (std::ranges::find(plan.processes, servers_[i].name, &PlannedProcess::server) ==
             plan.processes.end() &&
@@ -52,40 +64,31 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
       continue;
     }
     const bool for_all = i == 0 && servers_.size() > 1;
-    if (request_.restarts > 0 || watched || queues) {
-      throw Error(needs, "there is no Python of 3.6 or later for the launch's lifeline",
-                  "install python3 there, or launch without that")
-          .on(servers_[i].name);
-    }
-    if (brings_orders) {
-      throw Error("cannot launch with mpi",
-                  "there is no Python of 3.6 or later, which brings mpirun's orders to the other servers",
-                  "install python3 there")
-          .on(servers_[i].name)
-          .mended_by(Remedy::use_mpi_ssh);
-    }
-    core_.tell(NoLifeline{{{servers_[i].name, NoLifeline::Cause::no_python, ""}}, for_all});
+    go_without(servers_[i], NoLifeline::Cause::no_python, for_all);
     if (for_all) {
       return std::nullopt;
     }
   }
   if (lifeline.servers.size() > 1) {
-    if (!answers_.front().second_port && brings_orders) {
-      throw Error("cannot launch with mpi", "no port is free by which the other servers could reach it")
-          .mended_by(Remedy::use_mpi_ssh)
-          .on(servers_.front().name);
-    }
-    if (!answers_.front().second_port && (request_.restarts > 0 || watched || queues)) {
-      throw Error(needs, "no port is free by which the other servers could reach it",
-                  "launch without that, or free a port there")
-          .on(servers_.front().name);
-    }
     if (!answers_.front().second_port) {
-      core_.tell(NoLifeline{{{servers_.front().name, NoLifeline::Cause::no_port, ""}}, true});
+      go_without(servers_.front(), NoLifeline::Cause::no_port, true);
       return std::nullopt;
     }
     lifeline.port = *answers_.front().second_port;
   }
+  lifeline.whole = lifeline.servers.size() == servers_.size();
+  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
+}
+
+void LaunchAttempt::describe(jobs::Lifeline& lifeline, const Plan& plan) const {
+  lifeline.leave = !request_.end_others;
+  lifeline.news = news_text(plan);
+  lifeline.address = plan.master_addr;
+  lifeline.grace_s = static_cast<int>(request_.failure_grace.count());
+  lifeline.timeout_s = static_cast<int>(request_.lost_after.count());
+  lifeline.hang_s = request_.hang_after.count();
+  lifeline.on_hang = request_.on_hang;
+  lifeline.needed = lifeline.leave ? 0 : plan.needed.value_or(0);
   for (const auto* processes : {&plan.processes, &plan.spares}) {
     for (const PlannedProcess& process : *processes) {
       if (!process.mpi_host.empty()) {  // by ssh too: it tells the others when nothing more comes
@@ -93,11 +96,6 @@ std::optional<jobs::Lifeline> LaunchAttempt::plan_lifeline(const Plan& plan) {
       }
     }
   }
-  lifeline.whole = lifeline.servers.size() == servers_.size();
-  return lifeline.servers.empty() ? std::nullopt : std::optional(lifeline);
-}
-
-void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
   if (request_.restarts == 0) {
     return;
   }
@@ -106,10 +104,7 @@ void LaunchAttempt::plan_restarts(jobs::Lifeline& lifeline, const Plan& plan) {
   lifeline.spares = static_cast<int>(spares_);
   lifeline.no_restart_exit = request_.no_restart_exit;
   lifeline.agents = plan.processes.front().is_torch_agent || !plan.processes.front().mpi_host.empty();
-  std::vector<std::string> causes;
-  std::ranges::transform(request_.restart_on, std::back_inserter(causes),
-                         [](RestartCause cause) { return std::string(to_string(cause)); });
-  lifeline.restart_on = causes.empty() ? "any" : join(causes, ",");
+  lifeline.restart_on = request_.restart_on;
   for (const config::Server& server : servers_) {
     int ranks = 0;
     for (const auto* processes : {&plan.processes, &plan.spares}) {

@@ -70,15 +70,8 @@ std::vector<std::string> lease_of(Core& core, const config::Server& server, cons
   return words;
 }
 
-StartResult start(Core& core, const JobRequest& request) {
-  if (trim(request.command).empty()) {
-    throw Error::usage("cannot start a job", "the command is empty", "give the command that the job runs");
-  }
-  config::Server server = core.one_server(request.server, "cannot start a job", "a job");
-  Env env = request.env;
-  if (server.slurm) {
-    server.slurm = take_options(*server.slurm, env);
-  }
+// Refuses what goes with Slurm only, and what does not go with it.
+void check_scheduler(const config::Server& server, const Env& env, const JobRequest& request) {
   const bool options =
       std::ranges::any_of(env, [](const auto& variable) { return chooses_option(variable.first); });
   if (!server.slurm && (options || request.requeue || !request.after.empty() || !request.array.empty())) {
@@ -95,6 +88,18 @@ StartResult start(Core& core, const JobRequest& request) {
     throw Error::usage("cannot start a job", "Slurm itself shares out GPUs, cores and memory",
                        "set gpus_per_node or sbatch of the server in configs.yaml");
   }
+}
+
+StartResult start(Core& core, const JobRequest& request) {
+  if (trim(request.command).empty()) {
+    throw Error::usage("cannot start a job", "the command is empty", "give the command that the job runs");
+  }
+  config::Server server = core.one_server(request.server, "cannot start a job", "a job");
+  Env env = request.env;
+  if (server.slurm) {
+    server.slurm = take_options(*server.slurm, env);
+  }
+  check_scheduler(server, env, request);
   const std::vector<std::string> lease = lease_of(core, server, request);
   const std::optional<Container> wanted =
       server.slurm ? container_on_slurm(server, request.image) : servers::container_of(server, request.image);

@@ -44,25 +44,10 @@ bool is_fault(ClockLimit limit) {
 }
 
 std::string name_of(GpuToolState state) {
-  switch (state) {
-    case GpuToolState::answered:
-      return "answered";
-    case GpuToolState::no_devices:
-      return "no devices";
-    case GpuToolState::no_driver:
-      return "no driver";
-    case GpuToolState::version_mismatch:
-      return "version mismatch";
-    case GpuToolState::lost_device:
-      return "lost device";
-    case GpuToolState::no_permission:
-      return "no permission";
-    case GpuToolState::hangs:
-      return "hangs";
-    case GpuToolState::failed:
-      break;
-  }
-  return "failed";
+  // in the order of the states
+  constexpr std::array names{"answered",    "no devices",    "no driver", "version mismatch",
+                             "lost device", "no permission", "hangs",     "failed"};
+  return names.at(static_cast<std::size_t>(state));
 }
 
 }  // namespace remote

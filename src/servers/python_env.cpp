@@ -1,6 +1,7 @@
 #include "servers/python_env.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 #include <set>
 #include <vector>
@@ -343,17 +344,8 @@ PackageSource package_source(const config::Config& config) {
 }
 
 std::string to_string(PackageSource source) {
-  switch (source) {
-    case PackageSource::pipenv:
-      return "pipenv";
-    case PackageSource::requirements:
-      return "requirements";
-    case PackageSource::pyproject:
-      return "pyproject";
-    case PackageSource::none:
-      break;
-  }
-  return "none";
+  constexpr std::array names{"none", "pipenv", "requirements", "pyproject"};  // in the order of the sources
+  return names.at(static_cast<std::size_t>(source));
 }
 
 std::string packages_digest(const config::Config& config) {

@@ -13,9 +13,8 @@
 #include "base/strings.hpp"
 #include "base/subprocess.hpp"
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
-#include "cli/show/prepare_words.hpp"
+#include "cli/show/prepare.hpp"
 #include "cli/show/waiting.hpp"
 #include "ui/progress.hpp"
 

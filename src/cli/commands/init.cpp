@@ -1,6 +1,7 @@
 #include "config/init.hpp"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 
 #include <CLI/App.hpp>
@@ -109,22 +110,9 @@ std::string ask_manager(Context& context) {
   }
 }
 
-const char* words_of(project::ServerListForm form) {
-  switch (form) {
-    case project::ServerListForm::hostfile:
-      return "a hostfile";
-    case project::ServerListForm::ssh_config:
-      return "an ssh_config";
-    case project::ServerListForm::skypilot:
-      return "SkyPilot's SSH node pools";
-    case project::ServerListForm::dstack:
-      return "dstack's SSH fleet";
-    case project::ServerListForm::ansible_ini:
-    case project::ServerListForm::ansible_yaml:
-      return "an Ansible inventory";
-  }
-  return "";
-}
+// In the order of the forms.
+constexpr std::array form_words{"a hostfile",         "an ssh_config",        "SkyPilot's SSH node pools",
+                                "dstack's SSH fleet", "an Ansible inventory", "an Ansible inventory"};
 
 // --from: says what the file was taken for, and what of it configs.yaml does not get.
 std::vector<config::NewServer> servers_of_file(Context& context, const std::string& name,
@@ -132,8 +120,9 @@ std::vector<config::NewServer> servers_of_file(Context& context, const std::stri
   const fs::path file = absolute_path(expand_home(name)).lexically_normal();
   project::ServerList list =
       project::read_server_list(read_given_file("--from", file), name, file.parent_path(), folder);
-  context.terminal.notice(
-      fmt::format("{} is {}: {}", name, words_of(list.form), counted(list.servers.size(), "server")));
+  context.terminal.notice(fmt::format("{} is {}: {}", name,
+                                      form_words.at(static_cast<std::size_t>(list.form)),
+                                      counted(list.servers.size(), "server")));
   constexpr std::size_t shown = 5;
   if (!list.left_out.empty()) {
     const std::size_t more = list.left_out.size() - std::min(list.left_out.size(), shown);

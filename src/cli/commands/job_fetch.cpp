@@ -11,9 +11,8 @@
 #include "base/json.hpp"
 #include "base/strings.hpp"
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
-#include "cli/show/prepare_words.hpp"
+#include "cli/show/prepare.hpp"
 #include "ui/progress.hpp"
 
 namespace remote::cli {

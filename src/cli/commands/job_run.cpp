@@ -10,9 +10,9 @@
 #include "base/strings.hpp"
 #include "cli/commands/launch_options.hpp"
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/prepare.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <CLI/App.hpp>
@@ -15,10 +14,10 @@
 #include "cli/guide_words.hpp"
 #include "cli/named_launch.hpp"
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/prepare.hpp"
 #include "cli/show/waiting.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -159,13 +158,11 @@ RanksPerServer ranks_of(const std::string& text) {
   return *ranks;
 }
 
-// The command line wins over configs.yaml.
-Launch launch_of(Context& context, const LaunchArguments& arguments) {
-  Launch launch{arguments.request};
-  LaunchRequest& request = launch.request;
+// What the ranks run, with which variables.
+void choose_command(Context& context, const LaunchArguments& arguments, const LaunchDefaults& usual,
+                    LaunchRequest& request) {
   const auto command = arguments.command.given(context, arguments.name);
   const Env env = arguments.env.collect(context);
-  LaunchDefaults usual = launch_defaults_of(context, arguments.name, arguments.launch);
   if (!command && !usual.command) {
     const std::string names = join(context.project().launch_names(), ", ");
     throw Error::usage(fmt::format("remote {}: --cmd is required", arguments.name), "",
@@ -190,6 +187,14 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
     request.env.emplace_back(pdb_on_error_variable, "1");
     request.enable_stacks = true;
   }
+}
+
+// The command line wins over configs.yaml.
+Launch launch_of(Context& context, const LaunchArguments& arguments) {
+  Launch launch{arguments.request};
+  LaunchRequest& request = launch.request;
+  LaunchDefaults usual = launch_defaults_of(context, arguments.name, arguments.launch);
+  choose_command(context, arguments, usual, request);
   arguments.hosts.choose(context, usual.servers, arguments.nproc.has_value(), request);
   if (request.servers.empty() && request.hosts.empty()) {
     request.servers = usual.servers;
@@ -235,53 +240,6 @@ Launch launch_of(Context& context, const LaunchArguments& arguments) {
   return launch;
 }
 
-// What a sync would send to these servers.
-std::set<std::string> changed_here(Context& context, const std::vector<std::string>& servers) {
-  PrepareRequest request;
-  request.servers = servers;
-  request.setup = false;
-  request.packages = false;
-  request.dry_run = true;
-  const auto usual = std::exchange(context.on_event, [&](const Event& event) {
-    if (std::holds_alternative<NewHostKey>(event) || std::holds_alternative<KeyProblem>(event)) {
-      context.show(event);
-    }
-  });
-  std::set<std::string> changed;
-  for (const PrepareResult& result : context.project().prepare(request)) {
-    if (!result.error) {  // else the launch reports it
-      changed.insert(result.report.files.changed.begin(), result.report.files.changed.end());
-    }
-  }
-  context.on_event = usual;
-  return changed;
-}
-
-// Copies the project before a launch: where nobody said so, after a yes to what has changed.
-void copy_first(Context& context, const std::vector<std::string>& servers, const Launch& launch) {
-  try {
-    if (launch.ask_rsync) {
-      const std::set<std::string> changed = changed_here(context, servers);
-      if (changed.empty()) {
-        return;
-      }
-      const auto answer =
-          context.terminal.ask(fmt::format("{} changed since the last sync ({}). Copy first? [Y/n] ",
-                                           counted(changed.size(), "file"),
-                                           join(first_lines({changed.begin(), changed.end()}, 3), ", ")),
-                               context.cancel);
-      context.cancel.check();
-      if (answer && !answer->empty() && !is_yes(answer)) {
-        return;
-      }
-    }
-    send_project(context, servers);
-  } catch (const Interrupted&) {
-    context.terminal.notice("interrupted before the launch: no rank was started");
-    throw;
-  }
-}
-
 int run_launch(Context& context, const LaunchArguments& arguments) {
   const Launch launch = launch_of(context, arguments);
   const LaunchRequest& request = launch.request;
@@ -296,7 +254,7 @@ int run_launch(Context& context, const LaunchArguments& arguments) {
     for (const LaunchHost& host : request.hosts) {
       servers.push_back(host.name);
     }
-    copy_first(context, servers, launch);
+    copy_first(context, servers, launch.ask_rsync);
   }
   return start_on_screen(context, request, {launch.follow, launch.pull, &arguments.at_end, ranks_from},
                          [&] { return context.project().launch(request); });

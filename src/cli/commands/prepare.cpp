@@ -1,9 +1,10 @@
 // `remote prepare` and its three steps, `setup`, `rsync` and `update-packages`.
 
+#include "cli/show/prepare.hpp"
+
 #include <CLI/App.hpp>
 
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 
 namespace remote::cli {
 namespace {

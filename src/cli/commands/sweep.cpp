@@ -13,8 +13,8 @@
 #include "cli/commands/launch_options.hpp"
 #include "cli/given_file.hpp"
 #include "cli/options.hpp"
-#include "cli/show/events.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/prepare.hpp"
 #include "cli/show/sweeps.hpp"
 #include "jobs/job_json.hpp"
 

@@ -1,6 +1,7 @@
 #include "cli/report/sections.hpp"
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,23 +53,8 @@ Json side_by_side(const LaunchRecord& record, Pairs ServerSetup::*part) {
   return all;
 }
 
-std::string_view kind_of(Moment::Kind kind) {
-  switch (kind) {
-    case Moment::Kind::first_output:
-      return "first_output";
-    case Moment::Kind::restarted:
-      return "restarted";
-    case Moment::Kind::requeued:
-      return "requeued";
-    case Moment::Kind::failed:
-      return "failed";
-    case Moment::Kind::killed:
-      return "killed";
-    case Moment::Kind::lost:
-      break;
-  }
-  return "lost";
-}
+// In the order of Moment::Kind.
+constexpr std::array moment_words{"first_output", "restarted", "requeued", "failed", "killed", "lost"};
 
 }  // namespace
 
@@ -84,7 +70,7 @@ Json timeline_json(const Report& report) {
   }
   Json moments = Json::array();
   for (const Moment& one : report.moments) {
-    moments.push_back({{"kind", kind_of(one.kind)},
+    moments.push_back({{"kind", moment_words.at(static_cast<std::size_t>(one.kind))},
                        {"at_ms", one.at_ms},
                        {"exact", one.exact},
                        {"key", one.key},

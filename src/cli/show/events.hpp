@@ -4,48 +4,15 @@
 #include <vector>
 
 #include "cli/context.hpp"
-#include "cli/show/prepare_words.hpp"
-#include "ui/progress.hpp"
 
-// Events in words, and what prepare and its steps show.
+// Events in words.
 
 namespace remote::cli {
 
 // An event in words, on stderr. The progress of prepare has none: see PrepareScreen.
 void show_event(Context& context, const Event& event);
 
-// A transfer's figures for the screen.
-ui::Transfer as_transfer(const TransferProgress& progress);
-
-// Shows the progress of servers side by side, from the events of prepare(). Other events are shown as ever.
-// `show_output`: also all lines that pip and conda print, and the names of the files that went; then nothing
-// may be redrawn (Terminal::set_logging).
-class PrepareScreen {
- public:
-  PrepareScreen(Context& context, const std::vector<std::string>& servers, const PrepareRequest& request,
-                bool show_output = false);
-  ~PrepareScreen();
-  PrepareScreen(const PrepareScreen&) = delete;
-  PrepareScreen& operator=(const PrepareScreen&) = delete;
-
- private:
-  Context& context_;
-  const std::vector<std::string> servers_;
-  SameFailures failures_;
-  ui::Progress progress_;
-};
-
-// Prepares with the progress on the screen, and asks before a large first transfer unless `yes`.
-// `show_output`: what the steps print is shown too.
-std::vector<PrepareResult> prepare_on_screen(Context& context, const PrepareRequest& request,
-                                             bool show_output, bool yes);
-
-// Sends the project to these servers (names or globs; none: all), with its progress on the screen. Throws
-// Error unless it went to all of them: then nothing is to be started.
-void send_project(Context& context, const std::vector<std::string>& servers);
-
-// Says what came of it; `title` is what a prepared server is: "prepared". Returns the exit code.
-int show_prepared(Context& context, const std::vector<PrepareResult>& results, const PrepareRequest& request,
-                  const std::string& title);
+// A title and below it the first of the names, which are foreign text; nothing for no names.
+void show_names(Context& context, const std::string& title, const std::vector<std::string>& names);
 
 }  // namespace remote::cli

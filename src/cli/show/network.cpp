@@ -1,5 +1,8 @@
 #include "cli/show/network.hpp"
 
+#include <array>
+#include <cstddef>
+
 #include "cli/context.hpp"
 #include "cli/show/bandwidth.hpp"
 
@@ -8,36 +11,18 @@ namespace {
 
 using nlohmann::json;
 
-const char* word_of(ReachKind kind) {
-  switch (kind) {
-    case ReachKind::ok:
-      return "ok";
-    case ReachKind::dropped:
-      return "dropped";
-    case ReachKind::rejected:
-      return "rejected";
-    case ReachKind::reset:
-      return "reset";
-    case ReachKind::no_route:
-      return "no_route";
-    case ReachKind::wrong_peer:
-      return "wrong_peer";
-    case ReachKind::silent:
-      return "silent";
-    case ReachKind::lost_large:
-      return "lost_large";
-    case ReachKind::failed:
-      break;
-  }
-  return "failed";
-}
+// In the order of the kinds.
+constexpr std::array reach_words{"ok",         "dropped", "rejected",   "reset", "no_route",
+                                 "wrong_peer", "silent",  "lost_large", "failed"};
 
 json known(int number) {
   return number == 0 ? json(nullptr) : json(number);
 }
 
 json reach_json(const Network& network, const Reach& reach) {
-  json all{{"address", reach.address}, {"port", reach.port}, {"result", word_of(reach.kind)}};
+  json all{{"address", reach.address},
+           {"port", reach.port},
+           {"result", reach_words.at(static_cast<std::size_t>(reach.kind))}};
   if (reach.kind == ReachKind::ok) {
     all["connect_us"] = reach.connect_us;
     all["seen_as"] = or_null(reach.seen_as);

@@ -9,14 +9,9 @@
 #include <fmt/format.h>
 
 #include "base/strings.hpp"
-#include "project/excluded.hpp"
 
 namespace remote::cli {
 namespace {
-
-constexpr std::uint64_t large_bytes = 1'000'000'000;
-constexpr std::size_t many_files = 50'000;
-constexpr std::size_t shown_parts = 5;
 
 // "torch-2.6.0-cp311-cp311-linux_x86_64.whl (766.7 MB)" as "torch 2.6.0 (766.7 MB)"
 std::string archive(std::string_view text) {
@@ -108,64 +103,6 @@ std::string SameFailures::seen_on(const std::string& server, const ServerFailed&
   const std::string what = failure.error.what_failed() + "\n" + failure.error.reason() + "\n";
   const auto [found, fresh] = first_.emplace(what + essence(failure.last_lines), server);
   return fresh ? std::string() : found->second;
-}
-
-void show_hints(Context& context, const std::vector<PrepareResult>& results) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> hints;  // in their order
-  for (const PrepareResult& result : results) {
-    const std::string hint = result.error ? hint_of(*result.error) : std::string();
-    if (hint.empty()) {
-      continue;
-    }
-    const auto found = std::ranges::find(hints, hint, [](const auto& entry) { return entry.first; });
-    if (found != hints.end()) {
-      found->second.push_back(result.server);
-    } else {
-      hints.push_back({hint, {result.server}});
-    }
-  }
-  for (const auto& [hint, servers] : hints) {
-    context.terminal.err(" hint: " + enumerated(servers) + ": " + hint + "\n");
-  }
-}
-
-void confirm_size(Context& context, const FirstSync& pending, bool yes) {
-  if (pending.servers.empty() || (pending.bytes <= large_bytes && pending.files <= many_files)) {
-    return;
-  }
-  context.terminal.notice(fmt::format("{} in {} new for {}:", size_text(pending.bytes),
-                                      counted(pending.files, "file"), enumerated(pending.servers)));
-  std::size_t shown = 0;
-  for (const FirstSync::Part& part : pending.parts) {
-    // What makes it large: a twentieth of the bytes or of the files.
-    if (shown < shown_parts && (part.bytes >= pending.bytes / 20 || part.files >= pending.files / 20)) {
-      ++shown;
-      context.terminal.notice(
-          fmt::format("    {:>9}  {}{}", size_text(part.bytes), visible_line(part.name),
-                      part.name.ends_with('/') ? ", " + counted(part.files, "file") : ""));
-    }
-  }
-  context.terminal.notice(" hint: what the servers do not need, name it in .remote/exclude.txt");
-  if (yes || !context.terminal.stdin_is_terminal()) {
-    return;
-  }
-  if (!is_yes(context.terminal.ask("Send it? [y/N] ", context.cancel))) {
-    throw Error("nothing was sent", "not confirmed");
-  }
-}
-
-std::string skipped_line(const std::filesystem::path& project, const Cancel& cancel) {
-  const auto parts = project::skipped_parts(project, cancel);
-  std::vector<std::string> names;
-  for (const auto& part : parts) {
-    if (names.size() == shown_parts) {
-      names.push_back(fmt::format("and {} more", parts.size() - shown_parts));
-      break;
-    }
-    names.push_back(fmt::format("{} ({}{})", visible_line(part.name), part.at_least ? "more than " : "",
-                                size_text(part.bytes)));
-  }
-  return names.empty() ? "" : "skipped by exclude.txt: " + join(names, ", ");
 }
 
 }  // namespace remote::cli

@@ -1,14 +1,13 @@
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
 #include "cli/context.hpp"
 
-// The words of prepare and its steps that need some thought.
+// The words of prepare that need some thought.
 
 namespace remote::cli {
 
@@ -30,15 +29,5 @@ class SameFailures {
  private:
   std::map<std::string, std::string> first_;
 };
-
-// Shows what to try, once for the servers that share it.
-void show_hints(Context& context, const std::vector<PrepareResult>& results);
-
-// Before much that the servers lack goes to them: shows what is large, and asks on a terminal unless `yes`.
-// Throws Error where the answer is no.
-void confirm_size(Context& context, const FirstSync& pending, bool yes);
-
-// "skipped by exclude.txt: data/ (1.2 GB), model.pt (80.0 MB)"; "" for nothing that anybody may miss there.
-std::string skipped_line(const std::filesystem::path& project, const Cancel& cancel);
 
 }  // namespace remote::cli

@@ -304,6 +304,31 @@ std::string why_next(const Why& why) {
   }
 }
 
+static nlohmann::ordered_json group_json(const WhyGroup& group) {
+  const RankLook& one = group.ranks.front();
+  nlohmann::ordered_json value = {{"odd", group.odd},         {"doing", to_string(one.doing)},
+                                  {"function", one.function}, {"file", one.file},
+                                  {"line", one.line},         {"ranks", nlohmann::ordered_json::array()}};
+  for (const RankLook& rank : group.ranks) {
+    value["ranks"].push_back({{"rank", or_null(rank.rank)},
+                              {"job", rank.job.key},
+                              {"server", rank.job.server},
+                              {"state", to_string(rank.job.state)},
+                              {"pid", rank.pid},
+                              {"moved", rank.moved},
+                              {"cpu", rank.cpu},
+                              {"cpu_wait", rank.cpu_wait},
+                              {"throttled", rank.throttled},
+                              {"kernel", rank.kernel},
+                              {"no_stack", rank.no_stack},
+                              {"silent_s", or_null(rank.silent_s)}});
+    if (rank.pipe_fd >= 0) {
+      value["ranks"].back()["pipe"] = {{"fd", rank.pipe_fd}, {"reader", rank.pipe_reader}};
+    }
+  }
+  return value;
+}
+
 nlohmann::ordered_json why_json(const Why& why) {
   nlohmann::ordered_json all = {
       {"kind", to_string(why.kind)},
@@ -318,28 +343,7 @@ nlohmann::ordered_json why_json(const Why& why) {
       {"servers", nlohmann::ordered_json::array()},
       {"errors", nlohmann::ordered_json::array()}};
   for (const WhyGroup& group : why.groups) {
-    const RankLook& one = group.ranks.front();
-    nlohmann::ordered_json value = {{"odd", group.odd},         {"doing", to_string(one.doing)},
-                                    {"function", one.function}, {"file", one.file},
-                                    {"line", one.line},         {"ranks", nlohmann::ordered_json::array()}};
-    for (const RankLook& rank : group.ranks) {
-      value["ranks"].push_back({{"rank", or_null(rank.rank)},
-                                {"job", rank.job.key},
-                                {"server", rank.job.server},
-                                {"state", to_string(rank.job.state)},
-                                {"pid", rank.pid},
-                                {"moved", rank.moved},
-                                {"cpu", rank.cpu},
-                                {"cpu_wait", rank.cpu_wait},
-                                {"throttled", rank.throttled},
-                                {"kernel", rank.kernel},
-                                {"no_stack", rank.no_stack},
-                                {"silent_s", or_null(rank.silent_s)}});
-      if (rank.pipe_fd >= 0) {
-        value["ranks"].back()["pipe"] = {{"fd", rank.pipe_fd}, {"reader", rank.pipe_reader}};
-      }
-    }
-    all["groups"].push_back(std::move(value));
+    all["groups"].push_back(group_json(group));
   }
   for (const WhyLink& link : why.links) {
     all["links"].push_back({{"server", link.server}, {"to", link.to}});
