@@ -147,7 +147,7 @@ TEST_F(ApiCallbacks, FollowHandsOverOnlyTheRanksThatAreAskedFor) {
   LaunchRequest launch;
   launch.command = "echo the same; echo rank $RANK";
   launch.python = false;
-  launch.nproc = "2";
+  launch.nproc = 2;
   launch.check = false;
   const std::vector<Job> jobs = project.launch(launch).jobs;
   ASSERT_EQ(jobs.size(), 4U);
