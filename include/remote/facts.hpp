@@ -127,6 +127,7 @@ struct ServerFacts {
   // Why a launch with restarts left this server out, as it had failed so twice: "gpu", "ecc", "xid", "disk".
   // "": it did not, or somebody has said since that the server is well (CheckRequest::well).
   std::string sick{};
+  bool jobs_closed = false;  // the folder of the jobs is there, and cannot be written in
 
   const DiskFacts* disk(const std::string& what) const {
     for (const DiskFacts& one : disks) {

@@ -111,7 +111,10 @@ void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const C
     }
     try {
       const jobs::News news = jobs::refresh(core.site(), ranks, ask_limit);
-      missing = missing || (time.count() <= 12 && tell_missing_lifelines(core, news.jobs));
+      // A first server that still begins misses nobody.
+      const bool first_misses = news.jobs.front().reason.kind == JobReason::Kind::no_lifeline;
+      const bool news_of_it = time.count() == 12 || (time.count() < 12 && first_misses);
+      missing = missing || (news_of_it && tell_missing_lifelines(core, news.jobs));
       for (const Job& job : news.jobs) {
         for (const DebuggerWait& wait : job.waits) {
           if (told.insert(job.id.text() + wait.id).second) {

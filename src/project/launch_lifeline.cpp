@@ -122,19 +122,30 @@ void LaunchAttempt::describe(jobs::Lifeline& lifeline, const Plan& plan) const {
 }
 
 void LaunchAttempt::await_lifelines(const jobs::Lifeline& lifeline, const std::vector<Job>& ranks) {
+  const auto news_of = [&](const std::vector<std::string>& names) {
+    const auto outcomes = servers::fan_out(names, std::identity(), [&](const std::string& name, std::size_t) {
+      std::vector<Job> there;
+      std::ranges::copy_if(ranks, std::back_inserter(there),
+                           [&](const Job& job) { return job.server == name; });
+      return jobs::refresh_for_lifeline(core_.site(), there);
+    });
+    std::vector<Job> news;
+    for (const auto& outcome : outcomes) {
+      // A server that is silent now is found out by the next question: its ranks have started.
+      if (outcome.ok()) {
+        news.insert(news.end(), outcome.value->begin(), outcome.value->end());
+      }
+    }
+    return news;
+  };
+  const auto is_missing = [](const Job& job) { return job.reason.kind == JobReason::Kind::no_lifeline; };
   // The first server is the one that the others are to reach.
-  const std::vector<std::string> members(lifeline.servers.begin() + 1, lifeline.servers.end());
-  const auto outcomes = servers::fan_out(members, std::identity(), [&](const std::string& name, std::size_t) {
-    std::vector<Job> there;
-    std::ranges::copy_if(ranks, std::back_inserter(there),
-                         [&](const Job& job) { return job.server == name; });
-    return jobs::refresh_for_lifeline(core_.site(), there);
-  });
-  std::vector<Job> news;
-  for (const auto& outcome : outcomes) {
-    // A server that is silent now is found out by the next question: its ranks have started.
-    if (outcome.ok()) {
-      news.insert(news.end(), outcome.value->begin(), outcome.value->end());
+  std::vector<Job> news = news_of({lifeline.servers.begin() + 1, lifeline.servers.end()});
+  if (std::ranges::any_of(news, is_missing)) {
+    // It may have slow storage and still begin: then it misses nobody, and the others will reach it.
+    const std::vector<Job> first = news_of({lifeline.servers.front()});
+    if (!first.empty() && std::ranges::none_of(first, is_missing)) {
+      std::erase_if(news, is_missing);
     }
   }
   tell_missing_lifelines(core_, news);

@@ -72,7 +72,7 @@ std::vector<servers::FactsAnswer> LaunchAttempt::ask_all(const std::string& mast
           const std::vector<servers::FactsPart> checked = {
               {"tell_clock"},
               {"tell_logind"},
-              {"tell_sick", core_.config.remote_jobs_folder_name},
+              {"tell_jobs", core_.config.remote_jobs_folder_name},
               {"tell_disks", "project", "shm"}};
           request.parts.insert(request.parts.begin(), checked.begin(), checked.end());
           if (const std::string program = needed_program(server); !program.empty()) {

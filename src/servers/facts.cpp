@@ -104,6 +104,9 @@ bool take_login(std::string_view key, AnswerLine& line, ServerFacts& facts) {
     facts.sick = line.choice<const char*>(line.word(),
                                           {{"gpu", "gpu"}, {"ecc", "ecc"}, {"xid", "xid"}, {"disk", "disk"}},
                                           "an unknown sickness");
+  } else if (key == "jobs") {
+    facts.jobs_closed =
+        line.choice<bool>(line.word(), {{"closed", true}}, "an unknown state of the jobs' folder");
   } else if (key == "session") {
     facts.in_session = yes(line);
   } else if (key == "kill_user_processes") {

@@ -55,7 +55,7 @@ FactsRequest check_request(const config::Config& config, const config::Server& s
                     {"tell_machine"},
                     {"tell_load"},
                     {"tell_logind"},
-                    {"tell_sick", config.remote_jobs_folder_name},
+                    {"tell_jobs", config.remote_jobs_folder_name},
                     {"tell_disks", "project", "environment", "tmp", "shm"},
                     {"tell_python", "packages"},
                     {"tell_gpus", "full"}},

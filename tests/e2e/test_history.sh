@@ -96,6 +96,7 @@ tail -n 1 train.sh | grep -q '^# changed$' || fail "the patch is not what was ch
 code 0 show 5
 grep -q 'rank 1 on node-2 failed first (exit 3' "$work/out" || fail "no verdict"
 grep -q '^  ValueError: the reason$' "$work/out" || fail "no last lines"
+! grep -q '^tags' "$work/out" || fail "words of the command are shown as tags"
 code 2 show nothing
 grep -q "no launch 'nothing' on record" "$work/err" || fail "no error"
 

@@ -47,6 +47,23 @@ code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 cp "$work/configs.yaml" .remote/configs.yaml
 
+# ---- a first server whose lifeline takes its time to begin, as on slow storage, is no closed way
+mkdir "$work/slow"
+cat >"$work/slow/python3" <<'END'
+#!/bin/sh
+case $* in *lifeline.py*) sleep 4 ;; esac
+exec /usr/bin/python3 "$@"
+END
+chmod +x "$work/slow/python3"
+cp "$sandbox/entry.sh" "$work/entry.sh"
+sed -i "1i [ \"\$REMOTE_SANDBOX_NODE\" != node-1 ] || { PATH='$work/slow':\$PATH; export PATH; }" "$sandbox/entry.sh"
+code 0 launch --cmd 'sleep 300' --nproc-per-node 1
+if grep -q 'lifeline\|only while this machine follows' "$work/err"; then fail "a lifeline that still begins is called missing"; fi
+until_true lifelines_stand 10
+cp "$work/entry.sh" "$sandbox/entry.sh"
+code 0 job-kill --yes --grace 1
+until_true lifelines_are 0
+
 # ---- no python3 on the servers' PATH: that of the project's environment holds the lifeline
 mkdir "$work/bin"
 find /bin/ /usr/bin/ -maxdepth 1 ! -type d ! -name 'python*' -print0 | xargs -0 ln -sf -t "$work/bin"
@@ -59,7 +76,7 @@ remote run --cmd 'PATH=${PATH#*:}; command -v python3 || echo none' || true
 remote launch --nproc-per-node 1 --failure-grace 0 --tag env --cmd 'until [ -e ../fail ]; do sleep 0.3; done; exit 3' ||
   fail "launch"
 if grep -q 'no python3' "$work/err"; then fail "the environment's Python is not seen"; fi
-until_true lifelines_stand 10
+until_true lifelines_stand 12
 [ "$(lifelines | grep -c '/my project/\.venv/bin/python3* ')" = 2 ] || fail "another Python holds the lifeline: $(lifelines)"
 touch .remote/sandbox/node-2/home/fail
 until_true lifelines_are 0

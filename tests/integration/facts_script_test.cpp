@@ -82,6 +82,20 @@ TEST_P(FactsScript, LooksAtTheDisks) {
   ASSERT_NE(facts.disk("tmp"), nullptr);
 }
 
+TEST_P(FactsScript, TellsWhereNoJobCanBeKept) {
+  fs::create_directories(home() / "my proj");
+  EXPECT_FALSE(ask().jobs_closed);
+  const fs::path jobs = home() / "my proj" / config.remote_jobs_folder_name;
+  put(jobs, "a file");
+  EXPECT_TRUE(ask().jobs_closed);
+  fs::remove(jobs);
+  fs::create_symlink("nowhere", jobs);
+  EXPECT_TRUE(ask().jobs_closed);
+  fs::remove(jobs);
+  fs::create_directory(jobs);
+  EXPECT_FALSE(ask().jobs_closed);
+}
+
 TEST_P(FactsScript, ReadsWhetherADiskTurns) {
   fs::create_directories(home());
   struct stat status {};

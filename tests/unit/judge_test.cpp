@@ -172,6 +172,8 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
        "load", warn, "900.0 over five minutes", "ps "},
       {"no project", [](ServerFacts& f) { disk_of(f, "project").there = false; }, "project", warn,
        "~/proj is not there yet", "remote prepare --server gpu1"},
+      {"jobs of another", [](ServerFacts& f) { f.jobs_closed = true; }, "project", fail, "no job starts",
+       "move it away"},
       {"project of another", [](ServerFacts& f) { disk_of(f, "project").writable = false; }, "project", fail,
        "cannot be written", "chown ada /home"},
       {"no place for the project",

@@ -61,7 +61,7 @@ std::string cell_of(const LaunchSummary& launch, const std::string& column) {
     return launch.note;
   }
   if (column == "tags") {
-    return join(launch.tags, ",");
+    return join(given_tags(launch.tags, launch.command), ",");
   }
   if (column == "commit") {
     return launch.commit.empty() ? "" : launch.commit.substr(0, 8) + (launch.clean ? "" : "+");
@@ -251,7 +251,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
       fmt::format("{}, {}; remote {}", record.beginning.launcher,
                   counted(static_cast<std::size_t>(record.ranks), is_sweep ? "point" : "rank"),
                   record.version));
-  put(text, "tags", join(record.tags, ", "));
+  put(text, "tags", join(given_tags(record.tags, record.command), ", "));
   put(text, "variables", join(record.variables, ", "));
   put(text, "began", format_local_time(record.began_at));
   put(text, "ended",

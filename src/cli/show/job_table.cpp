@@ -118,18 +118,23 @@ bool has_word(const std::string& command, const std::string& tag) {
   });
 }
 
-// The tags that all of them have and a person gave: the usual ones are the words of the command, and these.
+// The tags that all of them have and a person gave.
 std::string tags_text(const Batch& batch) {
-  std::vector<std::string> tags = batch.front().tags;
+  std::vector<std::string> tags = given_tags(batch.front().tags, batch.front().command);
   std::erase_if(tags, [&](const std::string& tag) {
-    return tag == "distributed" || tag == "torch" || tag == "master" ||
-           has_word(batch.front().command, tag) ||
-           std::ranges::any_of(batch, [&](const Job& job) { return !job.has_tag(tag); });
+    return std::ranges::any_of(batch, [&](const Job& job) { return !job.has_tag(tag); });
   });
   return join(tags, ",");
 }
 
 }  // namespace
+
+std::vector<std::string> given_tags(std::vector<std::string> tags, const std::string& command) {
+  std::erase_if(tags, [&](const std::string& tag) {
+    return tag == "distributed" || tag == "torch" || tag == "master" || has_word(command, tag);
+  });
+  return tags;
+}
 
 std::vector<std::string> row_notices(const std::vector<TableRow>& rows) {
   std::vector<std::string> notices;

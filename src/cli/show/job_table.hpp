@@ -22,6 +22,10 @@ struct TableOptions {
   bool ids = false;    // a column with the beginnings of the ids of jobs, and of launches in a launch's row
 };
 
+// Of the tags of a launch or a job those that a person gave: the usual ones are the words of the command, and
+// a few more.
+std::vector<std::string> given_tags(std::vector<std::string> tags, const std::string& command);
+
 // What is to say below the table: what is silent for long, each with the command that shows where it is, and
 // why jobs wait where the table has no room for that, and what the newest used of what they had.
 std::vector<std::string> row_notices(const std::vector<TableRow>& rows);

@@ -32,6 +32,11 @@ Finding judge_project(const config::Config& config, const config::Server& server
   if (disk == nullptr) {
     return {"project", CheckStatus::skip, path + " could not be looked at", {}};
   }
+  if (disk->there && disk->writable && facts.jobs_closed) {
+    const std::string jobs = path + "/" + config.remote_jobs_folder_name;
+    return {"project", CheckStatus::fail, jobs + " is no folder that this login can write in: no job starts",
+            Fix{Fix::Where::advice, "make it a folder of this login's, or move it away"}};
+  }
   if (disk->there && disk->writable) {
     return {"project", CheckStatus::ok, path + " is there", {}};
   }

@@ -308,8 +308,12 @@ tell_disks() {
   disk_lines "$@"
 }
 
-# tell_sick FOLDER: of the jobs, in the project's; whether a launch has left this server out (lifeline_acts.py).
-tell_sick() {
+# tell_jobs FOLDER: of the jobs, in the project's; whether it cannot be written in, and whether a launch has left this server out
+# (lifeline_acts.py).
+tell_jobs() {
+  if [ -e "$project/$1" ] || [ -L "$project/$1" ]; then
+    { [ -d "$project/$1" ] && [ -w "$project/$1" ] && [ -x "$project/$1" ]; } || fact 'jobs closed'
+  fi
   [ -f "$project/$1/.sick" ] || return 0
   ts_mark=
   read -r ts_mark _ 2>/dev/null <"$project/$1/.sick" || return 0
