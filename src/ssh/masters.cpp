@@ -22,7 +22,6 @@
 #include "base/subprocess.hpp"
 #include "server/program.hpp"
 #include "ssh/host_keys.hpp"
-#include "ssh/key_files.hpp"
 #include "ssh/tcp.hpp"
 
 namespace remote::ssh {
@@ -85,16 +84,9 @@ LoginFacts login_of(const Target& target) {
   login.host = target.host.value;
   login.port = target.port.value;
   login.server = target.name;
-  // With which of the keys ssh has logged in, it does not tell.
   for (const auto& key : target.identities) {
-    try {
-      const std::vector<std::string> words = split_words(public_half_of(key.value));
-      login.keys.insert(words.size() > 1 ? base64_decode(words[1]).value_or("") : "");
-      login.key_files.push_back(key.value);
-    } catch (const Error&) {  // there is none
-    }
+    login.key_files.push_back(key.value);
   }
-  login.keys.erase("");
   login.agent = target.agent_socket();
   const std::vector<KnownKey> known = known_keys(target);
   for (const std::string_view type : {"ssh-ed25519", "ecdsa-", "rsa-", "ssh-rsa"}) {

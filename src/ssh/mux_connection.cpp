@@ -6,7 +6,10 @@
 
 #include <fmt/format.h>
 
+#include "base/hashing.hpp"
 #include "base/log.hpp"
+#include "base/strings.hpp"
+#include "ssh/key_files.hpp"
 
 namespace remote::ssh {
 namespace {
@@ -132,6 +135,20 @@ void MuxConnection::listen_tcp(int port) {
   }
   abandoned_ = true;  // who uses the connection next has not asked for connections to this machine
   reverse_.push_back(std::make_unique<MuxReverse>(path_, mux::Listening{port}, session_timeout, cancel_));
+}
+
+LoginFacts MuxConnection::login() const {
+  LoginFacts login = login_;
+  std::erase_if(login.key_files, [&](const std::filesystem::path& file) {
+    try {
+      const std::vector<std::string> words = split_words(public_half_of(file));
+      const auto key = words.size() > 1 ? base64_decode(words[1]) : std::nullopt;
+      return !key || !login.keys.insert(*key).second;
+    } catch (const Error&) {
+      return true;  // there is none
+    }
+  });
+  return login;
 }
 
 std::string MuxConnection::forward_agent(const std::filesystem::path& socket,

@@ -43,7 +43,8 @@ class MuxConnection final : public Connection {
   bool idle() noexcept override;
   std::string_view server() const override { return login_.server; }
   std::string peer_address() const override { return peer_address_; }
-  LoginFacts login() const override { return login_; }
+  // ssh does not tell with which of its key files it has logged in: all that are there are named.
+  LoginFacts login() const override;
   void be_watchful(bool on) override;
   void heed(const Cancel& cancel) override { cancel_ = cancel; }
 
