@@ -240,12 +240,15 @@ std::string LaunchAttempt::ssh_ways(const Plan& plan, const std::vector<jobs::Ne
   return ways;
 }
 
-std::vector<int> LaunchAttempt::ranks_by_server(const Plan& plan) const {
+std::vector<int> LaunchAttempt::by_server(const Plan& plan, int (*count)(const PlannedProcess&)) const {
   std::vector<int> counts;
   for (const config::Server& server : servers_) {
-    counts.push_back(
-        static_cast<int>(std::ranges::count(plan.processes, server.name, &PlannedProcess::server) +
-                         std::ranges::count(plan.spares, server.name, &PlannedProcess::server)));
+    int& sum = counts.emplace_back(0);
+    for (const auto* processes : {&plan.processes, &plan.spares}) {
+      for (const PlannedProcess& process : *processes) {
+        sum += process.server == server.name ? count(process) : 0;
+      }
+    }
   }
   return counts;
 }
@@ -255,7 +258,7 @@ std::optional<int> LaunchAttempt::ranks_enough(const Plan& plan) const {
   if (!request_.min_servers) {
     return spares_ > 0 ? std::optional(static_cast<int>(plan.processes.size())) : std::nullopt;
   }
-  std::vector<int> counts = ranks_by_server(plan);
+  std::vector<int> counts = by_server(plan, [](const PlannedProcess&) { return 1; });
   counts.resize(counts.size() - spares_);
   std::ranges::sort(counts);
   const auto least = std::min(counts.size(), static_cast<std::size_t>(*request_.min_servers));

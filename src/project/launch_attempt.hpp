@@ -84,7 +84,8 @@ class LaunchAttempt {
   void describe(jobs::Lifeline& lifeline, const Plan& plan) const;
   // Lifeline::news.
   std::string news_text(const Plan& plan) const;
-  std::vector<int> ranks_by_server(const Plan& plan) const;
+  // For each server, the sum over what is planned there, also as a spare.
+  std::vector<int> by_server(const Plan& plan, int (*count)(const PlannedProcess&)) const;
   std::optional<int> ranks_enough(const Plan& plan) const;
   std::vector<jobs::NewJob> new_jobs(const Plan& plan) const;
   jobs::StartResult start_jobs(const Plan& plan, const jobs::Lifeline* lifeline);

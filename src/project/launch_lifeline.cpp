@@ -105,15 +105,7 @@ void LaunchAttempt::describe(jobs::Lifeline& lifeline, const Plan& plan) const {
   lifeline.no_restart_exit = request_.no_restart_exit;
   lifeline.agents = plan.processes.front().is_torch_agent || !plan.processes.front().mpi_host.empty();
   lifeline.restart_on = request_.restart_on;
-  for (const config::Server& server : servers_) {
-    int ranks = 0;
-    for (const auto* processes : {&plan.processes, &plan.spares}) {
-      for (const PlannedProcess& process : *processes) {
-        ranks += process.server == server.name ? process.ranks : 0;
-      }
-    }
-    lifeline.ranks.push_back(ranks);
-  }
+  lifeline.ranks = by_server(plan, [](const PlannedProcess& process) { return process.ranks; });
   if (const auto& checkpoint = core_.config.checkpoint) {
     lifeline.checkpoint = {checkpoint->files, checkpoint->complete};
     lifeline.checkpoint.insert(lifeline.checkpoint.end(), core_.config.outputs.begin(),
