@@ -152,8 +152,8 @@ struct LaunchRequest {
   // Wait, two seconds at most, for the servers' word whether they reach the first one: see NoLifeline.
   // follow() watches for it too.
   bool await_lifelines = true;
-  // What it has for itself on each of its servers. OnePer::gpu is then as many ranks as GPUs of these, or
-  // else as cores.
+  // What it has for itself on each of its servers. OnePer::gpu then means one rank for each leased GPU, or
+  // else for each leased core.
   LeaseRequest lease{};
   // In its record (remote/history.hpp). A name could not be taken for a key: it begins with a letter or '_'.
   std::string name{};

@@ -25,7 +25,7 @@ class AgentLink {
   bool serve(const std::string& socket, const std::set<std::string>& permissions);
   // What is to be said there: take off what could be sent.
   std::string& unsent() { return unsent_; }
-  // Adds what tells that there is something to serve: the agent's answer.
+  // Adds the descriptor that becomes readable when the agent answers.
   void add_to(std::vector<pollfd>& fds) const;
   // Nothing more is said.
   void end() { ended_ = true; }

@@ -31,7 +31,8 @@ command : >"open.rank.$RANK" # until it has ended (supervisor.sh)
 trap : HUP INT TERM USR1 USR2
 
 # label STREAM FIFO: the rank's lines into ranks/RANK.STREAM, and behind "[RANK] " to what stdout is. It ends with the last
-# who writes, and not by a signal before. What an earlier attempt wrote stays; sed's `w` would begin anew.
+# who writes, and not by a signal before. The lines of earlier attempts stay: sed's `w` would
+# empty the file.
 label() {
   trap '' HUP INT TERM USR1 USR2
   if [ "${RESTART_COUNT:-0}" != 0 ]; then

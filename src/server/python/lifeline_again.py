@@ -103,7 +103,7 @@ class AgainPolicy(Policy):
 
     def jobs_to_kill(self, now):
         if self.released:
-            # A job that has ended by itself must not read as ended by this: its supervisor only now tells how.
+            # The supervisor of a job that has ended by itself writes the result only now. A kill before that would be taken for the cause.
             telling = any(not job.ended and job.round is not None and job.round[0] == self.attempt for job in self.jobs)
             if telling and self.kills == 0 and now < self.end_at + TELLING_SECONDS:
                 return []
@@ -127,13 +127,12 @@ class AgainPolicy(Policy):
         """A kill of jobs_to_kill() is done; `clean`: nothing is left."""
         self.cleaned = clean
 
-    def begin(self, number, values, why, until, now):
+    def begin(self, number, values, why, until):
         self.attempt = number
         self.killing = self.cleaned = False
         self.kills = 0
         self.outcome = "-"
         self.until = until
-        self.next_question = now  # which tells that it has this attempt
         self.act.lease(until)
         if not self.act.start(number, values, why):
             self.outcome = "%d:final:1:-" % self.jobs[0].rank
@@ -163,7 +162,8 @@ class AgainPolicy(Policy):
                 self.until = until
                 self.act.lease(until)
         elif number > self.attempt and self.resting():
-            self.begin(number, words[2:8], unquote(words[8]), until, now)
+            self.begin(number, words[2:8], unquote(words[8]), until)
+            self.next_question = now  # the first server is told at once: an order of mpirun may wait for this
 
     def keep_lease(self, now):
         if not self.resting() and now >= self.until:
@@ -355,7 +355,7 @@ class AgainPolicy(Policy):
             self.known.add(name)  # its first lease began before this, and nobody has answered it yet
             self.answered[name] = now
         if word == "welcome":
-            self.next_question = now  # a question before this connection went nowhere
+            self.next_question = now  # nobody got a question from before this connection
         if word == "ask" and self.is_hub:
             if len(words) >= 4 and all(each.isdigit() for each in words[:3]):
                 self.last_heard[name] = now

@@ -162,8 +162,8 @@ class Agent:
             stream.copy(last=True)
 
     def forget(self, attempt, local_rank):
-        """The failures of an earlier attempt are not what a later one fails of. Torch counts only the attempts that end by a
-        failure of this agent's own workers: where those of another one began anew, each local rank comes a second time."""
+        """Forgets the failures of an earlier attempt. Torch raises its count only when a worker of this agent has failed. When the
+        workers start again because of another agent, the only sign is a local rank that starts a second time."""
         same = attempt == self.attempt and local_rank not in self.here
         first = self.attempt is None
         self.here = self.here | {local_rank} if same else {local_rank}
