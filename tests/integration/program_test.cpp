@@ -161,8 +161,8 @@ TEST_P(Program, NothingRunsOfWhatIsCutOff) {
 TEST_P(Program, ValuesAreDataWhateverTheyAre) {
   for (const std::string& value :
        {std::string("$(touch ~/ran) `touch ~/ran` $HOME"), std::string("a'b\"c\\d\\n"), std::string(".null"),
-        std::string("\n.null\n"), std::string(" two\n\nlines\\\n\t"), std::string("-"), std::string(),
-        std::string("\xff\xc3\xa4\x01"), std::string(70'000, 'x')}) {
+        std::string("\n.null\n"), std::string(" two\n\nlines\\\n\t"), std::string("+\n+\n\n"),
+        std::string("-"), std::string(), std::string("\xff\xc3\xa4\x01"), std::string(70'000, 'x')}) {
     ExecRequest request;
     request.input = servers::Script()
                         .set("value", value)
