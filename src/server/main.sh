@@ -3,6 +3,7 @@
 # and busybox ash alike. What the client runs here (program_command() in src/server/program.cpp) sources this, with
 #   remote_program   the folder of this version of the program
 #   remote_digest    its name: the SHA-256 digest of the archive that it came in
+#   r_line           the first line of the request, if that was read already
 # The lines of a request:
 #   =NAME    sets a variable to the value that follows    -TEXT   a value
 #   <FILE    sources this file of the program             +TEXT   the next line of the value before it
@@ -15,7 +16,10 @@
 remote_count=0 remote_line='' remote_mode='' remote_data=0
 remote_break='
 '
-while IFS= read -r remote_line; do
+while
+  remote_line=${r_line-} r_line=
+  [ -n "$remote_line" ] || IFS= read -r remote_line
+do
   case $remote_line in
     [-=:\<]*) ;;
     '~~'*) remote_line=-$HOME${remote_line#'~~'} ;;
