@@ -113,7 +113,7 @@ std::string words_of(Remedy remedy, const std::string& detail, const std::string
     case Remedy::resume_sweep:
       return "go on with what is missing of it: remote sweep --resume " + detail;
     case Remedy::rerun_failed:
-      return "--again failed runs those that failed once more";
+      return "to run the failed points again, add --again failed";
     case Remedy::rerun_unknown:
       return "if it is sure that nothing runs there any more: --again unknown";
     case Remedy::follow_job:

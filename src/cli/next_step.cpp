@@ -141,7 +141,7 @@ std::vector<NextStep> next_steps(Context& context, const ProjectStatus& status,
   const bool fresh = idle && !status.sent && !status.any_job;
   const bool down = sandbox_is_down(project);
   if (down) {
-    steps.push_back({"practice servers are down; to start them", "remote sandbox up"});
+    steps.push_back({"some practice servers are down; to start them", "remote sandbox up"});
   } else if (const auto mend = fresh ? settings_to_mend(project) : std::nullopt) {
     steps.push_back(*mend);
   }

@@ -43,6 +43,10 @@ void EnvOptions::add(CLI::App& command) {
 }
 
 Env EnvOptions::collect() const {
+  if (const auto dashes = std::ranges::find(words, "--", &Env::value_type::second); dashes != words.end()) {
+    throw Error::usage("--env " + dashes->first, "it has no value: '--' ends the options",
+                       "write --env NAME VALUE; -e NAME copies the value from here");
+  }
   Env all = words;
   for (const std::string& assignment : assignments) {
     const std::size_t equals = assignment.find('=');

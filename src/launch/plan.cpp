@@ -33,7 +33,7 @@ void check_env(const Env& env, bool of_one_server) {
         (of_one_server && std::ranges::find(same_everywhere, name) != same_everywhere.end())) {
       std::string hint = "leave it out of the environment";
       if (name == "MASTER_PORT") {
-        hint = "set master_port instead";
+        hint = "choose the port with --master-port";
       } else if (name == "MASTER_ADDR") {
         hint = "set internal_address of the first server in configs.yaml";
       } else if (name == "WORLD_SIZE" || name == "LOCAL_WORLD_SIZE") {

@@ -19,6 +19,7 @@
 #include "project/follow_output.hpp"
 #include "project/history.hpp"
 #include "project/report/moments.hpp"
+#include "project/sweep.hpp"
 #include "servers/fanout.hpp"
 
 namespace remote::project {
@@ -130,7 +131,7 @@ void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const C
 
 bool are_one_launch(const std::vector<Job>& jobs) {
   return !jobs.empty() && std::ranges::all_of(jobs, [&](const Job& job) {
-    return job.launch && job.launch == jobs.front().launch;
+    return job.launch && job.launch == jobs.front().launch && !job.point;  // no point of a sweep ends another
   });
 }
 
@@ -192,12 +193,23 @@ void check_rank(const Core& core, const std::vector<Job>& jobs, int rank) {
   }
 }
 
+// The same jobs, and of points of a sweep that waited when they were last asked about, where they are now.
+std::vector<Job> found_points(Core& core, std::vector<Job> jobs) {
+  if (std::ranges::any_of(jobs, waits_for_turn)) {
+    for (const Job& now : refresh(core, jobs)) {
+      *std::ranges::find(jobs, now.id, &Job::id) = now;
+    }
+  }
+  return jobs;
+}
+
 }  // namespace
 
-FollowResult follow(Core& core, const std::vector<Job>& jobs, const FollowRequest& asked,
+FollowResult follow(Core& core, const std::vector<Job>& asked_for, const FollowRequest& asked,
                     const std::vector<Job>& ended) {
+  const std::vector<Job> jobs = found_points(core, asked_for);
   for (const Job& job : jobs) {
-    if (job.point && job.point->waiting && !is_final(job.state)) {
+    if (waits_for_turn(job)) {
       throw Error::usage(fmt::format("cannot show the output of job {}", job.key),
                          "it is a point of a sweep and waits for its turn")
           .mended_by(Remedy::list_jobs);
@@ -304,7 +316,7 @@ FollowResult wait_for_points(Core& core, const std::vector<Job>& jobs,
 
 FollowResult wait(Core& core, const std::vector<Job>& jobs,
                   std::function<void(std::size_t, const Job&)> on_ended) {
-  if (std::ranges::any_of(jobs, [](const Job& job) { return job.point && job.point->waiting; })) {
+  if (std::ranges::any_of(jobs, waits_for_turn)) {
     return wait_for_points(core, jobs, on_ended);
   }
   std::vector<Job> running;

@@ -21,7 +21,7 @@ echo "loss 0.$2$3"
 END
 remote rsync
 in_background sweep --param a=0..3 --param b=0..2 --retry 1 -- sh point.sh "$work/ran" '{a}' '{b}'
-begun() { grep -q '^sweep 1-12: 12 points begin on node-1, node-2' "$work/out"; }
+begun() { grep -q '^sweep 1-12 started: 12 points on node-1, node-2' "$work/out"; }
 until_true begun
 kill -9 "$follower" 2>/dev/null || true # it may have ended: what follows needs it no more
 wait "$follower" || true

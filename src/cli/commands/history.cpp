@@ -318,7 +318,11 @@ struct NoteArguments {
 };
 
 int run_note(Context& context, const NoteArguments& arguments) {
-  History(context.project().folder()).set_note(arguments.launch, join(arguments.words, " "));
+  const std::string note = join(arguments.words, " ");
+  History(context.project().folder()).set_note(arguments.launch, note);
+  if (context.options.json) {
+    context.print({{"launch", arguments.launch}, {"note", note}});
+  }
   return 0;
 }
 

@@ -153,7 +153,7 @@ RanksPerServer ranks_of(const std::string& text) {
   const auto ranks = parse_ranks_per_server(text);
   if (!ranks) {
     throw Error::usage(fmt::format("wrong nproc_per_node '{}'", text),
-                       fmt::format("it is a number from 1 to {}, or auto", most_ranks_per_server));
+                       fmt::format("it is a number from 1 to {}, auto, gpu or cpu", most_ranks_per_server));
   }
   return *ranks;
 }

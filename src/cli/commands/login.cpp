@@ -1,5 +1,7 @@
 // `remote login` and `remote logout`: OpenSSH masters, over which all commands go.
 
+#include <algorithm>
+
 #include <CLI/App.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -48,6 +50,10 @@ int run_login(Context& context, const LoginArguments& arguments) {
     }
     put_error(entry, result.error);
     json.push_back(std::move(entry));
+  }
+  if (!arguments.open_for.empty() &&
+      std::ranges::any_of(results, [](const LoginResult& result) { return result.was_open; })) {
+    context.terminal.notice("--for has no effect on what is open already; `remote logout` closes it");
   }
   if (context.options.json) {
     context.print(json);

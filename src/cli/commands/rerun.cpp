@@ -169,7 +169,7 @@ std::string code_text(const LaunchDiff& diff) {
   if (diff.code_to != CodeKept::kept) {
     text += diff.to ? fmt::format("the code of {} is not kept: {}\n", keys_of(*diff.to),
                                   why_gone(diff.code_to, *diff.to))
-                    : "git does not tell of the code that is here now\n";
+                    : "git does not know the code that is here now\n";
   }
   if (!text.empty()) {
     return text;

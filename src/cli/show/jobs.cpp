@@ -369,7 +369,7 @@ std::string aftermath(const Verdict& verdict) {
   };
   add(verdict.ended, after ? "was ended after it" : "was ended",
       after ? "were ended after it" : "were ended");
-  add(verdict.aborted, "aborted after it", "aborted after it");
+  add(verdict.aborted, "failed after it", "failed after it");
   add(verdict.killed, "was killed", "were killed");
   add(verdict.succeeded, "succeeded", "succeeded");
   add(verdict.unknown, "is unknown", "are unknown");

@@ -83,7 +83,10 @@ std::vector<ResultColumn> columns_of(const SweepResults& results, bool csv) {
 }  // namespace
 
 std::string sweep_text(const std::vector<Job>& jobs) {
-  const SweepResults results = sweep_results(jobs);
+  return sweep_text(sweep_results(jobs));
+}
+
+std::string sweep_text(const SweepResults& results) {
   std::map<JobState, std::size_t> counts;
   for (const Job& job : results.points) {
     ++counts[job.state];
