@@ -207,7 +207,7 @@ std::string torchrun_command(const LaunchSpec& spec, int nodes, int nproc) {
       "--node_rank=\"$NODE_RANK\" --master_addr=\"$MASTER_ADDR\" --master_port=\"$MASTER_PORT\"");
 }
 
-extern const Launcher torchrun{
-    {"torchrun", "an agent of torch.distributed.run a server"}, true, plan_agents, needed};
+extern const Planner torchrun{
+    {Launcher::torchrun, "an agent of torch.distributed.run a server"}, true, plan_agents, needed};
 
 }  // namespace remote::launch

@@ -248,7 +248,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   }
   put(text, "command", record.command);
   put(text, "launcher",
-      fmt::format("{}, {}; remote {}", record.beginning.launcher,
+      fmt::format("{}, {}; remote {}", to_string(record.beginning.launcher),
                   counted(static_cast<std::size_t>(record.ranks), is_sweep ? "point" : "rank"),
                   record.version));
   put(text, "tags", join(given_tags(record.tags, record.command), ", "));

@@ -34,17 +34,17 @@ std::string cause(const Job& job) {
 
 // ", 0.2 s before the next"
 std::string lead(const Verdict& verdict) {
-  constexpr std::int64_t to_tenths = 10000;
-  if (!verdict.ahead_ms) {
+  constexpr std::chrono::seconds to_tenths{10};
+  if (!verdict.ahead) {
     return "";
   }
-  if (!verdict.exact && *verdict.ahead_ms == 0) {
+  if (!verdict.exact && verdict.ahead->count() == 0) {
     return ", in the same second as the next";
   }
-  if (!verdict.exact || *verdict.ahead_ms >= to_tenths) {
-    return fmt::format(", {} s before the next", *verdict.ahead_ms / 1000);
+  if (!verdict.exact || *verdict.ahead >= to_tenths) {
+    return fmt::format(", {} s before the next", verdict.ahead->count() / 1000);
   }
-  const std::int64_t tenths = *verdict.ahead_ms / 100;
+  const std::int64_t tenths = verdict.ahead->count() / 100;
   return tenths == 0 ? ", less than 0.1 s before the next"
                      : fmt::format(", {}.{} s before the next", tenths / 10, tenths % 10);
 }
@@ -285,7 +285,7 @@ std::string attach_command(const Job& job, const DebuggerWait& wait) {
 
 std::optional<std::int64_t> still_since(const Job& job) {
   return job.state == JobState::running && job.hung && !job.hung->moved_at
-             ? std::optional(job.hung->at - job.hung->seconds)
+             ? std::optional(job.hung->at - job.hung->stood.count())
              : std::nullopt;
 }
 
@@ -399,8 +399,9 @@ void show_end(Context& context, const FollowResult& result) {
 namespace {
 
 std::string container_words(const Container& container) {
-  std::string words = fmt::format(
-      "{} {}", container.engine.empty() ? "the engine that is there," : container.engine, container.image);
+  std::string words =
+      fmt::format("{} {}", container.engine ? to_string(*container.engine) : "the engine that is there,",
+                  container.image);
   if (!container.workdir.empty()) {
     words += fmt::format(", in {}", container.workdir);
   }
@@ -418,8 +419,8 @@ nlohmann::ordered_json container_json(const Container& container) {
   }
   nlohmann::ordered_json json{
       {"engine", nullptr}, {"image", container.image}, {"args", args}, {"workdir", nullptr}};
-  if (!container.engine.empty()) {
-    json["engine"] = container.engine;
+  if (container.engine) {
+    json["engine"] = to_string(*container.engine);
   }
   if (!container.workdir.empty()) {
     json["workdir"] = container.workdir;
@@ -446,9 +447,10 @@ std::string plan_text(const Plan& plan) {
       plan.batch_script.empty()
           ? fmt::format("launch {}: {} on {}, launcher {}, master {} port {}\n", plan.run_id,
                         counted(static_cast<std::size_t>(plan.world_size), "rank"),
-                        counted(servers.size(), "server"), plan.launcher, plan.master_addr, plan.master_port)
+                        counted(servers.size(), "server"), to_string(plan.launcher), plan.master_addr,
+                        plan.master_port)
           : fmt::format("launch {}: {} by Slurm, launcher {}\n", plan.run_id,
-                        counted(static_cast<std::size_t>(plan.world_size), "rank"), plan.launcher);
+                        counted(static_cast<std::size_t>(plan.world_size), "rank"), to_string(plan.launcher));
   const Env everywhere = shared_env(plan.processes);
   text += "on every process\n";
   print_env(text, everywhere, {}, "  ");
@@ -496,7 +498,7 @@ nlohmann::ordered_json plan_json(const Plan& plan) {
       processes.back()["container"] = container_json(*process.container);
     }
   }
-  Json json{{"launch", plan.run_id},           {"launcher", plan.launcher},
+  Json json{{"launch", plan.run_id},           {"launcher", to_string(plan.launcher)},
             {"master_addr", plan.master_addr}, {"master_port", plan.master_port},
             {"world_size", plan.world_size},   {"processes", std::move(processes)}};
   if (!plan.batch_script.empty()) {
