@@ -9,7 +9,7 @@
 #include "base/command.hpp"
 #include "base/files.hpp"
 #include "base/json.hpp"
-#include "cli/show/jobs.hpp"
+#include "cli/show/plan.hpp"
 #include "launch/launchers.hpp"
 #include "launch/tags.hpp"
 #include "support/golden.hpp"

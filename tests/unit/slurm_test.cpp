@@ -11,7 +11,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "cli/show/launches.hpp"
-#include "cli/show/jobs.hpp"
+#include "cli/show/plan.hpp"
 #include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/protocol.hpp"

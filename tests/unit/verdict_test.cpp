@@ -5,6 +5,7 @@
 
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_fields.hpp"
 
 namespace remote::jobs {

@@ -20,6 +20,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/sweeps.hpp"
+#include "cli/show/verdict.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"

@@ -8,6 +8,7 @@
 #include "cli/context.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/prepare_words.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {
