@@ -107,16 +107,16 @@ struct AttachRequest {
 
 struct PrepareRequest {
   std::vector<std::string> servers{};
-  bool setup = true;             // make the Python environment
-  bool sync = true;              // send the project
-  bool packages = true;          // install what requirements.txt, Pipfile or pyproject.toml ask for
-  bool force = false;            // do setup and packages although they are done
-  bool dry_run = false;          // of the sync: change nothing
-  bool remove = false;           // remove there what this machine sent and what is gone here
-  bool overwrite = false;        // also send files that are newer on the server
-  bool verify = false;           // compare all contents afterwards
-  bool through_peers = false;    // send to one server, and let the servers bring it to each other
-  int kilobytes_per_second = 0;  // to each server; 0: unlimited
+  bool setup = true;                   // make the Python environment
+  bool sync = true;                    // send the project
+  bool packages = true;                // install what requirements.txt, Pipfile or pyproject.toml ask for
+  bool force = false;                  // do setup and packages although they are done
+  bool dry_run = false;                // of the sync: change nothing
+  bool remove = false;                 // remove there what this machine sent and what is gone here
+  bool overwrite = false;              // also send files that are newer on the server
+  bool verify = false;                 // compare all contents afterwards
+  bool through_peers = false;          // send to one server, and let the servers bring it to each other
+  std::uint64_t bytes_per_second = 0;  // to each server; 0: unlimited
 };
 struct PrepareResult {
   std::string server;
@@ -371,7 +371,7 @@ class Project {
   std::vector<LaunchHost> resolve_hosts(const std::vector<LaunchHost>& hosts) const;
 
   // What `launch:` of configs.yaml says; with a name, what that one of `launches:` says and inherits from it.
-  // Throws Error (usage) for an unknown name, and with file, line and column for an unknown launcher.
+  // Throws Error (usage) for an unknown name.
   LaunchDefaults launch_defaults(const std::string& name = {}) const;
   // The names in `launches:`, in the order of the file.
   std::vector<std::string> launch_names() const;

@@ -105,6 +105,11 @@ inline nlohmann::json or_null(const std::string& text) {
   return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
 }
 
+// So many units of a time.
+nlohmann::json count_or_null(const auto& time) {
+  return time ? nlohmann::json(time->count()) : nlohmann::json(nullptr);
+}
+
 // The folder that the program was started in. Throws Error where it is gone.
 std::filesystem::path current_folder();
 // The path, from the current folder on where it is relative. Throws likewise.

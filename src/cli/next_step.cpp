@@ -12,7 +12,6 @@
 #include "base/strings.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
-#include "sandbox/config.hpp"
 #include "sandbox/sandbox.hpp"
 
 namespace remote::cli {

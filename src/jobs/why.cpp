@@ -112,7 +112,7 @@ void WhyAnswer::take(servers::AnswerLine& line) {
   } else if (kind == "kept") {
     kept.emplace();
     kept->at = line.number<std::int64_t>(0);
-    kept->seconds = line.number<int>(0);
+    kept->stood = std::chrono::seconds(line.number<int>(0));
   } else if (kind == "hangs") {
     hangs = true;
   } else {
@@ -214,7 +214,7 @@ Why look_kept(const Site& site, const std::vector<Job>& jobs) {
     for (Job& job : entry.sample.jobs) {
       // by this machine's clock; no line was written since then, or for longer
       kept->at = job.hung ? job.hung->at : kept->at;
-      job.failed_ms = (kept->at - kept->seconds) * 1000;
+      job.failed_ms = (kept->at - kept->stood.count()) * 1000;
     }
     samples.push_back(std::move(entry.sample));
   }

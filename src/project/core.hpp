@@ -283,6 +283,8 @@ std::filesystem::path store_folder(const config::Config& config);
 void adopt_labml_jobs(const Core& core);
 std::vector<Job> stored_jobs(Core& core, const jobs::Store::Filter& filter = {});
 std::vector<Job> refresh(Core& core, std::vector<Job> jobs, std::chrono::milliseconds patience = ask_limit);
+// Whether servers miss each other. Of the first server's rank: else it may still begin, and misses nobody.
+bool lacks_lifeline(const Job& job);
 // Tells which of these jobs run without a lifeline; whether there was one.
 bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs);
 

@@ -78,7 +78,7 @@ void take_result(const PastLaunch& launch, Values& values) {
 }
 
 void take_options(const PastLaunch& launch, Values& values) {
-  values["launcher"] = launch.beginning.launcher;
+  values["launcher"] = to_string(launch.beginning.launcher);
   values["ranks"] = std::to_string(launch.ranks);
   values["servers"] = join(launch.servers, ", ");
   values["remote"] = launch.version;

@@ -102,20 +102,20 @@ class OtherRanksStopper {
 // program must go on following. And again and again, which ranks wait in a debugger.
 void tell_lifelines_and_waits(Core& core, const std::vector<Job>& ranks, const Cancel& over) {
   // lifeline.py tells of a hub that it cannot reach after two seconds, of members that do not come after
-  // three.
+  // three. By the late look no first server still begins.
+  constexpr std::chrono::seconds early{3};
+  constexpr std::chrono::seconds late{12};
   const auto begin = Clock::now();
   bool missing = false;
   std::set<std::string> told;
-  for (std::chrono::seconds time(3);; time += std::chrono::seconds(time.count() < 12 ? 9 : 30)) {
+  for (auto time = early;; time = time == early ? late : time + std::chrono::seconds(30)) {
     if (!sleep_until(begin + time, over, core.cancel())) {
       return;
     }
     try {
       const jobs::News news = jobs::refresh(core.site(), ranks, ask_limit);
-      // A first server that still begins misses nobody.
-      const bool first_misses = news.jobs.front().reason.kind == JobReason::Kind::no_lifeline;
-      const bool news_of_it = time.count() == 12 || (time.count() < 12 && first_misses);
-      missing = missing || (news_of_it && tell_missing_lifelines(core, news.jobs));
+      const bool counts = time == late || (time == early && lacks_lifeline(news.jobs.front()));
+      missing = missing || (counts && tell_missing_lifelines(core, news.jobs));
       for (const Job& job : news.jobs) {
         for (const DebuggerWait& wait : job.waits) {
           if (told.insert(job.id.text() + wait.id).second) {

@@ -17,7 +17,6 @@
 #include "config/history.hpp"
 #include "config/trust.hpp"
 #include "config/validate.hpp"
-#include "jobs/job_json.hpp"
 #include "jobs/job_servers.hpp"
 #include "jobs/launch_store.hpp"
 #include "jobs/verdict.hpp"

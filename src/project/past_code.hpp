@@ -38,8 +38,6 @@ class PastCode {
 
  private:
   Tree tree_of(const PastLaunch& record, const std::filesystem::path& patch);
-  std::vector<std::string> of_diff(const std::vector<std::string>& options, const Tree& from,
-                                   const Tree& to) const;
 
   const std::filesystem::path project_;
   const Cancel cancel_;

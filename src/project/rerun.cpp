@@ -64,7 +64,7 @@ void choose_command(const RerunRequest& asked, LaunchRequest& request) {
 // environment, which a record that came with the project must not send to its servers.
 void choose_variables(const Core& core, const RerunRequest& asked, Rerun& again) {
   const std::vector<std::string>& secrets = again.launch.secrets;
-  const Env& usual = core.config.launch.defaults.env;
+  const Env& usual = core.config.launch.env;
   Env env;
   for (auto& [name, value] : again.request.env) {
     if (std::ranges::find(secrets, name) == secrets.end()) {
@@ -131,7 +131,7 @@ void find_code(const Core& core, const RerunRequest& asked, Rerun& again) {
 Rerun plan_rerun(const Core& core, const RerunRequest& asked) {
   Rerun again;
   again.launch = History(core.config.project).launch(asked.launch);
-  if (again.launch.beginning.launcher == "sweep") {
+  if (again.launch.beginning.launcher == Launcher::sweep) {
     throw Error::usage(
         "cannot start a sweep again in this way", "its points are a list of its own",
         fmt::format("go on with what is missing: remote sweep --resume {}", again.launch.first_key));

@@ -56,13 +56,13 @@ LaunchMemory remember_sweep(Core& core, const SweepRequest& request, const std::
                             const JobId& launch, GitState& git, CodeCheck& code) {
   LaunchRequest asked;
   asked.command = request.words.empty() ? request.line : shell_join(request.words);
-  asked.launcher = "sweep";
+  asked.launcher = Launcher::sweep;
   asked.env = request.env;
   asked.lease = request.lease;
   asked.name = request.name;
   asked.note = request.note;
   Plan plan;
-  plan.launcher = "sweep";
+  plan.launcher = Launcher::sweep;
   plan.run_id = launch.text();
   plan.processes.push_back(
       {.server = members.front().server.name, .command = asked.command, .tags = request.tags});

@@ -5,6 +5,7 @@
 
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_fields.hpp"
 
 namespace remote::jobs {
@@ -28,7 +29,7 @@ const JobReason by_user{.kind = JobReason::Kind::by_user, .number = 15, .text = 
 void expect_first(const std::vector<Job>& jobs, std::size_t first, int ahead_ms, bool exact) {
   const Verdict verdict = verdict_of(jobs);
   EXPECT_EQ(verdict.first, jobs[first]);
-  EXPECT_EQ(verdict.ahead_ms, ahead_ms);
+  EXPECT_EQ(verdict.ahead, std::chrono::milliseconds(ahead_ms));
   EXPECT_EQ(verdict.exact, exact);
 }
 
@@ -38,7 +39,7 @@ TEST(Verdict, TheEarliestFailureCountsAndTheRestIsAftermath) {
                                  rank(4, JobState::succeeded, 90)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[2]);
-  EXPECT_EQ(verdict.ahead_ms, 3000);
+  EXPECT_EQ(verdict.ahead, std::chrono::seconds(3));
   EXPECT_FALSE(verdict.exact);
   EXPECT_EQ(cli::aftermath(verdict), "2 others were ended after it, 1 failed after it, 1 succeeded");
 }
@@ -152,7 +153,7 @@ TEST(Verdict, WhatTheLaunchEndedIsNeverTheFirst) {
       rank(1, JobState::failed, 101)};
   const Verdict verdict = verdict_of(jobs);
   ASSERT_EQ(verdict.first, jobs[1]);
-  EXPECT_FALSE(verdict.ahead_ms);
+  EXPECT_FALSE(verdict.ahead);
   EXPECT_EQ(cli::aftermath(verdict), "1 other was ended after it");
 }
 
@@ -209,7 +210,7 @@ TEST(Verdict, AWorkerCountsInItsAgentsPlace) {
   other.failed_ms = 101060;
   const Verdict verdict = verdict_of(agents, {other, worker});
   EXPECT_EQ(verdict.first, worker);
-  EXPECT_EQ(verdict.ahead_ms, 10);
+  EXPECT_EQ(verdict.ahead, std::chrono::milliseconds(10));
   EXPECT_EQ(cli::aftermath(verdict), "1 other failed after it");
 }
 

@@ -20,6 +20,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/sweeps.hpp"
+#include "cli/show/verdict.hpp"
 #include "config/config.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
@@ -248,7 +249,7 @@ std::string record_text(const Context& context, const PastLaunch& record) {
   }
   put(text, "command", record.command);
   put(text, "launcher",
-      fmt::format("{}, {}; remote {}", record.beginning.launcher,
+      fmt::format("{}, {}; remote {}", to_string(record.beginning.launcher),
                   counted(static_cast<std::size_t>(record.ranks), is_sweep ? "point" : "rank"),
                   record.version));
   put(text, "tags", join(given_tags(record.tags, record.command), ", "));

@@ -17,6 +17,7 @@
 #include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "cli/show/output.hpp"
+#include "cli/show/verdict.hpp"
 
 namespace remote::cli {
 namespace {

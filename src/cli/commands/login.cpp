@@ -11,7 +11,6 @@
 #include "base/strings.hpp"
 #include "cli/options.hpp"
 #include "cli/show/error_json.hpp"
-#include "cli/show/waiting.hpp"
 
 namespace remote::cli {
 namespace {

@@ -130,6 +130,15 @@ std::vector<PastLaunch> several_launches(Context& context, const JobOptions& opt
   return launches;
 }
 
+int tell_file(Context& context, const fs::path& file, const nlohmann::ordered_json& data) {
+  if (context.options.json) {
+    context.print(data);
+  } else {
+    context.terminal.out(file.string() + "\n");
+  }
+  return 0;
+}
+
 // Several launches on one page.
 int compare(Context& context, const ReportArguments& arguments, const std::vector<PastLaunch>& launches) {
   Project& project = context.project();
@@ -157,12 +166,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
     file = reports_folder(project) / fmt::format("launches-{}.html", join(keys, "-"));
   }
   write_file_atomic(file, report_page(data, Report()), 0600);
-  if (context.options.json) {
-    context.print(data);
-  } else {
-    context.terminal.out(file.string() + "\n");
-  }
-  return 0;
+  return tell_file(context, file, data);
 }
 
 int run_report(Context& context, const ReportArguments& arguments) {
@@ -187,12 +191,7 @@ int run_report(Context& context, const ReportArguments& arguments) {
   context.show(report.errors);
   const auto data = report_json(report, context.project().name(), false);
   const fs::path file = write_page(context, arguments, data, report);
-  if (context.options.json) {
-    context.print(data);
-  } else {
-    context.terminal.out(file.string() + "\n");
-  }
-  return 0;
+  return tell_file(context, file, data);
 }
 
 }  // namespace

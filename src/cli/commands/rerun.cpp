@@ -14,7 +14,6 @@
 #include "cli/commands/launch_options.hpp"
 #include "cli/options.hpp"
 #include "cli/show/differences.hpp"
-#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"

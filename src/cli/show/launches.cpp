@@ -13,6 +13,7 @@
 #include "cli/show/gpus.hpp"
 #include "cli/show/jobs.hpp"
 #include "cli/show/sweeps.hpp"
+#include "cli/show/verdict.hpp"
 #include "jobs/job_json.hpp"
 
 namespace remote::cli {

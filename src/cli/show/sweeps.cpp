@@ -9,7 +9,6 @@
 #include "base/clock.hpp"
 #include "base/strings.hpp"
 #include "cli/show/job_table.hpp"
-#include "cli/show/jobs.hpp"
 #include "cli/show/launches.hpp"
 #include "jobs/job_json.hpp"
 #include "ui/table.hpp"
