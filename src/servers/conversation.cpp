@@ -1,5 +1,6 @@
 #include "servers/conversation.hpp"
 
+#include <algorithm>
 #include <array>
 
 #include <fcntl.h>
@@ -37,7 +38,8 @@ Conversation::~Conversation() {
   log_info(pump_.connection().server(), "{}: over, {} bytes of output", what_, received_);
 }
 
-bool Conversation::serve(const std::function<bool()>& done, std::chrono::milliseconds limit, int wake) {
+bool Conversation::serve(const std::function<bool()>& done, std::chrono::milliseconds limit,
+                         std::chrono::milliseconds silence, int wake) {
   const auto begin = ssh::Flow::Clock::now();
   const std::string what = "the " + what_ + " did not come so far within";
   while (true) {
@@ -49,7 +51,11 @@ bool Conversation::serve(const std::function<bool()>& done, std::chrono::millise
       return false;
     }
     std::array<pollfd, 1> also{{{wake, POLLIN, 0}}};
-    pump_.wait(ssh::time_left(begin, limit, what, "it may be busy, or out of memory; try again"), also);
+    const std::string hint = "it may be busy, or out of memory; try again";
+    const auto heard = std::max(begin, flow_->heard());
+    pump_.wait(std::min(ssh::time_left(begin, limit, what, hint),
+                        ssh::time_left(heard, silence, "nothing came from the server for", hint)),
+               also);
   }
 }
 

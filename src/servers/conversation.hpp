@@ -40,8 +40,10 @@ class Conversation {
   }
   // Waits until `done` says true; returns false when the script has ended before. `wake` (a descriptor, or
   // -1) being readable makes it ask again. Throws Error as soon as the script has answered something wrong or
-  // has refused, when it takes longer than `limit`, or when the link is lost, and Interrupted.
-  bool serve(const std::function<bool()>& done, std::chrono::milliseconds limit, int wake = -1);
+  // has refused, when it takes longer than `limit`, when nothing comes for `silence` (0: any), or when the
+  // link is lost, and Interrupted.
+  bool serve(const std::function<bool()>& done, std::chrono::milliseconds limit,
+             std::chrono::milliseconds silence = {}, int wake = -1);
   // Waits for the end, and throws Error for an answer that is not understood.
   void finish(std::chrono::milliseconds limit);
 

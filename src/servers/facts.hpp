@@ -126,6 +126,10 @@ class FactsAnswer {
 void add_facts(Script& script, const FactsRequest& request);
 Action<FactsAnswer> facts_action(const FactsRequest& request);
 
+// How long nothing may come from a server until it counts as stopped in `check`: a login shell or a folder
+// that hangs must not hold up the other servers.
+std::chrono::seconds check_silence(const config::Config& config);
+
 // All that `check` asks.
 FactsRequest check_request(const config::Config& config, const config::Server& server);
 // How a server is at a moment. `project`: its folder.

@@ -47,10 +47,12 @@ Action<FactsAnswer> facts_action(const FactsRequest& request) {
   return action;
 }
 
+std::chrono::seconds check_silence(const config::Config& config) {
+  return std::chrono::seconds(std::max(6, config.connect_timeout_s));
+}
+
 FactsRequest check_request(const config::Config& config, const config::Server& server) {
-  // Silence that is longer is a login shell or a folder that hangs, and must not hold up the other servers.
-  const int silence = std::max(6, config.connect_timeout_s);
-  return {.parts = {{"stay_heard", std::to_string(silence)},
+  return {.parts = {{"stay_heard", std::to_string(check_silence(config).count())},
                     {"tell_clock"},
                     {"tell_machine"},
                     {"tell_load"},

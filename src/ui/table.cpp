@@ -12,6 +12,8 @@ namespace {
 constexpr std::size_t gap = 2;          // spaces between columns
 constexpr std::size_t narrowest = 6;    // a column is not cut below this
 constexpr std::size_t still_said = 10;  // nor one that gives way, until all must
+constexpr std::size_t readable = 28;    // what one that keeps its end has, as long as others can do with less
+constexpr std::size_t enough = 18;      // and as long as others can go
 
 // The text in at most so many columns, with "…" in the middle: "python train.py … --epochs 10".
 std::string elide(std::string_view text, std::size_t width) {
@@ -33,20 +35,31 @@ std::string elide(std::string_view text, std::size_t width) {
 // Makes the columns of a table fit a width.
 class Fitting {
  public:
-  Fitting(const std::vector<Column>& columns, std::vector<std::size_t> natural, std::size_t width)
-      : columns_(columns), natural_(std::move(natural)), widths_(natural_), width_(width) {
+  // `natural`: as wide as the widest cells; `brief`: where cells that have a short form are in that.
+  Fitting(const std::vector<Column>& columns, std::vector<std::size_t> natural,
+          std::vector<std::size_t> brief, std::size_t width)
+      : columns_(columns),
+        natural_(std::move(natural)),
+        brief_(std::move(brief)),
+        widths_(natural_),
+        width_(width) {
     total_ = std::accumulate(widths_.begin(), widths_.end(), gap * (widths_.size() - 1));
   }
 
   // The width of each column; 0: it is left out.
   std::vector<std::size_t> fitted() {
-    cut_yielding();
+    cut_yielding(readable);
+    shorten_cells();
     const std::optional<std::size_t> kept = hide_yielding();
+    cut_yielding(enough);
+    hide_dispensable();
+    cut_yielding(still_said);
     cut_widest(false);
     if (kept && total_ > width_) {
       hide(*kept);
     }
     cut_widest(true);
+    widen_yielding();
     return std::move(widths_);
   }
 
@@ -63,16 +76,23 @@ class Fitting {
     widths_[i] = 0;
   }
 
-  // First those that give way, from the right.
-  void cut_yielding() {
+  // First those that give way, from the right. `lowest`: of those that keep their end.
+  void cut_yielding(std::size_t lowest) {
     for (std::size_t i = columns_.size(); i-- > 0 && total_ > width_;) {
-      if (columns_[i].gives_way) {
-        cut(i, std::max(still_said, display_width(columns_[i].title)));
+      if (columns_[i].gives_way && widths_[i] > 0) {
+        cut(i, std::max(columns_[i].keeps_end ? lowest : still_said, display_width(columns_[i].title)));
       }
     }
   }
 
-  // Of those that give way, the last one is kept longest, and takes the room of the others. Returns it.
+  void shorten_cells() {
+    for (std::size_t i = columns_.size(); i-- > 0 && total_ > width_;) {
+      total_ -= widths_[i] - std::min(widths_[i], brief_[i]);
+      widths_[i] = std::min(widths_[i], brief_[i]);
+    }
+  }
+
+  // Of those that give way, the last one is kept longest. Returns it.
   std::optional<std::size_t> hide_yielding() {
     std::optional<std::size_t> last;
     for (std::size_t i = 0; i < columns_.size() && total_ > width_; ++i) {
@@ -81,12 +101,26 @@ class Fitting {
       }
       last = columns_[i].gives_way ? i : last;
     }
-    if (last && total_ < width_) {
-      const std::size_t more = std::min(width_ - total_, natural_[*last] - widths_[*last]);
-      widths_[*last] += more;
-      total_ += more;
-    }
     return last;
+  }
+
+  void hide_dispensable() {
+    for (std::size_t i = 0; i < columns_.size() && total_ > width_; ++i) {
+      if (columns_[i].can_go) {
+        hide(i);
+      }
+    }
+  }
+
+  // They take the room that is left.
+  void widen_yielding() {
+    for (std::size_t i = columns_.size(); i-- > 0 && total_ < width_;) {
+      if (columns_[i].gives_way && widths_[i] > 0) {
+        const std::size_t more = std::min(width_ - total_, natural_[i] - widths_[i]);
+        widths_[i] += more;
+        total_ += more;
+      }
+    }
   }
 
   // The widest gives way first, down to the next widest, and so on. `whole_too`: also those that stay whole
@@ -117,6 +151,7 @@ class Fitting {
 
   const std::vector<Column>& columns_;
   const std::vector<std::size_t> natural_;
+  const std::vector<std::size_t> brief_;
   std::vector<std::size_t> widths_;
   const std::size_t width_;
   std::size_t total_ = 0;
@@ -135,16 +170,21 @@ void Table::add(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::vector<std::size_t> Table::widths(std::optional<std::size_t> width) const {
-  std::vector<std::size_t> natural;
+std::vector<std::size_t> Table::natural(bool brief) const {
+  std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns_.size(); ++i) {
     std::size_t widest = display_width(columns_[i].title);
     for (const auto& row : rows_) {
-      widest = std::max(widest, display_width(row[i].text));
+      widest = std::max(widest, display_width(brief && !row[i].brief.empty() ? row[i].brief : row[i].text));
     }
-    natural.push_back(widest);
+    widths.push_back(widest);
   }
-  return width && !natural.empty() ? Fitting(columns_, std::move(natural), *width).fitted() : natural;
+  return widths;
+}
+
+std::vector<std::size_t> Table::widths(std::optional<std::size_t> width) const {
+  return width && !columns_.empty() ? Fitting(columns_, natural(false), natural(true), *width).fitted()
+                                    : natural(false);
 }
 
 template <typename Paint>

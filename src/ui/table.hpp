@@ -38,11 +38,17 @@ struct Column {
     stays_whole = true;
     return std::move(*this);
   }
+  // It goes before one that yields and keeps its end would be hard to read.
+  Column dispensable() && {
+    can_go = true;
+    return std::move(*this);
+  }
   std::string title;
   bool right_aligned = false;
   bool gives_way = false;
   bool stays_whole = false;
   bool keeps_end = false;
+  bool can_go = false;
 };
 
 // Rows under a header line, in columns as wide as their widest cell, two spaces between them, no blanks at
@@ -65,6 +71,7 @@ class Table {
   template <typename Paint>
   std::string render(std::optional<std::size_t> width, const Paint& paint) const;
   std::vector<std::size_t> widths(std::optional<std::size_t> width) const;
+  std::vector<std::size_t> natural(bool brief) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -42,9 +42,33 @@ END
 cat "$work/entry.sh" >>"$sandbox/entry.sh"
 code 1 check
 break_links node-2
-grep -q 'node-2  network: connection lost: the server has not answered for 7 s' "$work/out" || fail "it waits longer for a stopped server"
+grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for a stopped server"
+grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
+
+# The shell alone stops, in the second session, while its sshd lives.
+# shellcheck disable=SC2016
+sed -i 's/kill -STOP "\$PPID"/{ echo $$ >"$HOME\/stopped" \&\& kill -STOP $$; }/' "$sandbox/entry.sh"
+rm .remote/sandbox/node-2/home/asked
+code 1 check
+kill -KILL "$(cat .remote/sandbox/node-2/home/stopped)"
+grep -q 'node-2  network: .*nothing came from the server for 6 s' "$work/out" || fail "it waits longer for a stopped shell"
 grep -q '^node-1  warn ' "$work/out" || fail "the other server is not there"
 cp "$work/entry.sh" "$sandbox/entry.sh"
+
+# What gives signs of life for the first session gives none while the script itself is stopped.
+remote_program="$REMOTE_SOURCE_DIR/src/server" sh -c '. "$remote_program/actions/facts.sh"
+stay_heard 6
+echo $heard >"$0"
+kill -STOP $$' "$work/heard" >"$work/out" &
+follower=$!
+until_true [ -s "$work/heard" ]
+# its parent is stopped, so that it stays as a zombie
+over() { grep -q '^State:[[:space:]]*Z' "/proc/$(cat "$work/heard")/status"; }
+until_true over
+kill -KILL $follower
+wait $follower || true
+follower=
+! [ -s "$work/out" ] || fail "a stopped script gives signs of life"
 
 # A login shell that hangs.
 # shellcheck disable=SC2016

@@ -55,6 +55,15 @@ code 0 run --workdir '~' --server node-1 --cmd 'echo "at $(pwd)"'
 code 1 launch --workdir - --server node-1 --no-check --follow --cmd true
 grep -q 'has no folder -' "$work/err" || fail "the folder - was found"
 code 2 run --workdir '' --server node-1 --cmd true
+# one that leads out of the project from its top is meant from here, as long as it stays in the project
+for named in '/other ../other' '/other x/../../other/' ' ..'; do
+  code 0 run --workdir "${named#* }" --server node-1 --cmd 'echo "in $(pwd)"'
+  in_folder "${named%% *}"
+done
+code 2 run --workdir ../.. --server node-1 --cmd true
+grep -q -- '--workdir ../.. is outside the project' "$work/err" || fail "it does not say what is wrong"
+code 2 --project .. run --workdir .. --server node-1 --cmd true
+code 2 launch --workdir ../../other --cmd true
 # a CDPATH does not lead elsewhere
 code 0 run --env CDPATH "$home/my project/sub" --workdir "sub/with space" --server node-1 --cmd 'echo "in $(pwd)"'
 in_folder "/sub/with space"

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -154,6 +155,24 @@ TEST_P(LifelineTest, FailureOfOneEndsTheOthers) {
   expect_ended_by("a", on_a[1], "rank:2");
   expect_ended_by("b", on_b[1], "rank:2");
   EXPECT_EQ(wait_end("b", on_b[0]).stop_by, JobReason());
+  expect_nothing_left();
+}
+
+// On slow storage its many files would be opened too late.
+TEST_P(LifelineTest, WhatEndsTheRanksIsReadBeforeItIsNeeded) {
+  const auto on_a = start("a", {"sleep 300"});
+  const auto on_b = start("b", {"until [ -e ../fail ]; do sleep 0.2; done; exit 3"});
+  until_told("a", on_a[0], "ok");
+  EXPECT_TRUE(test::eventually([&] {
+    return std::ranges::any_of(processes_of("a"), [](int pid) {
+      const std::string process = "/proc/" + std::to_string(pid);
+      return read_file_if_there(process + "/cmdline").value_or("").find("ender.sh") != std::string::npos &&
+             read_file_if_there(process + "/wchan").value_or("").find("pipe") != std::string::npos;
+    });
+  })) << "nothing waits for an order";
+  fs::rename(servers.home("a") / "proj/.jobs/.bin", servers.home("a") / "gone");
+  write_file_atomic(servers.home("b") / "fail", "");
+  expect_ended_by("a", on_a[0], "rank:1");
   expect_nothing_left();
 }
 

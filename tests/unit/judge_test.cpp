@@ -175,7 +175,7 @@ TEST(Judge, FindsWhatIsWrongAndNamesWhatMendsIt) {
       {"jobs of another", [](ServerFacts& f) { f.jobs_closed = true; }, "project", fail, "no job starts",
        "move it away"},
       {"project of another", [](ServerFacts& f) { disk_of(f, "project").writable = false; }, "project", fail,
-       "cannot be written", "chown ada /home"},
+       "cannot be written", "chmod u+rwx /home"},
       {"no place for the project",
        [](ServerFacts& f) { disk_of(f, "project").there = disk_of(f, "project").writable = false; },
        "project", fail, "cannot be written by this login", "remote_path"},

@@ -107,6 +107,26 @@ TEST(Table, ABriefTextStandsWhereTheTextDoesNotFit) {
   EXPECT_EQ(table.text(18), "SERVER     STATE\n2 servers  running\n");
 }
 
+TEST(Table, BriefTextsAndADispensableColumnGoBeforeAnElidedOneIsHardToRead) {
+  Table table({Column("STATE").whole(), "SERVER", Column("RANKS").dispensable(), Column("TAGS").yielding(),
+               Column("COMMAND").yielding().elided()});
+  Cell servers("node-1, node-2");
+  servers.brief = "2 servers";
+  Cell ranks("4 running, 2 ended");
+  ranks.brief = "6";
+  table.add(
+      {"rank 2 failed exit 3", servers, ranks, "night", "python train.py --config resnet.yaml --epochs 10"});
+  EXPECT_EQ(table.text(80),
+            "STATE                 SERVER          RANKS  TAGS   COMMAND\n"
+            "rank 2 failed exit 3  node-1, node-2  6      night  python train.py --…epochs 10\n");
+  EXPECT_EQ(table.text(60),
+            "STATE                 SERVER     RANKS  COMMAND\n"
+            "rank 2 failed exit 3  2 servers  6      python train.…chs 10\n");
+  EXPECT_EQ(table.text(50),
+            "STATE                 SERVER     COMMAND\n"
+            "rank 2 failed exit 3  2 servers  python trai…hs 10\n");
+}
+
 TEST(Table, PipedOutputIsWhole) {
   Table table({"A"});
   const std::string long_text(500, 'x');

@@ -159,21 +159,49 @@ void WorkdirOption::add(CLI::App& command) {
       ->type_name("DIR");
 }
 
+namespace {
+
+// Where the user is, from the project's top; outside of the project it begins with "..".
+std::filesystem::path place_in_project(const Context& context) {
+  std::error_code ignored;
+  return current_folder().lexically_relative(std::filesystem::canonical(context.folder(), ignored));
+}
+
+// --workdir names a folder from the project's top. One that leads out of it is meant from where the user is.
+std::string workdir_named(const Context& context, const std::string& given) {
+  const auto leads_out = [](const std::filesystem::path& path) {
+    return path.empty() || *path.begin() == "..";
+  };
+  const std::filesystem::path named = std::filesystem::path(given).lexically_normal();
+  if (named.is_absolute() || given.starts_with('~') || !leads_out(named)) {
+    return given;
+  }
+  const std::filesystem::path from =
+      context.options.project ? std::filesystem::path() : place_in_project(context);
+  const std::filesystem::path meant =
+      (from / named / ".").lexically_normal();  // ends with a slash, or is "."
+  if (leads_out(from) || leads_out(meant)) {
+    throw Error::usage("--workdir " + visible_line(given) + " is outside the project's folder", "",
+                       "name a folder of the project, or a path on the servers that begins with / or ~/");
+  }
+  return meant == "." ? "." : meant.parent_path().string();
+}
+
+}  // namespace
+
 void WorkdirOption::choose(Context& context, Env& env) const {
   if (given_ && given_->empty()) {
     throw Error::usage("--workdir is empty", "", "--workdir . is the project's folder");
   }
   if (given_) {
-    env.emplace_back("REMOTE_WORKDIR", *given_);
+    env.emplace_back("REMOTE_WORKDIR", workdir_named(context, *given_));
     return;
   }
   const bool chosen = std::ranges::count(env, "REMOTE_WORKDIR", &Env::value_type::first) > 0;
   if (chosen || context.options.project) {
     return;
   }
-  std::error_code ignored;
-  const std::filesystem::path root = std::filesystem::canonical(context.folder(), ignored);
-  const std::filesystem::path below = current_folder().lexically_relative(root);
+  const std::filesystem::path below = place_in_project(context);
   if (below.empty() || below == "." || *below.begin() == ".." || *below.begin() == ".remote") {
     return;
   }

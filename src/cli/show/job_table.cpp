@@ -48,6 +48,7 @@ ui::Style style_of_row(const TableRow& row) {
 }
 
 constexpr std::size_t longest_reason = 32;
+constexpr std::size_t brief_reason = 14;
 constexpr std::size_t longest_point = 60;
 constexpr std::size_t most_used_told = 10;  // an array may have a thousand jobs
 
@@ -78,13 +79,13 @@ std::string duration(const Batch& batch, std::int64_t now) {
 
 // A reason of any length would push the other columns off the screen; `job-list --json` has it whole. Why a
 // launch is without a lifeline is a warning of its own.
-Job brief(Job job) {
+Job brief(Job job, std::size_t longest) {
   if (job.reason.kind == JobReason::Kind::no_lifeline || job.reason.kind == JobReason::Kind::lifeline_dead) {
     job.reason = {.kind = JobReason::Kind::other, .text = "no lifeline"};
   } else if (job.reason.kind == JobReason::Kind::lifeline_restarted) {
     job.reason = {.kind = JobReason::Kind::other, .text = "lifeline restarted"};
   }
-  job.reason.text = ui::shorten(visible_line(job.reason.text), longest_reason);
+  job.reason.text = ui::shorten(visible_line(job.reason.text), longest);
   return job;
 }
 
@@ -125,6 +126,51 @@ std::string tags_text(const Batch& batch) {
     return std::ranges::any_of(batch, [&](const Job& job) { return !job.has_tag(tag); });
   });
   return join(tags, ",");
+}
+
+std::vector<ui::Cell> row_cells(const TableRow& row, const TableOptions& options, std::int64_t now) {
+  Batch batch;
+  Batch brief_batch;
+  std::vector<int> keys;
+  std::int64_t begin = begin_of(row.batch.front());
+  for (const Job& job : row.batch) {
+    batch.push_back(brief(job, longest_reason));
+    brief_batch.push_back(brief(job, brief_reason));
+    keys.push_back(job.key);
+    begin = std::min(begin, begin_of(job));
+  }
+  std::vector<ui::Cell> cells{ranges(std::move(keys))};
+  if (options.ids) {
+    cells.emplace_back(id_text(batch, options));
+  }
+  ui::Cell state(state_text(batch), style_of_row(row));
+  state.brief = state_text(brief_batch);
+  ui::Cell servers = server_names(batch);
+  if (const std::size_t count = servers_of(batch).size(); count > 1) {
+    servers.brief = counted(count, "server");
+  }
+  ui::Cell ranks = ranks_text(batch, options);
+  if (!options.ranks && batch.front().launch) {
+    int count = 0;
+    for (const Job& job : batch) {
+      count += ranks_of(job);
+    }
+    ranks.brief = std::to_string(count);
+  }
+  ui::Cell time = duration(batch, now);
+  time.brief = time.text.substr(0, time.text.find(' '));
+  cells.insert(cells.end(), {std::move(state), std::move(servers), std::move(ranks),
+                             rough_duration(now - begin) + " ago", std::move(time)});
+  if (options.ranks && !options.past) {
+    cells.emplace_back(age_of_output(batch.front()));
+  }
+  if (!options.past) {
+    cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
+  }
+  for (ui::Cell& cell : cells) {
+    cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
+  }
+  return cells;
 }
 
 }  // namespace
@@ -174,7 +220,7 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
   }
   columns.insert(columns.end(), {ui::Column("STATE").whole(),
                                  "SERVER",
-                                 options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS"),
+                                 options.ranks ? ui::Column("RANK", true) : ui::Column("RANKS").dispensable(),
                                  {"STARTED", true},
                                  {"TIME", true}});
   if (options.ranks && !options.past) {
@@ -186,42 +232,7 @@ std::string job_table(const Context& context, const std::vector<TableRow>& rows,
   ui::Table table(columns);
   const std::int64_t now = now_seconds();
   for (const TableRow& row : rows) {
-    Batch batch;
-    std::vector<int> keys;
-    std::int64_t begin = begin_of(row.batch.front());
-    for (const Job& job : row.batch) {
-      batch.push_back(brief(job));
-      keys.push_back(job.key);
-      begin = std::min(begin, begin_of(job));
-    }
-    std::vector<ui::Cell> cells{ranges(std::move(keys))};
-    if (options.ids) {
-      cells.emplace_back(id_text(batch, options));
-    }
-    ui::Cell servers = server_names(batch);
-    if (const std::size_t count = servers_of(batch).size(); count > 1) {
-      servers.brief = counted(count, "server");
-    }
-    ui::Cell ranks = ranks_text(batch, options);
-    if (!options.ranks && batch.front().launch) {
-      int count = 0;
-      for (const Job& job : batch) {
-        count += ranks_of(job);
-      }
-      ranks.brief = std::to_string(count);
-    }
-    cells.insert(cells.end(), {ui::Cell(state_text(batch), style_of_row(row)), std::move(servers),
-                               std::move(ranks), rough_duration(now - begin) + " ago", duration(batch, now)});
-    if (options.ranks && !options.past) {
-      cells.emplace_back(age_of_output(batch.front()));
-    }
-    if (!options.past) {
-      cells.insert(cells.end(), {ui::Cell(tags_text(batch)), ui::Cell(batch.front().command)});
-    }
-    for (ui::Cell& cell : cells) {
-      cell.style = row.dim && cell.style == ui::Style::plain ? ui::Style::dim : cell.style;
-    }
-    table.add(std::move(cells));
+    table.add(row_cells(row, options, now));
   }
   return table.text(context.terminal);
 }

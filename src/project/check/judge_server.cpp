@@ -43,8 +43,8 @@ Finding judge_project(const config::Config& config, const config::Server& server
   }
   if (disk->there) {
     return {"project", CheckStatus::fail, path + " cannot be written by this login",
-            Fix{Fix::Where::server_as_root,
-                fmt::format("chown {} {}", shell_quote(facts.user), shell_quote(disk->path))}};
+            Fix{Fix::Where::server_as_root, fmt::format("chown {0} {1} && chmod u+rwx {1}",
+                                                        shell_quote(facts.user), shell_quote(disk->path))}};
   }
   if (!disk->writable) {
     return {"project", CheckStatus::fail,

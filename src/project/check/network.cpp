@@ -12,6 +12,7 @@
 
 #include "base/hashing.hpp"
 #include "servers/conversation.hpp"
+#include "servers/facts.hpp"
 #include "servers/fanout.hpp"
 #include "servers/pairs.hpp"
 #include "servers/python_env.hpp"
@@ -95,9 +96,11 @@ std::string address_of(const Pair& pair) {
 // One server's part.
 class Part {
  public:
-  Part(ssh::Connection& connection, const servers::PairsRequest& request, Round& round,
+  // `silence`: how long nothing may come until this server counts as stopped.
+  Part(ssh::Connection& connection, const servers::PairsRequest& request, seconds silence, Round& round,
        servers::Barrier::Member& member, const Cancel& cancel)
-      : watch_(connection, true),  // the others wait for this server
+      : silence_(silence),
+        watch_(connection, true),  // the others wait for this server
         request_(request),
         round_(round),
         member_(member),
@@ -119,12 +122,13 @@ class Part {
   // Each returns false when the script has ended before.
   bool meet(seconds limit) {
     member_.arrive();
-    return talk_.serve([&] { return member_.complete(); }, limit, member_.wake());
+    return talk_.serve([&] { return member_.complete(); }, limit, {}, member_.wake());
   }
   bool reach_all();
   bool measure(const std::function<void(std::size_t, std::size_t)>& on_step);
   bool send_to(std::size_t to, bool with_latency);
 
+  seconds silence_;
   ssh::Watchful watch_;
   const servers::PairsRequest& request_;
   Round& round_;
@@ -136,7 +140,8 @@ class Part {
 
 bool Part::reach_all() {
   servers::PairsAnswer& answer = found_.answer;
-  if (!talk_.serve([&] { return answer.listening || reader_.closed(); }, listen_limit) || !answer.listening) {
+  const auto listens = [&] { return answer.listening || reader_.closed(); };
+  if (!talk_.serve(listens, listen_limit, silence_) || !answer.listening) {
     return false;
   }
   round_.peers[request_.own] = peer_of(request_, answer.about);
@@ -145,7 +150,7 @@ bool Part::reach_all() {
   }
   talk_.say(servers::pairs_order(round_.peers, request_.own));
   // The listeners stay until all have tried them.
-  return talk_.serve([&] { return answer.tried; }, try_limit) && meet(try_limit + listen_limit);
+  return talk_.serve([&] { return answer.tried; }, try_limit, silence_) && meet(try_limit + listen_limit);
 }
 
 bool Part::send_to(std::size_t to, bool with_latency) {
@@ -265,7 +270,9 @@ std::optional<Network> look_at_network(Core& core, const std::vector<config::Ser
                                             .port = port,
                                             .bandwidth = options.bandwidth};
         const auto connection = core.connector().connect(server, core.cancel());
-        Found found = Part(*connection, request, round, member, core.cancel()).take(on_step);
+        Found found =
+            Part(*connection, request, servers::check_silence(core.config), round, member, core.cancel())
+                .take(on_step);
         tell(++done);
         return found;
       },

@@ -44,6 +44,7 @@ stay_heard() {
   {
     for _ in 1 2; do
       sleep 3 >/dev/null
+      read -r sh_stat <"/proc/$$/stat" && case ${sh_stat##*)} in ' '[Tt]*) continue ;; esac # stopped: that is silence
       echo
     done
   } 2>/dev/null &

@@ -18,6 +18,15 @@ if [ -n "${REMOTE_MPI_INTERFACE-}" ]; then
   OMPI_MCA_btl_tcp_if_include=$REMOTE_MPI_INTERFACE
   export OMPI_MCA_btl_tcp_if_include
 fi
+# Practice servers share a host name and /dev/shm: the shared memory of two servers' ranks would have the same names there.
+if [ -n "${REMOTE_SANDBOX-}" ]; then
+  OMPI_MCA_btl_vader_backing_directory=$REMOTE_JOB_FOLDER
+  OMPI_MCA_btl_sm_backing_directory=$REMOTE_JOB_FOLDER
+  OMPI_MCA_osc_sm_backing_directory=$REMOTE_JOB_FOLDER
+  OMPI_MCA_osc_rdma_backing_directory=$REMOTE_JOB_FOLDER
+  export OMPI_MCA_btl_vader_backing_directory OMPI_MCA_btl_sm_backing_directory
+  export OMPI_MCA_osc_sm_backing_directory OMPI_MCA_osc_rdma_backing_directory
+fi
 folder=${REMOTE_RANK_FOLDER:-$(pwd)} # the second is that of mpirun, on its own server
 mask=$(umask)
 umask 077

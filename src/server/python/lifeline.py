@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))  # with -I, Python does not look there
 from lifeline_job import Job, Looker, clock, put, remove_init_file, this_process
+from lifeline_killer import Killer
 from lifeline_orders import Orders, keep_order, quote, unquote
 from lifeline_peers import Peers
 from lifeline_policy import FIRST_SECONDS, Policy
@@ -60,7 +61,7 @@ class Lifeline(Peers):
         self.looked = 0.0  # when the last look began whose findings are known
         self.killed = 0.0  # when the killer had ended
         self.next_beat = 0.0
-        self.killer = None
+        self.killer = Killer(kill_script)
         self.status = None
         self.lock = None
         words = request.get("mpi", [])
@@ -236,37 +237,23 @@ class Lifeline(Peers):
 
     def kill_jobs(self, now):
         """Ends what is left of this server's jobs, and what a failed one has left behind."""
-        if self.killer is not None:
-            try:
-                pid, status = os.waitpid(self.killer, os.WNOHANG)
-                if pid == 0:
-                    return
-            except ChildProcessError:
-                status = 0  # nobody waits for children where SIGCHLD is ignored
+        if self.killer.at_work is not None:
+            nothing_left = self.killer.ended()
+            if nothing_left is None:
+                return
             if self.acts is not None:
-                self.policy.note_killed(status == 0)
-            self.killer = None
+                self.policy.note_killed(nothing_left)
             self.killed = now
             self.next_look = 0.0
         if self.looked < self.killed:
             return  # what it has ended, is not known yet
         ids = self.policy.jobs_to_kill(now)
-        if not ids:
-            return
-        by = "again" if self.acts is not None and not self.policy.released else self.policy.by or self.policy.left_by
-        try:
-            self.killer = os.fork()
-        except OSError:
-            return
-        if self.killer == 0:
-            try:
-                os.setsid()  # the script leaves alone what is in its own session
-                os.execvp("sh", ["sh", self.kill_script, "15", str(KILL_GRACE), by] + ids)
-            finally:
-                os._exit(127)
+        if ids:
+            by = "again" if self.acts is not None and not self.policy.released else self.policy.by or self.policy.left_by
+            self.killer.begin(["15", str(KILL_GRACE), by] + ids)
 
     def is_over(self, now):
-        if self.killer is not None or self.looked < self.killed:
+        if self.killer.at_work is not None or self.looked < self.killed:
             return False
         return self.policy.is_over(now, self.listener is not None, any(link.greeted for link in self.links))
 
@@ -287,6 +274,7 @@ class Lifeline(Peers):
                 self.watch(self.orders.fifo, self.orders)
                 self.orders.look()
         self.watch(self.looker.ready, self.looker)
+        self.killer.get_ready()
         while True:
             now = clock()
             self.look_at_peers(now)  # first: what they have said meanwhile has just been read
@@ -311,7 +299,7 @@ class Lifeline(Peers):
                 self.leave()
                 return
             self.flush()
-            busy = self.killer is not None or self.policy.by is not None
+            busy = self.killer.at_work is not None or self.policy.by is not None
             beginning = not self.policy.is_hub and self.status is None and now - self.policy.start < FIRST_SECONDS
             pause = 0.05 if busy or beginning else min(0.5, self.policy.beat)
             asleep = clock()

@@ -335,6 +335,7 @@ class Server:
         self.input = b""
         self.peers = []
         self.trying = False
+        self.told = 0  # when it last gave a sign of life
         self.interfaces = {}
         self.end = time.monotonic() + IDLE_SECONDS  # nobody asks for so long: nobody is there
 
@@ -425,6 +426,9 @@ class Server:
         self.loop.watch(0, self.read)
         while time.monotonic() < self.end:
             self.loop.turn(1)
+            if self.trying and time.monotonic() > self.told + 2:
+                self.told = time.monotonic()
+                os.write(1, b"\n")  # a sign of life: who says nothing for long counts as stopped
             if self.trying and self.loop.idle():
                 self.trying = False
                 say("tried")
