@@ -181,13 +181,14 @@ def deliver(folder, state, why, lines, first_pause=FIRST_PAUSE, seconds=RETRY_SE
         sent, answer = tell(request, news)
         if sent is not False:
             return finish(folder, "sent" if sent else answer, kind)
-        if time.monotonic() + pause > until:
+        left = until - time.monotonic()
+        if left <= 0:
             return finish(folder, "not sent, tried for %d s: %s" % (seconds, answer), kind)
         try:
             os.unlink(mark)
         except OSError:
             return
-        time.sleep(pause)
+        time.sleep(min(pause, left))
         pause = min(pause * 2, LONGEST_PAUSE)
 
 
