@@ -10,6 +10,7 @@ import unittest
 from unittest import mock
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../src/server/python"))
+import lifeline_acts
 import lifeline_news
 from lifeline_policy import Policy
 
@@ -103,6 +104,15 @@ class NewsTest(unittest.TestCase):
             },
         )
         self.assertFalse(os.path.exists(os.path.join(self.folder, "notify")))  # the secret is gone
+
+    def test_what_an_earlier_attempt_wrote_is_not_told(self):
+        anew = "remote: the ranks begin anew (restart 1) at 2026-11-24T11:58:19Z after rank 1 (exit 3)\n"
+        for written, told in (("a\n" + anew + "b\n", "b"), ("a\n" + anew, ""), (anew, ""), (anew + "x\n" + anew, "")):
+            with open(os.path.join(self.folder, "job.err"), "w") as file:
+                file.write(written)
+            self.assertEqual(lifeline_news.last_lines(self.folder, ["job.err"]), told)
+            # nor does it make two failures that said nothing different ones
+            self.assertEqual(lifeline_acts.mark_of(os.path.join(self.folder, "job.err")) == lifeline_acts.mark_of("/dev/null"), not told)
 
     def test_the_shapes(self):
         self.request("url", self.url, shape="ntfy")

@@ -28,12 +28,11 @@ def read_request(text):
 
 def last_lines(folder, names):
     """The end of the first of these files that has something, as text."""
+    from lifeline_job import end_of_output
+
     for name in names:
         try:
-            with open(os.path.join(folder, name), "rb") as file:
-                file.seek(0, os.SEEK_END)
-                file.seek(max(0, file.tell() - MOST_BYTES))
-                data = file.read()
+            data = end_of_output(os.path.join(folder, name), MOST_BYTES)
         except OSError:
             continue
         text = "".join(c if c.isprintable() or c == "\n" else "?" for c in data.decode(errors="replace").replace("\r", "\n").replace("\t", " "))
