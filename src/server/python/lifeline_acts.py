@@ -61,6 +61,16 @@ class Acts:
         self.attempt = int(words[1]) if len(words) == 2 else 0 if self.spare else 1
         words = read_words(os.path.join(self.jobs[0].folder, "lease"))
         self.until = clock() + int(words[0]) / 100 - uptime() if words else None
+        self.began = self.beginning()
+
+    def beginning(self):
+        """When the attempt on record began."""
+        for name in ("attempt", "pid"):
+            try:
+                return clock() - time.time() + os.stat(os.path.join(self.jobs[0].folder, name)).st_mtime
+            except OSError:
+                pass
+        return clock()
 
     def lease(self, until):
         text = "%d\n" % ((uptime() + until - clock()) * 100)
