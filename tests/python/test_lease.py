@@ -113,7 +113,7 @@ class TakingTest(LeaseCase):
 
     def test_the_last_process_that_has_it_open_ends_it(self):
         first = self.take(8)
-        child = subprocess.Popen(["sleep", "1000"], pass_fds=first.fds)
+        child = subprocess.Popen(["sleep", "1000"], pass_fds=[first.fd])
         self.addCleanup(child.wait)
         self.addCleanup(child.kill)
         os.close(first.fd)  # as when a supervisor is killed: the file stays
