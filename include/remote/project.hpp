@@ -34,6 +34,7 @@ namespace remote {
 
 class Project;
 struct ForwardRequest;
+class History;
 struct Rerun;
 struct RerunRequest;
 struct ResumeRequest;
@@ -215,7 +216,8 @@ struct FollowRequest {
   // what is none.
   std::string grep{};
   // Of one launch: hand over a line once that several ranks write within 150 ms of each other; with `follow`
-  // false, whenever they wrote it. The order of each rank's lines stays.
+  // false, whenever they wrote it. The order of each rank's lines stays. Lines that only single ranks have
+  // written so far (the same but for numbers) come without delay.
   bool fold = false;
   // Of a launch under Slurm, where one job runs all ranks and each has an output of its own: hand over all of
   // them.
@@ -434,6 +436,9 @@ class Project {
   // The jobs that fit, by key. An unfinished job about which its server does not answer within
   // JobsRequest::patience is `unknown`.
   std::vector<Job> jobs(const JobsRequest& request = {}, const std::optional<Cancel>& cancel = {});
+  // The launches on record (remote/history.hpp), completed where they have ended meanwhile. Asks as jobs()
+  // does, if it has to: a launch with a job that is unknown is unknown in what it returns.
+  History history(const std::optional<Cancel>& cancel = {});
   // Where the project stands. Asks as jobs() does.
   ProjectStatus status(const std::optional<Cancel>& cancel = {});
   // A person has seen this: what it has as ended is no news any more.

@@ -42,7 +42,7 @@ struct Environment {
 
 // Names that may stand as the value of an option, for completion.
 // `defined`: the names in `launches:` of configs.yaml.
-enum class NameKind { servers, jobs, launches, tags, signals, defined };
+enum class NameKind { servers, jobs, launches, past, tags, signals, defined };
 
 // Whether a question was answered with yes; nullopt is none.
 bool is_yes(const std::optional<std::string>& answer);

@@ -163,7 +163,7 @@ void add_new_tag_option(CLI::App& command, std::vector<std::string>& tags, const
 CLI::Option* add_launch_word(CLI::App& command, Context& context, std::string& launch,
                              const std::string& help) {
   CLI::Option* option = command.add_option("launch", launch, help)->type_name("KEY");
-  context.completers[option] = NameKind::launches;
+  context.completers[option] = NameKind::past;
   return option;
 }
 

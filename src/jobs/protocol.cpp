@@ -152,13 +152,13 @@ struct Texts {
   }
 };
 
+}  // namespace
+
 std::vector<std::string> texts_of(const std::vector<JobId>& ids) {
   std::vector<std::string> texts;
   std::ranges::transform(ids, std::back_inserter(texts), &JobId::text);
   return texts;
 }
-
-}  // namespace
 
 std::string percent_encode(std::string_view text) {
   std::string encoded;

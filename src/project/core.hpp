@@ -26,6 +26,10 @@
 #include "project/callbacks.hpp"
 #include "ssh/connector.hpp"
 
+namespace remote::servers {
+class ProjectState;
+}
+
 namespace remote::project {
 
 // How long servers that are only asked for news may take to connect, and then be silent.
@@ -302,8 +306,8 @@ std::vector<Error> fetch_logs(Core& core, const std::vector<Job>& jobs);
 // The links that are not to be followed when the project is sent, by their names in it; asks and tells.
 std::vector<std::string> links_to_leave(Core& core);
 
-// Those that would not be followed now, without a question.
-std::vector<std::string> links_not_sent(const Core& core);
+// What would be sent now, without a question.
+servers::ProjectState files_here(const config::Config& config, const Cancel& cancel);
 
 // "ada@laptop": who does this.
 std::string user_at_host();

@@ -183,7 +183,7 @@ namespace {
 
 FirstSync first_sync(Core& core, const std::vector<std::string>& globs) {
   FirstSync pending;
-  const auto here = servers::ProjectState::look(core.config, links_not_sent(core), core.cancel());
+  const auto here = files_here(core.config, core.cancel());
   std::map<std::string, std::uint64_t> grown;  // files, by the bytes that the server with the least lacks
   for (const config::Server& server : core.servers(globs)) {
     const servers::ProjectState then = servers::last_sent(core.config, server.name);

@@ -13,6 +13,7 @@
 #include "base/files.hpp"
 #include "base/json.hpp"
 #include "base/strings.hpp"
+#include "cli/commands/ends.hpp"
 #include "cli/options.hpp"
 #include "cli/report/page.hpp"
 #include "cli/show/launches.hpp"
@@ -154,7 +155,7 @@ int compare(Context& context, const ReportArguments& arguments, const std::vecto
   }
   // What the reports have found out completes the records.
   std::vector<PastLaunch> now;
-  const History history(project.folder());
+  const History history = arguments.offline ? History(project.folder()) : asked_history(context);
   std::ranges::transform(launches, std::back_inserter(now),
                          [&](const PastLaunch& one) { return history.launch(one.id.text()); });
   const auto data = comparison_json(now, reports, project.name());

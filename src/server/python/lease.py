@@ -282,10 +282,10 @@ class Survey:
 
 
 def take(needs, folder=None):
-    """The lease, or None where not all of it is free. `needs` has gpus, cpus and memory (bytes). Never waits. Raises Refused."""
+    """The lease, or None where not all of it is free. Never waits. Raises Refused."""
     lease = Lease.make(folder)
     try:
-        if lease.claim(Needs(needs.gpus, needs.cpus, needs.memory, getattr(needs, "among", None))) is None:
+        if lease.claim(needs) is None:
             os.set_inheritable(lease.fd, True)
             return lease
     except BaseException:
