@@ -32,8 +32,7 @@ std::optional<ContainerEngine> parse_container_engine(std::string_view name);
 
 // When an image is fetched before a start.
 enum class ImagePull { missing, always, never };
-// The word of configs.yaml: "missing".
-std::string_view to_string(ImagePull pull);
+// Takes the word of configs.yaml: "missing".
 std::optional<ImagePull> parse_image_pull(std::string_view name);
 
 // The container that a process runs in.

@@ -33,10 +33,6 @@ std::optional<ContainerEngine> parse_container_engine(std::string_view name) {
   return find<ContainerEngine>(engines, name);
 }
 
-std::string_view to_string(ImagePull pull) {
-  return image_pulls.at(static_cast<std::size_t>(pull));
-}
-
 std::optional<ImagePull> parse_image_pull(std::string_view name) {
   return find<ImagePull>(image_pulls, name);
 }

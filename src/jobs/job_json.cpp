@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <type_traits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -25,16 +26,17 @@ constexpr std::int64_t latest_ms = 253402300800000;  // the year 10000
 // What a field has in JSON; what is not known is null.
 template <typename Value>
 Json json_of(const Value& value) {
-  return value;
+  if constexpr (std::is_enum_v<Value>) {
+    return to_string(value);
+  } else {
+    return value;
+  }
 }
 Json json_of(const std::int64_t& seconds) {
   return format_utc(seconds);
 }
 Json json_of(const JobId& id) {
   return id.text();
-}
-Json json_of(const JobState& state) {
-  return to_string(state);
 }
 Json json_of(const JobReason::Kind& kind) {
   return kind_name(kind);
@@ -44,12 +46,6 @@ Json json_of(const std::optional<Value>& value);
 Json json_of(const Hung& hung) {
   return Json{
       {"at", json_of(hung.at)}, {"seconds", hung.stood.count()}, {"moved_at", json_of(hung.moved_at)}};
-}
-Json json_of(const RestartCause& cause) {
-  return to_string(cause);
-}
-Json json_of(const Launcher& launcher) {
-  return to_string(launcher);
 }
 Json json_of(const std::vector<NamedNumber>& numbers) {
   Json all = Json::object();

@@ -342,6 +342,22 @@ void MuxConnection::check_link() {
   asked_ = clock::now();
 }
 
+// Adds all that may have news; returns where the descriptors of reverse_ begin.
+std::ptrdiff_t MuxConnection::add_to(std::vector<pollfd>& fds) const {
+  fds.push_back({master_.fd(), POLLIN, 0});
+  const std::ptrdiff_t incoming = std::ssize(fds);
+  for (const auto& reverse : reverse_) {
+    fds.push_back({reverse->fd(), POLLIN, 0});
+  }
+  if (agent_) {
+    agent_->add_to(fds);
+  }
+  for (const StatePtr& state : channels_) {
+    state->add_to(fds);
+  }
+  return incoming;
+}
+
 void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
   const auto until = clock::now() + timeout;
   bool served = serve_channels();
@@ -351,17 +367,7 @@ void MuxConnection::pump(milliseconds timeout, std::span<pollfd> also) {
   std::vector<pollfd> fds;
   for (;;) {
     fds.assign(also.begin(), also.end());
-    fds.push_back({master_.fd(), POLLIN, 0});
-    for (const auto& reverse : reverse_) {
-      fds.push_back({reverse->fd(), POLLIN, 0});
-    }
-    const auto incoming = fds.end() - std::ssize(reverse_) - fds.begin();
-    if (agent_) {
-      agent_->add_to(fds);
-    }
-    for (const StatePtr& state : channels_) {
-      state->add_to(fds);
-    }
+    const std::ptrdiff_t incoming = add_to(fds);
     const auto check = next_check();
     const auto wait =
         std::chrono::ceil<milliseconds>((check ? std::min(until, *check) : until) - clock::now());

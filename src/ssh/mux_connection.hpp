@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -59,6 +60,7 @@ class MuxConnection final : public Connection {
   void wait_until_open(MuxState& state, std::chrono::milliseconds limit);
   bool drop_spares();
   void drop_released();
+  std::ptrdiff_t add_to(std::vector<pollfd>& fds) const;
   bool serve_channels();
   void judge_ends();
   bool master_lives();

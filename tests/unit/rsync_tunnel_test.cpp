@@ -16,6 +16,9 @@ TEST(TransferProgress, ReadsRsyncsLine) {
   EXPECT_EQ(progress->left, std::chrono::seconds(3));
   EXPECT_EQ(parse_rsync_progress("  1,234,567 100%    1.00kB/s    0:00:00 (xfr#2, to-chk=0/3)")->bytes,
             1234567U);
+  for (const char* unknown : {"??:??:??", "99999999:0", "1:2:3:4", "99999999999:0:0"}) {
+    EXPECT_EQ(parse_rsync_progress(std::string(" 5 5% 1.00kB/s ") + unknown)->left.count(), 0) << unknown;
+  }
 }
 
 TEST(TransferProgress, TakesNothingElse) {

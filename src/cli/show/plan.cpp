@@ -9,6 +9,7 @@
 #include "base/command.hpp"
 #include "base/shell_quote.hpp"
 #include "base/strings.hpp"
+#include "cli/context.hpp"
 
 namespace remote::cli {
 namespace {
@@ -49,20 +50,13 @@ std::string container_words(const Container& container) {
 }
 
 nlohmann::ordered_json container_json(const Container& container) {
-  std::vector<std::string> args;
   // a secret may stand behind its option
-  for (const std::string& word : shell_words(mask_command(shell_join(container.args)))) {
-    args.push_back(word);
-  }
-  nlohmann::ordered_json json{
-      {"engine", nullptr}, {"image", container.image}, {"args", args}, {"workdir", nullptr}};
-  if (container.engine) {
-    json["engine"] = to_string(*container.engine);
-  }
-  if (!container.workdir.empty()) {
-    json["workdir"] = container.workdir;
-  }
-  return json;
+  const auto args = shell_words(mask_command(shell_join(container.args)));
+  const auto engine = container.engine ? nlohmann::json(to_string(*container.engine)) : nlohmann::json();
+  return {{"engine", engine},
+          {"image", container.image},
+          {"args", args},
+          {"workdir", or_null(container.workdir)}};
 }
 
 std::string shown_command(const PlannedProcess& process) {
