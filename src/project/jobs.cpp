@@ -106,10 +106,18 @@ bool tell_missing_lifelines(Core& core, const std::vector<Job>& jobs) {
                               std::pair(Kind::lifeline_dead, Cause::dead),
                               std::pair(Kind::lifeline_restarted, Cause::restarted)};
   std::set<std::pair<JobId, std::string>> told;
+  std::set<JobId> dead;  // launches of which one had died: the others are cut off from that
+  for (const Job& job : jobs) {
+    if (job.launch &&
+        (job.reason.kind == Kind::lifeline_dead || job.reason.kind == Kind::lifeline_restarted)) {
+      dead.insert(*job.launch);
+    }
+  }
   NoLifeline event;
   for (const Job& job : jobs) {
     const auto cause = std::ranges::find(causes, job.reason.kind, &std::pair<Kind, Cause>::first);
     if (job.state == JobState::running && job.launch && cause != causes.end() &&
+        !(cause->second == Cause::no_connection && dead.contains(*job.launch)) &&
         told.emplace(*job.launch, job.server).second) {
       event.servers.push_back({job.server, cause->second, job.reason.text});
     }

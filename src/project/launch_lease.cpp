@@ -62,43 +62,31 @@ std::string users_of_others(const FreshLeases& found, bool cpus) {
   return join(parts, ", ");
 }
 
-std::string with_users(const std::string& text, const std::string& users) {
-  return users.empty() ? text : text + ": " + users;
-}
-
-// What is missing of one kind; "": nothing.
+// What is missing of one kind; "": nothing. `there_is`: also where all of it were free.
 std::string shortage(const LeaseRequest& wanted, const FreshLeases& found, bool there_is) {
-  const servers::FreeFacts& free = found.free;
-  const int gpus = there_is ? free.all_gpus : free.gpus;
-  const int cpus = there_is ? free.all_cpus : free.cpus;
-  const std::uint64_t memory = there_is ? free.all_memory : free.memory;
-  const auto number = [](int count, const char* one) {
-    return counted(static_cast<std::size_t>(count), one);
+  const auto missing = [&](const std::string& needed, auto want, auto free, auto all, const auto& text_of,
+                           const std::string& users) -> std::string {
+    if (want <= (there_is ? all : free)) {
+      return "";
+    }
+    if (there_is) {
+      return fmt::format("{} needed, and there {} {}", needed, all == 1 ? "is" : "are", text_of(all));
+    }
+    return fmt::format("{} needed, and {} of {} free{}{}", needed, text_of(free), text_of(all),
+                       users.empty() ? "" : ": ", users);
   };
-  if (wanted.gpus > gpus) {
-    return there_is ? fmt::format("{} needed, and there {}", number(wanted.gpus, "GPU"),
-                                  free.all_gpus == 1 ? "is 1" : fmt::format("are {}", free.all_gpus))
-                    : with_users(fmt::format("{} needed, and {} of {} free", number(wanted.gpus, "GPU"), gpus,
-                                             free.all_gpus),
-                                 users_of_gpus(found));
-  }
-  if (wanted.cpus > cpus) {
-    return there_is ? fmt::format("{} needed, and there are {}", number(wanted.cpus, "core"), free.all_cpus)
-                    : with_users(fmt::format("{} needed, and {} of {} free", number(wanted.cpus, "core"),
-                                             cpus, free.all_cpus),
-                                 users_of_others(found, true));
-  }
-  if (wanted.memory > memory) {
-    const auto gibi = [](std::uint64_t bytes) {
-      return static_cast<double>(bytes) / static_cast<double>(gibibyte);
-    };
-    const std::string needed = fmt::format("{:.1f} GiB of memory needed, and ", gibi(wanted.memory));
-    return there_is ? needed + fmt::format("there are {:.1f}", gibi(free.all_memory))
-                    : with_users(
-                          needed + fmt::format("{:.1f} of {:.1f} free", gibi(memory), gibi(free.all_memory)),
-                          users_of_others(found, false));
-  }
-  return "";
+  const servers::FreeFacts& free = found.free;
+  const auto number = [](int count) { return std::to_string(count); };
+  const auto gibi = [](std::uint64_t bytes) {
+    return fmt::format("{:.1f}", static_cast<double>(bytes) / static_cast<double>(gibibyte));
+  };
+  const auto gpus = missing(counted(static_cast<std::size_t>(wanted.gpus), "GPU"), wanted.gpus, free.gpus,
+                            free.all_gpus, number, users_of_gpus(found));
+  const auto cpus = missing(counted(static_cast<std::size_t>(wanted.cpus), "core"), wanted.cpus, free.cpus,
+                            free.all_cpus, number, users_of_others(found, true));
+  const auto memory = missing(gibi(wanted.memory) + " GiB of memory", wanted.memory, free.memory,
+                              free.all_memory, gibi, users_of_others(found, false));
+  return !gpus.empty() ? gpus : !cpus.empty() ? cpus : memory;
 }
 
 }  // namespace

@@ -47,6 +47,22 @@ code 0 job-kill --yes --grace 1
 until_true lifelines_are 0
 cp "$work/configs.yaml" .remote/configs.yaml
 
+# ---- a first server whose lifeline has died: the other one is cut off from that, and the network is not blamed
+code 0 launch --cmd 'sleep 300' --nproc-per-node 1
+until_true lifelines_stand 10
+folder() { # of the job on this server
+  find "$sandbox/$1" -path "*/.jobs/$("$REMOTE" --json job-list | evaluate "[job['id'] for job in d if job['server'] == '$1'][0]")"
+}
+first=$(folder node-1)
+second=$(folder node-2)
+kill -9 "$(cut -d ' ' -f 1 "$first/lifeline.pid")"
+until_true grep -q 'cut off' "$second/lifeline"
+code 0 job-list
+grep -q 'node-1: its lifeline had died' "$work/err" || fail "a lifeline that died is not told"
+! grep -q 'TCP ports' "$work/err" || fail "the network is blamed"
+code 0 job-kill --yes --grace 1
+until_true lifelines_are 0
+
 # ---- a first server whose lifeline takes its time to begin, as on slow storage, is no closed way
 mkdir "$work/slow"
 cat >"$work/slow/python3" <<'END'

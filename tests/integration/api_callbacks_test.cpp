@@ -7,6 +7,7 @@
 #include <thread>
 
 #include <gtest/gtest.h>
+#include <remote/history.hpp>
 #include <unistd.h>
 
 #include "base/error_of.hpp"
@@ -321,6 +322,28 @@ TEST_F(ApiCallbacks, TwoProjectsOfOneFolderWorkInTwoThreads) {
     keys.insert(job.key);
   }
   EXPECT_EQ(keys.size(), 2U * rounds);
+}
+
+// Nothing is told of a launch as true that nobody knows: neither in a list, nor in its record, nor beside
+// another.
+TEST_F(ApiCallbacks, ALaunchWhoseServerDoesNotAnswerIsUnknown) {
+  Project project = open();
+  LaunchRequest request;
+  request.command = "exec sleep 1000";
+  request.python = request.check = false;
+  request.servers = {"a"};
+  ASSERT_TRUE(project.launch(request).errors.empty());
+  EXPECT_EQ(project.history().launch("last").state, JobState::running);
+  servers->set_faults({.unreachable = {"a"}});
+  const History history = open().history();  // that one has no connection yet
+  EXPECT_EQ(history.list().at(0).state, JobState::unknown);
+  const PastLaunch launch = history.launch("last");
+  EXPECT_EQ(launch.state, JobState::unknown);
+  EXPECT_EQ(launch.jobs.at(0).state, JobState::unknown);
+  EXPECT_EQ(history.diff("last", "last").from.state, JobState::unknown);
+  EXPECT_EQ(History(folder.path()).launch("last").state, JobState::running) << "as it was last heard of";
+  servers->set_faults({});
+  EXPECT_EQ(project.history().launch("last").state, JobState::running);
 }
 
 TEST_F(ApiCallbacks, ErrorsHaveCauses) {
