@@ -153,7 +153,7 @@ class WordsReader {
     std::string variable = attached ? word.substr(equals + 1) : words_[at_ + 1];
     std::size_t taken = attached ? 1 : 2;
     if (variable.find('=') == std::string::npos) {
-      if (at_ + taken == words_.size()) {
+      if (at_ + taken == words_.size() || words_[at_ + taken] == "--") {
         return false;
       }
       variable += "=" + words_[at_ + taken];

@@ -10,6 +10,7 @@ grep -q 'apt-get install openssh-server' "$work/err" || fail "the package is not
 code 0 sandbox up --nodes 2
 grep -q '2 practice servers up' "$work/err" || fail "up does not say what it did"
 [ ! -s "$work/out" ] || fail "up prints to stdout"
+grep -q '^/jobs/$' .remote/.gitignore || fail "git would take what remote keeps"
 ports=$(sed -n 's/^    port: //p' .remote/configs.yaml)
 [ "$(printf '%s\n' "$ports" | wc -l)" = 2 ] || fail "configs.yaml does not have two ports"
 

@@ -86,7 +86,7 @@ TEST_F(CommandJobKill, WhatIsNamedIsNotAskedFor) {
 
 TEST_F(CommandJobKill, OneThatHadEndedIsToldWhenItIsNamed) {
   world.ended_job("a", "exit 3");
-  EXPECT_THAT(kill({"--job", "1"}), Ends(0, "job 1 on a: had ended before: failed exit 3\n", Not("")));
+  EXPECT_THAT(kill({"--job", "1"}), Ends(0, "job 1 on a: had ended before: failed exit 3\n", ""));
   EXPECT_EQ(state(1), "failed");
 }
 

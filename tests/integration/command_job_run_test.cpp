@@ -74,6 +74,8 @@ TEST(CommandJobRun, WrongOptionsAreRefusedAndNothingIsRecorded) {
               Refused("'*' names more than one server\n hint: a job runs on one server; name it in full"));
   EXPECT_THAT(world.run({"job-run", "--server", "a", "--cmd", "true", "-e", "X"}),
               Refused("-e X: there is no such variable here, and no '=' in it"));
+  EXPECT_THAT(world.run({"job-run", "--server", "a", "--env", "X", "--", "true"}),
+              Refused("--env X: it has no value: '--' ends the options"));
   EXPECT_THAT(world.store().list().jobs, IsEmpty());
   EXPECT_EQ(world.servers().commands(), 0);
 }

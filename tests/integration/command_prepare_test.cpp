@@ -213,6 +213,15 @@ TEST_F(CommandPrepare, ItIsSaidWhenThereIsNothingToInstall) {
   EXPECT_THAT(world.run({"update-packages"}).err, Not(HasSubstr("nothing to install")));
 }
 
+TEST_F(CommandPrepare, ResultsThatWereCopiedHereAreNoMatterOfTheExcludeFile) {
+  make_folders(world.project() / "results");
+  write_file_atomic(world.project() / "results/one", "x");
+  write_file_atomic(world.project() / ".remote/exclude.txt", "results\n");
+  EXPECT_THAT(world.run({"rsync", "-n", "--server", "a"}).err, HasSubstr("exclude.txt: results/"));
+  world.configure("name: proj\noutputs: [out.csv]\nservers:\n  a: {hostname: a}\n");
+  EXPECT_THAT(world.run({"rsync", "-n", "--server", "a"}).err, Not(HasSubstr("results/")));
+}
+
 TEST_F(CommandPrepare, ALargeFirstSyncIsAskedAbout) {
   make_folders(world.project() / "films");
   write_file_atomic(world.project() / "films/one", "");

@@ -25,11 +25,14 @@ class CommandSweep : public ::testing::Test {
 
 TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
   const fs::path ran = world.home() / "ran";
+  write_file_atomic(world.project() / "train.py", "");
   const CommandResult begun = world.run(
       {"sweep", "--param", "lr=1,2", "--param", "seed=0..2", "--retry", "1", "--tag", "grid", "--", "sh",
        "-c", "echo $0 >>" + ran.string() + "; echo loss 0.$SWEEP_LR$SWEEP_SEED; [ $0 != 2/1 ] || exit 3",
        "{lr}/{seed}"});
-  EXPECT_THAT(begun, Ends(0, "sweep 1-6 started: 6 points on a, b\n", HasSubstr("remote sweep --results 1")));
+  EXPECT_THAT(begun, Ends(0, "sweep 1-6 started: 6 points on a, b\n",
+                          AllOf(HasSubstr("remote sweep --results 1"),
+                                HasSubstr("nothing was sent from here to a, b"))));
   EXPECT_EQ(world.run({"job-wait", "--launch", "1"}).code, 1);
   EXPECT_THAT(world.run({"job-list", "--stopped"}).out,
               HasSubstr("6 of 6 done, 1 failed, best loss 0.1 at lr=1 seed=0"));
@@ -37,7 +40,7 @@ TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
   EXPECT_THAT(table.lines()[0], "point,key,lr,seed,state,exit,loss,seconds,server");
   EXPECT_THAT(table.lines()[5], MatchesRegex("4,5,2,1,failed,3,0.21,[0-9]+,[ab]"));
   EXPECT_THAT(world.run({"sweep", "--results", "1", "--best", "max:loss"}).err,
-              HasSubstr("6 of 6 done, 1 failed"));
+              HasSubstr("6 of 6 done, 1 failed, best loss 0.22 at lr=2 seed=2"));
   EXPECT_EQ(world.run({"--json", "sweep", "--results", "1", "--best", "max:loss"}).json().at("best"), 5);
   std::vector<std::string> lines = {};
   for (const std::string& line : CommandResult{0, read_file_if_there(ran).value_or(""), ""}.lines()) {
@@ -48,6 +51,25 @@ TEST_F(CommandSweep, PointsRunInTurnAndOneThatFailedRunsAgain) {
   EXPECT_THAT(world.run({"rerun", "1", "--yes"}), Refused("remote sweep --resume 1"));
   EXPECT_EQ(world.run({"job-clean", "--yes"}).code, 0);
   EXPECT_TRUE(fs::is_empty(world.there("a") / ".jobs/.sweeps"));
+}
+
+TEST_F(CommandSweep, APointIsShownAsSoonAsItRuns) {
+  const fs::path go = world.home() / "go";
+  const std::string line = "echo point {n}; until [ -e " + go.string() + " ]; do sleep 0.1; done";
+  ASSERT_EQ(world.run({"sweep", "--name", "grid", "--param", "n=0..3", "--cmd", line}).code, 0);
+  ASSERT_TRUE(eventually([&] { return world.run({"job-tail", "1", "--no-follow"}).out == "point 0\n"; }));
+  ASSERT_TRUE(eventually([&] { return world.run({"job-tail", "2", "--no-follow"}).out == "point 1\n"; }));
+  EXPECT_EQ(world.run({"job-tail", "grid", "--no-follow"}).out, "point 0\n");
+  EXPECT_THAT(world.run({"job-tail", "4", "--no-follow"}), Refused("waits for its turn"));
+  const CommandResult all = world.run({"job-tail", "--launch", "grid", "--all", "--no-follow"});
+  EXPECT_THAT(all, Ends(0, AllOf(HasSubstr("point 0"), HasSubstr("point 1")),
+                        HasSubstr("2 points of the sweep wait for their turn")));
+  EXPECT_EQ(world.run({"job-kill", "--launch", "grid"}).code, 0);
+}
+
+TEST_F(CommandSweep, AScriptAloneIsGivenToPython) {
+  ASSERT_EQ(world.run({"sweep", "--param", "n=1", "--", "nosuch.py", "{n}"}).code, 0);
+  EXPECT_EQ(world.run({"--json", "job-list"}).json().at(0).at("command"), "python nosuch.py '{n}'");
 }
 
 TEST_F(CommandSweep, EndsAsOneAndGoesOn) {
