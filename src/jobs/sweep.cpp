@@ -57,10 +57,9 @@ void SweepAnswer::take(servers::AnswerLine& line) {
   }
 }
 
-servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const JobId& launch,
-                                                const std::string& own, const SweepRun& run,
-                                                const SweepPoints* points, const std::vector<JobId>& busy,
-                                                const std::string& activate) {
+servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const std::string& own,
+                                                const SweepRun& run, const SweepPoints* points,
+                                                const std::vector<JobId>& busy, const std::string& activate) {
   Json json = Json::object();
   if (points != nullptr) {
     JobTexts texts = job_texts(folder, points->requests, !points->lease.empty());
@@ -77,27 +76,27 @@ servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, cons
   }
   servers::Action<SweepAnswer> action = action_on(folder, activate);
   action.what = "start of a sweep";
-  action.script.call("sweep_begin", {launch.text()});
+  action.script.call("sweep_begin", {run.launch.text()});
   action.input = dump_json_line(json);
   action.watchful = true;
   return action;
 }
 
-servers::Action<SweepAnswer> sweep_action(SweepAsk ask, const RemoteFolder& folder, const JobId& launch,
-                                          const std::vector<JobId>& waiting, const std::vector<JobId>& tails,
+servers::Action<SweepAnswer> sweep_action(const RemoteFolder& folder, const SweepQuestion& question,
                                           const std::string& activate) {
   servers::Action<SweepAnswer> action = action_on(folder, activate);
+  const SweepAsk ask = question.ask;
   const char* mode = ask == SweepAsk::stop ? "stop" : ask == SweepAsk::drop ? "drop" : "look";
   action.what = std::string(mode) + " at a sweep";
-  action.script.call("sweep_ask", {mode, launch.text()});
-  for (const JobId& id : waiting) {
+  action.script.call("sweep_ask", {mode, question.launch.text()});
+  for (const JobId& id : question.waiting) {
     action.input += "w " + id.text() + "\n";
   }
-  for (const JobId& id : tails) {
+  for (const JobId& id : question.tails) {
     action.input += "t " + id.text() + "\n";
   }
-  action.max_output =
-      (std::size_t{1} << 20U) + waiting.size() * 256 + tails.size() * (std::size_t{256} << 10U);
+  action.max_output = (std::size_t{1} << 20U) + question.waiting.size() * 256 +
+                      question.tails.size() * (std::size_t{256} << 10U);
   return action;
 }
 

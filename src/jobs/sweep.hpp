@@ -24,6 +24,7 @@ struct SweepPoints {
 
 // A run of a sweep: its start, or one that goes on with it.
 struct SweepRun {
+  JobId launch;
   std::string token;
   std::vector<std::string> servers;  // the first one gives out the points
   std::string address;
@@ -47,16 +48,19 @@ struct SweepAnswer {
 
 // Starts the process on a server. `points`: nullptr where it has them already. `busy`: the points that run
 // there. `activate`: sh text that enters the Python environment.
-servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const JobId& launch,
-                                                const std::string& own, const SweepRun& run,
-                                                const SweepPoints* points, const std::vector<JobId>& busy,
-                                                const std::string& activate);
+servers::Action<SweepAnswer> sweep_begin_action(const RemoteFolder& folder, const std::string& own,
+                                                const SweepRun& run, const SweepPoints* points,
+                                                const std::vector<JobId>& busy, const std::string& activate);
 
 // What is wanted: to know how it is; that nothing begins there any more, and then the same; to forget it.
 enum class SweepAsk { look, stop, drop };
-// `waiting`: points of which it is not known that they began. `tails`: those whose last lines are wanted.
-servers::Action<SweepAnswer> sweep_action(SweepAsk ask, const RemoteFolder& folder, const JobId& launch,
-                                          const std::vector<JobId>& waiting, const std::vector<JobId>& tails,
+struct SweepQuestion {
+  SweepAsk ask = SweepAsk::look;
+  JobId launch;
+  std::vector<JobId> waiting{};  // points of which it is not known that they began
+  std::vector<JobId> tails{};    // those whose last lines are wanted
+};
+servers::Action<SweepAnswer> sweep_action(const RemoteFolder& folder, const SweepQuestion& question,
                                           const std::string& activate);
 
 }  // namespace remote::jobs

@@ -130,7 +130,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   for (const Member& member : members) {
     texts.push_back(points_on(core, request, member, result.launch, points));
   }
-  jobs::SweepRun run = run_of(members);
+  jobs::SweepRun run = run_of(members, result.launch);
   for (std::size_t i = 0; i < points.size(); ++i) {
     Job job = waiting_job(core, members.front(), result.launch);
     job.command = shown_command(request);
@@ -144,7 +144,7 @@ SweepStarted start_sweep(Core& core, const SweepRequest& request) {
   // Also where no answer comes, they may run.
   memory.started(result.jobs, std::nullopt, "");
   try {
-    result.servers = begin_run(core, members, result.launch, run, &texts, {}, result.errors);
+    result.servers = begin_run(core, members, run, &texts, {}, result.errors);
   } catch (const servers::Refused& error) {
     give_up(core, result.jobs, error);
     throw Error(error).on(members.front().server.name);

@@ -33,12 +33,11 @@ const config::Server& server_named(const Core& core, const std::string& name) {
 }
 
 // What a server says to this.
-jobs::SweepAnswer ask_server(Core& core, const std::string& name, jobs::SweepAsk ask, const JobId& launch,
-                             const std::vector<JobId>& waiting, const std::vector<JobId>& tails,
+jobs::SweepAnswer ask_server(Core& core, const std::string& name, const jobs::SweepQuestion& question,
                              const Cancel& cancel, ssh::ConnectLimit limit) {
   const config::Server& server = server_named(core, name);
   const auto connection = core.connector().connect(server, cancel, limit);
-  auto action = jobs::sweep_action(ask, jobs::remote_folder_for(core.config, server), launch, waiting, tails,
+  auto action = jobs::sweep_action(jobs::remote_folder_for(core.config, server), question,
                                    servers::activation(core.config, server));
   return servers::run_action(*connection, action, cancel);
 }
@@ -153,11 +152,10 @@ void find_places(SweepView& view) {
 SweepView ask_sweep(Core& core, jobs::SweepAsk ask, const std::vector<Job>& points, const Cancel& cancel,
                     ssh::ConnectLimit limit) {
   SweepView view = sweep_of(core, points);
-  const std::vector<JobId> waiting = waiting_ids(points);
-  const auto outcomes =
-      servers::fan_out(view.servers, std::identity(), [&](const std::string& name, std::size_t) {
-        return ask_server(core, name, ask, *points.front().launch, waiting, {}, cancel, limit);
-      });
+  const jobs::SweepQuestion question{ask, *points.front().launch, waiting_ids(points)};
+  const auto outcomes = servers::fan_out(
+      view.servers, std::identity(),
+      [&](const std::string& name, std::size_t) { return ask_server(core, name, question, cancel, limit); });
   for (std::size_t i = 0; i < view.servers.size(); ++i) {
     if (outcomes[i].ok()) {
       view.answers.emplace(view.servers[i], *outcomes[i].value);
@@ -243,12 +241,12 @@ void measure_points(Core& core, std::vector<Job>& jobs) {
   const auto outcomes = servers::fan_out(
       groups, [](const auto& group) { return group.key.second; },
       [&](const auto& group, std::size_t) {
-        std::vector<JobId> ids;
+        jobs::SweepQuestion question{.launch = group.key.first};
         for (const std::size_t i : group.indices) {
-          ids.push_back(jobs[i].id);
+          question.tails.push_back(jobs[i].id);
         }
-        return ask_server(core, group.key.second, jobs::SweepAsk::look, group.key.first, {}, ids,
-                          core.cancel(), std::chrono::ceil<std::chrono::seconds>(ask_limit));
+        return ask_server(core, group.key.second, question, core.cancel(),
+                          std::chrono::ceil<std::chrono::seconds>(ask_limit));
       });
   std::vector<Job> measured;
   for (std::size_t g = 0; g < groups.size(); ++g) {

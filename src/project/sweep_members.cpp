@@ -83,9 +83,10 @@ std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& ser
   return members;
 }
 
-jobs::SweepRun run_of(const std::vector<Member>& members) {
+jobs::SweepRun run_of(const std::vector<Member>& members, const JobId& launch) {
   const Member& first = members.front();
-  jobs::SweepRun run{.token = random_hex(64),
+  jobs::SweepRun run{.launch = launch,
+                     .token = random_hex(64),
                      .servers = {},
                      .address = first.server.internal_address.value_or(first.address),
                      .port = first.port.value_or(0),
@@ -109,8 +110,8 @@ Job waiting_job(const Core& core, const Member& first, const JobId& launch) {
   return job;
 }
 
-std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const JobId& launch,
-                                   const jobs::SweepRun& run, const std::vector<jobs::SweepPoints>* points,
+std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const jobs::SweepRun& run,
+                                   const std::vector<jobs::SweepPoints>* points,
                                    const std::vector<Job>& running, std::vector<Error>& errors) {
   const auto begin_on = [&](const Member& member, std::size_t index) {
     std::vector<JobId> busy;
@@ -120,9 +121,9 @@ std::vector<std::string> begin_run(Core& core, const std::vector<Member>& member
       }
     }
     const auto action =
-        jobs::sweep_begin_action(jobs::remote_folder_for(core.config, member.server), launch,
-                                 member.server.name, run, points == nullptr ? nullptr : &(*points)[index],
-                                 busy, servers::activation(core.config, member.server));
+        jobs::sweep_begin_action(jobs::remote_folder_for(core.config, member.server), member.server.name, run,
+                                 points == nullptr ? nullptr : &(*points)[index], busy,
+                                 servers::activation(core.config, member.server));
     servers::run_action(*core.connector().connect(member.server, core.cancel()), action, core.cancel());
     return member.server.name;
   };

@@ -29,14 +29,14 @@ std::vector<Member> ready_all(Core& core, const std::vector<config::Server>& ser
                               const std::optional<std::string>& image, const LeaseRequest& lease,
                               std::vector<Error>& errors);
 // Without ids.
-jobs::SweepRun run_of(const std::vector<Member>& members);
+jobs::SweepRun run_of(const std::vector<Member>& members, const JobId& launch);
 // A point that waits, but for its command, tags and values.
 Job waiting_job(const Core& core, const Member& first, const JobId& launch);
 
 // Begins the run: on the first server, and then on the others, which may fail. `points`: by member; nullptr
 // where they have them. Returns the servers that take part. Throws Error where the first one refuses.
-std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const JobId& launch,
-                                   const jobs::SweepRun& run, const std::vector<jobs::SweepPoints>* points,
+std::vector<std::string> begin_run(Core& core, const std::vector<Member>& members, const jobs::SweepRun& run,
+                                   const std::vector<jobs::SweepPoints>* points,
                                    const std::vector<Job>& running, std::vector<Error>& errors);
 // Puts on record that nothing of these jobs was started.
 void give_up(Core& core, std::vector<Job>& jobs, const Error& error);

@@ -130,7 +130,7 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
     }
   }
   const std::vector<Member> members = ready_all(core, servers, std::nullopt, {}, result.errors);
-  jobs::SweepRun run = run_of(members);
+  jobs::SweepRun run = run_of(members, result.launch);
   run.ids.resize(static_cast<std::size_t>(points.back().point->number) + 1);
   std::vector<Job> waiting;  // missing, with their first ids
   std::vector<Job> again;    // missing, with new ones
@@ -152,7 +152,7 @@ SweepStarted resume_sweep(Core& core, const ResumeRequest& request) {
   }
   std::ranges::merge(waiting, again, std::back_inserter(result.jobs), {}, point_number, point_number);
   try {
-    result.servers = begin_run(core, members, result.launch, run, nullptr, running, result.errors);
+    result.servers = begin_run(core, members, run, nullptr, running, result.errors);
   } catch (const servers::Refused& error) {
     give_up(core, again, error);
     throw Error(error).on(members.front().server.name);
