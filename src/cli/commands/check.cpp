@@ -124,7 +124,7 @@ void check_svg(const CheckArguments& arguments) {
 bool mended(Context& context, const CheckReport& report, bool yes) {
   const std::string fixes = harmless_text(report);
   if (fixes.empty()) {
-    context.terminal.notice("nothing was found that this login may mend without harm");
+    context.terminal.notice("nothing was found that this account may fix without harm");
     return false;
   }
   context.terminal.err(fixes);
